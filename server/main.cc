@@ -23,7 +23,7 @@ namespace sfmamba::server {
 namespace {
 
 constexpr char kVersion[] = "0.1.0";
-constexpr uint64_t kRandomSeed = 0;  // Of weights that nobody has trained.
+constexpr uint64_t kRandomSeed = 0;  // Seeds the weights of random_init.
 constexpr int kInternalError = 1;
 
 // Idle compute threads must sleep after a fraction of a millisecond. By default

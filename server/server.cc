@@ -24,9 +24,10 @@ constexpr const char* kServiceNames[] = {"", "sfmamba.v1.VisionService",
 constexpr int kMaxAnswersQueued = 4096;
 // The memory budget bounds the bytes of what waits.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
-// What a client is told to wait when the decode or the answer queue is full.
+// Wait suggested to clients when the decode or the answer queue is full.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
-// Addresses; further ones are told of what was told before.
+// Most addresses remembered as logged; when full, the set restarts and they are
+// logged again.
 constexpr int kMaxClientsKnown = 4096;
 // Pictures that are expected to take longer to decode do not hold all threads.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);

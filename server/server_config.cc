@@ -24,11 +24,12 @@ namespace sfmamba::server {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
-// The memory budget has room for so many of the largest messages.
+// Least memory budget, as a multiple of the largest message.
 constexpr int64_t kMessagesOfBudget = 8;
-// Of the budget by default.
+// Most bytes of the default memory budget, unless the largest messages need
+// more.
 constexpr int64_t kMostMemory = int64_t{4} << 30;
-// Of max_client_items by default, where clients have names.
+// Default of max_client_items where clients have names.
 constexpr int kClientItems = 256;
 
 // There is something to serve, and each model has an id and a folder.

@@ -72,7 +72,7 @@ class EndRequest {
   void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
   }
-  // The process has ended but for what the caller frees.
+  // Says that the process has ended, apart from what the caller frees.
   void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = ended_ = true;
@@ -133,9 +133,9 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process so long after it was told to end, whatever still runs: the
-// load of a model and a batch cannot be interrupted, and end with it. Not once
-// this is destroyed.
+// Ends the process if it still runs kEndingTime after the drain should be over:
+// the load of a model and a batch cannot be interrupted, and end with it. Not
+// once this is destroyed.
 class EndAfterDrain {
  public:
   // `log` outlives this.

@@ -77,7 +77,7 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   options.changes = ChangesByCalls();
   options.max_connections = config_.max_http_connections();
   options.max_body_bytes = config_.max_message_bytes();
-  // As much as gRPC's messages may hold once they have been handed over.
+  // HTTP may hold as many bytes as gRPC's messages that were handed over.
   options.max_held_bytes = memory_.most_of_message();
   options.client_share = config_.client_share();
   options.answer_time = base::FromProto(config_.send_timeout());

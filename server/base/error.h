@@ -33,18 +33,18 @@ ErrorDetail GetErrorDetail(const absl::Status& status);
 // The value of `key` in the error's metadata; empty if there is none.
 std::string GetMetadata(absl::string_view key, const absl::Status& status);
 
-// The same error, with `prefix` put before its field ("images[2]" +
+// Returns the error with `prefix` put before its field ("images[2]" +
 // ".encoded").
 absl::Status InField(absl::string_view prefix, const absl::Status& status);
 
-// The same error, with `field` in place of its own.
+// Returns the error with `field` in place of its own.
 absl::Status AtField(absl::string_view field, const absl::Status& status);
 
-// The same error with `key`: `value` added to its ErrorInfo.
+// Returns the error with `key`: `value` added to its ErrorInfo.
 absl::Status WithMetadata(absl::string_view key, absl::string_view value,
                           const absl::Status& status);
 
-// The same error, with its code's name as reason if it has none.
+// Returns the error with its code's name as reason if it has none.
 absl::Status WithErrorInfo(const absl::Status& status);
 
 }  // namespace sfmamba::server

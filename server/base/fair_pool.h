@@ -28,7 +28,7 @@ namespace sfmamba::server {
 class FairPool {
  public:
   struct Options {
-    std::string name = "pool";  // Of its threads, for ps and debuggers.
+    std::string name = "pool";  // Names the threads, for ps and debuggers.
     int threads = 1;
     // A piece that holds more counts as this much, and is done alone.
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();

@@ -19,7 +19,7 @@ namespace sfmamba::server {
 // A piece of work that one thread does without a pause.
 struct Work {
   uint64_t group = 0;                     // The request that it belongs to.
-  Priority priority = Priority::kNormal;  // The same in all of a group.
+  Priority priority = Priority::kNormal;  // A group has one priority.
   absl::Duration cost;  // How long one thread is expected to work on it.
   absl::Time deadline = absl::InfiniteFuture();
   int64_t bytes = 0;  // Memory that it holds while it runs.

@@ -9,13 +9,13 @@
 
 namespace sfmamba::server {
 
-// Says how far each flow has been served, in a virtual time, so that whoever
-// serves the flow with the earliest StartOf() shares a resource among those
-// that wait as kPriorityShares says. A flow that waited for nothing saves
-// nothing up: it starts at the virtual time, now().
+// Says how far each flow has been served, in a virtual time. A resource that
+// always serves the waiting flow with the earliest StartOf() is shared as
+// kPriorityShares says. A flow that waited for nothing saves nothing up: it
+// starts at the virtual time, now().
 // Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
 //
-//   const Flow next = ...;  // Of those that wait, the least StartOf().
+//   const Flow next = ...;  // The waiting flow with the least StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
 //   shares.Charge(next, cost, priority);
 //

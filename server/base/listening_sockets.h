@@ -27,7 +27,7 @@ class ListeningSockets {
   int port() const { return port_; }
   // "host:port", to connect to the first of them from this machine.
   std::string LocalAddress() const;
-  // Connections that nobody has accepted are reset.
+  // Closes the sockets; connections that are not accepted yet are reset.
   void Close();
 
  private:

@@ -39,7 +39,7 @@ double Quota(const std::vector<std::string>& quota,
   return time / of;
 }
 
-// Of the group in `folder`.
+// The quota of the cgroup in `folder`, in processors.
 double QuotaIn(const std::string& folder) {
   const std::vector<std::string> both = FirstLine(folder + "/cpu.max");
   if (both.size() == 2) return Quota({both[0]}, {both[1]});
@@ -47,7 +47,8 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// The smallest of the group `path` ("/a/b") below `mount` and those above it.
+// The smallest quota of the cgroup `path` ("/a/b") below `mount` and of those
+// above it.
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {

@@ -8,8 +8,8 @@
 
 namespace sfmamba::server {
 
-// Replaces the file, or makes it, so that whoever reads it finds all of the old
-// or all of the new text. If there is an error, the file is unchanged.
+// Replaces the file, or makes it, at once: readers find all of the old or all
+// of the new text. If there is an error, the file is unchanged.
 absl::Status ReplaceFile(const std::string& path, absl::string_view text);
 
 }  // namespace sfmamba::server

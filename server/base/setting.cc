@@ -39,7 +39,7 @@ std::string JoinChoices(std::vector<std::string> choices) {
   return absl::StrCat(absl::StrJoin(choices, ", "), " or ", last);
 }
 
-// The names of an enum but for the one that means that it is unset.
+// Lists an enum's names, without that of the unset value.
 std::vector<std::string> EnumNames(const FieldDescriptor& field) {
   std::vector<std::string> names;
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {

@@ -25,7 +25,7 @@ struct Category {
 struct ClassificationAnswer {
   std::vector<Category> categories;  // Score descending, ties by class_id.
   std::vector<float> embedding;      // Empty unless it was asked for.
-  std::vector<float> logits;         // Of all classes; the same.
+  std::vector<float> logits;         // One a class; empty unless asked for.
 };
 
 // COCO's compressed run lengths, column-major, starting with zeros.
@@ -74,7 +74,7 @@ struct ClassArea {
   int class_id = 0;
   absl::string_view label;
   int64_t pixel_count = 0;
-  float fraction = 0;  // Of the map.
+  float fraction = 0;  // Part of the map's pixels.
 };
 
 struct SegmentationAnswer {

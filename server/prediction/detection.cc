@@ -16,11 +16,11 @@ constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
-// A piece ends when it has taken so long by these numbers.
+// A piece ends when its expected cost, by these numbers, reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
-// Of a mask, from one look at that to the next: the first time, and later as
-// many as fit into the piece, within limits.
+// Lines of a mask encoded between two looks at the piece's cost: the first
+// ones, and the least and the most of those that fit into the piece later.
 constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
 // The box in the oriented picture, clipped to it.
@@ -139,11 +139,11 @@ class DetectionEncoder final : public AnswerEncoder {
   const repository::ModelDirectory& model_;
   const image::PictureFrame frame_;
   const std::vector<model::Detection> detections_;
-  DetectionAnswer answer_;             // Its objects are those encoded so far,
-  std::unique_ptr<MaskEncoder> mask_;  // but for the mask of the last one.
+  DetectionAnswer answer_;  // The last object has no mask while mask_ is set.
+  std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // PerLine() of mask_.
   absl::Duration per_line_;  // What the lines of mask_ have cost; 0 at first.
-  int64_t bytes_ = 0;        // Of the masks in answer_.
+  int64_t bytes_ = 0;        // Size of the masks in answer_.
   absl::Duration left_;      // The expected cost of what is not encoded yet.
 };
 

@@ -3,7 +3,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Of decoding and resizing one pixel of a photograph, measured with
+// Time to decode and resize one pixel of a photograph, measured with
 // tests/server/image:image_benchmark on a core with AVX-512.
 absl::Duration PerPixel(absl::string_view format) {
   if (format == "jpeg") return absl::Nanoseconds(6);

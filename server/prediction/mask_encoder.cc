@@ -127,7 +127,7 @@ class PngMaskEncoder final : public MaskEncoder {
 
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
-  const int width_;  // Of the file.
+  const int width_;  // The file's columns.
   // The file's first column and row, in what the model saw.
   const int left_;
   const int top_;

@@ -201,7 +201,8 @@ class Prediction {
   // Reserves all the room that the images need before they are in their batch
   // and the memory that they hold, or nothing.
   absl::Status Reserve();
-  // The same without the client's quota, which `items` images have.
+  // Reserves room and memory for `items` images whose quota is taken, or
+  // nothing.
   absl::Status ReserveRoom(int items);
   // Reserves the images' places in the model's queue, if they would be answered
   // in time.
@@ -257,10 +258,10 @@ class Prediction {
   observability::RequestRecord record_;
   // Null: the request is not traced.
   const std::shared_ptr<const tracing::RequestTrace> trace_;
-  const absl::Time deadline_;  // Of the request; SteadyNow().
+  const absl::Time deadline_;  // The request's, in SteadyNow()'s time.
   // To be in a batch by; not after deadline_.
   const absl::Time queue_deadline_;
-  const uint64_t group_;  // Of its work, in both pools.
+  const uint64_t group_;  // Marks the request's work in both pools.
 
   // Fixed by Admit().
   std::shared_ptr<repository::ModelVersion> version_;
@@ -272,7 +273,7 @@ class Prediction {
   std::vector<Item> items_;
   // Items not ended. The thread that takes it to zero may read all of them.
   std::atomic<int> pending_{0};
-  std::atomic<int64_t> answer_bytes_{0};  // Of the answers written so far.
+  std::atomic<int64_t> answer_bytes_{0};  // Size of the answers so far.
   std::atomic<bool> client_gone_{false};
   // Set by Drop(): the client has gone, an image of an atomic request has
   // failed, or the response is too large already. The batcher sees it too.

@@ -34,7 +34,7 @@ void Prediction::StartAnswer(OpenItem open,
   if (!item.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), result.status());
   }
-  // As in the pool, an exception only ends the image.
+  // Guarded like a piece in the pool: an exception only ends the image.
   Guarded([this, &open, &result] {
     Postprocess(std::move(open), result.status());  // May destroy this.
     return absl::OkStatus();

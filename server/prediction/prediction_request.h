@@ -35,7 +35,8 @@ struct ClassifyParams {
   float min_score = 0;
   Score score = Score::kSoftmax;
   bool include_embedding = false;
-  bool include_logits = false;  // Of all classes; no field of vision.proto.
+  // Logits of all classes are asked for; vision.proto has no such field.
+  bool include_logits = false;
   std::vector<int32_t> class_filter;
 };
 

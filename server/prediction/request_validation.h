@@ -43,7 +43,7 @@ struct ImageFacts {
   int64_t pixels = 0;
   image::PictureSize seen;   // The oriented picture, or its crop.
   image::PictureSize input;  // The model's input that it becomes.
-  batching::BatchKey key;    // Of the batches that this input may be part of.
+  batching::BatchKey key;    // Says which batches this input may be part of.
   int64_t input_bytes = 0;   // The memory that this input takes.
   int64_t decode_bytes = 0;  // The memory that MakeInput() takes at most.
 };

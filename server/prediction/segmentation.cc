@@ -16,9 +16,11 @@ namespace {
 
 // Classes whose indices fit into a byte, with 255 left for "ignore".
 constexpr int kMaxByteClasses = 255;
-// Of a piece. Encoding a pixel takes 1 to 14 ns.
+// Most pixels of a piece, which has at least one row. Encoding takes 1 to 14 ns
+// a pixel.
 constexpr int kPiecePixels = 1 << 18;
-constexpr int kPieceRunPixels = 1 << 20;  // For run lengths: up to 4 ns.
+// Most pixels of a piece of run lengths, which take up to 4 ns a pixel.
+constexpr int kPieceRunPixels = 1 << 20;
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
 
 // What each class is shown as: itself or, filtered out, "ignore".

@@ -20,11 +20,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostImages = 64;
-constexpr double kLogitTolerance = 0.05;  // Of the range of the logits.
+// Most difference of a logit, as a part of the range of the logits.
+constexpr double kLogitTolerance = 0.05;
 constexpr float kSureScore = 0.5f;
 constexpr float kScoreTolerance = 0.1f;
 constexpr float kLeastOverlap = 0.8f;
-constexpr double kLeastEqual = 0.98;  // Of a map's pixels.
+// Least part of a map's pixels that are equal.
+constexpr double kLeastEqual = 0.98;
 
 using weights::DType;
 using weights::SafetensorsFile;

@@ -46,7 +46,7 @@ batching::Executor::Probe BlackProbe(const model::ModelConfig& config);
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images);
 
-// FAILED_PRECONDITION unless `got` is `expected` but for what precisions and
+// FAILED_PRECONDITION unless `got` equals `expected` within what precisions and
 // devices may change: logits differ by at most a twentieth of their range; a
 // detection of score 0.5 or more has one of its class that overlaps it by four
 // fifths and whose score differs by at most 0.1, and there are no others of

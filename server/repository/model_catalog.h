@@ -66,7 +66,7 @@ class ModelCatalog {
   // A new version, LOADING, in the list.
   Version Add(const std::string& id, int64_t number, const VersionPath& path)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The same, which nobody finds yet.
+  // Makes a new version, LOADING, that is not in the list yet.
   Version Make(const std::string& id, int64_t number,
                const VersionPath& path) const;
   // The version serves from now on, in place of the one with its number.

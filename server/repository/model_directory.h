@@ -30,7 +30,8 @@ struct ModelDirectory {
   // without its batching, precision and digest. Versions that have the same
   // take the same time.
   std::string network;
-  // As config.textproto says; config.precision is FP32 where it is AUTO.
+  // The precision that config.textproto states. If that is AUTO,
+  // config.precision is FP32.
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
 };
 

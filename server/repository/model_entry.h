@@ -12,8 +12,8 @@
 
 namespace sfmamba::repository {
 
-// What a model's name stands for without a version, and that which gets a share
-// of the requests.
+// Labels: the version that a bare name means, and the one that gets the canary
+// share.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 

@@ -15,8 +15,8 @@ namespace sfmamba::repository {
 // config.textproto or a config.json.
 struct VersionFolder {
   VersionPath path;
-  // Of its files: names, sizes, times and inodes. It differs whenever one of
-  // them has been written or replaced.
+  // Names, sizes, times and inodes of the folder's files. It differs whenever
+  // one of them has been written or replaced.
   std::string fingerprint;
   // Whether all files are there and the weights have the size that the
   // configuration says. Otherwise somebody may still be writing them.
@@ -41,8 +41,8 @@ VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init);
 
-// The same for all models that have a version, by id. Names that are not ids
-// are left out. NOT_FOUND if `repository` cannot be read.
+// Looks at all models that have a version; returns them by id. Names that are
+// not ids are left out. NOT_FOUND if `repository` cannot be read.
 absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
     const std::string& repository, bool random_init);
 

@@ -47,7 +47,7 @@ class ModelLoader {
     std::string build;
     // Called first of all on the thread of low priority.
     std::function<void()> background_starts = [] {};
-    // Of models whose configuration has none.
+    // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
     // The bytes that a model may take now.
     std::function<int64_t()> free_memory;
@@ -86,7 +86,7 @@ class ModelLoader {
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
       const Job& job, const ModelDirectory& directory,
       model::Precision precision) const;
-  // The same in the precision that the configuration leaves to the server.
+  // Loads the weights in a precision that is chosen here, for AUTO.
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadChosen(
       const Job& job, const ModelDirectory& directory);
   // Logs and counts the graphs that a version cannot record.
@@ -104,8 +104,8 @@ class ModelLoader {
       std::make_shared<batching::Devices>();
 };
 
-// The bytes that loading a model with so many bytes of weights takes at its
-// peak, roughly: they are there as they are stored and as they were prepared.
+// Estimates the peak memory, in bytes, of loading a model's weights: both the
+// stored and the prepared ones are held.
 int64_t MemoryToLoad(int64_t weights_bytes);
 
 }  // namespace sfmamba::repository

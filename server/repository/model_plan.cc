@@ -12,7 +12,7 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// A load that fails again and again is tried after at most so many periods.
+// Most periods between attempts of a load that keeps failing, as a power of 2.
 constexpr int kMostPeriodsLog2 = 6;
 
 }  // namespace

@@ -97,14 +97,14 @@ class ModelPlan {
                    const v1::VersionPolicy& before);
 
   v1::VersionPolicy policy_;
-  // As it was found last; none if it could not be read.
+  // The policy last read from the folder; none if it could not be read.
   std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
   std::optional<int> canary_to_set_;
   std::map<int64_t, Version> versions_;
-  bool dropped_ = false;          // As a whole.
-  std::set<int64_t> asked_for_;   // By calls.
-  std::set<int64_t> not_wanted_;  // The same.
+  bool dropped_ = false;          // Set if a call unloads the whole model.
+  std::set<int64_t> asked_for_;   // Versions that calls load.
+  std::set<int64_t> not_wanted_;  // Versions that calls unload.
 };
 
 }  // namespace sfmamba::repository

@@ -50,7 +50,7 @@ class ModelRepository {
     // Folders of single versions, each version 1 of a model, by its id. Links
     // in them are followed wherever they lead.
     std::map<std::string, std::string> models;
-    bool random_init = false;  // Of versions without weights.
+    bool random_init = false;  // Versions without weights get random ones.
     // Both: see Executor::Options.
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
@@ -58,11 +58,12 @@ class ModelRepository {
     double client_share = 1;  // See BatchOptions.
     absl::Duration profile_budget;
     std::string profile_dir;  // See ServerConfig. Empty: none.
-    std::string build;        // Of the program: profiles of others are ignored.
+    // Revision of the program; profiles of other revisions are ignored.
+    std::string build;
     // Called first of all on the thread that prepares models while others
     // serve, which is of low priority.
     std::function<void()> background_starts = [] {};
-    // Of models whose configuration has none.
+    // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
     bool explicit_control = false;  // LoadModel() and UnloadModel() are served.
     // Infinite: the folder is read at the start only.
@@ -87,8 +88,8 @@ class ModelRepository {
   // `metrics` and `log` outlive the repository.
   ModelRepository(Options options, Load load, observability::Metrics* metrics,
                   observability::Logger* log);
-  // Waits for the executors' running batches, then frees the models that nobody
-  // holds.
+  // Waits for the executors' running batches, then frees the models that have
+  // no other holder.
   ~ModelRepository();
 
   // Finds the versions; from now on they are known, and LOADING. NOT_FOUND if

@@ -27,11 +27,11 @@ absl::string_view TaskName(model::VisionTask task);
 // "FP32", "BF16" or "FP16".
 absl::string_view PrecisionName(model::Precision precision);
 
-// What a version that is READY runs and says of itself. Immutable but for its
-// executor, which is thread-safe.
+// What a version that is READY runs and says of itself. Immutable, apart from
+// its executor and answer_time, which are thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
-  absl::Time load_time;  // Of the wall clock.
+  absl::Time load_time;  // By the wall clock.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
   batching::BatchProfileKey profile_key;
@@ -66,12 +66,12 @@ class ModelVersion {
   }
   std::string name() const;         // "models/{id}/versions/{n}".
   std::string health_name() const;  // "models/{id}".
-  // Of a version that is not loaded and was unloaded: those of unknown models,
-  // because the version has no series any more.
+  // This version's metrics; after its unload those of unknown models, because
+  // its own series are gone.
   const std::shared_ptr<observability::ModelMetrics>& metrics() const {
     return metrics_;
   }
-  // Whether they are its own.
+  // Whether metrics() are its own.
   bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);

@@ -46,7 +46,7 @@ bool Worker::stopping() const {
 
 void Worker::Loop() {
   server::NameThisThread(name_);
-  absl::Time next = absl::InfiniteFuture();  // Of the routine.
+  absl::Time next = absl::InfiniteFuture();  // When the routine is due.
   while (true) {
     Job job;
     bool stopped;

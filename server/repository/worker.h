@@ -36,7 +36,7 @@ class Worker {
   bool Push(Job job) ABSL_LOCKS_EXCLUDED(mu_);
   void Begin() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // From now on jobs are told that they are stopped. For what runs to ask.
+  // Jobs that begin from now on get `stopped`; a running one asks stopping().
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
 

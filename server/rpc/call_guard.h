@@ -31,7 +31,8 @@ struct StreamRights {
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
-// The same for a stream of requests to infer. `gate` outlives what is returned.
+// Who opens a stream of requests to infer, if they may: see CheckCaller().
+// `gate` outlives what is returned.
 absl::StatusOr<StreamRights> CheckStream(
     const security::Gate* gate, const grpc::ServerContextBase& context);
 

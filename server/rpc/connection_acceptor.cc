@@ -19,8 +19,8 @@
 namespace sfmamba::rpc {
 namespace {
 
-// When there are too many, one in so many is ended: looking for them takes
-// time.
+// When there are too many connections, at least one and one in this many are
+// ended together: looking for the most silent takes time.
 constexpr int kEndedAtOnce = 100;
 // Until descriptors or memory may be there again.
 constexpr int kPauseMilliseconds = 50;
@@ -32,7 +32,8 @@ constexpr size_t kMostWaiting = 256;
 // Between the ends of two waits: in this time a connection that floods is
 // banned once more.
 constexpr absl::Duration kWaitEndPeriod = absl::Milliseconds(50);
-// Looking takes at most one in so many parts of a thread's time.
+// Least interval between looks as a multiple of the last look's duration, so
+// that looking takes at most a twentieth of a thread's time.
 constexpr int kCheckShare = 20;
 
 }  // namespace

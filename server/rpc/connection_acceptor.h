@@ -61,7 +61,7 @@ class ConnectionAcceptor {
   void EndThoseAsked() ABSL_LOCKS_EXCLUDED(mu_);
   // False if there was none, for now.
   bool Accept(int listener);
-  // How long to wait for the next event, in milliseconds; -1: for ever.
+  // Most milliseconds to wait for the next event; -1: no limit.
   int TimeToNextCheck() const;
   void CheckReceives();
   // Makes room for one more connection.
@@ -79,7 +79,8 @@ class ConnectionAcceptor {
   std::vector<std::string> asked_ ABSL_GUARDED_BY(mu_);  // Peers.
   // Used by thread_ only.
   OpenConnections open_;
-  absl::Time next_check_ = absl::InfinitePast();  // Of options_.receives.
+  // When options_.receives is checked next.
+  absl::Time next_check_ = absl::InfinitePast();
   // Accepted connections of addresses that are banned, by listener and
   // descriptor.
   std::deque<std::pair<int, int>> waiting_;

@@ -17,7 +17,7 @@ constexpr int kHandshakeMilliseconds = 20'000;
 constexpr int kReadBytes = 256 << 10;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
-// Of these, those that must stay free whatever happens.
+// Descriptors among kOtherDescriptors that must stay free whatever happens.
 constexpr int kSpareDescriptors = 64;
 
 int Milliseconds(const google::protobuf::Duration& duration) {
@@ -26,7 +26,7 @@ int Milliseconds(const google::protobuf::Duration& duration) {
                         std::numeric_limits<int>::max()));
 }
 
-// A duration of 0 means that gRPC's own default, for ever, holds.
+// Sets an argument in milliseconds; 0 keeps gRPC's own default, no limit.
 void SetUnlessZero(const char* argument,
                    const google::protobuf::Duration& duration,
                    grpc::ServerBuilder* builder) {

@@ -14,11 +14,11 @@ namespace sfmamba::rpc {
 // and BadRequest and RetryInfo where they apply.
 google::rpc::Status ToRpcStatus(const absl::Status& status);
 
-// The same as the call's status, its details in grpc-status-details-bin.
+// The status of a call, with ToRpcStatus() in grpc-status-details-bin.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The same, for a call that ends now: a retry hint of `status` also becomes the
-// trailer grpc-retry-pushback-ms.
+// The status of a call that ends now, like ToGrpcStatus(): a retry hint of
+// `status` also becomes the trailer grpc-retry-pushback-ms.
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 

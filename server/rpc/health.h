@@ -33,7 +33,7 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   bool IsServing(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Makes every name that was set NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
-  // The same for good: no name becomes SERVING again.
+  // Makes every name NOT_SERVING for good.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
   // Asks `alive` again, for the watches of "liveness". To be called now and
   // then.

@@ -15,8 +15,8 @@ namespace sfmamba::rpc {
 // `limit`, whatever the answer says.
 absl::Status CallPort(const std::string& address, absl::Duration limit);
 
-// The same for a port that speaks TLS: says hello, and goes once it is
-// answered. No certificate is needed for that, and none is checked.
+// Calls a port that speaks TLS, like CallPort(): says hello, and hangs up at
+// the first byte of the answer. No certificate is needed or checked.
 absl::Status CallTlsPort(const std::string& address, absl::Duration limit);
 
 // Notices that a port is deaf: that it takes no new connections while the old

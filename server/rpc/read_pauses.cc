@@ -21,10 +21,11 @@
 namespace sfmamba::rpc {
 namespace {
 
-// The connections of an address may leave so many times as many calls
-// unanswered as one of them, and one of a banned address that part of it.
+// Most unanswered calls of all connections of an address, as a multiple of one
+// connection's. A connection of a banned address may have that part of its own.
 constexpr int kAddressShare = 8;
-constexpr int64_t kAllConnections = 1 << 20;  // Of one page of channelz.
+// Most connections on one page of channelz.
+constexpr int64_t kAllConnections = 1 << 20;
 
 // The bytes that are left in the socket, for gRPC asks for them (TCP_INQ); -1
 // if they are not known.

@@ -48,7 +48,7 @@ class ReadPauses {
   // second it may begin `most_unanswered` calls more than are answered.
   void Begin(int fd, int most_unanswered);
 
-  // As recvmsg().
+  // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
   ssize_t Receive(int fd, msghdr* message, int flags);
 
   // Refuses the peer's address for `kBan` from now on.

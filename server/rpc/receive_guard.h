@@ -42,7 +42,7 @@ class ReceiveGuard {
 
   // Bytes that a connection has received since it began.
   struct Traffic {
-    std::string peer;  // As gRPC names it.
+    std::string peer;  // In gRPC's form.
     int64_t received = 0;
   };
 
@@ -81,7 +81,7 @@ class ReceiveGuard {
   // By peer, since the last Check().
   absl::flat_hash_map<std::string, int64_t> handed_over_ ABSL_GUARDED_BY(mu_);
   server::MemoryBudget::Peak peak_ ABSL_GUARDED_BY(mu_);
-  // Of Check().
+  // State of Check() between its calls.
   absl::flat_hash_map<std::string, Connection> connections_;
   absl::Time checked_ = absl::InfinitePast();
   int64_t in_reception_ = 0;

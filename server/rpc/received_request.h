@@ -49,7 +49,7 @@ class PictureBytes {
  private:
   struct Field {
     size_t length = 0;
-    grpc::ByteBuffer owner;           // Of the pieces, which are freed first.
+    grpc::ByteBuffer owner;           // Frees the memory, after the pieces.
     std::vector<grpc::Slice> pieces;  // Empty once joined.
     std::unique_ptr<char[]> joined;   // Null if there is but one piece.
   };

@@ -7,8 +7,8 @@
 namespace sfmamba::rpc {
 namespace {
 
-// A call that ends so soon without an answer was not begun for one, whoever
-// ended it.
+// Most age of a call that misses its deadline and counts as reset: it was not
+// begun for an answer.
 constexpr absl::Duration kSoon = absl::Milliseconds(100);
 
 class ResetInterceptor final : public grpc::experimental::Interceptor {

@@ -55,7 +55,7 @@ class ResetGuard {
   std::atomic<bool> any_{false};
   absl::Mutex mu_;
   absl::Time second_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // Of this second, by peer.
+  // The resets since second_, by peer.
   absl::flat_hash_map<std::string, Resets> resets_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -24,7 +24,7 @@ class WireCursor {
 
   // Bytes read so far.
   int64_t position() const { return part_start_ + (at_ - part_begin_); }
-  // Of the whole message.
+  // Bytes of the whole message.
   int64_t size() const { return size_; }
 
   // Reads a tag; its field number is not 0.

@@ -154,7 +154,7 @@ class Walker {
   WireCursor& cursor_;
   const WireLimits limits_;
   WireRequest& request_;
-  uint32_t field_ = 0;  // Of the request, that is looked at.
+  uint32_t field_ = 0;  // Number of the request's field that is read.
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace sfmamba::rpc {
 
 struct WireLimits {
   int max_images = 64;
-  // Of all that is not a picture's bytes.
+  // Most bytes of the message outside pictures.
   int64_t max_rest_bytes = 256 << 10;
 };
 

@@ -52,7 +52,7 @@ bool IsHealthy(const ServerProcess& server) {
   return false;
 }
 
-// A program that runs the server with so many descriptors at most.
+// A program that runs the server with at most `descriptors` descriptors.
 std::string LimitedServer(int descriptors) {
   const std::string path = testing::TempDir() + "/limited_server.sh";
   std::ofstream(path) << "#!/bin/sh\nulimit -n " << descriptors

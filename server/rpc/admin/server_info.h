@@ -15,7 +15,7 @@ void ToProto(const repository::ModelRepository& repository,
              const std::string& id,
              google::protobuf::RepeatedPtrField<v1::Model>* versions);
 
-// The same of all models, with how full they are.
+// Says what is known now of all models: versions, devices and waiting images.
 void ToProto(const repository::ModelRepository& repository,
              google::protobuf::RepeatedPtrField<v1::ServedModel>* models);
 

@@ -49,7 +49,7 @@ template <typename Request, typename Response, typename TaskAnswer>
 class PredictItem final : public VisionItem,
                           private ProtoWriter<Request, Response, TaskAnswer> {
  public:
-  // Of the response that has the alternative.
+  // Makes this task's alternative of the response, mutable_<task>().
   using Mutable = Response* (v1::StreamPredictResponse::*)();
 
   PredictItem(std::string correlation_id, bool in_order,

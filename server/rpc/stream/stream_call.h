@@ -40,9 +40,9 @@ class StreamCall
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public std::enable_shared_from_this<StreamCall> {
  public:
-  // With nothing in flight a stream is ended after so long.
+  // Most time with nothing in flight before a stream is ended.
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
-  // The same while the server drains.
+  // Most time with nothing in flight while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
 
   struct Options {
@@ -107,7 +107,7 @@ class StreamCall
   // Takes the item out of the stream.
   std::unique_ptr<StreamItem> Remove(Item* item)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes out those that have an answer which nobody will get.
+  // Takes out the items whose answers will not be sent.
   std::vector<std::unique_ptr<StreamItem>> RemoveUnsent()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Unlocked, because it frees memory; only then is there room for others.
@@ -115,7 +115,7 @@ class StreamCall
       ABSL_LOCKS_EXCLUDED(mu_);
   // Takes in no more requests; the call ends so once nothing is in flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The same at once: what is in flight is cancelled and not answered.
+  // Ends the call at once: what is in flight is cancelled and not answered.
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Does what there is to do: one thread at a time, unlocked while it does it,
@@ -134,7 +134,7 @@ class StreamCall
   SendWatch& sends_;
   const Options options_;
 
-  grpc::ByteBuffer received_;  // Of the read that goes on.
+  grpc::ByteBuffer received_;  // Filled by the read in progress.
 
   absl::Mutex mu_;
   std::shared_ptr<StreamCall> self_ ABSL_GUARDED_BY(mu_);

@@ -17,8 +17,8 @@ namespace {
 
 using Proto = v1::StreamPredictRequest;
 
-constexpr int kMaxDepth = 100;      // Of groups, as protobuf itself allows.
-constexpr int64_t kMaxText = 1024;  // Bytes of the small fields.
+constexpr int kMaxDepth = 100;      // Most nested groups, protobuf's own limit.
+constexpr int64_t kMaxText = 1024;  // Most bytes of a small field.
 
 // A request's place in the message.
 struct Extent {

@@ -227,7 +227,7 @@ TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
-// A mask of `height` rows and `width` columns with so many edges in each line.
+// A mask of `height` rows and `width` columns with `edges` edges in each line.
 class EdgyMask final : public model::InstanceMask {
  public:
   EdgyMask(int height, int width, int edges)

@@ -29,7 +29,7 @@ model::ModelConfig Classifier() {
   return model;
 }
 
-// Of inputs up to 320 x 480.
+// A detector with inputs up to 320 x 480.
 model::ModelConfig Detector() {
   model::ModelConfig model;
   model.resize = model::Resize::kKeepRatio;

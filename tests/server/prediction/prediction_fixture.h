@@ -33,7 +33,7 @@ inline constexpr int kDecodeItems = 40;
 inline constexpr int kInputBytes =
     3 * server::FakeModel::kSide * server::FakeModel::kSide;
 inline constexpr int kQueueBytes = 36 * kInputBytes;
-inline constexpr int64_t kAnswerBytes = 100;  // As the writer counts them.
+inline constexpr int64_t kAnswerBytes = 100;  // What KeptResponse reports.
 
 // Keeps what a prediction writes. Thread-safe once the prediction is done.
 class KeptResponse : public ResponseWriter {
@@ -81,7 +81,7 @@ class KeptResponse : public ResponseWriter {
   int times_done_ = 0;
   std::atomic<int> times_released_{0};
   absl::Notification released_;
-  int64_t answer_bytes_ = kAnswerBytes;  // Of an image.
+  int64_t answer_bytes_ = kAnswerBytes;  // Reported for each image.
   absl::Notification done_;
 };
 
@@ -101,7 +101,7 @@ class Steps {
     --allowed_;
     ++taken_;
   }
-  // From now on so many may be taken.
+  // Allows `steps` steps from now on.
   void Allow(int steps) {
     absl::MutexLock lock(&mu_);
     allowed_ = steps;
@@ -178,7 +178,7 @@ class MaskModel final : public server::FakeModel {
   Steps& steps_;
 };
 
-// As the server's, with one thread.
+// The server's finish pool, with one thread.
 inline server::FairPool::Options FinishOptions() {
   server::FairPool::Options options;
   options.name = "finish";
@@ -260,7 +260,7 @@ class PredictionTest : public testing::Test {
     gate_.Open();
   }
 
-  // The same for grey pictures of so many pixels.
+  // Makes a request with grey pictures of `height` x `width` pixels.
   PredictionRequest LargeRequest(int images, int height, int width) {
     PredictionRequest request = Request(images);
     grey_picture_.assign(size_t{1} * height * width, 'x');

@@ -52,7 +52,7 @@ TEST_F(PredictionQuotaTest, WithoutNameTheAddressIsTheClient) {
             "ipv4:127.0.0.1");
 }
 
-// The queue has no room for so many, so the bucket must stay full.
+// The queue has no room for the first request, so the bucket must stay full.
 TEST_F(PredictionQuotaTest, RefusedImagesDoNotCountForTheRate) {
   const security::Quota quota = {0, /*items_per_second=*/0.001,
                                  /*burst=*/kDecodeItems + 1};

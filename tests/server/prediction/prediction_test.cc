@@ -268,9 +268,9 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   running.Start(absl::OkStatus());
   WaitUntil([this] { return decode_room_.items() == 29; },
             "the first image on the decode thread, without its place");
-  const auto others = decode_room_.Take(8, 0);  // Of other models.
+  const auto others = decode_room_.Take(8, 0);  // Images for other models.
   ASSERT_TRUE(others.ok());
-  PredictionRequest request = Request(5);  // Of 3 places that are left.
+  PredictionRequest request = Request(5);  // Only 3 places are left.
   request.options.allow_partial_results = true;
   Prediction refused(*environment_, std::move(request), &refused_response);
   refused.Start(absl::OkStatus());
@@ -288,7 +288,7 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
 }
 
 TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
-  model().answer_time.Add(absl::Seconds(20));  // So long answers are encoded.
+  model().answer_time.Add(absl::Seconds(20));  // Encoding takes 20 s.
   const auto ask = [this](absl::Duration deadline) {
     KeptResponse response;
     PredictionRequest request = Request(2);

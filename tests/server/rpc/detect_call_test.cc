@@ -134,7 +134,7 @@ TEST_F(DetectCallTest, MasksComeAsTheyAreAskedFor) {
             std::ceil(crop.box().x_max()) - std::floor(crop.box().x_min()));
   EXPECT_EQ(png.height,
             std::ceil(crop.box().y_max()) - std::floor(crop.box().y_min()));
-  EXPECT_EQ(png.values[0], 0);  // As FakeModel's masks are.
+  EXPECT_EQ(png.values[0], 0);  // FakeModel leaves out the top left pixel.
   EXPECT_EQ(png.values[1], 1);
   request.mutable_params()->set_mask_encoding(DetectParams::COCO_RLE);
   const v1::Detection whole = DetectOne(request).detections(0);

@@ -27,8 +27,8 @@ class GrpcPortTest : public testing::Test {
     return options;
   }
 
-  // Of a new connection, over TLS if `authority` is given, by a client that
-  // shows `own`.
+  // Calls Check() on a new connection, over TLS if `authority` is given, as a
+  // client that shows `own`.
   static grpc::Status Call(int port, const Certificate* authority = nullptr,
                            const Certificate& own = {}) {
     grpc::ChannelArguments arguments;

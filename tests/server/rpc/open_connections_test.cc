@@ -131,7 +131,7 @@ TEST(OpenConnectionsTest, APeerThatStillSendsIsToldOfTheEnd) {
   while (send(connected.client, many.data(), many.size(), MSG_DONTWAIT) > 0) {
   }
   open.End(server::PeerName(connected.server));
-  // As its owner does: reads until the end, then closes.
+  // The owner of a connection reads until the end, then closes.
   std::string read(1 << 20, ' ');
   while (recv(connected.server, read.data(), read.size(), 0) > 0) {
   }

@@ -101,7 +101,7 @@ TEST_F(ReceiveGuardTest, AnEndedConnectionCountsNoMore) {
   EXPECT_THAT(Check({{"ipv4:1.1.1.1:2", 60 * kMiB}}), IsEmpty());
 }
 
-// A call was reset while its message came: nobody says so.
+// A call that is reset while its message comes is not reported.
 TEST_F(ReceiveGuardTest, WhatIsNeverHandedOverFades) {
   Check({{"ipv4:1.1.1.1:1", 60 * kMiB}});
   now_ += ReceiveGuard::kFading;

@@ -61,7 +61,7 @@ TEST(WireCursorTest, ANumberHasAtMostTenBytesAndATagFive) {
   };
   EXPECT_TRUE(Read(std::string(4, '\xff') + '\1', tag));
   EXPECT_FALSE(Read(std::string(5, '\xff') + '\1', tag));
-  EXPECT_FALSE(Read(Bytes({5}), tag));  // Of field 0.
+  EXPECT_FALSE(Read(Bytes({5}), tag));  // A tag of field 0.
 }
 
 TEST(WireCursorTest, NothingPassesItsEnd) {

@@ -67,7 +67,7 @@ TEST_F(AdminSettingsTest, ChangesTheLimitsOfAQueueWhileItRuns) {
   EXPECT_EQ(info.settings().queues(0).max_queue_bytes(), 1);
   EXPECT_NE(Classify(two).code, StatusCode::OK);
 
-  // As its configuration says again.
+  // Loading resets the queue's limits to the configuration.
   v1::LoadModelRequest load;
   load.set_name("fake");
   load.mutable_batching()->set_max_batch_size(2);

@@ -85,7 +85,7 @@ class Stream {
 
 class StreamTest : public server::VisionServiceTest {
  protected:
-  // Waits until so many requests are in flight; returns how many are.
+  // Waits until `value` requests are in flight; returns how many are.
   double InFlight(double value) {
     return server_->WaitForSum("sfmamba_in_flight_requests", {}, value);
   }
