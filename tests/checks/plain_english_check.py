@@ -13,7 +13,7 @@ DIALECT = re.compile(
     r'\b[Ss]o (many|much|often|long|few)\b(?! (as|that))|^(Of|The same|As) |\bbut for\b'
     r'|\b(whoever|nobody)\b|\bfor ever\b|\b(is|are) told\b|\bthat which\b|\bof late\b|\blately\b')
 # Comments that it finds; these numbers only fall.
-CEILINGS = {'library': 156, 'tests': 43}
+CEILINGS = {'library': 133, 'tests': 39}
 
 
 def first_lines(text):
