@@ -42,7 +42,7 @@ PACKAGES=(
   libabsl-dev libjpeg-dev libpng-dev libwebp-dev libssl-dev libcurl4-openssl-dev
   libopencv-core-dev libopencv-imgproc-dev
   python3-numpy python3-yaml python3-jsonschema
-  prometheus-cpp-dev libcpp-httplib-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
+  prometheus-cpp-dev libcpp-httplib-dev libboost1.81-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
 # The version is Debian 12's: the next one formats some lines otherwise.
 # The fuzzers' run-time library is clang's own; the symbolizer, of llvm-14, names

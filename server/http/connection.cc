@@ -1,335 +1,346 @@
 #include "server/http/connection.h"
 
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
+#include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "boost/asio/bind_executor.hpp"
+#include "boost/asio/post.hpp"
+#include "boost/asio/ssl/error.hpp"
+#include "boost/asio/write.hpp"
 #include "server/http/response_head.h"
 
 namespace sfmamba::http {
 namespace {
 
+namespace asio = boost::asio;
+
 // How long a connection may still send after its last answer, and how much. One
 // that is closed before the client's bytes are read may lose the answer.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
-constexpr size_t kMaxDiscarded = 4 << 20;
-// Of a body of known length, what is read at a time. Else less, as what follows
-// a request is kept without being counted.
-constexpr int64_t kBodyBlock = 256 << 10;
-constexpr int64_t kBlock = 16 << 10;
-// What is written at a time.
-constexpr size_t kMaxPieces = 64;
-constexpr size_t kWriteBlock = 1 << 20;
+constexpr size_t kMostDiscarded = 4 << 20;
+// Most bytes read at a time, but of a body of known length: what follows a
+// request is kept without being counted. A record of TLS is no larger.
+constexpr size_t kBlock = 16 << 10;
+// A client that sends more than this before it is answered is read no further,
+// so that its end is seen late.
+constexpr size_t kMostAhead = 16 << 10;
+constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-// Of TLS, while a connection lives: what the library keeps for it, and a record
-// that is read or written.
-constexpr int64_t kTlsBytes = 48 << 10;
+// Memory of TLS while a connection lives: four buffers of Asio's and one of
+// ours, each for a record, and the library's state.
+constexpr int64_t kTlsBytes = 96 << 10;
 
 }  // namespace
 
-Connection::Connection(Environment& environment, std::unique_ptr<Socket> socket,
-                       uint64_t id, std::string peer, absl::Time now)
+Connection::Connection(Environment& environment, Tcp::socket socket,
+                       std::string peer)
     : environment_(environment),
       socket_(std::move(socket)),
-      id_(id),
       peer_(std::move(peer)),
-      since_(now),
-      deadline_(now + FirstWait()),
-      reader_(NewReader()) {
-  if (!socket_->greets()) return;
-  state_ = State::kGreeting;
-  deadline_ = now + environment.options.head_time;
-  tls_hold_ = Room::Hold(environment.room, peer_);
-  tls_hold_.TakeAnyway(kTlsBytes);
-}
+      tls_hold_(environment.room, peer_),
+      since_(Clock::now()),
+      timer_(socket_.get_executor(), Clock::time_point::max()) {}
 
-Connection::~Connection() {
-  socket_ = nullptr;
-  if (call_ != nullptr) {
-    call_->Drop();
-    if (!peer_closed_) call_->Cancel();
+void Connection::Begin() {
+  const HttpOptions& options = environment_.options;
+  if (options.tls == nullptr) {
+    Enter(State::kIdle, std::max(options.idle_time, options.head_time));
+    return Read();
   }
-  out_.clear();
-  if (sent_) sent_();
+  Enter(State::kGreeting, options.head_time);
+  tls_hold_.TakeAnyway(kTlsBytes);
+  tls_ = std::make_unique<Tls>(socket_, options.tls->Current());
+  tls_->async_handshake(
+      Tls::server,
+      asio::bind_executor(environment_.handshakes,
+                          [self = shared_from_this()](Error error) {
+                            self->OnGreeted(error);
+                          }));
 }
 
-absl::Duration Connection::FirstWait() const {
-  return std::max(environment_.options.idle_time,
-                  environment_.options.head_time);
+void Connection::OnGreeted(Error error) {
+  if (state_ != State::kGreeting) return;
+  const HttpOptions& options = environment_.options;
+  if (!error) {
+    Enter(State::kIdle, std::max(options.idle_time, options.head_time));
+    return Read();
+  }
+  const bool is_tls = error.category() == asio::error::get_ssl_category();
+  const char* reason = ERR_reason_error_string(is_tls ? error.value() : 0);
+  options.handshake_failed(peer_, reason ? reason : "the peer has gone");
+  tls_ = nullptr;
+  if (is_tls && ERR_GET_REASON(error.value()) == SSL_R_HTTP_REQUEST) {
+    return Refuse({400, "expected TLS, https, got HTTP in clear"});
+  }
+  EndSoon();  // The client may read why.
 }
 
-RequestReader Connection::NewReader() const {
-  return RequestReader({environment_.options.max_head_bytes,
-                        environment_.options.max_body_bytes},
-                       Room::Hold(environment_.room, peer_));
-}
-
-void Connection::Enter(State state, absl::Time deadline, absl::Time now) {
-  deadline_ = deadline;
+void Connection::Enter(State state, absl::Duration limit) {
+  const Clock::time_point now = Clock::now();
+  deadline_ = now + absl::ToChronoNanoseconds(limit);
+  // To move it costs a system call, so it is left where it ends too early.
+  if (deadline_ < timer_.expiry()) Arm();
   if (state_ == state) return;
   state_ = state;
   since_ = now;
 }
 
-uint32_t Connection::events() const {
-  const uint32_t out = out_.empty() ? 0u : EPOLLOUT;
-  switch (state_) {
-    case State::kWriting:
-      return out;
-    case State::kAnswering:
-      return out | (peer_closed_ ? 0u : EPOLLRDHUP);
-    case State::kEnding:
-      return out | EPOLLIN;
-    default:
-      return out | EPOLLIN | (socket_->wants_to_write() ? EPOLLOUT : 0u);
+void Connection::Arm() {
+  timer_.expires_at(deadline_);
+  timer_.async_wait([self = shared_from_this()](Error error) {
+    if (!error) self->OnTimer();
+  });
+}
+
+void Connection::OnTimer() {
+  if (state_ == State::kEnded) return;
+  if (Clock::now() < deadline_) return Arm();
+  timer_.expires_at(Clock::time_point::max());
+  if (state_ == State::kHead) {
+    Refuse({408, absl::StrCat(
+                     "the request line and the headers did not come within ",
+                     absl::FormatDuration(environment_.options.head_time))});
+  } else if (state_ == State::kBody) {
+    Refuse({408, absl::StrCat("the body came too slowly: ",
+                              reader_->request().body.size(),
+                              " bytes of it came in time")});
+  } else {
+    End();
   }
 }
 
-bool Connection::OnEvents(uint32_t events, absl::Time now) {
-  if ((events & (EPOLLERR | EPOLLHUP)) != 0) return false;
-  if ((events & EPOLLOUT) != 0) {
-    if (out_.empty()) {
-      events |= EPOLLIN;  // TLS may have to write before it reads on.
-    } else if (!Flush(now)) {
-      return false;
-    }
+void Connection::Read() {
+  if (is_reading_ || peer_closed_ || state_ <= State::kEnding ||
+      (state_ >= State::kWriting && in_.size() >= kMostAhead)) {
+    return;
   }
-  if ((events & EPOLLRDHUP) != 0 && state_ == State::kAnswering) OnPeerClosed();
-  if ((events & EPOLLIN) == 0) return true;
-  switch (state_) {
-    case State::kEnding:
-      return Discard();
-    case State::kGreeting:
-      return Greet(now);
-    case State::kIdle:
-    case State::kHead:
-    case State::kBody:
-      return Read(now);
-    default:
-      return true;
-  }
+  if (tls_ == nullptr) return ReadSocket();
+  is_reading_ = true;
+  record_.resize(kBlock);
+  tls_->async_read_some(asio::buffer(record_),
+                        [self = shared_from_this()](Error error, size_t size) {
+                          self->OnRead(error, {self->record_.data(), size});
+                        });
 }
 
-void Connection::OnPeerClosed() {
-  peer_closed_ = true;
-  call_->Cancel();
-}
-
-bool Connection::OnDeadline(absl::Time now) {
-  if (state_ != State::kHead && state_ != State::kBody) return false;
-  return Refuse(
-      {408,
-       state_ == State::kHead
-           ? absl::StrCat("the request line and the headers did "
-                          "not come within ",
-                          absl::FormatDuration(environment_.options.head_time))
-           : absl::StrCat("the body came too slowly: ", reader_.body_read(),
-                          " bytes of it came in time")},
-      now);
-}
-
-bool Connection::Greet(absl::Time now) {
-  switch (socket_->Greet()) {
-    case Socket::Outcome::kAgain:
-      return true;
-    case Socket::Outcome::kDone:
-      Enter(State::kIdle, now + FirstWait(), now);
-      return true;
-    case Socket::Outcome::kPlaintext:
-      environment_.options.handshake_failed(peer_, socket_->failure());
-      socket_ = std::make_unique<PlainSocket>(socket_->Release());
-      return Refuse({400, "expected TLS, https, got HTTP in clear"}, now);
-    case Socket::Outcome::kEnded:
-      environment_.options.handshake_failed(peer_, socket_->failure());
-      EndSoon(now);  // The client may read why.
-      return true;
-  }
-  return false;  // Not reached: the cases are all there are.
-}
-
-bool Connection::Read(absl::Time now) {
-  std::array<char, kBodyBlock> bytes;
-  do {
-    const bool is_counted =
-        state_ == State::kBody && !reader_.head().is_chunked;
-    size_t size = 0;
-    const Socket::Outcome outcome = socket_->Read(
-        bytes.data(),
-        is_counted ? std::min(kBodyBlock, reader_.body_left()) : kBlock, &size);
-    if (outcome == Socket::Outcome::kAgain) return true;
-    if (outcome != Socket::Outcome::kDone) return false;
-    if (!TakeIn({bytes.data(), size}, now)) return false;
-  } while (HasMore());
-  return true;
-}
-
-bool Connection::HasMore() const {
-  return (state_ == State::kIdle || state_ == State::kHead ||
-          state_ == State::kBody) &&
-         socket_->has_more();
-}
-
-bool Connection::TakeIn(absl::string_view bytes, absl::Time now) {
-  const State before = state_;
-  const size_t read = reader_.Read(bytes);
-  const absl::string_view rest = bytes.substr(read);
-  const HttpOptions& options = environment_.options;
-  switch (reader_.stage()) {
-    case RequestReader::Stage::kEmpty:
-      return true;
-    case RequestReader::Stage::kHead:
-      if (before != State::kHead) {
-        Enter(State::kHead, now + options.head_time, now);
-      }
-      return true;
-    case RequestReader::Stage::kBody:
-      if (before != State::kBody) {
-        if (auto refusal = Admit()) return Refuse(*std::move(refusal), now);
-        body_began_ = now;
-        // A client that sends the body without waiting needs no answer.
-        if (reader_.head().expects_continue && reader_.body_read() == 0) {
-          out_.push_back(kContinue);
+// Connections that wait hold no buffer: they share one.
+void Connection::ReadSocket() {
+  is_reading_ = true;
+  socket_.async_wait(
+      Tcp::socket::wait_read, [self = shared_from_this()](Error error) {
+        if (self->state_ == State::kEnded) return;
+        auto& block = self->environment_.block;
+        const bool is_body = self->state_ == State::kBody;
+        const size_t left = is_body ? self->reader_->content_length_left() : 0;
+        const size_t most = std::clamp(left, kBlock, block.size());
+        size_t size = 0;
+        if (!error) {
+          size = self->socket_.read_some(asio::buffer(block, most), error);
         }
-      }
-      Enter(State::kBody, BodyDeadline(), now);
-      return out_.empty() || Flush(now);
-    case RequestReader::Stage::kWhole:
-      if (before != State::kBody) {
-        if (auto refusal = Admit()) return Refuse(*std::move(refusal), now);
-      }
-      ahead_ = std::string(rest);
-      Start(now);
-      return true;
-    case RequestReader::Stage::kRefused:
-      return Refuse(reader_.refusal(), now);
-  }
-  return false;  // Not reached: the cases are all there are.
+        self->OnRead(error == asio::error::would_block ? Error() : error,
+                     {block.data(), size});
+      });
 }
 
-absl::Time Connection::BodyDeadline() const {
+void Connection::OnRead(Error error, absl::string_view bytes) {
+  is_reading_ = false;
+  if (state_ == State::kEnded) return;
+  if (state_ == State::kEnding) {
+    discarded_ += bytes.size();
+    if (error || discarded_ > kMostDiscarded) return End();
+    return ReadSocket();
+  }
+  if (error) {
+    peer_closed_ = true;
+    const bool is_half = error == asio::error::eof ||
+                         error == asio::ssl::error::stream_truncated;
+    if (!is_half || state_ < State::kWriting) return End();
+    if (state_ == State::kAnswering) call_->Cancel();
+    return;
+  }
+  if (state_ >= State::kWriting) {
+    absl::StrAppend(&in_, bytes);
+  } else {
+    TakeIn(bytes);
+  }
+  Read();
+}
+
+void Connection::TakeIn(absl::string_view bytes) {
+  const HttpOptions& options = environment_.options;
+  if (!reader_.has_value()) {
+    reader_.emplace(
+        RequestReader::Limits{options.max_head_bytes, options.max_body_bytes},
+        Room::Hold(environment_.room, peer_));
+  }
+  if (!in_.empty()) {
+    absl::StrAppend(&in_, bytes);
+    bytes = in_;
+  }
+  in_ = std::string(bytes.substr(reader_->Read(bytes)));
+  const State before = state_;
+  const RequestReader::Stage stage = reader_->stage();
+  if (stage == RequestReader::Stage::kRefused) {
+    return Refuse(reader_->refusal());
+  }
+  if (stage == RequestReader::Stage::kHead && before != State::kHead) {
+    Enter(State::kHead, options.head_time);
+  }
+  if (stage < RequestReader::Stage::kBody) return;
+  if (before != State::kBody) {
+    HttpRequest& request = reader_->request();
+    request.peer = peer_;
+    is_head_ = request.method == "HEAD";
+    if (auto refusal = options.admit(request)) return Refuse(*refusal);
+    body_began_ = Clock::now();
+  }
+  if (stage == RequestReader::Stage::kWhole) return Start();
+  Enter(State::kBody, BodyLimit());
+  // A client that sends the body without waiting needs no answer.
+  if (before != State::kBody && reader_->expects_continue() &&
+      reader_->request().body.empty()) {
+    out_.push_back(kContinue);
+    Flush();
+  }
+}
+
+absl::Duration Connection::BodyLimit() {
   const HttpOptions& options = environment_.options;
   const absl::Duration at_rate =
-      absl::Seconds(static_cast<double>(reader_.body_read()) /
+      absl::Seconds(static_cast<double>(reader_->request().body.size()) /
                     static_cast<double>(options.min_body_rate));
-  return body_began_ + std::min(options.body_time, options.head_time + at_rate);
+  return std::min(options.body_time, options.head_time + at_rate) -
+         absl::FromChrono(Clock::now() - body_began_);
 }
 
-void Connection::Start(absl::Time now) {
-  HttpRequest request = std::move(reader_.head().request);
-  keep_alive_ = reader_.head().keep_alive &&
+void Connection::Start() {
+  HttpRequest request = std::move(reader_->request());
+  keep_alive_ = reader_->keep_alive() &&
                 environment_.options.idle_time > absl::ZeroDuration();
-  call_ = std::make_shared<Call>(id_, reader_.TakeHold());
-  reader_ = NewReader();
-  Enter(State::kAnswering, absl::InfiniteFuture(), now);
+  auto post = [loop = environment_.loop, weak = weak_from_this()](
+                  std::shared_ptr<Call> call, Answered answered) {
+    const auto living = loop.lock();
+    if (living == nullptr) return;
+    asio::post(*living, [weak, call = std::move(call),
+                         answered = std::move(answered)]() mutable {
+      const auto self = weak.lock();
+      if (self != nullptr && self->call_ == call &&
+          self->state_ == State::kAnswering) {
+        self->OnAnswer(std::move(answered));
+      }
+    });
+  };
+  call_ = std::make_shared<Call>(reader_->TakeHold(), std::move(post));
+  reader_.reset();
+  Enter(State::kAnswering, kNever);
   if (peer_closed_) call_->Cancel();
   environment_.start(call_, std::move(request));
 }
 
-std::optional<HttpResponse> Connection::Admit() {
-  HttpRequest& request = reader_.head().request;
-  request.peer = peer_;
-  is_head_ = request.method == "HEAD";
-  return environment_.options.admit(request);
+void Connection::OnAnswer(Answered answered) {
+  sent_ = std::move(answered.sent);
+  Write(answered.response.has_value()
+            ? *std::move(answered.response)
+            : environment_.options.refusal(500, "the request was dropped"));
 }
 
-bool Connection::Refuse(Refusal refusal, absl::Time now) {
+void Connection::Refuse(Refusal refusal) {
   is_head_ = false;
   HttpResponse response =
       environment_.options.refusal(refusal.status, refusal.message);
   if (refusal.status == 503) response.headers.push_back({"Retry-After", "1"});
-  return Refuse(std::move(response), now);
+  Refuse(std::move(response));
 }
 
-bool Connection::Refuse(HttpResponse response, absl::Time now) {
+void Connection::Refuse(HttpResponse response) {
   keep_alive_ = false;
-  reader_ = NewReader();
-  return Write(std::move(response), now);
+  reader_.reset();
+  Write(std::move(response));
 }
 
-bool Connection::OnAnswer(Answered answered, absl::Time now) {
-  if (answered.response.has_value()) {
-    sent_ = std::move(answered.sent);
-    return Write(*std::move(answered.response), now);
-  }
-  return Write(environment_.options.refusal(500, "the request was dropped"),
-               now);
-}
-
-bool Connection::Write(HttpResponse response, absl::Time now) {
+void Connection::Write(HttpResponse response) {
   keep_alive_ &= !environment_.is_draining;
   out_.push_back(ResponseHead(response, keep_alive_, absl::Now()));
   answer_hold_ = Room::Hold(environment_.room, peer_);
   if (!is_head_ && HasBody(response.status)) {
     for (std::string& piece : response.body) {
-      if (piece.empty()) continue;
       answer_hold_.TakeAnyway(piece.size());
       out_.push_back(std::move(piece));
     }
   }
-  Enter(State::kWriting, now + environment_.options.answer_time, now);
-  return Flush(now);
+  Enter(State::kWriting, environment_.options.answer_time);
+  Flush();
 }
 
-bool Connection::Flush(absl::Time now) {
-  std::array<iovec, kMaxPieces> pieces;
-  size_t count = 0, bytes = 0;
-  for (size_t i = piece_;
-       i < out_.size() && count < kMaxPieces && bytes < kWriteBlock; ++i) {
-    const size_t begin = i == piece_ ? offset_ : 0;
-    const size_t size = std::min(out_[i].size() - begin, kWriteBlock - bytes);
-    pieces[count++] = {out_[i].data() + begin, size};
-    bytes += size;
+void Connection::Flush() {
+  if (!writing_.empty()) return;
+  writing_ = std::exchange(out_, {});
+  std::vector<asio::const_buffer> pieces;
+  for (const std::string& piece : writing_) {
+    pieces.push_back(asio::buffer(piece));
   }
-  size_t sent = 0;
-  const Socket::Outcome outcome = socket_->Write({pieces.data(), count}, &sent);
-  if (outcome == Socket::Outcome::kAgain) return true;
-  if (outcome != Socket::Outcome::kDone) return false;
-  offset_ += sent;
-  while (piece_ < out_.size() && offset_ >= out_[piece_].size()) {
-    offset_ -= out_[piece_].size();
-    out_[piece_++] = std::string();
+  const auto done = [self = shared_from_this()](Error error, size_t) {
+    self->writing_.clear();
+    if (self->state_ == State::kEnded) return;
+    if (error) return self->End();
+    if (!self->out_.empty()) return self->Flush();
+    if (self->state_ == State::kWriting) self->EndAnswer();
+  };
+  if (tls_ != nullptr) {
+    asio::async_write(*tls_, pieces, done);
+  } else {
+    asio::async_write(socket_, pieces, done);
   }
-  if (piece_ < out_.size()) return true;
-  out_.clear();
-  piece_ = offset_ = 0;
-  return state_ != State::kWriting || EndAnswer(now);
 }
 
-bool Connection::EndAnswer(absl::Time now) {
+void Connection::EndAnswer() {
   call_ = nullptr;
   answer_hold_.Release();
-  if (sent_) std::exchange(sent_, nullptr)();
-  if (!keep_alive_) {
-    EndSoon(now);
-    return true;
-  }
-  Enter(State::kIdle, now + environment_.options.idle_time, now);
-  if (!ahead_.empty() && !TakeIn(std::exchange(ahead_, std::string()), now)) {
-    return false;
-  }
-  return !HasMore() || Read(now);
+  sent_ = AtEnd();
+  if (!keep_alive_) return EndSoon();
+  Enter(State::kIdle, environment_.options.idle_time);
+  if (!in_.empty()) TakeIn("");
+  if (peer_closed_ && state_ < State::kWriting) return End();
+  Read();
 }
 
-void Connection::EndSoon(absl::Time now) {
-  socket_->CloseSending();
-  ahead_ = std::string();
-  Enter(State::kEnding, now + kEndTime, now);
+void Connection::EndSoon() {
+  in_ = std::string();
+  Enter(State::kEnding, kEndTime);
+  const auto stop = [self = shared_from_this()](Error) {
+    Error ignored;
+    self->socket_.shutdown(Tcp::socket::shutdown_send, ignored);
+    if (!self->is_reading_) self->ReadSocket();
+  };
+  if (tls_ != nullptr) {
+    tls_->async_shutdown(stop);
+  } else {
+    stop({});
+  }
+  if (environment_.is_draining) environment_.ended(*this);
 }
 
-// Reads what it throws away as it is on the wire.
-bool Connection::Discard() {
-  std::array<char, kBlock> bytes;
-  const ssize_t size = recv(fd(), bytes.data(), bytes.size(), 0);
-  if (size <= 0) return size < 0 && (errno == EAGAIN || errno == EINTR);
-  discarded_ += size;
-  return discarded_ <= kMaxDiscarded;
+void Connection::End() {
+  if (state_ == State::kEnded) return;
+  state_ = State::kEnded;
+  Error ignored;
+  socket_.close(ignored);
+  timer_.cancel(ignored);
+  if (call_ != nullptr) {
+    call_->Drop();
+    call_->Cancel();
+    call_ = nullptr;
+  }
+  out_.clear();
+  reader_.reset();
+  answer_hold_.Release();
+  tls_hold_.Release();
+  sent_ = AtEnd();
+  environment_.ended(*this);
 }
 
 }  // namespace sfmamba::http

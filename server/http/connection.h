@@ -1,41 +1,53 @@
 #ifndef SFMAMBA_SERVER_HTTP_CONNECTION_H_
 #define SFMAMBA_SERVER_HTTP_CONNECTION_H_
 
+#include <array>
+#include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/ssl/stream.hpp"
+#include "boost/asio/steady_timer.hpp"
+#include "server/http/call.h"
+#include "server/http/costly_steps.h"
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
-#include "server/http/mailbox.h"
 #include "server/http/request_reader.h"
 #include "server/http/room.h"
-#include "server/http/socket.h"
 
 namespace sfmamba::http {
 
 // One connection: reads a request, has it started, writes its answer, and so
-// on. It is told what its socket is ready for, and never waits itself. Used by
-// one thread.
-class Connection {
+// on, until End(). What it waits for keeps it alive. Used by its port's thread.
+class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  // What all connections of a port share.
+  using Clock = std::chrono::steady_clock;
+  using Tcp = boost::asio::ip::tcp;
+
+  // What all connections of a port share. Used until End() at most.
   struct Environment {
     const HttpOptions& options;
-    const std::shared_ptr<Room> room;
+    std::shared_ptr<Room> room;
+    std::weak_ptr<boost::asio::io_context> loop;
+    CostlySteps::Executor handshakes;
     // Called with each request that has come whole.
     std::function<void(std::shared_ptr<Call>, HttpRequest)> start;
-    bool is_draining = false;  // Each answer is a connection's last.
+    // Called when a connection has ended or begins to.
+    std::function<void(Connection&)> ended;
+    bool is_draining = false;           // Each answer is a connection's last.
+    std::array<char, 256 << 10> block;  // What was read last in clear.
   };
   // In the order in which connections are ended when there are too many.
   enum class State {
+    kEnded,
     kEnding,     // Its last answer is sent. The client may read it.
     kGreeting,   // The handshake of TLS has not ended.
     kIdle,       // Nothing has come of the next request.
@@ -45,84 +57,69 @@ class Connection {
     kAnswering,  // or made.
   };
 
-  // `peer` as in HttpRequest.
-  Connection(Environment& environment, std::unique_ptr<Socket> socket,
-             uint64_t id, std::string peer, absl::Time now);
-  // The client counts as gone.
-  ~Connection();
-  Connection(const Connection&) = delete;
+  // `socket` does not block; `peer` as in HttpRequest.
+  Connection(Environment& environment, Tcp::socket socket, std::string peer);
 
-  int fd() const { return socket_->fd(); }
+  void Begin();
+  // Closes it. The client counts as gone.
+  void End();
+
   State state() const { return state_; }
-  absl::Time since() const { return since_; }  // When the state began.
-
-  // What epoll is to look for, and when OnDeadline() is to be called.
-  uint32_t events() const;
-  absl::Time deadline() const { return deadline_; }
-
-  // Each does what can be done without waiting, and returns false if the
-  // connection is over.
-  bool OnEvents(uint32_t events, absl::Time now);
-  bool OnDeadline(absl::Time now);
-  // Of the request that was started last.
-  bool OnAnswer(Answered answered, absl::Time now);
-
-  // Whether `call` is the request that waits for its answer.
-  bool Awaits(const Call& call) const {
-    return state_ == State::kAnswering && call_.get() == &call;
-  }
+  Clock::time_point since() const { return since_; }  // When the state began.
 
  private:
-  void Enter(State state, absl::Time deadline, absl::Time now);
-  // Each is false if the connection is over.
-  bool Greet(absl::Time now);
-  bool Read(absl::Time now);
-  bool TakeIn(absl::string_view bytes, absl::Time now);
-  bool Discard();
-  bool Refuse(Refusal refusal, absl::Time now);
-  bool Refuse(HttpResponse response, absl::Time now);
-  bool Write(HttpResponse response, absl::Time now);
-  bool Flush(absl::Time now);
-  bool EndAnswer(absl::Time now);
-  // The client may still read what it was sent.
-  void EndSoon(absl::Time now);
+  using Error = boost::system::error_code;
+  using Tls = boost::asio::ssl::stream<Tcp::socket&>;
 
-  // Whether there is something to read that makes no event.
-  bool HasMore() const;
-  absl::Duration FirstWait() const;
-  RequestReader NewReader() const;
-  // Of the request that is read: what it is refused with, if it is.
-  std::optional<HttpResponse> Admit();
-  absl::Time BodyDeadline() const;
-  void Start(absl::Time now);
-  void OnPeerClosed();
+  void Enter(State state, absl::Duration limit);
+  void Arm();
+  void OnTimer();
+
+  void OnGreeted(Error error);
+  void Read();
+  void ReadSocket();
+  void OnRead(Error error, absl::string_view bytes);
+  void TakeIn(absl::string_view bytes);
+  absl::Duration BodyLimit();
+  void Start();
+  void OnAnswer(Answered answered);
+
+  void Refuse(Refusal refusal);
+  void Refuse(HttpResponse response);
+  void Write(HttpResponse response);
+  void Flush();
+  void EndAnswer();
+  // The client may still read what it was sent.
+  void EndSoon();
 
   Environment& environment_;
-  std::unique_ptr<Socket> socket_;
-  const uint64_t id_;
+  Tcp::socket socket_;
+  std::unique_ptr<Tls> tls_;  // Null in clear.
   const std::string peer_;
   Room::Hold tls_hold_;
 
   State state_ = State::kIdle;
-  absl::Time since_;
-  absl::Time deadline_;
-  bool peer_closed_ = false;  // The client sends no more.
+  Clock::time_point since_;
+  Clock::time_point deadline_;       // End of the state.
+  boost::asio::steady_timer timer_;  // Ends at deadline_ or before.
 
-  RequestReader reader_;
-  std::string ahead_;  // Bytes that came after the request.
-  absl::Time body_began_;
+  bool is_reading_ = false;
+  bool peer_closed_ = false;  // The client sends no more.
+  std::vector<char> record_;  // What was read last through TLS.
+  std::string in_;            // What was read and is not taken in.
+  std::optional<RequestReader> reader_;
+  Clock::time_point body_began_;
   size_t discarded_ = 0;
 
-  // Of the request that is answered.
+  // Used for the request that is answered.
   std::shared_ptr<Call> call_;
   bool is_head_ = false;
   bool keep_alive_ = false;
-  absl::AnyInvocable<void()> sent_;  // May be null.
   Room::Hold answer_hold_;
+  AtEnd sent_;
 
-  std::vector<std::string> out_;  // To be written,
-  size_t piece_ = 0;              // from this piece on,
-  size_t offset_ = 0;             // and this byte of it.
+  std::vector<std::string> out_;      // To be written after writing_.
+  std::vector<std::string> writing_;  // Is being written.
 };
 
 }  // namespace sfmamba::http

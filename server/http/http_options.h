@@ -18,7 +18,8 @@ namespace sfmamba::http {
 // What a request is refused with that no handler sees: text/plain.
 HttpResponse PlainRefusal(int status, const std::string& message);
 
-// Of a port. What is beyond a limit is refused with the status in brackets.
+// Settings of a port. A request beyond a limit is refused with the status in
+// brackets.
 struct HttpOptions {
   std::string what = "the HTTP port";  // In errors.
   std::string host;
@@ -27,19 +28,19 @@ struct HttpOptions {
   // What connections begin TLS with; null: they speak in clear.
   std::shared_ptr<TlsContext> tls;  // Used by this port alone.
 
-  // Of more, those are ended that have done nothing useful for longest, but
-  // none whose request waits for its answer.
+  // Most connections: beyond it those are ended that have done nothing useful
+  // for longest, but none whose request waits for its answer.
   int max_connections = 1024;
-  // Of the request line and the headers (431), and the time for them to come
-  // (408), and for the handshake of TLS.
+  // Most bytes of the request line and the headers (431), and the time for them
+  // to come (408), and for the handshake of TLS.
   size_t max_head_bytes = 16 << 10;
   absl::Duration head_time = absl::Seconds(5);
-  // Of a request's body (413). 0: a request with a body is refused.
+  // Most bytes of a request's body (413). 0: a request with a body is refused.
   int64_t max_body_bytes = 64 << 20;
-  // Of all bodies until their requests are answered and all answers until they
-  // are sent (503, with Retry-After): bodies are refused while there is more.
-  // Room for a body of a known length is taken before it is read. It is at
-  // least what lets one client send the largest body.
+  // Most bytes of all bodies until their requests are answered and all answers
+  // until they are sent (503, with Retry-After): bodies are refused while there
+  // is more. Room for a body of a known length is taken before it is read. It
+  // is at least what lets one client send the largest body.
   int64_t max_held_bytes = int64_t{256} << 20;
   // The part of max_held_bytes that one client alone may fill with bodies, 0.5
   // to 1. See server::ClientShares.

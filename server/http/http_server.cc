@@ -1,33 +1,40 @@
 #include "server/http/http_server.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cmath>
+#include <cstdint>
+#include <exception>
+#include <list>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/memory/memory.h"
-#include "base/steady_clock.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "boost/asio/io_context.hpp"
+#include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/post.hpp"
+#include "boost/asio/steady_timer.hpp"
+#include "server/base/fair_pool.h"
+#include "server/base/listening_sockets.h"
 #include "server/base/peer_name.h"
+#include "server/base/steady_cond_var.h"
 #include "server/base/thread_name.h"
+#include "server/http/connection.h"
 
 namespace sfmamba::http {
 namespace {
 
-constexpr int kMaxEvents = 1024;
-// Connections that are accepted before the others are looked at again.
-constexpr int kMaxAccepted = 64;
-// Steps of handshakes that are done before the others are looked at again: of
-// them a signature takes a millisecond.
-constexpr int kMaxGreeted = 8;
-constexpr absl::Duration kNoDescriptors = absl::Milliseconds(100);
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using Error = boost::system::error_code;
+
+constexpr std::chrono::milliseconds kNoDescriptors{100};
+// Time of handshakes between two looks at others; a signature takes as long.
+constexpr std::chrono::milliseconds kHandshakes{1};
 // What a handler is expected to take, for the order of the pool: it reads the
 // whole body about once.
 constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
@@ -35,273 +42,225 @@ constexpr double kBytesASecond = 2e8;
 // Bodies that take longer to read hold up no others.
 constexpr absl::Duration kLongRead = absl::Milliseconds(10);
 
-// What an event of epoll is about, if it is not a connection's number.
-constexpr uint64_t kMailbox = 0;
-constexpr uint64_t kFirstListener = 1;
-constexpr uint64_t kFirstConnection = 1000;
-
 int64_t RoomOf(const HttpOptions& options) {
   const double least = options.max_body_bytes / options.client_share;
   return std::max(options.max_held_bytes,
                   static_cast<int64_t>(std::ceil(least)));
 }
 
-void Look(int epoll, int operation, int fd, uint64_t what, uint32_t events) {
-  epoll_event event = {};
-  event.events = events;
-  event.data.u64 = what;
-  epoll_ctl(epoll, operation, fd, &event);
-}
-
-bool IsGreeting(const Connection& connection) {
-  return connection.state() == Connection::State::kGreeting;
-}
-
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
-    HttpOptions options, Handler handler) {
-  absl::StatusOr<server::ListeningSockets> sockets =
-      server::ListeningSockets::Bind(options.what, options.host, options.port);
-  if (!sockets.ok()) return sockets.status();
-  return absl::WrapUnique(new HttpServer(
-      std::move(options), *std::move(sockets), std::move(handler)));
-}
+class HttpServer::Port {
+ public:
+  Port(HttpOptions options, server::ListeningSockets sockets, Handler handler);
+  ~Port();
 
-HttpServer::HttpServer(HttpOptions options, server::ListeningSockets sockets,
+  bool Drain(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_);
+  int port() const { return sockets_.port(); }
+  int64_t held_bytes() const { return room_->held(); }
+
+ private:
+  using Connections = absl::flat_hash_set<std::shared_ptr<Connection>>;
+
+  // All that follows is called by thread_.
+  void Loop();
+  void Accept(tcp::acceptor& acceptor);
+  void Add(tcp::socket socket);
+  // Makes room for one more; false if there is none.
+  bool EndOne();
+  void OnEnded(Connection& connection);
+  void CloseListeners();
+  // Ends what is idle; says so once nothing is left to be sent.
+  void GoOnDraining() ABSL_LOCKS_EXCLUDED(mu_);
+  void CallHandler(std::shared_ptr<Call> call, HttpRequest request);
+
+  const HttpOptions options_;
+  server::ListeningSockets sockets_;
+  const Handler handler_;
+  const std::shared_ptr<Room> room_;
+  // Exchanges look for it when they are answered.
+  std::shared_ptr<asio::io_context> loop_ =
+      std::make_shared<asio::io_context>(1);
+
+  absl::Mutex mu_;
+  server::SteadyCondVar drained_now_;  // Signalled when drained_ changes.
+  bool drained_ ABSL_GUARDED_BY(mu_) = false;
+
+  // Used by thread_ only.
+  std::list<tcp::acceptor> acceptors_;
+  CostlySteps handshakes_{*loop_, kHandshakes};
+  Connection::Environment environment_;
+  Connections connections_;
+
+  server::FairPool pool_;  // Calls handler_.
+  std::thread thread_;     // Last: uses everything above.
+};
+
+HttpServer::Port::Port(HttpOptions options, server::ListeningSockets sockets,
                        Handler handler)
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
       handler_(std::move(handler)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      mailbox_(std::make_shared<Mailbox>()),
       room_(std::make_shared<Room>(RoomOf(options_), options_.client_share)),
-      environment_{options_, room_,
+      environment_{options_,
+                   room_,
+                   loop_,
+                   {&handshakes_},
                    [this](std::shared_ptr<Call> call, HttpRequest request) {
                      CallHandler(std::move(call), std::move(request));
-                   }},
-      pool_([this] {
-        server::FairPool::Options pool;
-        pool.name = "http";
-        pool.threads = options_.threads;
-        pool.long_piece = kLongRead;
-        return pool;
-      }()) {
-  Look(epoll_, EPOLL_CTL_ADD, mailbox_->fd(), kMailbox, EPOLLIN);
-  Listen(true);
+                   },
+                   [this](Connection& connection) { OnEnded(connection); }},
+      pool_({"http", options_.threads, INT64_MAX, kLongRead}) {
+  for (int fd : sockets_.fds()) {
+    acceptors_.emplace_back(*loop_, tcp::v6(), fd);
+    Accept(acceptors_.back());
+  }
   thread_ = std::thread([this] { Loop(); });
 }
 
-HttpServer::~HttpServer() {
-  {
-    absl::MutexLock lock(&mu_);
-    stopping_ = true;
-  }
-  mailbox_->Wake();
+HttpServer::Port::~Port() {
+  asio::post(*loop_, [this] {
+    CloseListeners();
+    for (const auto& connection : Connections(connections_)) connection->End();
+  });
   thread_.join();
-  close(epoll_);
 }
 
-bool HttpServer::Drain(absl::Duration limit) {
+bool HttpServer::Port::Drain(absl::Duration limit) {
+  asio::post(*loop_, [this] {
+    environment_.is_draining = true;
+    CloseListeners();
+    sockets_.Close();
+    GoOnDraining();
+  });
   absl::MutexLock lock(&mu_);
-  draining_ = true;
-  mailbox_->Wake();
   return drained_now_.Await(
       &mu_, limit,
       [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return drained_; });
 }
 
-void HttpServer::Loop() {
+// Runs until nothing is waited for.
+void HttpServer::Port::Loop() {
   server::NameThisThread("http");
-  while (true) {
-    Wait();
-    TakeAnswers();
-    EndLate();
-    {
-      absl::MutexLock lock(&mu_);
-      if (stopping_) break;
-      environment_.is_draining = draining_;
+  for (bool runs = true; runs;) {
+    try {
+      loop_->run();
+      runs = false;
+    } catch (const std::exception&) {
+      // There was no memory for a step of one connection, which its time ends.
     }
-    if (environment_.is_draining) GoOnDraining();
   }
-  connections_.clear();
-  mailbox_->Close();
 }
 
-void HttpServer::Wait() {
-  absl::Time next = base::SteadyNow() + absl::Minutes(1);
-  if (!deadlines_.empty()) next = std::min(next, deadlines_.begin()->first);
-  if (!listens_) next = std::min(next, accept_after_);
-  const absl::Duration wait =
-      std::max(next - base::SteadyNow(), absl::ZeroDuration());
-  std::array<epoll_event, kMaxEvents> events;
-  const int count = epoll_wait(
-      epoll_, events.data(), events.size(),
-      absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1))));
-  const absl::Time now = base::SteadyNow();
-  if (!listens_ && now >= accept_after_) Listen(true);
-  int greeted = 0;
-  for (int i = 0; i < count; ++i) {
-    const auto found = connections_.find(events[i].data.u64);
-    if (found == connections_.end()) continue;
-    // epoll tells again of those that are left out.
-    if (IsGreeting(*found->second.connection) && ++greeted > kMaxGreeted) {
-      continue;
+void HttpServer::Port::Accept(tcp::acceptor& acceptor) {
+  acceptor.async_accept([this, &acceptor](Error error, tcp::socket socket) {
+    if (error == asio::error::operation_aborted) return;
+    if (!error) {
+      Accept(acceptor);  // First: for the next one there may be memory.
+      return Add(std::move(socket));
     }
-    With(found, [&](Connection& connection) {
-      return connection.OnEvents(events[i].events, now);
+    // The process or the machine has no descriptor or memory for it.
+    EndOne();
+    const auto again =
+        std::make_shared<asio::steady_timer>(*loop_, kNoDescriptors);
+    again->async_wait([this, &acceptor, again](Error) {
+      if (acceptor.is_open()) Accept(acceptor);
     });
-  }
-  for (int i = 0; i < count; ++i) {
-    const uint64_t what = events[i].data.u64;
-    if (what >= kFirstListener && what < kFirstConnection) {
-      Accept(sockets_.fds()[what - kFirstListener]);
-    }
-  }
+  });
 }
 
-void HttpServer::Listen(bool accepts) {
-  for (size_t i = 0; i < sockets_.fds().size(); ++i) {
-    Look(epoll_, accepts ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, sockets_.fds()[i],
-         kFirstListener + i, EPOLLIN);
+void HttpServer::Port::Add(tcp::socket socket) {
+  if (connections_.size() >= static_cast<size_t>(options_.max_connections)) {
+    options_.refused();
+    if (!EndOne()) return;
   }
-  listens_ = accepts;
+  Error ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+  socket.non_blocking(true, ignored);
+  std::string peer = server::PeerName(socket.native_handle());
+  const auto connection = std::make_shared<Connection>(
+      environment_, std::move(socket), std::move(peer));
+  connections_.insert(connection);
+  connection->Begin();
 }
 
-void HttpServer::Accept(int listener) {
-  for (int i = 0; i < kMaxAccepted; ++i) {
-    const int fd =
-        accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
-      if (errno == EAGAIN) return;
-      // The process or the machine has no descriptor or memory for it.
-      accept_after_ = base::SteadyNow() + kNoDescriptors;
-      Listen(false);
-      EndOne();
-      return;
-    }
-    const bool is_full =
-        connections_.size() >= static_cast<size_t>(options_.max_connections);
-    if (is_full) options_.refused();
-    if (is_full && !EndOne()) {
-      close(fd);
-      continue;
-    }
-    Add(fd);
+bool HttpServer::Port::EndOne() {
+  const auto worst =
+      std::min_element(connections_.begin(), connections_.end(),
+                       [](const auto& a, const auto& b) {
+                         return std::make_pair(a->state(), a->since()) <
+                                std::make_pair(b->state(), b->since());
+                       });
+  if (worst == connections_.end() ||
+      (*worst)->state() == Connection::State::kAnswering) {
+    return false;
   }
-}
-
-void HttpServer::Add(int fd) {
-  const int yes = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
-  const uint64_t id = kFirstConnection + accepted_++;
-  Entry& entry = connections_[id];
-  std::string peer = server::PeerName(fd);
-  std::unique_ptr<Socket> socket = options_.tls == nullptr
-                                       ? std::make_unique<PlainSocket>(fd)
-                                       : options_.tls->Accept(fd);
-  entry.connection = std::make_unique<Connection>(
-      environment_, std::move(socket), id, std::move(peer), base::SteadyNow());
-  entry.events = entry.connection->events();
-  entry.deadline = entry.connection->deadline();
-  deadlines_.emplace(entry.deadline, id);
-  Look(epoll_, EPOLL_CTL_ADD, fd, id, entry.events);
-}
-
-bool HttpServer::EndOne() {
-  auto worst = connections_.end();
-  const auto rank = [](const Connection& connection) {
-    return std::make_pair(connection.state(), connection.since());
-  };
-  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-    const Connection& connection = *it->second.connection;
-    if (connection.state() == Connection::State::kAnswering) continue;
-    if (worst == connections_.end() ||
-        rank(connection) < rank(*worst->second.connection)) {
-      worst = it;
-    }
-  }
-  if (worst == connections_.end()) return false;
-  End(worst);
+  (*worst)->End();
   return true;
 }
 
-template <typename Work>
-void HttpServer::With(Connections::iterator found, Work work) {
-  const uint64_t id = found->first;
-  Entry& entry = found->second;
-  Connection& connection = *entry.connection;
-  if (!work(connection)) return End(found);
-  if (connection.events() != entry.events) {
-    entry.events = connection.events();
-    Look(epoll_, EPOLL_CTL_MOD, connection.fd(), id, entry.events);
+void HttpServer::Port::OnEnded(Connection& connection) {
+  if (connection.state() == Connection::State::kEnded) {
+    connections_.erase(connection.shared_from_this());
   }
-  if (connection.deadline() != entry.deadline) {
-    deadlines_.erase({entry.deadline, id});
-    entry.deadline = connection.deadline();
-    deadlines_.emplace(entry.deadline, id);
+  if (environment_.is_draining) {
+    asio::post(*loop_, [this] { GoOnDraining(); });
   }
 }
 
-void HttpServer::End(Connections::iterator found) {
-  deadlines_.erase({found->second.deadline, found->first});
-  connections_.erase(found);
+void HttpServer::Port::CloseListeners() {
+  Error ignored;
+  for (tcp::acceptor& acceptor : acceptors_) acceptor.release(ignored);
 }
 
-void HttpServer::TakeAnswers() {
-  for (Answered& answered : mailbox_->Take()) {
-    const auto found = connections_.find(answered.call->connection());
-    if (found != connections_.end() &&
-        found->second.connection->Awaits(*answered.call)) {
-      With(found, [&](Connection& connection) {
-        return connection.OnAnswer(std::move(answered), base::SteadyNow());
-      });
-    } else {
-      answered.response.reset();
-      if (answered.sent) answered.sent();
-    }
-  }
-}
-
-void HttpServer::EndLate() {
-  const absl::Time now = base::SteadyNow();
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
-    With(connections_.find(deadlines_.begin()->second),
-         [now](Connection& connection) { return connection.OnDeadline(now); });
-  }
-}
-
-void HttpServer::GoOnDraining() {
-  sockets_.Close();
-  std::vector<uint64_t> idle;
+void HttpServer::Port::GoOnDraining() {
   bool is_drained = true;
-  for (const auto& [id, entry] : connections_) {
-    const Connection::State state = entry.connection->state();
-    if (state == Connection::State::kIdle || IsGreeting(*entry.connection)) {
-      idle.push_back(id);
-    } else if (state != Connection::State::kEnding) {
+  for (const auto& connection : Connections(connections_)) {
+    if (connection->state() == Connection::State::kIdle ||
+        connection->state() == Connection::State::kGreeting) {
+      connection->End();
+    } else if (connection->state() != Connection::State::kEnding) {
       is_drained = false;
     }
   }
-  for (uint64_t id : idle) End(connections_.find(id));
   if (!is_drained) return;
   absl::MutexLock lock(&mu_);
   drained_ = true;
   drained_now_.SignalAll();
 }
 
-void HttpServer::CallHandler(std::shared_ptr<Call> call, HttpRequest request) {
+void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
+                                   HttpRequest request) {
   server::Work work;
   work.group = pool_.NewGroup();
   work.cost = kHandlerCost + absl::Seconds(request.body.size() / kBytesASecond);
   // An exception ends this exchange, and so the request.
   work.run = [this, call,
               exchange =
-                  MakeExchange(call, mailbox_, std::move(request))]() mutable {
+                  Call::MakeExchange(call, std::move(request))]() mutable {
     if (!call->is_dropped()) handler_(std::move(exchange));
   };
   pool_.Run(std::move(work));
 }
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
+    HttpOptions options, Handler handler) {
+  absl::StatusOr<server::ListeningSockets> sockets =
+      server::ListeningSockets::Bind(options.what, options.host, options.port);
+  if (!sockets.ok()) return sockets.status();
+  try {
+    return absl::WrapUnique(new HttpServer(std::make_unique<Port>(
+        std::move(options), *std::move(sockets), std::move(handler))));
+  } catch (const boost::system::system_error& error) {
+    return absl::UnavailableError(error.what());  // Without descriptors, say.
+  }
+}
+
+HttpServer::HttpServer(std::unique_ptr<Port> port) : port_(std::move(port)) {}
+HttpServer::~HttpServer() = default;
+
+bool HttpServer::Drain(absl::Duration limit) { return port_->Drain(limit); }
+int HttpServer::port() const { return port_->port(); }
+int64_t HttpServer::held_bytes() const { return port_->held_bytes(); }
 
 }  // namespace sfmamba::http

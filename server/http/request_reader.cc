@@ -6,149 +6,175 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/http/request_target.h"
 
 namespace sfmamba::http {
 namespace {
 
-// Of a body that comes in chunks, at first.
-constexpr int64_t kFirstRoom = 16 << 10;
+using BeastError = boost::beast::http::error;
 
-// The packing that a body has, or an empty string.
-std::string PackingOf(const HttpRequest& request) {
-  const auto [begin, end] = request.headers.equal_range("content-encoding");
-  for (auto it = begin; it != end; ++it) {
-    if (!it->second.empty() &&
-        !absl::EqualsIgnoreCase(it->second, "identity")) {
-      return it->second;
-    }
-  }
-  return "";
-}
+// Room of a body that comes in chunks, at first.
+constexpr int64_t kFirstRoom = 16 << 10;
+// Most bytes of extensions of all a body's chunks.
+constexpr size_t kMostExtensions = 16 << 10;
 
 }  // namespace
 
+RequestReader::RequestReader(const Limits& limits, Room::Hold hold)
+    : limits_(limits), hold_(std::move(hold)) {
+  header_limit(limits.head_bytes);
+  body_limit(limits.body_bytes);
+}
+
 size_t RequestReader::Read(absl::string_view bytes) {
   size_t read = 0;
-  if (stage_ == Stage::kEmpty || stage_ == Stage::kHead) read = ReadHead(bytes);
-  if (stage_ == Stage::kBody) read += ReadBody(bytes.substr(read));
+  if (stage_ == Stage::kEmpty && !after_blank_) {
+    if (bytes == "\r") return 0;
+    // Some clients send one line break more after a body.
+    after_blank_ = absl::StartsWith(bytes, "\r\n");
+    if (after_blank_) read = 2;
+  }
+  if (read == bytes.size()) return read;
+  Error error;
+  while (read < bytes.size() && !is_done() && !error) {
+    const bool is_head = !is_header_done();
+    const size_t part = put(
+        boost::asio::buffer(bytes.data() + read, bytes.size() - read), error);
+    if (is_head) head_bytes_ += part;
+    read += part;
+  }
+  // The parser limits what it is given at a time: neither a head that comes
+  // line by line nor what stands between chunks.
+  const size_t left = bytes.size() - read;
+  if (head_bytes_ > limits_.head_bytes ||
+      (!is_header_done() && head_bytes_ + left >= limits_.head_bytes)) {
+    error = BeastError::header_limit;
+  } else if (error == BeastError::need_more) {
+    error = left < limits_.head_bytes ? Error() : BeastError::bad_chunk;
+  }
+  if (error) {
+    stage_ = Stage::kRefused;
+    if (refusal_.status == 0) refusal_ = RefusalOf(error);
+    request_ = HttpRequest();
+    hold_.Release();
+  } else if (is_done()) {
+    stage_ = Stage::kWhole;
+  } else {
+    stage_ = is_header_done() ? Stage::kBody : Stage::kHead;
+  }
   return read;
 }
 
-size_t RequestReader::ReadHead(absl::string_view bytes) {
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    const char c = bytes[i];
-    const bool after_return = !text_.empty() && text_.back() == '\r';
-    if ((c == '\n') != after_return) {
-      Refuse({400,
-              "expected lines of a request that end with CR LF, got a CR "
-              "or LF alone"});
-      return i;
+Refusal RequestReader::RefusalOf(Error error) const {
+  if (error == BeastError::header_limit) {
+    return {431, absl::StrCat("expected at most ", limits_.head_bytes,
+                              " bytes of request line and headers, got more")};
+  }
+  if (error == BeastError::body_limit) {
+    return {413, absl::StrCat("expected at most ", limits_.body_bytes,
+                              " bytes as a request's body, got more")};
+  }
+  if (error == BeastError::bad_version) {
+    return {505, "expected a line METHOD TARGET HTTP/1.1 or HTTP/1.0"};
+  }
+  return {400, absl::StrCat("expected a request of HTTP/1.1, got: ",
+                            error.message())};
+}
+
+void RequestReader::Refuse(int status, std::string message, Error& error) {
+  refusal_ = {status, std::move(message)};
+  error = BeastError::bad_value;  // Ends the parser.
+}
+
+void RequestReader::on_request_impl(boost::beast::http::verb, Text method,
+                                    Text target, int version, Error& error) {
+  version_ = version;
+  request_.method = std::string(method);
+  if (!ParseTarget(std::string(target), &request_.path, &request_.query)) {
+    Refuse(400,
+           "expected a target of visible ASCII without encoded control "
+           "characters",
+           error);
+  }
+}
+
+void RequestReader::on_field_impl(Field field, Text name, Text value,
+                                  Error& error) {
+  if (is_header_done()) return;  // A trailer.
+  const std::string text(value);
+  if (field == Field::expect) {
+    if (!absl::EqualsIgnoreCase(text, "100-continue")) {
+      return Refuse(417, "expected Expect: 100-continue", error);
     }
-    if (absl::ascii_iscntrl(c) && c != '\r' && c != '\n' && c != '\t') {
-      Refuse({400, absl::StrCat("expected no control character before a "
-                                "request's body, got byte ",
-                                static_cast<int>(c))});
-      return i;
-    }
-    text_.push_back(c);
-    // Some clients send one line break more after a body.
-    if (text_ == "\r\n" && !std::exchange(after_blank_, true)) {
-      text_.clear();
-      continue;
-    }
-    stage_ = Stage::kHead;
-    const bool ends = c == '\n' && absl::EndsWith(text_, "\r\n\r\n");
-    if (text_.size() > limits_.head_bytes ||
-        (text_.size() == limits_.head_bytes && !ends)) {
-      Refuse(
-          {431, absl::StrCat("expected at most ", limits_.head_bytes,
-                             " bytes of request line and headers, got more")});
-      return i + 1;
-    }
-    if (ends) {
-      EndHead();
-      return i + 1;
+    expects_continue_ = version_ == 11;
+  }
+  request_.headers.emplace(absl::AsciiStrToLower(std::string(name)), text);
+  if (field == Field::host && request_.headers.count("host") > 1) {
+    Refuse(400, "expected one Host, got several", error);
+  }
+  if (field == Field::transfer_encoding) {
+    if (version_ < 11) {
+      Refuse(400, "expected no Transfer-Encoding in HTTP/1.0", error);
+    } else if (!absl::EqualsIgnoreCase(text, "chunked")) {
+      Refuse(501, "expected Transfer-Encoding: chunked", error);
     }
   }
+}
+
+void RequestReader::on_header_impl(Error& error) {
+  const int64_t body_bytes = content_length().value_or(0);
+  if (body_bytes == 0 && !chunked()) return;
+  const auto [begin, end] = request_.headers.equal_range("content-encoding");
+  for (auto it = begin; it != end; ++it) {
+    if (!it->second.empty() &&
+        !absl::EqualsIgnoreCase(it->second, "identity")) {
+      return Refuse(415, "expected a body without Content-Encoding", error);
+    }
+  }
+  if (limits_.body_bytes == 0) {
+    return Refuse(413, "expected a request without a body", error);
+  }
+  TakeRoom(body_bytes, error);
+}
+
+void RequestReader::on_chunk_header_impl(uint64_t, Text extensions,
+                                         Error& error) {
+  extension_bytes_ += extensions.size();
+  // The parser takes any byte in quotes, where others would see a line's end.
+  const bool is_text =
+      std::all_of(extensions.begin(), extensions.end(),
+                  [](char c) { return !absl::ascii_iscntrl(c) || c == '\t'; });
+  if (!is_text || extension_bytes_ > kMostExtensions) {
+    error = BeastError::bad_chunk_extension;
+  }
+}
+
+size_t RequestReader::on_chunk_body_impl(uint64_t, Text bytes, Error& error) {
+  return on_body_impl(bytes, error);
+}
+
+size_t RequestReader::on_body_impl(Text bytes, Error& error) {
+  const int64_t size = request_.body.size() + bytes.size();
+  if (size > hold_.bytes() &&
+      !TakeRoom(std::max({size, kFirstRoom,
+                          std::min(2 * hold_.bytes(), limits_.body_bytes)}),
+                error)) {
+    return 0;
+  }
+  request_.body.append(bytes.data(), bytes.size());
   return bytes.size();
 }
 
-void RequestReader::EndHead() {
-  auto refusal = ParseHead(std::exchange(text_, std::string()), &head_);
-  if (refusal.has_value()) return Refuse(*std::move(refusal));
-  if (!head_.is_chunked && head_.body_bytes == 0) {
-    stage_ = Stage::kWhole;
-    return;
-  }
-  const std::string packing = PackingOf(head_.request);
-  if (!packing.empty()) {
-    return Refuse(
-        {415, absl::StrCat("expected a body without Content-Encoding, "
-                           "got ",
-                           packing)});
-  }
-  if (limits_.body_bytes == 0) {
-    return Refuse({413, "expected a request without a body"});
-  }
-  if (!IsAllowed(head_.body_bytes) || !TakeRoom(head_.body_bytes)) return;
-  stage_ = Stage::kBody;
-}
-
-size_t RequestReader::ReadBody(absl::string_view bytes) {
-  if (!head_.is_chunked) {
-    bytes = bytes.substr(0, body_left());
-    Append(bytes);
-    if (body_left() == 0) stage_ = Stage::kWhole;
-    return bytes.size();
-  }
-  const size_t read = chunks_.Read(
-      bytes, [this](absl::string_view data) { return Append(data); });
-  if (stage_ == Stage::kRefused) return read;
-  if (chunks_.state() == ChunkReader::State::kDone) stage_ = Stage::kWhole;
-  if (chunks_.state() == ChunkReader::State::kBad) {
-    Refuse({400,
-            "expected a body in the chunked coding, with little but data "
-            "in it"});
-  }
-  return read;
-}
-
-bool RequestReader::Append(absl::string_view bytes) {
-  const int64_t size = body_read_ + bytes.size();
-  if (!IsAllowed(size)) return false;
-  if (size > hold_.bytes() &&
-      !TakeRoom(std::max({size, kFirstRoom,
-                          std::min(2 * hold_.bytes(), limits_.body_bytes)}))) {
-    return false;
-  }
-  head_.request.body.append(bytes.data(), bytes.size());
-  body_read_ = size;
-  return true;
-}
-
-bool RequestReader::IsAllowed(int64_t body_bytes) {
-  if (body_bytes <= limits_.body_bytes) return true;
-  Refuse({413, absl::StrCat("expected at most ", limits_.body_bytes,
-                            " bytes as a request's body, got ",
-                            head_.is_chunked ? "at least " : "", body_bytes)});
-  return false;
-}
-
-bool RequestReader::TakeRoom(int64_t body_bytes) {
+bool RequestReader::TakeRoom(int64_t body_bytes, Error& error) {
   if (!hold_.Take(body_bytes - hold_.bytes())) {
-    Refuse({503, absl::StrCat("no room for ", body_bytes,
-                              " bytes of a request's body; ask again later")});
+    Refuse(503,
+           absl::StrCat("no room for ", body_bytes,
+                        " bytes of a request's body; ask again later"),
+           error);
     return false;
   }
-  head_.request.body.reserve(body_bytes);
+  request_.body.reserve(body_bytes);
   return true;
-}
-
-void RequestReader::Refuse(Refusal refusal) {
-  stage_ = Stage::kRefused;
-  refusal_ = std::move(refusal);
-  head_.request.body = std::string();
-  hold_.Release();
 }
 
 }  // namespace sfmamba::http

@@ -7,15 +7,22 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/http/chunk_reader.h"
-#include "server/http/request_head.h"
+#include "boost/beast/http/basic_parser.hpp"
+#include "server/http/exchange.h"
 #include "server/http/room.h"
 
 namespace sfmamba::http {
 
-// Reads one request, however its bytes are cut, within limits.
-// Thread-compatible.
-class RequestReader {
+// Why a request reaches no handler.
+struct Refusal {
+  int status;
+  std::string message;  // What was got, and what was expected.
+};
+
+// Reads one request with Beast's parser, within limits. Refuses what proxies
+// and servers read in different ways: both lengths of a body, several hosts,
+// codings other than chunks. Thread-compatible.
+class RequestReader : private boost::beast::http::basic_parser<true> {
  public:
   struct Limits {
     size_t head_bytes;
@@ -24,44 +31,60 @@ class RequestReader {
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
   // `hold` takes the body's room. It holds nothing yet.
-  RequestReader(const Limits& limits, Room::Hold hold)
-      : limits_(limits), hold_(std::move(hold)) {}
+  RequestReader(const Limits& limits, Room::Hold hold);
 
-  // Takes in `bytes` until they end, the request does, or it is refused.
-  // Returns how many it took. Not after kWhole or kRefused.
+  // Takes in `bytes`, of which the first are those that the last call left.
+  // Returns how many it took; it leaves lines that have not come whole, and
+  // what follows the request. Not after kWhole or kRefused.
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }
-  // Of kBody and kWhole.
-  RequestHead& head() { return head_; }
-  // Bytes of the body that have come, and that are still to come for certain.
-  int64_t body_read() const { return body_read_; }
-  int64_t body_left() const { return head_.body_bytes - body_read_; }
-  // The room of the body, which is in head().request. Of kWhole.
+  // From kBody on, without peer; whole from kWhole on.
+  HttpRequest& request() { return request_; }
+  // The connection may have a next request after this.
+  using basic_parser::keep_alive;
+  // Bytes that are still to come of a body of known length, else 0.
+  size_t content_length_left() const {
+    return content_length_remaining().value_or(0);
+  }
+  bool expects_continue() const { return expects_continue_; }
+  // The room of the body, at kWhole.
   Room::Hold TakeHold() { return std::move(hold_); }
-  const Refusal& refusal() const { return refusal_; }  // Of kRefused.
+  const Refusal& refusal() const { return refusal_; }  // At kRefused.
 
  private:
-  size_t ReadHead(absl::string_view bytes);
-  size_t ReadBody(absl::string_view bytes);
-  void EndHead();
-  // False if it is refused.
-  bool Append(absl::string_view bytes);
-  // Each is false if the request is refused: a body of that size in all may
-  // come; there is room for it.
-  bool IsAllowed(int64_t body_bytes);
-  bool TakeRoom(int64_t body_bytes);
-  void Refuse(Refusal refusal);
+  using Error = boost::beast::error_code;
+  using Field = boost::beast::http::field;
+  using Text = boost::beast::string_view;
 
-  Limits limits_;
+  // Called by the parser; an error ends the request.
+  void on_request_impl(boost::beast::http::verb verb, Text method, Text target,
+                       int version, Error& error) override;
+  void on_field_impl(Field field, Text name, Text value, Error& error) override;
+  void on_header_impl(Error& error) override;
+  size_t on_body_impl(Text bytes, Error& error) override;
+  void on_chunk_header_impl(uint64_t size, Text extensions,
+                            Error& error) override;
+  size_t on_chunk_body_impl(uint64_t left, Text bytes, Error& error) override;
+  void on_body_init_impl(const boost::optional<uint64_t>& size,
+                         Error& error) override {}
+  void on_finish_impl(Error& error) override {}
+  void on_response_impl(int, Text, int, Error&) override {}
+
+  bool TakeRoom(int64_t body_bytes, Error& error);
+  void Refuse(int status, std::string message, Error& error);
+  Refusal RefusalOf(Error error) const;
+
+  const Limits limits_;
   Room::Hold hold_;
   Stage stage_ = Stage::kEmpty;
-  std::string text_;  // Of the head.
   bool after_blank_ = false;
-  RequestHead head_;
-  ChunkReader chunks_;
-  int64_t body_read_ = 0;
-  Refusal refusal_ = {};
+  size_t head_bytes_ = 0;
+  int version_ = 11;
+  HttpRequest request_;
+  bool expects_continue_ = false;
+  size_t extension_bytes_ = 0;
+  Refusal refusal_ = {};  // Status 0: none.
 };
 
 }  // namespace sfmamba::http

@@ -29,7 +29,7 @@ class Room {
     // Takes `bytes` more; false, and nothing is taken, if there is no room for
     // the client.
     bool Take(int64_t bytes);
-    // The same whether there is room or not, of no client's part.
+    // Takes `bytes` whether there is room or not, of no client's part.
     void TakeAnyway(int64_t bytes);
     void Release();
     int64_t bytes() const { return bytes_; }

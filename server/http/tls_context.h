@@ -1,14 +1,15 @@
 #ifndef SFMAMBA_SERVER_HTTP_TLS_CONTEXT_H_
 #define SFMAMBA_SERVER_HTTP_TLS_CONTEXT_H_
 
-#include <openssl/ssl.h>
-
 #include <memory>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/http/socket.h"
 #include "server/security/tls_identity.h"
+
+namespace boost::asio::ssl {
+class context;
+}  // namespace boost::asio::ssl
 
 namespace sfmamba::http {
 
@@ -32,21 +33,19 @@ class TlsContext {
   // key is not the certificate's.
   static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
-  // Of an accepted connection; owns `fd`, which does not block. The process
-  // must ignore SIGPIPE. A new identity with something bad is passed over.
-  std::unique_ptr<Socket> Accept(int fd);
+  // The context that a connection begins with now. A new identity with
+  // something bad is passed over.
+  boost::asio::ssl::context& Current();
 
  private:
-  using Context = std::shared_ptr<SSL_CTX>;
-
   explicit TlsContext(Options options) : options_(options) {}
   // Makes the context of the current identity if that is a new one.
   absl::Status Renew();
-  absl::StatusOr<Context> Make(const security::TlsIdentity& identity) const;
 
   const Options options_;
   std::shared_ptr<const security::TlsIdentity> identity_;
-  Context context_;
+  // Connections share what is in it.
+  std::shared_ptr<boost::asio::ssl::context> context_;
 };
 
 }  // namespace sfmamba::http

@@ -1,5 +1,6 @@
-// Bytes of a connection over HTTP: requests are read or refused, the same
-// however the bytes are cut, and within their limits.
+// Bytes of a connection over HTTP: requests are read or refused within their
+// limits, and the same ones are read however the bytes are cut.
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 namespace {
 
 using sfmamba::Check;
+using sfmamba::http::HttpRequest;
 using sfmamba::http::RequestReader;
 using sfmamba::http::Room;
 using Stage = RequestReader::Stage;
@@ -17,13 +19,8 @@ using Stage = RequestReader::Stage;
 constexpr RequestReader::Limits kLimits = {2048, 4096};
 constexpr int64_t kRoom = 32 << 10;
 
-// What was read, as text.
-std::string Describe(RequestReader& reader) {
-  if (reader.stage() == Stage::kRefused) {
-    return "refused: " + std::to_string(reader.refusal().status) +
-           reader.refusal().message;
-  }
-  const auto& request = reader.head().request;
+std::string Describe(const HttpRequest& request) {
+  Check(!request.method.empty(), "a request has a method");
   std::string text = request.method + "\n" + request.path + "\n";
   for (const auto& [name, value] : request.query) text += name + "?" + value;
   for (const auto& [name, value] : request.headers) {
@@ -34,36 +31,35 @@ std::string Describe(RequestReader& reader) {
   return text + request.body;
 }
 
-// Reads all requests in `bytes`, in pieces of `piece` bytes.
+// Reads all requests in `bytes`, which come in pieces of `piece` bytes, until
+// one is refused or does not end.
 std::string ReadAll(absl::string_view bytes, size_t piece) {
   auto room = std::make_shared<Room>(kRoom, 1);
   std::string text;
-  while (!bytes.empty()) {
+  size_t came = 0, begin = 0;
+  Stage stage;
+  do {
     RequestReader reader(kLimits, Room::Hold(room, "ipv4:10.0.0.1:1"));
-    while (!bytes.empty() && reader.stage() != Stage::kWhole &&
-           reader.stage() != Stage::kRefused) {
-      const absl::string_view next = bytes.substr(0, piece);
-      const size_t read = reader.Read(next);
-      Check(read <= next.size(), "no more is read than there is");
-      Check(read == next.size() || reader.stage() == Stage::kWhole ||
-                reader.stage() == Stage::kRefused,
-            "it reads on until the request ends");
-      bytes.remove_prefix(read);
-      Check(reader.head().request.body.size() <=
+    while (true) {
+      const size_t read = reader.Read(bytes.substr(begin, came - begin));
+      begin += read;
+      Check(begin <= came, "no more is read than there is");
+      stage = reader.stage();
+      if (stage == Stage::kWhole || stage == Stage::kRefused) break;
+      Check(came - begin < kLimits.head_bytes, "little is left unread");
+      Check(reader.request().body.size() <=
                 static_cast<size_t>(kLimits.body_bytes),
             "a body is within its limit");
+      if (came == bytes.size()) break;
+      came = std::min(came + piece, bytes.size());
     }
-    if (reader.stage() == Stage::kWhole) {
-      text += Describe(reader);
-      Check(!reader.head().request.method.empty(), "a request has a method");
-    }
-    if (reader.stage() == Stage::kRefused) {
+    if (stage == Stage::kWhole) text += Describe(reader.request());
+    if (stage == Stage::kRefused) {
       Check(reader.refusal().status >= 400 && reader.refusal().status < 600,
             "a refusal has a status");
-      text += Describe(reader);
-      break;
+      Check(!reader.refusal().message.empty(), "a refusal has a reason");
     }
-  }
+  } while (stage == Stage::kWhole);
   Check(room->held() == 0, "all room is given back");
   return text;
 }

@@ -59,7 +59,8 @@ BENCHMARK(BM_Handshake)
     ->Arg(1)
     ->MeasureProcessCPUTime();
 
-// Of answers on an open connection: the median, and the slowest of a hundred.
+// The time of answers on an open connection: the median, and the slowest of a
+// hundred.
 void BM_AnswerDuringHandshakes(benchmark::State& state) {
   const Port port(state.range(0) != 0);
   TlsClient victim(port.port());

@@ -65,7 +65,7 @@ class HttpTlsTest : public testing::Test {
     server_ = *std::move(server);
   }
   int port() const { return server_->port(); }
-  // Of handshakes: the peer's address and why.
+  // Handshakes that failed: the peer's address and why.
   std::vector<std::string> failures() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return failures_;

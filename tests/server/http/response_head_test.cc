@@ -26,7 +26,7 @@ TEST(ResponseHeadTest, SomeStatusesHaveNoBodyAndSomeNoName) {
   HttpResponse response;
   for (const auto& [status, line] :
        {std::pair{204, "HTTP/1.1 204 No Content\r\n"},
-        std::pair{299, "HTTP/1.1 299 \r\n"}}) {
+        std::pair{299, "HTTP/1.1 299 <unknown-status>\r\n"}}) {
     response.status = status;
     const std::string head = ResponseHead(response, false, absl::UnixEpoch());
     EXPECT_EQ(head.substr(0, head.find('\n') + 1), line);

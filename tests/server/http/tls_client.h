@@ -20,9 +20,9 @@ class TlsClient : public LocalConnection {
     const Certificate* certificate = nullptr;  // Shown if it is asked for.
     int max_version = TLS1_3_VERSION;
     int min_version = TLS1_VERSION;
-    std::string protocols;           // Of ALPN, on the wire; empty: none.
+    std::string protocols;           // ALPN's, on the wire; empty: none.
     SSL_SESSION* session = nullptr;  // Is resumed if it is set.
-    int receive_buffer = 0;          // As of RawClient.
+    int receive_buffer = 0;          // See LocalConnection.
   };
 
   // Connects; Greet() begins TLS.
