@@ -54,7 +54,9 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
         const auto answer = client.Post("/v2/models/tiny/infer", attack.data(),
                                         attack.size(), "application/json");
         // A port that is full answers before the body has come.
-        if (answer) EXPECT_NE(answer->status, 200) << attack.substr(0, 60);
+        if (answer) {
+          EXPECT_NE(answer->status, 200) << attack.substr(0, 60);
+        }
       });
     }
     for (std::thread& sender : senders) sender.join();

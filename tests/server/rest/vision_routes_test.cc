@@ -267,7 +267,7 @@ TEST_F(VisionRoutesTest, OtherMethodsAndVerbsAreRefused) {
 TEST_F(VisionRoutesTest, DescribesModels) {
   const auto page =
       FromJson<v1::ListModelsResponse>(Ask(RequestOf("GET", "/v1/models")));
-  ASSERT_EQ(page.models_size(), 2);
+  ASSERT_EQ(page.models_size(), 3);
   EXPECT_EQ(page.models(0).name(), "models/fake/versions/3");
   EXPECT_EQ(page.models(0).state(), v1::Model::READY);
   EXPECT_EQ(page.models(0).classes_size(), 0);
@@ -286,7 +286,7 @@ TEST_F(VisionRoutesTest, DescribesModels) {
             "models/fake/versions/3");
   paged.query = {{"page_size", "1"}, {"page_token", "models/fake/versions/3"}};
   EXPECT_EQ(FromJson<v1::ListModelsResponse>(Ask(paged)).models(0).name(),
-            "models/masks/versions/1");
+            "models/maps/versions/1");
   paged.query = {{"page_size", "-1"}};
   ExpectRefused(paged, 400, "page_size");
   paged.query = {{"pages", "1"}};

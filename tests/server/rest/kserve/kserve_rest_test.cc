@@ -155,14 +155,14 @@ TEST_F(KserveRestTest, StatisticsAreNumbers) {
   EXPECT_EQ(one["model_stats"][0]["inference_count"], 1);
   EXPECT_EQ(one["model_stats"][0]["inference_stats"]["success"]["count"], 1);
   const Json all = Json::parse(Ask("GET", "/v2/models/stats").body);
-  EXPECT_EQ(all["model_stats"].size(), 2);
+  EXPECT_EQ(all["model_stats"].size(), 3);
 }
 
 TEST_F(KserveRestTest, TheIndexIsAnArray) {
   for (const char* body : {"", "{}", "{\"ready\": true}"}) {
     const Json index =
         Json::parse(Ask("POST", "/v2/repository/index", body).body);
-    ASSERT_EQ(index.size(), 2) << body;
+    ASSERT_EQ(index.size(), 3) << body;
     EXPECT_EQ(index[0]["name"], "fake");
     EXPECT_EQ(index[0]["version"], "3");
     EXPECT_EQ(index[0]["state"], "READY");

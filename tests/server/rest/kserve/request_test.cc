@@ -141,7 +141,7 @@ TEST(KserveRequestTest, LengthsMustAgree) {
 TEST(KserveRequestTest, JsonIsReadWhileThereIsMemoryForIt) {
   auto held = Memory().Take(server::MemoryUse::kInput, 1 << 20);
   while (held.ok()) {
-    const int64_t more = held->bytes() + (1 << 20);
+    const int64_t more = (*held)->bytes + (1 << 20);
     if (!held->Resize(more).ok()) break;
   }
   ASSERT_TRUE(held.ok());
