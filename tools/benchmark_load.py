@@ -104,9 +104,9 @@ class Server:
     def client(self, verb, *more):
         return [self.args.client_bin, verb, '--server', f'127.0.0.1:{self.args.port}', *more]
 
-    def bench(self, *more):
+    def bench(self, *more, model=MODEL):
         run = subprocess.run(
-            self.client('bench', '--model', MODEL, '--json', '--threads=1', '--channels=4',
+            self.client('bench', '--model', model, '--json', '--threads=1', '--channels=4',
                         f'--warmup={self.args.warmup}s', *more, *self.args.pictures),
             capture_output=True, text=True)
         if not run.stdout.strip():

@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 
-from benchmark_load import ROOT, Server, write_models
+from benchmark_load import MODEL, ROOT, Server, write_model
 
 BUSY = 'while True: pass'
 FLOODED = {'everyday': 'classify', 'everyday_detector': 'detect', 'everyday_segmenter': 'segment'}
@@ -40,12 +40,13 @@ def parse_args(argv=None):
     parser.add_argument('--warmup', type=float, default=1)
     parser.add_argument('--rounds', type=int, default=3, help='of `process`')
     args = parser.parse_args(argv)
-    args.modes, args.variant, args.max_batch_size = ('latency',), 'sf_mamba_t', 8
+    args.variant, args.max_batch_size = 'sf_mamba_t', 8
     return args
 
 
 def one_by_one(server, model, *more):
-    return server.bench(model, '--concurrency=1', f'--duration={server.args.duration}s', *more)
+    return server.bench('--concurrency=1', f'--duration={server.args.duration}s', *more,
+                        model=model)
 
 
 def medians(rounds):
@@ -58,14 +59,14 @@ def medians(rounds):
 def measure_process(args):
     rounds = []
     with tempfile.TemporaryDirectory() as repository:
-        write_models(args, repository)
+        write_model(args, repository)
         server = Server(args, repository)
         try:
             for _ in range(args.rounds):
-                alone = one_by_one(server, 'latency')['images_per_s']
+                alone = one_by_one(server, MODEL)['images_per_s']
                 busy = subprocess.Popen([sys.executable, '-c', BUSY])
                 try:
-                    beside = one_by_one(server, 'latency')['images_per_s']
+                    beside = one_by_one(server, MODEL)['images_per_s']
                 finally:
                     busy.kill()
                     busy.wait()
