@@ -44,7 +44,8 @@ struct Connected {
 
   bool has_ended() const {
     char byte;
-    return recv(client, &byte, 1, MSG_DONTWAIT) == 0;
+    const ssize_t size = recv(client, &byte, 1, MSG_DONTWAIT);
+    return size == 0 || (size < 0 && errno == ECONNRESET);
   }
 
   int client, server;
