@@ -143,10 +143,12 @@ class ClockJumpTest : public testing::Test {
 // An image waits for its batch, and its call has a deadline, while the clock
 // jumps. By the wall clock either would end at once or hours later.
 TEST_F(ClockJumpTest, IsSeenByNoCall) {
-  ServerProcess server({"--model_repository=" +
-                        WriteTinyModel("mode: FIXED max_batch_size: 64 "
-                                       "max_queue_delay { nanos: 500000000 }")},
-                       Program());
+  ServerProcess server(
+      {"--model_repository=" +
+           WriteTinyModel("mode: THROUGHPUT max_batch_size: 64 "
+                          "max_queue_delay { nanos: 500000000 }"),
+       "--profile_budget=0s"},
+      Program());
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   client::VisionClient client(server.address());
   absl::Duration offset;

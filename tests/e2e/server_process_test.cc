@@ -203,8 +203,8 @@ TEST(ServerProcessTest, SigtermUnderLoadLosesNothing) {
 TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
   ServerProcess server(
       {"--model_repository=" +
-           WriteTinyModel("mode: FIXED max_queue_delay { seconds: 50 }"),
-       "--drain_delay=0s", "--drain_timeout=100ms"});
+           WriteTinyModel("mode: THROUGHPUT max_queue_delay { seconds: 50 }"),
+       "--profile_budget=0s", "--drain_delay=0s", "--drain_timeout=100ms"});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   auto stub = v1::VisionService::NewStub(Connect(server));
   grpc::Status status;
