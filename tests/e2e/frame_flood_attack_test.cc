@@ -128,7 +128,11 @@ class FrameFloodTest : public testing::Test {
         flood(end);
       });
     }
-    for (std::thread& attacker : attackers) Join(attacker, "the attack's end");
+    // A banned address's connections are let in one by one, a second each, and
+    // those that wait are not read.
+    for (std::thread& attacker : attackers) {
+      Join(attacker, "the attack's end", kTestPatience);
+    }
     ExpectAnswered("during", &victim);
     Victim next(*server_, absl::Milliseconds(50), authority);
     absl::SleepFor(absl::Seconds(1));
