@@ -26,6 +26,9 @@ namespace {
 constexpr int kAddressShare = 8;
 // Most connections on one page of channelz.
 constexpr int64_t kAllConnections = 1 << 20;
+// Most numbers of connections kept. Beyond it, those of closed ones are
+// dropped.
+constexpr size_t kMostIds = 1 << 16;
 
 // The bytes that are left in the socket, for gRPC asks for them (TCP_INQ); -1
 // if they are not known.
@@ -55,22 +58,13 @@ int64_t NumberAfter(absl::string_view json, absl::string_view name) {
   return absl::SimpleAtoi(json.substr(0, json.find('"')), &number) ? number : 0;
 }
 
-// The connection's number in channelz; 0 if it is not found.
-int64_t ChannelzIdOf(const std::string& peer) {
-  constexpr absl::string_view kServer = "\"serverId\":\"";
-  const std::string name =
-      absl::StrCat("\"name\":\"chttp2 ", peer, "\",\"socketId\":\"");
-  const std::string json = TakeJson(grpc_channelz_get_servers(0));
-  const absl::string_view servers = json;
-  for (size_t at = servers.find(kServer); at != servers.npos;
-       at = servers.find(kServer, at + 1)) {
-    const int64_t server = NumberAfter(servers.substr(at), kServer);
-    const int64_t id = NumberAfter(
-        TakeJson(grpc_channelz_get_server_sockets(server, 0, kAllConnections)),
-        name);
-    if (id != 0) return id;
+// Calls fn(text behind `name`) for each occurrence in channelz's JSON.
+template <typename Fn>
+void ForEachBehind(absl::string_view json, absl::string_view name, Fn fn) {
+  for (size_t at = json.find(name); at != json.npos; at = json.find(name)) {
+    json.remove_prefix(at + name.size());
+    fn(json);
   }
-  return 0;
 }
 
 }  // namespace
@@ -86,6 +80,7 @@ void ReadPauses::Begin(int fd, int most_unanswered) {
   if (fd >= kMostDescriptors) return;
   readings_[fd].bytes = 0;
   readings_[fd].most_unanswered = most_unanswered;
+  readings_[fd].is_new = true;
   readings_[fd].limit = kFirstBytes;
 }
 
@@ -171,7 +166,9 @@ void ReadPauses::EndPause(int fd) {
 int64_t ReadPauses::CountUnanswered(int fd, const std::string& peer) {
   Known& known = known_[fd];
   const absl::Time now = base::SteadyNow();
-  if (known.peer != peer) known = {peer, ChannelzIdOf(peer), now};
+  // A client may have come again by the address, port and descriptor that it
+  // had before.
+  if (readings_[fd].is_new.exchange(false)) known = {ChannelzIdOf(peer), now};
   const std::string counts = TakeJson(grpc_channelz_get_socket(known.id));
   const int64_t unanswered = NumberAfter(counts, "\"streamsStarted\":\"") -
                              NumberAfter(counts, "\"streamsSucceeded\":\"");
@@ -186,6 +183,34 @@ int64_t ReadPauses::CountUnanswered(int fd, const std::string& peer) {
     known.unanswered = unanswered;
   }
   return unanswered - known.unanswered;
+}
+
+int64_t ReadPauses::ChannelzIdOf(const std::string& peer) {
+  ReadNewIds();
+  auto found = ids_.find(peer);
+  if (found == ids_.end() || ids_.size() > kMostIds) {
+    // Connections are not listed quite in the order of their numbers.
+    ids_.clear();
+    next_ids_.clear();
+    ReadNewIds();
+    found = ids_.find(peer);
+  }
+  return found == ids_.end() ? 0 : found->second;
+}
+
+void ReadPauses::ReadNewIds() {
+  const std::string servers = TakeJson(grpc_channelz_get_servers(0));
+  ForEachBehind(servers, "\"serverId\":\"", [this](absl::string_view text) {
+    const int64_t server = NumberAfter(text, "");
+    int64_t& next = next_ids_[server];
+    const std::string page = TakeJson(
+        grpc_channelz_get_server_sockets(server, next, kAllConnections));
+    ForEachBehind(page, "\"name\":\"chttp2 ", [&](absl::string_view entry) {
+      const int64_t id = NumberAfter(entry, "\",\"socketId\":\"");
+      ids_[entry.substr(0, entry.find('"'))] = id;
+      next = std::max(next, id + 1);
+    });
+  });
 }
 
 }  // namespace sfmamba::rpc

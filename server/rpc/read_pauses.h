@@ -65,10 +65,10 @@ class ReadPauses {
     std::atomic<int> limit{0};  // Bytes until the next pause; 0: never.
     std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
     std::atomic<int> most_unanswered{0};
+    std::atomic<bool> is_new{false};  // It was not paused yet.
   };
   // A connection that was paused before.
   struct Known {
-    std::string peer;
     int64_t id = 0;  // channelz's.
     absl::Time second = absl::InfinitePast();
     int64_t unanswered = 0;  // Calls that were begun before `second`.
@@ -79,6 +79,11 @@ class ReadPauses {
 
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
+  // Returns the connection's number in channelz; 0 if it is not found.
+  int64_t ChannelzIdOf(const std::string& peer);
+  // Reads the numbers that are not in ids_, so that each connection of a crowd
+  // is read once. A newer connection of a peer replaces the older.
+  void ReadNewIds();
   // Calls begun in this second less those answered.
   int64_t CountUnanswered(int fd, const std::string& peer);
 
@@ -87,8 +92,11 @@ class ReadPauses {
   std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
-  // By descriptor. Used by thread_ only.
+  // The rest is used by thread_ only. By descriptor:
   absl::flat_hash_map<int, Known> known_;
+  // channelz's numbers: of connections by their peer, and each server's next.
+  absl::flat_hash_map<std::string, int64_t> ids_;
+  absl::flat_hash_map<int64_t, int64_t> next_ids_;
   // Calls that addresses have begun since `second_` beyond those answered.
   absl::flat_hash_map<std::string, int64_t> of_addresses_;
   absl::Time second_ = absl::InfinitePast();

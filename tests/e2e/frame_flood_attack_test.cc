@@ -81,9 +81,13 @@ std::string Packet(const Frames& frames, uint32_t* stream) {
 // Each sends over one connection at a time until `end`, anew whenever the
 // server ends it.
 void Flood(int port, const std::string& from, const Frames& frames,
-           absl::Time end) {
+           absl::Time end, bool keeps_port = false) {
+  int from_port = 0;
   while (base::SteadyNow() < end) {
-    RawConnection connection(port, from);
+    RawConnection connection(port, from, from_port);
+    if (keeps_port && connection.connected()) {
+      from_port = connection.from_port();
+    }
     bool open = connection.connected() && connection.Send(Http2Preface());
     for (uint32_t stream = 1; open && base::SteadyNow() < end;) {
       open = connection.Send(Packet(frames, &stream)) && connection.Discard();
@@ -128,11 +132,7 @@ class FrameFloodTest : public testing::Test {
         flood(end);
       });
     }
-    // A banned address's connections are let in one by one, a second each, and
-    // those that wait are not read.
-    for (std::thread& attacker : attackers) {
-      Join(attacker, "the attack's end", kTestPatience);
-    }
+    for (std::thread& attacker : attackers) Join(attacker, "the attack's end");
     ExpectAnswered("during", &victim);
     Victim next(*server_, absl::Milliseconds(50), authority);
     absl::SleepFor(absl::Seconds(1));
@@ -179,6 +179,14 @@ TEST_F(FrameFloodTest, ResetsOverOneConnection) {
 
 TEST_F(FrameFloodTest, ResetsOverSixtyFourConnections) {
   ExpectHarmless(64, kOther, HeadersAndReset);
+}
+
+// The server sees the same peer again, most often on the same descriptor.
+TEST_F(FrameFloodTest, ResetsFromTheSamePortsAgain) {
+  Start();
+  ExpectHarmless(4, absl::Seconds(2), [&](absl::Time end) {
+    Flood(server_->port(), kOther, HeadersAndReset, end, /*keeps_port=*/true);
+  });
 }
 
 TEST_F(FrameFloodTest, ResetsOfThirtyBytes) {

@@ -42,10 +42,13 @@ std::string Literal(absl::string_view name, absl::string_view value) {
 
 }  // namespace
 
-RawConnection::RawConnection(int port, const std::string& from)
+RawConnection::RawConnection(int port, const std::string& from, int from_port)
     : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
+  const int yes = 1;
+  setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  address.sin_port = htons(from_port);
   if (inet_pton(AF_INET, from.c_str(), &address.sin_addr) == 1) {
     bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
   }
@@ -53,6 +56,13 @@ RawConnection::RawConnection(int port, const std::string& from)
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   connected_ =
       connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+int RawConnection::from_port() const {
+  sockaddr_in address = {};
+  socklen_t size = sizeof(address);
+  getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
+  return ntohs(address.sin_port);
 }
 
 RawConnection::~RawConnection() {

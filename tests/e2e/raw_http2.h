@@ -13,13 +13,15 @@ namespace sfmamba {
 // Thread-compatible.
 class RawConnection {
  public:
-  // Sends nothing.
-  explicit RawConnection(int port, const std::string& from = "127.0.0.1");
+  // Sends nothing. `from_port` 0: any free one.
+  explicit RawConnection(int port, const std::string& from = "127.0.0.1",
+                         int from_port = 0);
   ~RawConnection();
   RawConnection(RawConnection&& other);
   RawConnection& operator=(RawConnection&&) = delete;
 
   bool connected() const { return connected_; }
+  int from_port() const;
   // Blocks until the bytes are on their way; false if the peer has closed the
   // connection.
   bool Send(absl::string_view bytes);
