@@ -14,7 +14,7 @@ namespace sfmamba::batching {
 
 // Images that ask to be admitted, before they are decoded.
 struct AdmissionRequest {
-  BatchKey key;    // Of the largest images, whose batch is taken to end last.
+  BatchKey key;    // Key of the largest images; their batch ends last.
   int images = 1;  // The images of that key, at least one.
   // The number of the other images, by their keys.
   std::map<BatchKey, int> others;
@@ -42,12 +42,12 @@ struct AdmissionRequest {
 
 // When a request would be answered if it were admitted now.
 struct AdmissionEstimate {
-  absl::Time start;     // Of the batch of its last image.
-  absl::Time finish;    // Of the answer, with a probability of 95 %.
+  absl::Time start;     // When the last image's batch starts.
+  absl::Time finish;    // 95 % of answers come by then.
   absl::Duration work;  // How long its own images occupy all slots.
   // When everything that was admitted, the request too, will have run.
   absl::Time drained;
-  // The same if nothing else had been admitted.
+  // When the request would have run if nothing else had been admitted.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
@@ -61,21 +61,21 @@ struct WorkAhead {
   // request's own images of other keys are part of it.
   absl::Duration earlier;
   absl::Duration higher;  // Less urgent, of higher classes.
-  absl::Duration lower;   // Of lower classes.
+  absl::Duration lower;   // Work of lower classes.
   absl::Duration all;     // All of it.
 };
 
 // The state of a queue's devices and of the request's own key.
 struct AdmissionState {
   WorkAhead work;
-  absl::Duration own_others;  // Of the request's images of other keys, alone.
-  // Of the request's key: the more urgent tasks that would share its batch, and
-  // all others that could join them.
+  absl::Duration own_others;  // Work of the request's images of other keys.
+  // Tasks of the request's key: the more urgent ones that would share its
+  // batch, and all others that could join them.
   int mates = 0;
   int others = 0;
   absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
   const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
-  // How long a batch of late has waited for other models on the device.
+  // Moving average of how long a batch waits for other models on the device.
   absl::Duration turn_wait;
   // For each running batch, when it will have ended.
   std::vector<absl::Time> busy_until;

@@ -7,7 +7,7 @@
 
 namespace sfmamba::batching {
 
-// The mean time between arrivals lately. Thread-compatible.
+// Moving average of the time between arrivals. Thread-compatible.
 class ArrivalGap {
  public:
   void Arrived(absl::Time now) {

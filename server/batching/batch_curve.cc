@@ -12,18 +12,19 @@ namespace {
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
-// Until so many batches ran, the mean is that of all.
+// Batches of which the plain mean is taken; after them it is a moving average.
 constexpr int kFirstBatches = 20;
 // The deviation after the first batch, as a part of its duration.
 constexpr double kFirstDeviation = 0.25;
-// So many mean deviations above the mean lie 95 % of a normal distribution.
+// Mean deviations between the mean and the 95th percentile of a normal
+// distribution.
 constexpr double kP95Deviations = 2.06;
 // A size must be better than a smaller one by this part to count as efficient.
 constexpr double kBetter = 0.02;
-// How long an estimate holds: this, or so many of its batches.
+// An estimate holds for the longer of kFresh and kFreshBatches of its batches.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
-// What is known of a size may be wrong if for so long only others have run.
+// Age at which a size's estimate may be wrong because only others have run.
 constexpr absl::Duration kOld = absl::Seconds(10);
 // Less often than this a size has seldom run: a batch may have taken long by
 // accident. It is soon forgotten if it was not measured either.
@@ -189,7 +190,8 @@ void BatchCurve::Fit(absl::Time now) {
   std::vector<int> sizes;
   std::vector<double> medians, p95s, weights;
   for (const auto& [images, sample] : samples_) {
-    // What did not run lately has changed as that which did.
+    // Sizes that have not run recently are scaled by the drift of those that
+    // have.
     const double change =
         now - sample.updated > kFresh ? pace_ / sample.pace : 1;
     sizes.push_back(images);

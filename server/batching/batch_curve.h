@@ -56,7 +56,7 @@ class BatchCurve {
   bool LargerSeldomRan(int images) const;
 
   bool is_known() const { return !samples_.empty(); }
-  // Whether a batch ran lately. An estimate that is old may be wrong, and no
+  // Whether a batch ran recently. An estimate that is old may be wrong, and no
   // task should be refused because of it.
   bool IsFresh(absl::Time now) const;
   absl::Time updated() const { return updated_; }

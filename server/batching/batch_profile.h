@@ -52,7 +52,7 @@ class BatchProfile {
     explicit Cursor(const BatchProfile& profile)
         : profile_(profile), next_(profile.curves_.begin()) {}
 
-    // The same as Curve(key). Keys must ascend from call to call.
+    // Returns Curve(key). Keys must ascend from call to call.
     const BatchCurve& Next(const BatchKey& key);
 
    private:

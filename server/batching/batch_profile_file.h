@@ -15,7 +15,7 @@ namespace sfmamba::batching {
 struct BatchProfileKey {
   std::string content;  // The model's network.
   std::string device;   // Its name and, where that matters, its driver.
-  std::string build;    // Of the kernels.
+  std::string build;    // Version of the kernels.
 };
 
 // Returns a few lines with the key, then one line for each time.

@@ -16,11 +16,11 @@ using Place = WaitingTasks::Place;
 // Least device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
-// A batch that is filled up with tasks of lower classes takes at most so many
-// times as long.
+// Most times that a batch's duration may grow by being filled up with tasks of
+// lower classes.
 constexpr int kMostDelay = 2;
 
-// Of each batch in the mean of the waits for other models.
+// Weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
 // Up to `count` tasks of the bucket, those of class `first` before others.
@@ -244,7 +244,7 @@ void BatchQueue::Fill(Priority first, int images, absl::Time now,
 }
 
 bool BatchQueue::IsBusy(absl::Time now) const {
-  constexpr double kBusy = 0.7;  // Of the slots' time.
+  constexpr double kBusy = 0.7;  // Part of the slots' time.
   double busy = 0;
   for (const auto& [key, bucket] : waiting_.buckets()) {
     const BatchCurve& curve = profile_.Curve(key);

@@ -47,7 +47,7 @@ struct BatchOptions {
   double client_share = 1;
   // Its versions share the device's turns. Empty: another one each time.
   std::string model;
-  // What a client is told to wait when the queue is full.
+  // Wait that a client is asked for when the queue is full.
   absl::Duration retry_after = absl::Milliseconds(100);
   // A task without a deadline is ordered as if its deadline were `patience`
   // after the time at which all of its client that waits would be done, if
@@ -200,11 +200,11 @@ class BatchQueue {
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  server::FairShares<Priority> shares_;  // Of the devices' time.
+  server::FairShares<Priority> shares_;  // Shares of the devices' time.
   std::map<uint64_t, Running> running_;  // By number.
   absl::Duration turn_wait_;             // See AdmissionState.
   uint64_t batches_ = 0;                 // Batches so far.
-  BatchKey last_key_;                    // Of the batch that left last.
+  BatchKey last_key_;                    // Key of the batch that left last.
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };

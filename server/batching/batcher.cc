@@ -11,7 +11,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// The wait is predicted at most so often while images arrive.
+// Least interval between predictions of the wait while images arrive.
 constexpr absl::Duration kWaitPeriod = absl::Milliseconds(20);
 
 absl::Status WhyDropped(const BatchTask& task) {

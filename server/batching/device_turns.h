@@ -83,7 +83,7 @@ class DeviceTurns {
 
     DeviceTurns& turns_;
     const std::string model_;
-    const int number_;  // Of the model.
+    const int number_;  // The model's number.
   };
 
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);

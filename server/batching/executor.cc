@@ -225,8 +225,8 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     info.padded_batch_size = progress.padded_images;
     info.queue = start - tasks[image].submitted;
     info.inference = base::SteadyNow() - start;
-    // Counted before the last answer, so that whoever has all answers of a
-    // batch sees it in the metrics.
+    // Counted before the last answer, so that a client with all answers of a
+    // batch finds it in the metrics.
     if (++answered == batch_size) {
       metrics_->BatchRun(info.bucket, batch.trigger, batch_size,
                          batch_size + progress.padding);

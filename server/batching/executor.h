@@ -110,7 +110,7 @@ class Executor : private Batcher::Observer {
   // What is known now of how long batches take.
   std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
 
-  // The same with what follows from it, by key.
+  // Returns by key what was learned of batches and what follows from it.
   std::vector<KeyProfile> KeyProfiles() const { return batcher_.KeyProfiles(); }
 
   const Options& options() const { return options_; }

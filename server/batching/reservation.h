@@ -40,8 +40,8 @@ class QueueRoom {
     Part Split(int some_items, int64_t some_bytes);
   };
 
-  // `retry_after` is what a refused client is told to wait. `name` says in
-  // errors which queue it is. `client_share` is the part of the items that a
+  // `retry_after` is the wait that a refused client is asked for. `name` says
+  // in errors which queue it is. `client_share` is the part of the items that a
   // client alone may fill; see ClientShares.
   QueueRoom(QueueLimits limits, absl::Duration retry_after,
             std::string name = "batch", double client_share = 1);

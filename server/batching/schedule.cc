@@ -10,11 +10,11 @@ using observability::BatchTrigger;
 
 namespace {
 
-// Two batches may cost so much more than one and are still preferred: the first
-// of them is answered earlier.
+// Two smaller batches are preferred to one larger if they cost at most 2 %
+// more, because the first is answered earlier.
 constexpr double kSame = 1.02;
-// A line must fill its batch better than the first line by so much, as a part
-// of the best rate, to go before it.
+// Least lead in fullness, as a part of the best rate, by which a line goes
+// before the first one.
 constexpr double kClearlyFuller = 0.05;
 // The longest batch that is run to learn how long it takes: it delays others.
 constexpr absl::Duration kLongestTrial = absl::Milliseconds(100);
@@ -24,7 +24,7 @@ struct Candidate {
   int line = 0;
   int images = 0;
   absl::Time limit;       // When the first task's batch should have ended.
-  absl::Duration median;  // Of its batch.
+  absl::Duration median;  // Its batch's duration.
   absl::Duration p95;
   double fullness = 1;  // Its images a second as a part of the best rate.
 };
@@ -91,8 +91,8 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// Waiting for less than so long costs more than what it saves: the thread would
-// fall asleep to be woken at once.
+// Shortest wait that is worth it: in a shorter one the thread would fall asleep
+// to be woken at once.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);

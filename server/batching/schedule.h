@@ -9,8 +9,8 @@
 namespace sfmamba::batching {
 
 enum class BatchMode {
-  // A batch leaves as soon as a device is free, unless the arrivals of late say
-  // that waiting a little makes a larger, more efficient one.
+  // A batch leaves as soon as a device is free, unless recent arrivals say that
+  // waiting a little makes a larger, more efficient one.
   kLatency,
   // A batch waits for its most efficient size as long as max_queue_delay and
   // its most urgent deadline allow.
@@ -29,10 +29,10 @@ struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // At least 1.
   absl::Time oldest;                  // The arrival of the oldest.
-  absl::Time order_by;                // Of the first. Lines are compared by it.
+  absl::Time order_by;                // The first task's; compares lines.
   absl::Time start_by;                // When the first must be in a batch.
   absl::Time finish_by;  // When the first one's batch must have ended.
-  // The mean time between arrivals lately.
+  // Moving average of the time between arrivals.
   absl::Duration gap = absl::InfiniteDuration();
 };
 
@@ -64,7 +64,7 @@ struct Decision {
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now);
 
-// A task is run at least so long before it would become late.
+// A task starts at least this long before it would become late.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
 
 // The images of the next batch of a line if it left now.

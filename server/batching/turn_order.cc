@@ -12,7 +12,7 @@ TurnOrder::Flow TurnOrder::FlowOf(const TurnWish& wish) {
 }
 
 int TurnOrder::Next(const std::vector<TurnWish>& wishes) const {
-  std::map<Flow, uint64_t> arrivals;  // Of the flow's first wish.
+  std::map<Flow, uint64_t> arrivals;  // Arrival of each flow's first wish.
   for (const TurnWish& wish : wishes) {
     uint64_t& first =
         arrivals.try_emplace(FlowOf(wish), wish.arrival).first->second;

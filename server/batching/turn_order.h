@@ -16,8 +16,8 @@ struct TurnWish {
   int model = 0;
   server::Priority priority = server::Priority::kNormal;
   absl::Duration cost;   // How long it will take.
-  uint64_t arrival = 0;  // Of models that are equal, the lower goes first.
-  // Of a model's wishes of one priority the earlier goes first.
+  uint64_t arrival = 0;  // Decides between equal models: the lower goes first.
+  // Decides between a model's wishes of one priority: the earlier goes first.
   absl::Time order_by = absl::InfiniteFuture();
 };
 

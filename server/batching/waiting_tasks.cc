@@ -8,7 +8,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// So many keys are remembered while none of their tasks waits.
+// Most empty buckets kept, for what is known of their arrivals.
 constexpr size_t kMaxBuckets = 256;
 
 absl::Time PromoteAt(const BatchTask& task, absl::Time order_by) {

@@ -121,7 +121,7 @@ class WaitingTasks {
   BatchTask Extract(Line* line, const Place& place);
 
   std::map<BatchKey, Bucket> buckets_;
-  // Of all tasks, by their own priority.
+  // Arrivals of all tasks, by their own priority.
   std::array<std::map<uint64_t, absl::Time>, kPriorities> arrivals_;
   std::array<int64_t, kPriorities> bytes_ = {};
   ByTime deadlines_;  // The tasks that have one.

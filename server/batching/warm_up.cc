@@ -111,7 +111,7 @@ absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
     return !times.empty() && times.back().images >= enough;
   };
   absl::Duration left = options_.profile_budget;
-  absl::Duration expected;  // Of the next batch.
+  absl::Duration expected;  // The next batch's duration.
   for (int images = 1; left > absl::ZeroDuration() && !are_enough();
        images = std::min(2 * images, max_batch_size_)) {
     if (turns_ != nullptr && expected > kLongTurn) break;

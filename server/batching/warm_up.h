@@ -72,7 +72,7 @@ class WarmUp {
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
-  BatchLimits::Size size() const;  // Of a classifier's images.
+  BatchLimits::Size size() const;  // A classifier's images have this size.
   // Waits for a turn of the lowest priority; none if no other model serves.
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
   absl::Status RunProbesHere(BatchRunner& runner, bool takes_turns);

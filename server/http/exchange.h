@@ -17,7 +17,7 @@ struct HttpRequest {
   std::multimap<std::string, std::string> query;  // Decoded.
   std::multimap<std::string, std::string> headers;  // Names in lower case.
   std::string body;                                 // Whole.
-  std::string peer;         // As gRPC writes it: "ipv4:127.0.0.1:5000".
+  std::string peer;         // In gRPC's form: "ipv4:127.0.0.1:5000".
   security::Caller caller;  // Once it is admitted: HttpOptions::admit.
 };
 

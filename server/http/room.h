@@ -38,7 +38,7 @@ class Room {
     std::shared_ptr<Room> room_;
     std::string client_;
     int64_t bytes_ = 0;
-    int64_t shared_ = 0;  // Of them, those that count for the client.
+    int64_t shared_ = 0;  // Those of bytes_ that count for the client.
   };
 
   // `client_share`: see server::ClientShares.

@@ -13,7 +13,7 @@ DIALECT = re.compile(
     r'\b[Ss]o (many|much|often|long|few)\b(?! (as|that))|^(Of|The same|As) |\bbut for\b'
     r'|\b(whoever|nobody)\b|\bfor ever\b|\b(is|are) told\b|\bthat which\b|\bof late\b|\blately\b')
 # Comments that it finds; these numbers only fall.
-CEILINGS = {'library': 45, 'tests': 19}
+CEILINGS = {'library': 0, 'tests': 0}
 
 
 def first_lines(text):

@@ -56,7 +56,7 @@ TEST(BatchProfileTest, SizesAboveTheMaximumAreNotImported) {
   EXPECT_TRUE(profile.Export().empty());
 }
 
-// As a dense model may see any number of sizes.
+// A dense model may see any number of sizes.
 TEST(BatchProfileTest, TheKeyThatRanLongestAgoIsForgotten) {
   BatchProfile profile(kMaxImages);
   for (int i = 1; i <= 1025; ++i) {

@@ -66,7 +66,7 @@ TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
   EXPECT_EQ(Next(), 1);
 }
 
-// The default deadline comes near, which nobody asked for.
+// The default deadline, which no client asked for, comes near.
 TEST_F(BatchQueueClientsTest, ADefaultDeadlineMakesTheFloodNoMoreUrgent) {
   for (int i = 0; i < 180; ++i) Push(1000, "much");
   while (now_ < 3000) Next();  // 180 are left, until 4.8 s.

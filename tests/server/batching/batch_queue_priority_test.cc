@@ -167,7 +167,7 @@ TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
 }
 
-// As the tasks are ordered: by their deadlines, however far these are.
+// Tasks are counted as they are ordered: by deadlines, however far these are.
 TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
   BatchOptions options = Options(1, 0);
   options.patience = absl::Milliseconds(200);

@@ -17,7 +17,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Keeps each batch, of one task, until it is told to end that task's.
+// Keeps each batch, of one task, until the test ends that task's.
 class HoldingRun {
  public:
   Batcher::MakeRun run() {

@@ -55,7 +55,7 @@ class ExecutorClientsTest : public ExecutorTest {
   absl::Duration time_ = absl::Seconds(60);
   std::unique_ptr<Executor> executor_;
   AdmissionRequest request_;
-  std::string reason_;  // Of the last refusal.
+  std::string reason_;  // The last refusal's.
   std::vector<Reservation> held_;
 };
 

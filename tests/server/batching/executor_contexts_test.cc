@@ -27,8 +27,8 @@ class ExecutorContextsTest : public ExecutorTest {
 
   ExecutorContextsTest() { options_.batch.mode = BatchMode::kLatency; }
 
-  // Of two contexts, each on a device of its own. Images are held until they
-  // are released.
+  // A model of two contexts, each on a device of its own. Images are held until
+  // they are released.
   FakeModel::Options Model() {
     FakeModel::Options model;
     model.contexts = kContexts;

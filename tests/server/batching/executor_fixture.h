@@ -45,8 +45,8 @@ class FakeModel : public model::VisionModel {
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
     std::vector<int> prepared ABSL_GUARDED_BY(mu);  // Batches, by context.
     model::ModelInput last
-        ABSL_GUARDED_BY(mu);  // Of the last Run, the last image.
-    std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // Of the device.
+        ABSL_GUARDED_BY(mu);  // The last image of the last Run.
+    std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // The device's.
   };
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;

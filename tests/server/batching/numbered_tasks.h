@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_queue.h"
 
-// Tasks for a BatchQueue, which is told the time.
+// Tasks for a BatchQueue, whose time is an argument.
 namespace sfmamba::batching {
 
 inline const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);

@@ -13,7 +13,7 @@
 namespace sfmamba::http {
 namespace {
 
-// As much as the libraries for GPUs have; a thread's stack must hold it.
+// The libraries for GPUs have this much; a thread's stack must hold it.
 thread_local char large_storage[256 << 10] = {1};
 
 class MetricsServerTest : public testing::Test {

@@ -14,7 +14,7 @@ namespace sfmamba::batching {
 int Optimum(const SimulatedModel& model,
             const std::vector<SimulatedRequest>& trace);
 
-// The same for requests of one key that all have the same deadline, of which
+// Optimum() for requests of one key that all have the same deadline, of which
 // there may be thousands, and for a device that is never slower than `model`.
 int OptimumOfOneSize(const SimulatedModel& model,
                      const std::vector<SimulatedRequest>& trace);

@@ -17,7 +17,7 @@ struct Scenario {
   SimulationOptions options;
   std::vector<RequestKind> kinds;
   absl::Duration length;
-  // Of Arrivals::kPulses: four times as long as a full batch of the first kind.
+  // Period of Arrivals::kPulses: four full batches of the first kind.
   absl::Duration period;
   double capacity = 0;  // Images a second. Set by the functions below.
 };
@@ -29,7 +29,7 @@ Scenario GpuClassifier(double deadline_batches);
 Scenario CpuDense(double deadline_batches);
 // Six sizes and deadlines of 4 to 10 batches.
 Scenario CpuMixed();
-// The same on four devices, 30,000 images a second.
+// CpuMixed()'s sizes on four devices, 30,000 images a second.
 Scenario GpuMixed();
 // Three models, one of them dense, share four devices.
 Scenario SeveralModels();

@@ -287,7 +287,7 @@ class Simulator {
   absl::Time now_;
   size_t next_ = 0;  // The next arrival.
   std::vector<Device> devices_;
-  std::vector<absl::Duration> used_;            // Of the devices, by model.
+  std::vector<absl::Duration> used_;            // Device time, by model.
   std::vector<std::unique_ptr<Queue>> queues_;  // By model.
   // By model: when an image will have been decoded, and its number.
   std::vector<std::deque<std::pair<absl::Time, int>>> decoding_;

@@ -51,7 +51,7 @@ struct SimulationResult {
   int in_time = 0;
   int left = 0;  // Still waiting at the end, which is an error.
   int batches = 0;
-  absl::Duration busy;  // Of all devices.
+  absl::Duration busy;  // Time of all devices.
   // What of it those in time would have needed in the best batches.
   absl::Duration useful;
   absl::Duration end;           // When the last batch ended.

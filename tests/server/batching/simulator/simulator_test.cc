@@ -129,8 +129,8 @@ TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTenBatches) {
 }
 
 TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
-  // Of 16 images that arrive together the last end just before their
-  // deadlines, so that noise makes some late.
+  // When 16 images arrive together, the last end just before their deadlines,
+  // so that noise makes some late.
   const double least =
       std::get<1>(GetParam()) == Arrivals::kBursts ? 0.75 : 0.8;
   Expect(CpuClassifier(2), least);
@@ -156,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Arrivals::kPoisson,
                                          Arrivals::kBursts)));
 
-// As tools/benchmark_load.py sends bursts: of each four batch times one has
-// four times the load. With deadlines of two batches a device that knew all
+// Bursts like those of tools/benchmark_load.py: of each four batch times one
+// has four times the load. With deadlines of two batches a device that knew all
 // arrivals beforehand would answer two thirds of what it can compute.
 class PulsesTest : public ::testing::TestWithParam<double> {
  protected:

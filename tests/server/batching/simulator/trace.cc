@@ -15,7 +15,7 @@ constexpr int kWaves = 20;  // In a trace.
 constexpr int kBurst = 16;  // Images.
 constexpr double kSwing = 0.8;
 constexpr double kPulse = 4;          // The rate in a pulse.
-constexpr double kHighestRate = 2.5;  // Of all but pulses.
+constexpr double kHighestRate = 2.5;  // Highest rate without pulses.
 
 // The rate at `part` of the trace, after `periods` periods, as a multiple of
 // the mean.
@@ -54,7 +54,8 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
   std::vector<SimulatedRequest> trace;
   const double seconds = absl::ToDoubleSeconds(length);
   for (double at = gap(random); at < seconds; at += gap(random)) {
-    // Thinning: of arrivals at the highest rate so many stay as the rate says.
+    // Thinning: an arrival at the highest rate stays with the probability that
+    // the rate says.
     const double periods = at / absl::ToDoubleSeconds(period);
     if (keep(random) > RateAt(arrivals, at / seconds, periods)) continue;
     for (int i = 0; i < together; ++i) {
