@@ -46,11 +46,13 @@ size_t RequestReader::Read(absl::string_view bytes) {
   // The parser limits what it is given at a time: neither a head that comes
   // line by line nor what stands between chunks.
   const size_t left = bytes.size() - read;
-  if (head_bytes_ > limits_.head_bytes ||
-      (!is_header_done() && head_bytes_ + left >= limits_.head_bytes)) {
-    error = BeastError::header_limit;
-  } else if (error == BeastError::need_more) {
-    error = left < limits_.head_bytes ? Error() : BeastError::bad_chunk;
+  if (!error || error == BeastError::need_more) {
+    if (head_bytes_ > limits_.head_bytes ||
+        (!is_header_done() && head_bytes_ + left >= limits_.head_bytes)) {
+      error = BeastError::header_limit;
+    } else if (error) {
+      error = left < limits_.head_bytes ? Error() : BeastError::bad_chunk;
+    }
   }
   if (error) {
     stage_ = Stage::kRefused;

@@ -240,6 +240,14 @@ TEST_F(RequestReaderTest, ALargeBodyIsRefusedBeforeItComes) {
   EXPECT_EQ(room_->held(), 0);
 }
 
+TEST_F(RequestReaderTest, WhatComesWithARefusedHeadIsNotPartOfIt) {
+  const std::string body(limits_.head_bytes, 'x');
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 100001\r\n\r\n" + body),
+            413);
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nExpect: x\r\n\r\n" + body), 417);
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nno header\r\n\r\n" + body), 400);
+}
+
 TEST_F(RequestReaderTest, NoBodyIsTakenWhereNoneIsAllowed) {
   limits_.body_bytes = 0;
   EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 1\r\n\r\n"), 413);
