@@ -90,7 +90,8 @@ void Flood(int port, const std::string& from, const Frames& frames,
     }
     bool open = connection.connected() && connection.Send(Http2Preface());
     for (uint32_t stream = 1; open && base::SteadyNow() < end;) {
-      open = connection.Send(Packet(frames, &stream)) && connection.Discard();
+      open =
+          connection.Send(Packet(frames, &stream), end) && connection.Discard();
     }
   }
 }

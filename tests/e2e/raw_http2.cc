@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
 
 namespace sfmamba {
 namespace {
@@ -72,11 +73,15 @@ RawConnection::~RawConnection() {
 RawConnection::RawConnection(RawConnection&& other)
     : fd_(std::exchange(other.fd_, -1)), connected_(other.connected_) {}
 
-bool RawConnection::Send(absl::string_view bytes) {
+bool RawConnection::Send(absl::string_view bytes, absl::Time end) {
   while (!bytes.empty()) {
     // Who has ended the connection need not make room for more.
     pollfd ready = {fd_, POLLOUT | POLLRDHUP, 0};
-    if (poll(&ready, 1, -1) < 0 || (ready.revents & POLLRDHUP) != 0) {
+    const auto left = absl::ToInt64Milliseconds(end - base::SteadyNow());
+    const int limit = end == absl::InfiniteFuture()
+                          ? -1
+                          : static_cast<int>(std::max<int64_t>(0, left));
+    if (poll(&ready, 1, limit) <= 0 || (ready.revents & POLLRDHUP) != 0) {
       return false;
     }
     const ssize_t size =

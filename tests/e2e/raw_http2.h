@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 
 namespace sfmamba {
 
@@ -23,8 +24,8 @@ class RawConnection {
   bool connected() const { return connected_; }
   int from_port() const;
   // Blocks until the bytes are on their way; false if the peer has closed the
-  // connection.
-  bool Send(absl::string_view bytes);
+  // connection, or takes no more until `end`, in SteadyNow()'s time.
+  bool Send(absl::string_view bytes, absl::Time end = absl::InfiniteFuture());
   // Sends what can be sent at once.
   void SendSome(absl::string_view bytes);
   // Reads and forgets what has come; false if the peer has closed the
