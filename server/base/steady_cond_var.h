@@ -37,7 +37,7 @@ class SteadyCondVar {
   bool Await(absl::Mutex* mu, absl::Duration limit, const Predicate& holds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     const absl::Time end = base::SteadyNow() + limit;
-    while (!holds()) {
+    while (!Call(holds)) {
       const absl::Duration left = end - base::SteadyNow();
       if (left <= absl::ZeroDuration()) return false;
       WaitWithTimeout(mu, left);
@@ -51,6 +51,12 @@ class SteadyCondVar {
   void SignalAll() { changed_.notify_all(); }
 
  private:
+  // Clang does not see that `mu` is the mutex that the predicate requires.
+  template <typename Predicate>
+  static bool Call(const Predicate& holds) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return holds();
+  }
+
   // The mutex under the names that the standard library calls.
   struct Lock {
     void lock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mu.Lock(); }

@@ -17,8 +17,8 @@ namespace sfmamba::http {
 // Calls a function once, when it ends.
 class AtEnd {
  public:
-  explicit AtEnd(absl::AnyInvocable<void()> end = nullptr)
-      : end_(std::move(end)) {}
+  AtEnd() = default;  // Calls nothing.
+  explicit AtEnd(absl::AnyInvocable<void()> end) : end_(std::move(end)) {}
   AtEnd(AtEnd&& other) noexcept : end_(std::exchange(other.end_, nullptr)) {}
   AtEnd& operator=(AtEnd&& other) noexcept {
     std::swap(end_, other.end_);
