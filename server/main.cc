@@ -15,7 +15,7 @@
 #include "model/tensor_memory.h"
 #include "model/torch_runtime.h"
 #include "model/vision_model.h"
-#include "server/base/processors.h"
+#include "server/host/processors.h"
 #include "server/revision.h"
 #include "server/server_main.h"
 

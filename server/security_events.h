@@ -3,7 +3,7 @@
 
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/rpc/grpc_log.h"
+#include "server/rpc/port/grpc_log.h"
 #include "server/security/security.h"
 
 namespace sfmamba::server {

@@ -20,13 +20,10 @@
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
-#include "server/base/descriptors.h"
-#include "server/base/steady_cond_var.h"
-#include "server/base/thread_name.h"
-#include "server/base/topology.h"
-#include "server/cpu_contexts.h"
-#include "server/flags.h"
-#include "server/gpus.h"
+#include "server/host/cpu_contexts.h"
+#include "server/host/descriptors.h"
+#include "server/host/gpus.h"
+#include "server/host/topology.h"
 #include "server/observability/log.h"
 #include "server/repository/golden.h"
 #include "server/repository/golden_images.h"
@@ -35,6 +32,9 @@
 #include "server/scan_tuning.h"
 #include "server/server.h"
 #include "server/server_config.h"
+#include "server/settings/flags.h"
+#include "server/threads/steady_cond_var.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::server {
 namespace {

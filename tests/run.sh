@@ -35,11 +35,11 @@ build() {
 # What is tested with sanitizers, as Bazel's query language has it. First what is
 # short: where many threads meet, and where the bytes of others are read, but for
 # what needs libtorch.
-TSAN_SHORT='//tests/server/base:all + //tests/server/batching:all + //tests/server/http:all
-  + //tests/server/observability:all'
+TSAN_SHORT='//tests/server/threads:all + //tests/server/shares:all + //tests/server/host:all
+  + //tests/server/batching:all + //tests/server/http:all + //tests/server/observability:all'
 ASAN_SHORT='//tests/base:all - //tests/base:coco_rle_test + //tests/server/http:all
   + //tests/server/rest/kserve:json_test + //tests/server/rest/kserve:json_tokens_test
-  + //tests/server/rpc:wire_cursor_test'
+  + //tests/server/rpc/wire:wire_cursor_test'
 TSAN_ALL="$TSAN_SHORT + //tests/server/prediction/... + //tests/server/repository/...
   + //tests/server/rpc/... + //tests/server/rest:all + //tests/server/kserve/...
   + //tests/server/security/... + //tests/server/tracing/...

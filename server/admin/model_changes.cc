@@ -3,10 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
-#include "server/base/setting.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/repository/model_name.h"
+#include "server/settings/setting.h"
 
 namespace sfmamba::admin {
 namespace {

@@ -3,8 +3,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/admin/model_changes.h"
-#include "server/base/reasons.h"
-#include "server/base/setting.h"
+#include "server/errors/reasons.h"
+#include "server/settings/setting.h"
 
 namespace sfmamba::admin {
 

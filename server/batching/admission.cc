@@ -11,12 +11,12 @@ constexpr int kErrorOfWait = 32;
 // The work that is done before a task of class `priority` has its turn.
 // `earlier` is that of the tasks in front of it.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
-                      Priority priority) {
-  const double own = kPriorityShares[static_cast<int>(priority)];
+                      server::Priority priority) {
+  const double own = server::kPriorityShares[static_cast<int>(priority)];
   double higher = 0, lower = 0;
-  for (int i = 0; i < kPriorities; ++i) {
-    if (i < static_cast<int>(priority)) higher += kPriorityShares[i];
-    if (i > static_cast<int>(priority)) lower += kPriorityShares[i];
+  for (int i = 0; i < server::kPriorityCount; ++i) {
+    if (i < static_cast<int>(priority)) higher += server::kPriorityShares[i];
+    if (i > static_cast<int>(priority)) lower += server::kPriorityShares[i];
   }
   return earlier + std::min(work.higher, earlier * (higher / own)) +
          std::min(work.lower, earlier * (lower / own));

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
-#include "server/batching/priority.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 
@@ -20,7 +20,7 @@ struct AdmissionRequest {
   std::map<BatchKey, int> others;
   // The caller; see server::ClientOf. Empty: no limit applies.
   absl::string_view client;
-  Priority priority = Priority::kNormal;
+  server::Priority priority = server::Priority::kNormal;
   // The caller's deadline; InfiniteFuture() if it sent none.
   absl::Time deadline = absl::InfiniteFuture();
   // When its images must be in a batch.

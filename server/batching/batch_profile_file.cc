@@ -9,7 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "server/base/replace_file.h"
+#include "server/settings/replace_file.h"
 
 namespace sfmamba::batching {
 namespace {

@@ -6,8 +6,6 @@
 
 namespace sfmamba::batching {
 
-using observability::BatchTrigger;
-
 namespace {
 
 using Bucket = WaitingTasks::Bucket;
@@ -25,17 +23,17 @@ constexpr double kTurnWaitRate = 0.2;
 
 // Up to `count` tasks of the bucket, those of class `first` before others.
 std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
-                              Priority first, size_t count) {
+                              server::Priority first, size_t count) {
   std::vector<Place> places;
-  const auto add = [&](Priority priority) {
+  const auto add = [&](server::Priority priority) {
     for (const auto& [urgency, task] : bucket.line(priority).tasks()) {
       if (places.size() == count) return;
       places.push_back({key, priority, urgency});
     }
   };
   add(first);
-  for (int i = 0; i < kPriorities; ++i) {
-    if (i != static_cast<int>(first)) add(static_cast<Priority>(i));
+  for (int i = 0; i < server::kPriorityCount; ++i) {
+    if (i != static_cast<int>(first)) add(static_cast<server::Priority>(i));
   }
   return places;
 }
@@ -52,7 +50,7 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
 // How many of `images` a batch of class `first` should have, so that tasks of
 // lower classes do not delay it much.
 int CountWithMates(const Bucket& bucket, const BatchCurve& curve,
-                   Priority first, int images) {
+                   server::Priority first, int images) {
   int own = 0;
   for (int i = 0; i <= static_cast<int>(first); ++i) {
     own += bucket.lines[i].size();
@@ -88,7 +86,7 @@ absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
   const BatchKey key = task.key;
-  const Priority line = task.priority;
+  const server::Priority line = task.priority;
   const absl::Time order_by = OrderBy(task, now);
   waiting_.Add(std::move(task), key, line, order_by);
 }
@@ -104,7 +102,8 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
   return dropped;
 }
 
-std::vector<WaitingLine> BatchQueue::Lines(Priority priority, absl::Time now,
+std::vector<WaitingLine> BatchQueue::Lines(server::Priority priority,
+                                           absl::Time now,
                                            std::vector<BatchKey>* keys) const {
   std::vector<WaitingLine> lines;
   for (const auto& [key, bucket] : waiting_.buckets()) {
@@ -127,10 +126,10 @@ std::vector<WaitingLine> BatchQueue::Lines(Priority priority, absl::Time now,
 absl::Time BatchQueue::Due(absl::Time now) const {
   if (draining_ && size() > 0) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
-  for (int i = 0; i < kPriorities; ++i) {
+  for (int i = 0; i < server::kPriorityCount; ++i) {
     std::vector<BatchKey> keys;
     for (const WaitingLine& line :
-         Lines(static_cast<Priority>(i), now, &keys)) {
+         Lines(static_cast<server::Priority>(i), now, &keys)) {
       due = std::min(due, LeaveAt(schedule_, line));
     }
   }
@@ -138,8 +137,8 @@ absl::Time BatchQueue::Due(absl::Time now) const {
 }
 
 BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
-  for (int i = 0; i < kPriorities; ++i) {
-    const Priority priority = static_cast<Priority>(i);
+  for (int i = 0; i < server::kPriorityCount; ++i) {
+    const server::Priority priority = static_cast<server::Priority>(i);
     std::vector<BatchKey> keys;
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
     if (lines.empty()) continue;
@@ -160,7 +159,7 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   waiting_.Promote(now);
   ScheduleOptions schedule = schedule_;
   if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
-  for (const Priority priority : ClassesInTurn()) {
+  for (const server::Priority priority : ClassesInTurn()) {
     std::vector<BatchKey> keys;
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
     const Decision decision = Decide(schedule, lines, now);
@@ -184,7 +183,7 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   return batch;
 }
 
-void BatchQueue::Fill(Priority first, int images, absl::Time now,
+void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
                       Batch* batch) {
   const Bucket& bucket = waiting_.buckets().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
@@ -256,10 +255,12 @@ bool BatchQueue::IsBusy(absl::Time now) const {
   return busy >= kBusy * slots_;
 }
 
-std::array<Priority, kPriorities> BatchQueue::ClassesInTurn() const {
-  std::array<Priority, kPriorities> classes = kPrioritiesInOrder;
+std::array<server::Priority, server::kPriorityCount> BatchQueue::ClassesInTurn()
+    const {
+  std::array<server::Priority, server::kPriorityCount> classes =
+      server::kPrioritiesInOrder;
   std::stable_sort(classes.begin(), classes.end(),
-                   [this](Priority a, Priority b) {
+                   [this](server::Priority a, server::Priority b) {
                      return shares_.StartOf(a) < shares_.StartOf(b);
                    });
   return classes;
@@ -269,7 +270,7 @@ void BatchQueue::Charge(const BatchCurve& curve,
                         const std::vector<Place>& places) {
   // The virtual time passes no class that waits, though another had to leave.
   absl::Duration least = absl::InfiniteDuration();
-  for (const Priority priority : kPrioritiesInOrder) {
+  for (const server::Priority priority : server::kPrioritiesInOrder) {
     if (waiting_.count(priority) == 0) continue;
     least = std::min(least, shares_.StartOf(priority));
   }

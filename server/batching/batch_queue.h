@@ -9,16 +9,15 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/base/fair_shares.h"
 #include "server/batching/admission.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_task.h"
-#include "server/batching/priority.h"
 #include "server/batching/schedule.h"
 #include "server/batching/waiting_tasks.h"
-#include "server/observability/batch_trigger.h"
+#include "server/shares/fair_shares.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 
@@ -61,7 +60,7 @@ struct Batch {
   std::vector<BatchTask> tasks;
   // Tasks taken out unrun: expired, cancelled, or not to be answered in time.
   std::vector<BatchTask> dropped;
-  observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
+  BatchTrigger trigger = BatchTrigger::kFull;
   BatchKey key;
   uint64_t number = 0;  // For Ran().
 };
@@ -77,8 +76,8 @@ struct KeyProfile {
 // Decides which tasks form the next batch, and when it is due. Tasks with the
 // same BatchKey share batches. Which key comes next, how many of its tasks and
 // when is Decide()'s rule; within a key the most urgent leave first. Priority
-// classes share the device's time as kPriorityShares, and a class's batch is
-// filled up with other classes' tasks of its key.
+// classes share the device's time as server::kPriorityShares, and a class's
+// batch is filled up with other classes' tasks of its key.
 //
 // It learns how long batches take, and gives tasks back unrun that would end
 // too late even if they ran now. Under overload the most urgent tasks are those
@@ -103,7 +102,7 @@ class BatchQueue {
   // The most urgent class that waits, about how long its batch takes, and the
   // time that its tasks are ordered by.
   struct Next {
-    Priority priority = Priority::kNormal;
+    server::Priority priority = server::Priority::kNormal;
     absl::Duration cost;
     absl::Time order_by = absl::InfiniteFuture();
   };
@@ -153,7 +152,7 @@ class BatchQueue {
   int size() const { return waiting_.size(); }
   int64_t bytes() const { return waiting_.bytes(); }  // The images' bytes.
   // What waits of callers of the priority.
-  WaitingTasks::Waiting waiting(Priority priority) const {
+  WaitingTasks::Waiting waiting(server::Priority priority) const {
     return waiting_.waiting(priority);
   }
 
@@ -169,11 +168,11 @@ class BatchQueue {
   absl::Time OrderBy(const BatchTask& task, absl::Time now) const;
   // What Decide() is to choose from for tasks of the class, and for each line
   // its key.
-  std::vector<WaitingLine> Lines(Priority priority, absl::Time now,
+  std::vector<WaitingLine> Lines(server::Priority priority, absl::Time now,
                                  std::vector<BatchKey>* keys) const;
   // Moves up to `images` tasks of the batch's key into `batch`, first those of
   // the class `first`: tasks that end in time to `tasks`, others to `dropped`.
-  void Fill(Priority first, int images, absl::Time now, Batch* batch);
+  void Fill(server::Priority first, int images, absl::Time now, Batch* batch);
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.
   bool IsBusy(absl::Time now) const;
@@ -189,7 +188,7 @@ class BatchQueue {
                       absl::Time order_by) const;
   // All classes, the one that is furthest behind its share first; of equal ones
   // the higher first.
-  std::array<Priority, kPriorities> ClassesInTurn() const;
+  std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
   // Charges a batch of the tasks at `places`, which still wait, to their lines'
   // classes.
   void Charge(const BatchCurve& curve,
@@ -200,11 +199,11 @@ class BatchQueue {
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  server::FairShares<Priority> shares_;  // Shares of the devices' time.
-  std::map<uint64_t, Running> running_;  // By number.
-  absl::Duration turn_wait_;             // See AdmissionState.
-  uint64_t batches_ = 0;                 // Batches so far.
-  BatchKey last_key_;                    // Key of the batch that left last.
+  server::FairShares<server::Priority> shares_;  // Shares of the devices' time.
+  std::map<uint64_t, Running> running_;          // By number.
+  absl::Duration turn_wait_;                     // See AdmissionState.
+  uint64_t batches_ = 0;                         // Batches so far.
+  BatchKey last_key_;  // Key of the batch that left last.
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };

@@ -13,9 +13,9 @@
 #include "model/prediction_options.h"
 #include "model/result.h"
 #include "server/batching/batch_key.h"
-#include "server/batching/priority.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"
+#include "server/shares/priority.h"
 #include "server/tracing/batch_trace.h"
 #include "server/tracing/span.h"
 
@@ -40,7 +40,7 @@ struct BatchInfo {
 struct BatchTask {
   image::ImageBuffer image;
   BatchKey key;  // The image's.
-  Priority priority = Priority::kNormal;
+  server::Priority priority = server::Priority::kNormal;
   model::PredictionOptions options;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();

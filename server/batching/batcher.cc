@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
-#include "server/base/thread_name.h"
+#include "server/errors/reasons.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -270,8 +270,8 @@ void Batcher::Drop(std::vector<BatchTask> dropped) {
 
 void Batcher::ReportQueue() {
   if (observer_ == nullptr) return;
-  for (int i = 0; i < kPriorities; ++i) {
-    const Priority priority = static_cast<Priority>(i);
+  for (int i = 0; i < server::kPriorityCount; ++i) {
+    const server::Priority priority = static_cast<server::Priority>(i);
     observer_->QueueChanged(priority, queue_.waiting(priority));
   }
 }

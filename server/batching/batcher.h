@@ -16,11 +16,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "server/base/steady_cond_var.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/device_turns.h"
 #include "server/batching/reservation.h"
+#include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::batching {
 
@@ -57,7 +57,7 @@ class Batcher {
    public:
     virtual ~Observer() = default;
     // What waits of callers of the priority.
-    virtual void QueueChanged(Priority priority,
+    virtual void QueueChanged(server::Priority priority,
                               const WaitingTasks::Waiting& waiting) = 0;
     // How long an image of priority NORMAL would wait for its batch now. Told
     // now and then, and whenever a batch has ended.

@@ -14,8 +14,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "server/base/priority.h"
 #include "server/batching/turn_order.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 

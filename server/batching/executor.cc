@@ -12,7 +12,7 @@
 #include "base/steady_clock.h"
 #include "model/execution_context.h"
 #include "model/result.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/observability/metric_names.h"
 #include "server/tracing/batch_trace.h"
 
@@ -110,7 +110,7 @@ bool Executor::IsAlive(absl::Time now) const {
                        absl::Nanoseconds(longest_nanos_.load()));
 }
 
-void Executor::QueueChanged(Priority priority,
+void Executor::QueueChanged(server::Priority priority,
                             const WaitingTasks::Waiting& waiting) {
   metrics_->QueueChanged(priority, waiting.tasks, waiting.bytes,
                          waiting.oldest);
@@ -196,7 +196,7 @@ std::vector<tracing::Attribute> Executor::SpanAttributes(const BatchInfo& info,
           {"sfmamba.padded_batch_size", size + padding},
           {"sfmamba.fold_factor", info.fold_factor},
           {"sfmamba.size_class", info.bucket},
-          {"sfmamba.trigger", observability::BatchTriggerName(batch.trigger)},
+          {"sfmamba.trigger", BatchTriggerName(batch.trigger)},
           {"sfmamba.device", model_->device()}};
 }
 
@@ -228,8 +228,8 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     // Counted before the last answer, so that a client with all answers of a
     // batch finds it in the metrics.
     if (++answered == batch_size) {
-      metrics_->BatchRun(info.bucket, batch.trigger, batch_size,
-                         batch_size + progress.padding);
+      metrics_->BatchRun(info.bucket, BatchTriggerName(batch.trigger),
+                         batch_size, batch_size + progress.padding);
       metrics_->statistics().BatchRun(batch_size, info.inference);
       if (!info.span.empty()) {
         trace.End(start, start + info.inference,

@@ -122,7 +122,7 @@ class Executor : private Batcher::Observer {
   bool IsAlive(absl::Time now) const;
 
  private:
-  void QueueChanged(Priority priority,
+  void QueueChanged(server::Priority priority,
                     const WaitingTasks::Waiting& waiting) override;
   void WaitPredicted(absl::Duration wait) override;
   void BatchEnded(const BatchQueue::BatchTimes& times) override;

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/reasons.h"
 #include "server/batching/executor.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::batching {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/base/client_shares.h"
-#include "server/base/hold.h"
+#include "server/shares/client_shares.h"
+#include "server/shares/hold.h"
 
 namespace sfmamba::batching {
 

@@ -6,8 +6,6 @@
 
 namespace sfmamba::batching {
 
-using observability::BatchTrigger;
-
 namespace {
 
 // Two smaller batches are preferred to one larger if they cost at most 2 %
@@ -71,6 +69,11 @@ size_t ChooseLine(const std::vector<Candidate>& candidates,
 }
 
 }  // namespace
+
+absl::string_view BatchTriggerName(BatchTrigger trigger) {
+  static constexpr absl::string_view kNames[] = {"full", "delay", "drain"};
+  return kNames[static_cast<int>(trigger)];
+}
 
 int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;

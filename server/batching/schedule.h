@@ -1,10 +1,10 @@
 #ifndef SFMAMBA_SERVER_BATCHING_SCHEDULE_H_
 #define SFMAMBA_SERVER_BATCHING_SCHEDULE_H_
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/batching/batch_curve.h"
-#include "server/observability/batch_trigger.h"
 
 namespace sfmamba::batching {
 
@@ -16,6 +16,11 @@ enum class BatchMode {
   // its most urgent deadline allow.
   kThroughput,
 };
+
+// Why a batch left its queue: it was full, its oldest task had waited long
+// enough, or the queue is being emptied.
+enum class BatchTrigger { kFull, kDelay, kDrain };
+absl::string_view BatchTriggerName(BatchTrigger trigger);  // "full".
 
 struct ScheduleOptions {
   BatchMode mode = BatchMode::kLatency;
@@ -39,7 +44,7 @@ struct WaitingLine {
 struct Decision {
   int line = -1;   // The line whose batch leaves now; -1 if none does.
   int images = 0;  // How many images it should have. At most the line's tasks.
-  observability::BatchTrigger trigger = observability::BatchTrigger::kFull;
+  BatchTrigger trigger = BatchTrigger::kFull;
   // If none leaves: when to decide again unless a task arrives before.
   absl::Time wake = absl::InfiniteFuture();
 };

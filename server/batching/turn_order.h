@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/base/fair_shares.h"
-#include "server/base/priority.h"
+#include "server/shares/fair_shares.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 
@@ -23,9 +23,9 @@ struct TurnWish {
 
 // Decides whose turn on a device is next: fair shares of the priority classes
 // of all models. While several wait, a model's class gets device time as
-// kPriorityShares says, and models of one class get the same. One that waited
-// for nothing saves nothing up, but goes before those that have waited for a
-// second turn.
+// server::kPriorityShares says, and models of one class get the same. One that
+// waited for nothing saves nothing up, but goes before those that have waited
+// for a second turn.
 //
 // It has no clock and no thread. Thread-compatible.
 class TurnOrder {

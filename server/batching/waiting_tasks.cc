@@ -40,8 +40,8 @@ BatchTask WaitingTasks::Extract(Line* line, const Place& place) {
   return task;
 }
 
-void WaitingTasks::Add(BatchTask task, const BatchKey& key, Priority line,
-                       absl::Time order_by) {
+void WaitingTasks::Add(BatchTask task, const BatchKey& key,
+                       server::Priority line, absl::Time order_by) {
   if (buckets_.size() >= kMaxBuckets && buckets_.count(key) == 0) {
     for (auto it = buckets_.begin(); it != buckets_.end();) {
       it = it->second.size() == 0 ? buckets_.erase(it) : std::next(it);
@@ -58,7 +58,7 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key, Priority line,
   if (task.deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(std::make_pair(task.deadline, arrival), place);
   }
-  if (line != Priority::kHigh) {
+  if (line != server::Priority::kHigh) {
     promotions_[static_cast<int>(line)].emplace(
         std::make_pair(PromoteAt(task, order_by), arrival), place);
   }
@@ -90,10 +90,10 @@ std::vector<BatchTask> WaitingTasks::TakeExpired(absl::Time now) {
 std::vector<BatchTask> WaitingTasks::TakeCancelled() {
   std::vector<Place> places;
   for (const auto& [key, bucket] : buckets_) {
-    for (int i = 0; i < kPriorities; ++i) {
+    for (int i = 0; i < server::kPriorityCount; ++i) {
       for (const auto& [urgency, task] : bucket.lines[i].tasks()) {
         if (task.is_cancelled()) {
-          places.push_back({key, static_cast<Priority>(i), urgency});
+          places.push_back({key, static_cast<server::Priority>(i), urgency});
         }
       }
     }
@@ -105,17 +105,17 @@ std::vector<BatchTask> WaitingTasks::TakeCancelled() {
 
 void WaitingTasks::Promote(absl::Time now) {
   const auto& [high, normal, low] = arrivals_;
-  if (!high.empty()) Promote(Priority::kNormal, now);
-  if (!high.empty() || !normal.empty()) Promote(Priority::kLow, now);
+  if (!high.empty()) Promote(server::Priority::kNormal, now);
+  if (!high.empty() || !normal.empty()) Promote(server::Priority::kLow, now);
 }
 
-void WaitingTasks::Promote(Priority priority, absl::Time now) {
+void WaitingTasks::Promote(server::Priority priority, absl::Time now) {
   ByTime& promotions = promotions_[static_cast<int>(priority)];
   while (!promotions.empty() && promotions.begin()->first.first <= now) {
     Place place = promotions.begin()->second;
     promotions.erase(promotions.begin());
     BatchTask task = Extract(&LineAt(place), place);
-    place.line = static_cast<Priority>(static_cast<int>(priority) - 1);
+    place.line = static_cast<server::Priority>(static_cast<int>(priority) - 1);
     const auto deadline =
         deadlines_.find({task.deadline, place.urgency.second});
     if (deadline != deadlines_.end()) deadline->second = place;
@@ -128,7 +128,7 @@ absl::Time WaitingTasks::NextDeadline() const {
                             : deadlines_.begin()->first.first;
 }
 
-WaitingTasks::Waiting WaitingTasks::waiting(Priority priority) const {
+WaitingTasks::Waiting WaitingTasks::waiting(server::Priority priority) const {
   const int own = static_cast<int>(priority);
   const auto& arrivals = arrivals_[own];
   Waiting waiting;

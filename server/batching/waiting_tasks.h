@@ -13,7 +13,7 @@
 #include "server/batching/arrival_gap.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_task.h"
-#include "server/batching/priority.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 
@@ -53,12 +53,12 @@ class WaitingTasks {
   };
 
   struct Bucket {
-    std::array<Line, kPriorities> lines;  // By Priority.
+    std::array<Line, server::kPriorityCount> lines;  // By Priority.
     // The arrivals of the same tasks, the oldest first.
     std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
 
-    const Line& line(Priority priority) const {
+    const Line& line(server::Priority priority) const {
       return lines[static_cast<int>(priority)];
     }
     int size() const { return static_cast<int>(arrivals.size()); }
@@ -75,12 +75,12 @@ class WaitingTasks {
   // The place of a task.
   struct Place {
     BatchKey key;
-    Priority line;
+    server::Priority line;
     Urgency urgency;
   };
 
   // `task.submitted` must be set. The task waits in the line `line` of `key`.
-  void Add(BatchTask task, const BatchKey& key, Priority line,
+  void Add(BatchTask task, const BatchKey& key, server::Priority line,
            absl::Time order_by);
   // Removes the task at `place`, which must exist, and returns it.
   BatchTask Take(const Place& place);
@@ -103,12 +103,12 @@ class WaitingTasks {
   // May hold buckets without tasks, for their arrivals.
   const std::map<BatchKey, Bucket>& buckets() const { return buckets_; }
   // The tasks in the lines of a class, of all keys.
-  int count(Priority priority) const {
+  int count(server::Priority priority) const {
     return counts_[static_cast<int>(priority)];
   }
   int size() const;
   int64_t bytes() const;  // The images' bytes.
-  Waiting waiting(Priority priority) const;
+  Waiting waiting(server::Priority priority) const;
 
  private:
   using ByTime = std::map<std::pair<absl::Time, uint64_t>, Place>;
@@ -116,19 +116,19 @@ class WaitingTasks {
   Line& LineAt(const Place& place) {
     return buckets_.at(place.key).lines[static_cast<int>(place.line)];
   }
-  void Promote(Priority priority, absl::Time now);
+  void Promote(server::Priority priority, absl::Time now);
   void Insert(Line* line, const Place& place, BatchTask task);
   BatchTask Extract(Line* line, const Place& place);
 
   std::map<BatchKey, Bucket> buckets_;
   // Arrivals of all tasks, by their own priority.
-  std::array<std::map<uint64_t, absl::Time>, kPriorities> arrivals_;
-  std::array<int64_t, kPriorities> bytes_ = {};
+  std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
+  std::array<int64_t, server::kPriorityCount> bytes_ = {};
   ByTime deadlines_;  // The tasks that have one.
   // When tasks may move up, by class.
-  std::array<ByTime, kPriorities> promotions_;
-  std::array<int, kPriorities> counts_ = {};  // By line.
-  uint64_t added_ = 0;                        // Tasks so far.
+  std::array<ByTime, server::kPriorityCount> promotions_;
+  std::array<int, server::kPriorityCount> counts_ = {};  // By line.
+  uint64_t added_ = 0;                                   // Tasks so far.
 };
 
 }  // namespace sfmamba::batching

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
-#include "server/base/processors.h"
+#include "server/host/processors.h"
 
 namespace sfmamba::batching {
 namespace {

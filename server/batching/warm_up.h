@@ -12,10 +12,10 @@
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "model/result.h"
-#include "server/base/background.h"
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_runner.h"
 #include "server/batching/device_turns.h"
+#include "server/threads/background.h"
 
 namespace sfmamba::batching {
 

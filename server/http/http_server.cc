@@ -18,12 +18,12 @@
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/steady_timer.hpp"
-#include "server/base/fair_pool.h"
-#include "server/base/listening_sockets.h"
-#include "server/base/peer_name.h"
-#include "server/base/steady_cond_var.h"
-#include "server/base/thread_name.h"
+#include "server/host/listening_sockets.h"
+#include "server/host/peer_name.h"
 #include "server/http/connection.h"
+#include "server/threads/fair_pool.h"
+#include "server/threads/steady_cond_var.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::http {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "server/base/client_shares.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::http {
 

@@ -8,7 +8,7 @@
 
 #include "base/image_decoder.h"
 #include "base/orientation.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/image/resample.h"
 
 namespace sfmamba::image {

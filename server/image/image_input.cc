@@ -6,7 +6,7 @@
 
 #include "base/image_decoder.h"
 #include "base/steady_clock.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/keep_ratio.h"
 #include "server/image/pixels.h"
 

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "opencv2/core.hpp"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::image {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "model/config.h"
-#include "server/base/priority.h"
 #include "server/kserve/model_tensors.h"
 #include "server/observability/inference_statistics.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::kserve {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/utf8.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
 
 namespace sfmamba::kserve {

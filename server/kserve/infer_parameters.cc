@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/utf8.h"
-#include "server/base/priority.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::kserve {
 namespace {

@@ -3,9 +3,9 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
-#include "server/rpc/wire_copier.h"
-#include "server/rpc/wire_cursor.h"
+#include "server/errors/reasons.h"
+#include "server/rpc/wire/wire_copier.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {

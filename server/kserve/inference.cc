@@ -5,8 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
 
 namespace sfmamba::kserve {

@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/infer_call.h"
 #include "server/kserve/infer_stream.h"
 #include "server/rpc/admin/change_call.h"

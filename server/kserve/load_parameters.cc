@@ -14,7 +14,7 @@
 #include "google/protobuf/message.h"
 #include "google/protobuf/util/json_util.h"
 #include "inference/model_config.pb.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::kserve {
 namespace {

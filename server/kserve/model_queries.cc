@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/describe_model.h"
 #include "server/kserve/published_model.h"
 #include "server/observability/metrics.h"

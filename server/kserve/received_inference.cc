@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
 #include "server/kserve/model_tensors.h"
 

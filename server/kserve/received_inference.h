@@ -14,7 +14,7 @@
 #include "server/image/image_source.h"
 #include "server/kserve/infer_wire.h"
 #include "server/kserve/tensor_elements.h"
-#include "server/rpc/received_request.h"
+#include "server/rpc/wire/received_request.h"
 
 namespace sfmamba::kserve {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/load_parameters.h"
 #include "server/kserve/published_model.h"
 #include "server/security/caller.h"

@@ -7,9 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/utf8.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
-#include "server/rpc/wire_cursor.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {

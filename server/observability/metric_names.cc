@@ -41,11 +41,6 @@ absl::string_view ItemOutcomeName(ItemOutcome outcome) {
   return kNames[static_cast<int>(outcome)];
 }
 
-absl::string_view BatchTriggerName(BatchTrigger trigger) {
-  static constexpr absl::string_view kNames[] = {"full", "delay", "drain"};
-  return kNames[static_cast<int>(trigger)];
-}
-
 absl::string_view ModelStateName(ModelState state) {
   static constexpr absl::string_view kNames[kModelStateCount] = {
       "LOADING", "READY", "UNLOADING", "UNAVAILABLE"};

@@ -3,8 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "server/base/priority.h"
-#include "server/observability/batch_trigger.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::observability {
 
@@ -47,11 +46,10 @@ inline constexpr int kModelStateCount = 4;
 
 inline constexpr int kCodeCount = 17;  // Values of absl::StatusCode.
 
-// The words of labels: "Classify", "decode", "ok", "full", "READY".
+// The words of labels: "Classify", "decode", "ok", "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
-absl::string_view BatchTriggerName(BatchTrigger trigger);
 absl::string_view ModelStateName(ModelState state);
 absl::string_view PriorityName(server::Priority priority);  // "high".
 absl::string_view CodeName(absl::StatusCode code);  // "INVALID_ARGUMENT".

@@ -14,10 +14,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "prometheus/metric_family.h"
-#include "server/base/memory_budget.h"
 #include "server/observability/device_metrics.h"
 #include "server/observability/metric_names.h"
 #include "server/observability/model_metrics.h"
+#include "server/shares/memory_budget.h"
 
 namespace sfmamba::observability {
 

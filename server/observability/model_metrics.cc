@@ -141,22 +141,20 @@ void ModelMetrics::StageDone(Stage stage, ItemOutcome outcome,
 
 void ModelMetrics::BatchStarted() { shared_->in_flight.Increment(); }
 
-void ModelMetrics::BatchRun(absl::string_view bucket, BatchTrigger trigger,
+void ModelMetrics::BatchRun(absl::string_view bucket, absl::string_view trigger,
                             int items, int padded) {
   {
     absl::MutexLock lock(&mu_);
-    const absl::string_view trigger_name = BatchTriggerName(trigger);
     if (buckets_.size() >= kMaxBuckets && !buckets_.contains(bucket)) {
       bucket = "other";
     }
     buckets_.emplace(bucket);
-    Counter*& counter = batches_[absl::StrCat(bucket, " ", trigger_name)];
+    Counter*& counter = batches_[absl::StrCat(bucket, " ", trigger)];
     if (counter == nullptr) {
-      counter =
-          &shared_->families.batches.Add({{"model", shared_->model},
-                                          {"version", version_},
-                                          {"bucket", Label(bucket)},
-                                          {"trigger", Label(trigger_name)}});
+      counter = &shared_->families.batches.Add({{"model", shared_->model},
+                                                {"version", version_},
+                                                {"bucket", Label(bucket)},
+                                                {"trigger", Label(trigger)}});
     }
     counter->Increment();
   }

@@ -18,11 +18,10 @@
 #include "absl/time/time.h"
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
-#include "server/base/priority.h"
-#include "server/observability/batch_trigger.h"
 #include "server/observability/inference_statistics.h"
 #include "server/observability/metric_names.h"
 #include "server/observability/sharded_histogram.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::observability {
 
@@ -40,7 +39,7 @@ class ModelMetrics {
 
   // Called by the prediction, once per request and once per image, so that the
   // counts equal the client's. Executor and Batcher do not count items.
-  // Reasons are those of server/base/reasons.h; "" for OK.
+  // Reasons are those of server/errors/reasons.h; "" for OK.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
@@ -55,10 +54,10 @@ class ModelMetrics {
 
   // Called by the executor when a batch begins, and when a batch of `items`
   // images, padded to `padded`, has ended. `bucket` is a size such as
-  // "224x224". Sizes after the first 64 are counted as "other", because a dense
-  // model may have thousands.
+  // "224x224", `trigger` why the batch left its queue. Sizes after the first 64
+  // are counted as "other", because a dense model may have thousands.
   void BatchStarted();
-  void BatchRun(absl::string_view bucket, BatchTrigger trigger, int items,
+  void BatchRun(absl::string_view bucket, absl::string_view trigger, int items,
                 int padded);
   // Sets what waits now of a priority. `oldest` is the submission of the oldest
   // image, in SteadyNow()'s time, or InfiniteFuture() if no image waits.

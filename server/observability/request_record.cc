@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::observability {
 namespace {

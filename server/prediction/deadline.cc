@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::prediction {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/prediction/deadline.h"
 
 namespace sfmamba::prediction {

@@ -5,13 +5,13 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "model/config.h"
-#include "server/base/client_shares.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/prediction/deadline.h"
 #include "server/prediction/expected_cost.h"
 #include "server/prediction/guarded.h"
 #include "server/prediction/item_counts.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::prediction {
 namespace {

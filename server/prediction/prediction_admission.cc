@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "model/config.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/prediction/expected_cost.h"
 #include "server/prediction/prediction.h"
 

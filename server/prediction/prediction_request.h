@@ -13,11 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/base/priority.h"
 #include "server/image/image.h"
 #include "server/image/image_source.h"
 #include "server/observability/metrics.h"
 #include "server/security/caller.h"
+#include "server/shares/priority.h"
 
 namespace sfmamba::repository {
 class ModelVersion;

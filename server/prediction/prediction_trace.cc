@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/prediction/prediction.h"
 
 namespace sfmamba::prediction {

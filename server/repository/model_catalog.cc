@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
 

@@ -16,10 +16,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/config.h"
-#include "server/base/steady_cond_var.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_entry.h"
 #include "server/repository/model_version.h"
+#include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::repository {
 

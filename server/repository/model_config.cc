@@ -12,8 +12,8 @@
 #include "base/proto_duration.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/repeated_field.h"
-#include "server/base/setting.h"
 #include "server/repository/version_files.h"
+#include "server/settings/setting.h"
 
 namespace sfmamba::repository {
 namespace {

@@ -11,11 +11,11 @@
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "model/weights/safetensors.h"
-#include "server/base/setting.h"
-#include "server/base/sha256.h"
-#include "server/base/textproto.h"
 #include "server/repository/class_names.h"
 #include "server/repository/hugging_face_config.h"
+#include "server/settings/setting.h"
+#include "server/settings/sha256.h"
+#include "server/settings/textproto.h"
 
 namespace sfmamba::repository {
 namespace {

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
-#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
@@ -19,6 +18,7 @@
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
 #include "server/repository/precision/precision_chooser.h"
+#include "server/threads/background.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {

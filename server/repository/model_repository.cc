@@ -9,7 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "base/steady_clock.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/repository/model_folders.h"
 #include "server/repository/model_name.h"
 #include "server/repository/version_files.h"

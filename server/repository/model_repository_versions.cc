@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/repository/model_repository.h"
 
 namespace sfmamba::repository {

@@ -13,11 +13,11 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/config.h"
-#include "server/base/recent_mean.h"
 #include "server/batching/batch_profile_file.h"
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_directory.h"
+#include "server/threads/recent_mean.h"
 
 namespace sfmamba::repository {
 

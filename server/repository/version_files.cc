@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "server/base/textproto.h"
+#include "server/settings/textproto.h"
 
 namespace sfmamba::repository {
 namespace {

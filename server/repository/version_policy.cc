@@ -7,9 +7,9 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "server/base/setting.h"
-#include "server/base/textproto.h"
 #include "server/repository/model_name.h"
+#include "server/settings/setting.h"
+#include "server/settings/textproto.h"
 
 namespace sfmamba::repository {
 namespace {

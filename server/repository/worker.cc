@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/base/thread_name.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::repository {
 

@@ -10,7 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/base/steady_cond_var.h"
+#include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::repository {
 

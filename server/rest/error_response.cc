@@ -8,7 +8,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/rest/http_code.h"
 #include "server/rpc/grpc_status.h"
 

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "google/protobuf/util/json_util.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::rest {
 namespace {

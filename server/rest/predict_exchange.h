@@ -11,8 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/base/memory_budget.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/http/exchange.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
@@ -20,8 +19,9 @@
 #include "server/rest/response_body.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/received_request.h"
 #include "server/rpc/to_proto.h"
+#include "server/rpc/wire/received_request.h"
+#include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
 

@@ -10,12 +10,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/base/memory_budget.h"
 #include "server/http/exchange.h"
 #include "server/rest/body_pictures.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/json_body.h"
 #include "server/rest/query_fields.h"
+#include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
 

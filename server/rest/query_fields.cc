@@ -15,7 +15,7 @@
 #include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/duration.pb.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::rest {
 namespace {

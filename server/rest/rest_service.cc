@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {

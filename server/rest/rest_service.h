@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/base/steady_cond_var.h"
 #include "server/http/exchange.h"
 #include "server/prediction/prediction.h"
 #include "server/rest/vision_routes.h"
+#include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::rest {
 

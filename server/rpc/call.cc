@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {

@@ -12,7 +12,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction_request.h"
-#include "server/rpc/received_request.h"
+#include "server/rpc/wire/received_request.h"
 #include "server/security/caller.h"
 
 // What calls whose messages come and go as bytes have in common.

@@ -2,7 +2,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::rpc {
 

@@ -10,8 +10,8 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/received_request.h"
 #include "server/rpc/to_proto.h"
+#include "server/rpc/wire/received_request.h"
 
 namespace sfmamba::rpc {
 

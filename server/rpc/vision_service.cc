@@ -3,7 +3,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/observability/request_record.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_guard.h"

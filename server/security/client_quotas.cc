@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::security {
 namespace {

@@ -12,8 +12,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "server/base/hold.h"
 #include "server/security/caller.h"
+#include "server/shares/hold.h"
 
 namespace sfmamba::security {
 

@@ -6,9 +6,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "server/base/client_shares.h"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::security {
 namespace {

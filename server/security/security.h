@@ -8,11 +8,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/base/periodic.h"
 #include "server/security/client_quotas.h"
 #include "server/security/gate.h"
 #include "server/security/tls_identity.h"
 #include "server/security/watched_files.h"
+#include "server/threads/periodic.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::security {

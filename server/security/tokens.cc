@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "openssl/crypto.h"
 #include "openssl/sha.h"
-#include "server/base/setting.h"
-#include "server/base/textproto.h"
+#include "server/settings/setting.h"
+#include "server/settings/textproto.h"
 #include "sfmamba/v1/token_file.pb.h"
 
 namespace sfmamba::security {

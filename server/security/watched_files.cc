@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/base/textproto.h"
+#include "server/settings/textproto.h"
 
 namespace sfmamba::security {
 

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
-#include "server/base/thread_name.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::tracing {
 namespace {

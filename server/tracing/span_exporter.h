@@ -14,7 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/base/steady_cond_var.h"
+#include "server/threads/steady_cond_var.h"
 #include "server/tracing/otlp_json.h"
 #include "server/tracing/request_trace.h"
 #include "server/tracing/span.h"

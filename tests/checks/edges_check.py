@@ -18,12 +18,14 @@ FORBIDDEN = (
     ('kernels/pixels', '//kernels/detection:nms'),  # kernels, upwards
     ('model/engine', '//proto:vision'),  # model -> proto
     ('model', '//server/observability:metrics'),  # model -> server
-    ('client/commands', '//server/base:error'),  # client -> server
+    ('client/commands', '//server/errors:error'),  # client -> server
     ('client/commands', '//model:config'),  # client -> model
     ('server', '//kernels/scan:selective_scan'),  # server -> kernels
     ('server/rpc', '//model/engine:vision_model'),  # server -> behind the model's door
     ('server/image', '//server/batching:batcher'),  # server, upwards
     ('server/rpc', '//server/kserve:inference'),  # server, upwards
+    ('server/shares', '//server/threads:fair_queue'),  # server, upwards
+    ('server/rpc/wire', '//server/rpc:call'),  # server, upwards
     ('server/kserve', '//server/batching:batcher'),  # server, past the prediction
 )
 # What it may.

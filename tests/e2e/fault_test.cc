@@ -23,7 +23,7 @@
 #include "client/rpc/rpc_status.h"
 #include "client/rpc/vision_client.h"
 #include "gtest/gtest.h"
-#include "server/base/descriptors.h"
+#include "server/host/descriptors.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/raw_http2.h"
 #include "tests/e2e/server_process.h"

@@ -18,7 +18,7 @@
 #include "client/rpc/vision_client.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
-#include "server/base/sha256.h"
+#include "server/settings/sha256.h"
 #include "tests/testing/patience.h"
 #include "tests/testing/weights.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "base/image_decoder.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/image.h"
 #include "tests/fuzz/check.h"
 

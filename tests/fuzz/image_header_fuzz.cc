@@ -2,7 +2,7 @@
 // with a reason.
 #include <cstdint>
 
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/image.h"
 #include "tests/fuzz/check.h"
 

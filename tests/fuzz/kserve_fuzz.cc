@@ -10,7 +10,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/image_source.h"
 #include "server/kserve/received_inference.h"
 #include "tests/fuzz/check.h"

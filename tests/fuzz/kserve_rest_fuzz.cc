@@ -13,10 +13,10 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
-#include "server/base/error.h"
-#include "server/base/memory_budget.h"
+#include "server/errors/error.h"
 #include "server/kserve/received_inference.h"
 #include "server/rest/kserve/request.h"
+#include "server/shares/memory_budget.h"
 #include "tests/fuzz/check.h"
 
 namespace sfmamba {

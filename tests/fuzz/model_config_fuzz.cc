@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <string>
 
-#include "server/base/textproto.h"
 #include "server/repository/model_config.h"
+#include "server/settings/textproto.h"
 #include "sfmamba/v1/config.pb.h"
 #include "tests/fuzz/check.h"
 

@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "google/protobuf/stubs/logging.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/image_input.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
-#include "server/rpc/from_proto.h"
+#include "server/rpc/wire/from_proto.h"
 #include "tests/fuzz/check.h"
 
 namespace sfmamba {

@@ -16,7 +16,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/rest/body_pictures.h"
 #include "server/rest/json_body.h"
 #include "server/rest/query_fields.h"

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "google/protobuf/text_format.h"
-#include "server/base/textproto.h"
 #include "server/server_config.h"
+#include "server/settings/textproto.h"
 #include "sfmamba/v1/config.pb.h"
 #include "tests/fuzz/check.h"
 

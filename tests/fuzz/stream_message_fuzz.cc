@@ -8,7 +8,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/rpc/stream/stream_message.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/check.h"

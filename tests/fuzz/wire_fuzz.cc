@@ -6,10 +6,10 @@
 
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/image/image_source.h"
-#include "server/rpc/from_proto.h"
-#include "server/rpc/received_request.h"
+#include "server/rpc/wire/from_proto.h"
+#include "server/rpc/wire/received_request.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/sliced_message.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
-#include "server/rpc/wire_request.h"
+#include "server/rpc/wire/wire_request.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/mutator.h"
 

@@ -11,9 +11,9 @@
 #include "base/steady_clock.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
-#include "server/base/sha256.h"
 #include "server/batching/batch_task.h"
 #include "server/server_config.h"
+#include "server/settings/sha256.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 

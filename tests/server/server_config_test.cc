@@ -3,8 +3,8 @@
 #include <fstream>
 
 #include "gtest/gtest.h"
-#include "server/base/setting.h"
 #include "server/observability/log.h"
+#include "server/settings/setting.h"
 
 namespace sfmamba::server {
 namespace {

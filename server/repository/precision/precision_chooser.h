@@ -10,12 +10,12 @@
 #include "absl/status/statusor.h"
 #include "model/config.h"
 #include "model/vision_model.h"
-#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/repository/precision/precision_check.h"
 #include "server/repository/precision/precision_records.h"
+#include "server/threads/background.h"
 
 namespace sfmamba::repository {
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "server/base/replace_file.h"
+#include "server/settings/replace_file.h"
 
 namespace sfmamba::repository {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 #include "server/rest/kserve/elements.h"
 #include "server/rest/kserve/json_keys.h"
 #include "server/rest/kserve/json_scalar.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
 #include "nlohmann/json.hpp"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
 #include "server/rest/kserve/control_body.h"

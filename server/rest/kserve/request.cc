@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/kserve/model_tensors.h"
 #include "server/rest/kserve/json.h"
 

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/base/memory_budget.h"
+#include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
 

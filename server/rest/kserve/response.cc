@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/json.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/rest/error_response.h"
 #include "server/rest/http_code.h"
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rpc/admin/batch_profile.h"
 #include "server/rpc/admin/change_call.h"
 #include "server/rpc/admin/server_info.h"

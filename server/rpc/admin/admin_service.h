@@ -12,11 +12,11 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/admin/model_changes.h"
 #include "server/admin/runtime_settings.h"
-#include "server/base/memory_budget.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/repository/model_repository.h"
+#include "server/shares/memory_budget.h"
 #include "sfmamba/v1/admin.grpc.pb.h"
 
 namespace sfmamba::rpc {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "google/protobuf/repeated_ptr_field.h"
-#include "server/base/memory_budget.h"
 #include "server/repository/model_repository.h"
+#include "server/shares/memory_budget.h"
 #include "sfmamba/v1/admin.pb.h"
 
 namespace sfmamba::rpc {

@@ -4,7 +4,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"

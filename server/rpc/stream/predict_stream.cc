@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/stream/predict_item.h"

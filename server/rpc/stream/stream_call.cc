@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/observability/request_record.h"
 #include "server/rpc/grpc_status.h"
 

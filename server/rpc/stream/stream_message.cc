@@ -8,9 +8,9 @@
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "grpcpp/support/slice.h"
-#include "server/base/reasons.h"
-#include "server/rpc/received_request.h"
-#include "server/rpc/wire_cursor.h"
+#include "server/errors/reasons.h"
+#include "server/rpc/wire/received_request.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rpc {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::admin {
 namespace {

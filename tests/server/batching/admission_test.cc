@@ -125,14 +125,14 @@ TEST_F(AdmissionTest, WorkOfOtherKeysComesBefore) {
 }
 
 TEST_F(AdmissionTest, OtherClassesDelayByTheirSharesAtMost) {
-  request_.priority = Priority::kNormal;
+  request_.priority = server::Priority::kNormal;
   state_.work.earlier = Ms(30);
   state_.work.higher = Ms(1000);
   state_.work.lower = Ms(1000);
   EXPECT_NEAR(Start(), 30 + 80 + 10, 1e-3);
   state_.work.higher = Ms(5);
   EXPECT_NEAR(Start(), 30 + 5 + 10, 1e-3);
-  request_.priority = Priority::kHigh;
+  request_.priority = server::Priority::kHigh;
   state_.work.higher = Ms(0);
   EXPECT_NEAR(Start(), 30 + 15, 1e-3);
 }

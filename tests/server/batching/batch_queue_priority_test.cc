@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-BatchTask MakeRanked(int id, Priority priority,
+BatchTask MakeRanked(int id, server::Priority priority,
                      absl::Time deadline = absl::InfiniteFuture(),
                      int side = 224) {
   BatchTask task = MakeTask(id, deadline);
@@ -24,9 +24,9 @@ BatchTask MakeRanked(int id, Priority priority,
 
 TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeRanked(1, Priority::kLow, At(100)), At(0));
-  queue.Push(MakeRanked(2, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeRanked(3, Priority::kHigh, At(1000)), At(0));
+  queue.Push(MakeRanked(1, server::Priority::kLow, At(100)), At(0));
+  queue.Push(MakeRanked(2, server::Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(3, server::Priority::kHigh, At(1000)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
@@ -34,9 +34,9 @@ TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
 
 TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
   BatchQueue queue(Options(4, 0));
-  queue.Push(MakeRanked(1, Priority::kLow), At(0));
-  queue.Push(MakeRanked(2, Priority::kNormal), At(0));
-  queue.Push(MakeRanked(3, Priority::kHigh), At(0));
+  queue.Push(MakeRanked(1, server::Priority::kLow), At(0));
+  queue.Push(MakeRanked(2, server::Priority::kNormal), At(0));
+  queue.Push(MakeRanked(3, server::Priority::kHigh), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3, 2, 1}));
 }
 
@@ -46,8 +46,8 @@ TEST(BatchQueuePriorityTest, LowerClassesDelayABatchToTwiceItsTimeAtMost) {
     Teach(&queue, 1, 10);
     Teach(&queue, 8, milliseconds_of_8);
     for (int i = 0; i < 7; ++i)
-      queue.Push(MakeRanked(i, Priority::kLow), At(0));
-    queue.Push(MakeRanked(7, Priority::kHigh), At(0));
+      queue.Push(MakeRanked(i, server::Priority::kLow), At(0));
+    queue.Push(MakeRanked(7, server::Priority::kHigh), At(0));
     const Numbers ids = Ids(queue.PopBatch(At(0)));
     EXPECT_EQ(ids[0], 7);
     return ids.size();
@@ -60,7 +60,8 @@ TEST(BatchQueuePriorityTest, LowerClassesMakeWayForNoBatchOfTheirOwn) {
   BatchQueue queue(Options(8, 0));
   Teach(&queue, 1, 10);
   Teach(&queue, 8, 45);
-  for (int i = 0; i < 8; ++i) queue.Push(MakeRanked(i, Priority::kLow), At(0));
+  for (int i = 0; i < 8; ++i)
+    queue.Push(MakeRanked(i, server::Priority::kLow), At(0));
   // The rest becomes a batch with those that come meanwhile.
   EXPECT_EQ(Ids(queue.PopBatch(At(0))).size(), 7);
 }
@@ -71,34 +72,36 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   options.patience = absl::Hours(1);  // None ages.
   BatchQueue queue(options);
   for (int i = 0; i < 2000; ++i) {
-    for (const Priority priority :
-         {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+    for (const server::Priority priority :
+         {server::Priority::kHigh, server::Priority::kNormal,
+          server::Priority::kLow}) {
       queue.Push(MakeRanked(i, priority), At(0));
     }
   }
-  std::map<Priority, int> ran;
+  std::map<server::Priority, int> ran;
   for (int i = 0; i < 1200; ++i) {
     const std::optional<Batch> batch = queue.PopBatch(At(10 * i));
     ++ran[batch->tasks[0].priority];
     queue.Ran(batch->number, At(10 * i + 10));
   }
-  EXPECT_NEAR(ran[Priority::kHigh], 800, 10);
-  EXPECT_NEAR(ran[Priority::kNormal], 300, 10);
-  EXPECT_NEAR(ran[Priority::kLow], 100, 10);
+  EXPECT_NEAR(ran[server::Priority::kHigh], 800, 10);
+  EXPECT_NEAR(ran[server::Priority::kNormal], 300, 10);
+  EXPECT_NEAR(ran[server::Priority::kLow], 100, 10);
 }
 
 TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeRanked(1, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeRanked(2, Priority::kNormal, At(70)), At(60));  // 1 has aged.
+  queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(2, server::Priority::kNormal, At(70)),
+             At(60));  // 1 has aged.
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
 }
 
 TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
   BatchQueue queue(Options(1, 0));
-  queue.Push(MakeRanked(1, Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeRanked(2, Priority::kHigh, At(200)), At(40));
-  queue.Push(MakeRanked(3, Priority::kHigh, At(250)), At(40));
+  queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
+  queue.Push(MakeRanked(2, server::Priority::kHigh, At(200)), At(40));
+  queue.Push(MakeRanked(3, server::Priority::kHigh, At(250)), At(40));
   EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2}));
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({1}));
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({3}));
@@ -106,8 +109,8 @@ TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
 
 TEST(BatchQueuePriorityTest, AnAgedTaskExpiresAndIsCounted) {
   BatchQueue queue(Options(8, 1000));
-  queue.Push(MakeRanked(1, Priority::kLow, At(100)), At(0));
-  queue.Push(MakeRanked(2, Priority::kHigh, At(500)), At(0));
+  queue.Push(MakeRanked(1, server::Priority::kLow, At(100)), At(0));
+  queue.Push(MakeRanked(2, server::Priority::kHigh, At(500)), At(0));
   EXPECT_FALSE(queue.PopBatch(At(60)).has_value());  // It moves up.
   EXPECT_EQ(queue.size(), 2);
   EXPECT_EQ(Ids(queue.TakeDropped(At(100))), Numbers({1}));

@@ -35,7 +35,7 @@ TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
 
   const std::optional<Batch> batch = queue.PopBatch(At(5));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));
-  EXPECT_EQ(batch->trigger, observability::BatchTrigger::kDelay);
+  EXPECT_EQ(batch->trigger, BatchTrigger::kDelay);
 }
 
 TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
@@ -45,7 +45,7 @@ TEST(BatchQueueTest, IsDueAtOnceWhenABatchIsFull) {
 
   const std::optional<Batch> batch = queue.PopBatch(At(0));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));
-  EXPECT_EQ(batch->trigger, observability::BatchTrigger::kFull);
+  EXPECT_EQ(batch->trigger, BatchTrigger::kFull);
   EXPECT_EQ(queue.Due(At(0)), At(5)) << "the third waits for mates";
 }
 
@@ -59,9 +59,8 @@ TEST(BatchQueueTest, DrainingMakesEverythingDue) {
   BatchQueue queue(Options(2, 1000));
   for (int id : {1, 2, 3}) queue.Push(MakeTask(id), At(0));
   queue.Drain();
-  EXPECT_EQ(queue.PopBatch(At(0))->trigger, observability::BatchTrigger::kFull);
-  EXPECT_EQ(queue.PopBatch(At(0))->trigger,
-            observability::BatchTrigger::kDrain);
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger, BatchTrigger::kFull);
+  EXPECT_EQ(queue.PopBatch(At(0))->trigger, BatchTrigger::kDrain);
   EXPECT_EQ(queue.size(), 0);
 }
 

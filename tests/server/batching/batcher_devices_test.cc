@@ -53,7 +53,7 @@ class Log {
   std::vector<int> threads_ ABSL_GUARDED_BY(mu_);
 };
 
-BatchTask WithPriority(Answer& answer, Priority priority) {
+BatchTask WithPriority(Answer& answer, server::Priority priority) {
   BatchTask task = MakeTask(answer);
   task.priority = priority;
   return task;
@@ -92,7 +92,7 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
   Answer answer;
   batcher.Submit(MakeTask(answer));
   WaitFor(answering, "the last answer");
-  EXPECT_TRUE(member_->TryTake(Priority::kNormal, kCost).has_value());
+  EXPECT_TRUE(member_->TryTake(server::Priority::kNormal, kCost).has_value());
   go.Notify();
   EXPECT_TRUE(answer.Wait().ok());
   EXPECT_EQ(idle, std::vector<bool>({true}));
@@ -100,7 +100,7 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
 
 TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   Answer answers[3];
   batcher.Submit(MakeTask(answers[0]));
   WaitForWaiting(1, device_);
@@ -114,7 +114,7 @@ TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
 
 TEST_F(BatcherDevicesTest, TasksExpireAndAreCancelledWhileTheirModelWaits) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   Answer expired, cancelled, kept;
   batcher.Submit(MakeTask(kept));
   WaitForWaiting(1, device_);
@@ -131,14 +131,16 @@ TEST_F(BatcherDevicesTest, TasksExpireAndAreCancelledWhileTheirModelWaits) {
 
 TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   Answer expired;
   batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(30)));
   WaitForWaiting(1, device_);
   EXPECT_TRUE(absl::IsDeadlineExceeded(expired.Wait()));
   busy.reset();
   WaitUntil(
-      [&] { return member_->TryTake(Priority::kNormal, kCost).has_value(); },
+      [&] {
+        return member_->TryTake(server::Priority::kNormal, kCost).has_value();
+      },
       "the device to be free again");
   Answer next;
   batcher.Submit(MakeTask(next));
@@ -152,13 +154,14 @@ TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
   DeviceTurns device(1, [&now] { return now; });
   const auto lengthy = device.Join();
   Batcher batcher(Options(1, kAtOnce), {&device}, log_.Named("a"));
-  auto busy = lengthy->TryTake(Priority::kNormal, kCost);
+  auto busy = lengthy->TryTake(server::Priority::kNormal, kCost);
   Answer answers[3];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   WaitForWaiting(1, device);
   size_t ran_before = 0;
   std::thread next([&] {
-    const DeviceTurns::Turn turn = lengthy->Take(Priority::kNormal, kCost);
+    const DeviceTurns::Turn turn =
+        lengthy->Take(server::Priority::kNormal, kCost);
     ran_before = log_.ran().size();
   });
   WaitForWaiting(2, device);
@@ -172,13 +175,13 @@ TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
 TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
   Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
   Batcher b(Options(1, kAtOnce), {&device_}, log_.Named("b"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   Answer first, second, urgent;
   a.Submit(MakeTask(first));
   WaitForWaiting(1, device_);
-  b.Submit(WithPriority(second, Priority::kLow));
+  b.Submit(WithPriority(second, server::Priority::kLow));
   WaitForWaiting(2, device_);
-  b.Submit(WithPriority(urgent, Priority::kHigh));
+  b.Submit(WithPriority(urgent, server::Priority::kHigh));
   busy.reset();
   for (Answer* answer : {&first, &second, &urgent}) {
     EXPECT_TRUE(answer->Wait().ok());
@@ -193,7 +196,7 @@ TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {
   options.model = "m";
   Batcher old(options, {&device_}, log_.Named("o"));
   Batcher next(options, {&device_}, log_.Named("n"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   Answer first, second, third;
   old.Submit(MakeTask(first));
   WaitForWaiting(1, device_);
@@ -231,7 +234,7 @@ TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
 
 TEST_F(BatcherDevicesTest, ABatchGoesToTheDeviceThatIsFree) {
   Batcher batcher(Options(1, kAtOnce), {&device_, &other_}, log_.Named("a"));
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
   for (int i = 0; i < 4; ++i) {
     Answer answer;
     batcher.Submit(MakeTask(answer));
@@ -245,7 +248,7 @@ TEST_F(BatcherDevicesTest, TheDestructorRunsWhatWaitsForATurn) {
   std::thread freed;
   {
     Batcher batcher(Options(1, kAtOnce), {&device_, &device_}, log_.Named("a"));
-    auto busy = member_->TryTake(Priority::kNormal, kCost);
+    auto busy = member_->TryTake(server::Priority::kNormal, kCost);
     for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
     WaitForWaiting(2, device_);
     freed = std::thread([turn = *std::move(busy)] {});

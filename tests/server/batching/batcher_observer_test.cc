@@ -18,7 +18,7 @@ namespace {
 // What a batcher tells, the latest of each.
 class QueueLog : public Batcher::Observer {
  public:
-  void QueueChanged(Priority priority,
+  void QueueChanged(server::Priority priority,
                     const WaitingTasks::Waiting& new_waiting) override {
     absl::MutexLock lock(&mu);
     waiting[static_cast<int>(priority)] = new_waiting;
@@ -38,7 +38,7 @@ class QueueLog : public Batcher::Observer {
   }
 
   absl::Mutex mu;
-  std::array<WaitingTasks::Waiting, kPriorities> waiting
+  std::array<WaitingTasks::Waiting, server::kPriorityCount> waiting
       ABSL_GUARDED_BY(mu);  // By priority.
   absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
   std::vector<BatchQueue::BatchTimes> times ABSL_GUARDED_BY(mu);
@@ -57,7 +57,7 @@ TEST(BatcherObserverTest, IsToldWhatWaitsOfEachPriority) {
   batcher.Submit(MakeTask(second));
   clock.Advance(absl::Seconds(1));
   BatchTask low = MakeTask(third);
-  low.priority = Priority::kLow;
+  low.priority = server::Priority::kLow;
   batcher.Submit(std::move(low));
   {
     absl::MutexLock lock(&log.mu);

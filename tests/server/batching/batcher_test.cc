@@ -13,7 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "tests/server/batching/batch_tasks.h"
 #include "tests/server/batching/blocking_run.h"
 #include "tests/testing/patience.h"
@@ -33,7 +33,7 @@ TEST(BatcherTest, RunsAFullBatchAtOnce) {
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
   EXPECT_EQ(runs.sizes(), std::vector<int>({3}));
-  EXPECT_EQ(runs.triggers()[0], observability::BatchTrigger::kFull);
+  EXPECT_EQ(runs.triggers()[0], BatchTrigger::kFull);
 }
 
 TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
@@ -43,7 +43,7 @@ TEST(BatcherTest, RunsASmallBatchAfterTheDelay) {
   Answer answer;
   batcher.Submit(MakeTask(answer));
   EXPECT_TRUE(answer.Wait().ok());
-  EXPECT_EQ(runs.triggers()[0], observability::BatchTrigger::kDelay);
+  EXPECT_EQ(runs.triggers()[0], BatchTrigger::kDelay);
 }
 
 TEST(BatcherTest, GathersWhileABatchRuns) {
@@ -204,8 +204,7 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
     for (int i = 0; i < 3; ++i) batcher.Submit(MakeTask(answers[i]));
   }
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(answers[i].Wait().ok());
-  EXPECT_EQ(runs.triggers(), std::vector<observability::BatchTrigger>(
-                                 {observability::BatchTrigger::kDrain}));
+  EXPECT_EQ(runs.triggers(), std::vector<BatchTrigger>({BatchTrigger::kDrain}));
 }
 
 TEST(BatcherTest, RefusesWhileStopping) {

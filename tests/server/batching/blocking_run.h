@@ -8,7 +8,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "server/batching/batcher.h"
-#include "server/observability/batch_trigger.h"
+#include "server/batching/schedule.h"
 #include "tests/server/batching/batch_tasks.h"
 #include "tests/testing/patience.h"
 
@@ -38,7 +38,7 @@ class BlockingRun {
     absl::MutexLock lock(&mu_);
     return sizes_;
   }
-  std::vector<observability::BatchTrigger> triggers() {
+  std::vector<BatchTrigger> triggers() {
     absl::MutexLock lock(&mu_);
     return triggers_;
   }
@@ -48,7 +48,7 @@ class BlockingRun {
   absl::Notification released_;
   absl::Mutex mu_;
   std::vector<int> sizes_ ABSL_GUARDED_BY(mu_);
-  std::vector<observability::BatchTrigger> triggers_ ABSL_GUARDED_BY(mu_);
+  std::vector<BatchTrigger> triggers_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::batching

@@ -22,7 +22,7 @@ class DeviceTurnsTest : public testing::Test {
   // Starts a thread that takes a turn, notes `name` and ends the turn. Returns
   // once it waits.
   void TakeLater(DeviceTurns& turns, DeviceTurns::Member& member,
-                 Priority priority, int name,
+                 server::Priority priority, int name,
                  absl::Duration took = absl::ZeroDuration(),
                  absl::Time order_by = absl::InfiniteFuture()) {
     const int waiting = turns.waiting();
@@ -55,14 +55,15 @@ TEST_F(DeviceTurnsTest, OfAModelsBatchesTheMoreUrgentGoesFirst) {
   const auto old = turns.Join("m"), next = turns.Join("m");
   const absl::Duration took = absl::Milliseconds(10);
   const auto at = [this](int ms) { return now_ + absl::Milliseconds(ms); };
-  auto turn = old->TryTake(Priority::kNormal, took, at(0));
-  TakeLater(turns, *next, Priority::kNormal, 2, took, at(100));
+  auto turn = old->TryTake(server::Priority::kNormal, took, at(0));
+  TakeLater(turns, *next, server::Priority::kNormal, 2, took, at(100));
   now_ += took;
-  auto more = old->TryKeep(*std::move(turn), Priority::kNormal, took, at(50));
+  auto more =
+      old->TryKeep(*std::move(turn), server::Priority::kNormal, took, at(50));
   ASSERT_TRUE(more.has_value());
   now_ += took;
   EXPECT_FALSE(
-      old->TryKeep(*std::move(more), Priority::kNormal, took, at(150)));
+      old->TryKeep(*std::move(more), server::Priority::kNormal, took, at(150)));
   EXPECT_EQ(JoinAll(), std::vector<int>({2}));
 }
 
@@ -70,21 +71,22 @@ TEST_F(DeviceTurnsTest, TwoVersionsGetNoMoreThanOne) {
   DeviceTurns turns(1, clock_);
   const auto first = turns.Join("m"), other = turns.Join("other");
   auto second = turns.Join("m");
-  auto turn = turns.Join("x")->TryTake(Priority::kNormal, absl::Seconds(1));
+  auto turn =
+      turns.Join("x")->TryTake(server::Priority::kNormal, absl::Seconds(1));
   const absl::Duration took = absl::Milliseconds(10);
   for (DeviceTurns::Member* member : {&*first, &*second, &*first, &*second}) {
-    TakeLater(turns, *member, Priority::kNormal, 1, took, now_);
+    TakeLater(turns, *member, server::Priority::kNormal, 1, took, now_);
   }
   for (int i = 0; i < 4; ++i) {
-    TakeLater(turns, *other, Priority::kNormal, 2, took, now_);
+    TakeLater(turns, *other, server::Priority::kNormal, 2, took, now_);
   }
   turn.reset();
   const std::vector<int> order = JoinAll();
   EXPECT_EQ(std::count(order.begin(), order.begin() + 4, 1), 2);
   second.reset();
-  auto last = other->TryTake(Priority::kNormal, took);
-  TakeLater(turns, *other, Priority::kNormal, 2, took, now_);
-  TakeLater(turns, *first, Priority::kNormal, 1, took, now_);
+  auto last = other->TryTake(server::Priority::kNormal, took);
+  TakeLater(turns, *other, server::Priority::kNormal, 2, took, now_);
+  TakeLater(turns, *first, server::Priority::kNormal, 1, took, now_);
   now_ += 2 * took;
   last.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2})) << "the other is still known";
@@ -94,23 +96,26 @@ TEST_F(DeviceTurnsTest, NoMoreTurnsAreTakenThanTheDeviceHas) {
   DeviceTurns turns(2, clock_);
   const auto one = turns.Join();
   const auto other = turns.Join();
-  auto first = one->TryTake(Priority::kNormal, absl::Seconds(1));
-  auto second = other->TryTake(Priority::kLow, absl::Seconds(1));
+  auto first = one->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  auto second = other->TryTake(server::Priority::kLow, absl::Seconds(1));
   ASSERT_TRUE(first.has_value() && second.has_value());
-  EXPECT_FALSE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value());
+  EXPECT_FALSE(
+      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value());
   first.reset();
-  EXPECT_TRUE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value());
-  EXPECT_TRUE(one->TryTake(Priority::kHigh, absl::Seconds(1)).has_value())
+  EXPECT_TRUE(
+      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value());
+  EXPECT_TRUE(
+      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value())
       << "a turn ends with its object";
 }
 
 TEST_F(DeviceTurnsTest, ThoseWhoWaitGoByPriority) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
-  auto running = a->TryTake(Priority::kNormal, absl::Milliseconds(10));
-  TakeLater(turns, *a, Priority::kLow, 3);
-  TakeLater(turns, *b, Priority::kNormal, 2);
-  TakeLater(turns, *c, Priority::kHigh, 1);
+  auto running = a->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
+  TakeLater(turns, *a, server::Priority::kLow, 3);
+  TakeLater(turns, *b, server::Priority::kNormal, 2);
+  TakeLater(turns, *c, server::Priority::kHigh, 1);
   running.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2, 3}));
 }
@@ -118,11 +123,11 @@ TEST_F(DeviceTurnsTest, ThoseWhoWaitGoByPriority) {
 TEST_F(DeviceTurnsTest, AnUrgentTaskHastensTheTurnOfItsModelOnly) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
-  auto running = c->TryTake(Priority::kNormal, absl::Milliseconds(10));
-  TakeLater(turns, *a, Priority::kNormal, 1);
-  TakeLater(turns, *b, Priority::kLow, 2);
-  b->Hasten(Priority::kHigh);
-  b->Hasten(Priority::kLow);  // It is more urgent already.
+  auto running = c->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
+  TakeLater(turns, *a, server::Priority::kNormal, 1);
+  TakeLater(turns, *b, server::Priority::kLow, 2);
+  b->Hasten(server::Priority::kHigh);
+  b->Hasten(server::Priority::kLow);  // It is more urgent already.
   running.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({2, 1}));
 }
@@ -130,9 +135,10 @@ TEST_F(DeviceTurnsTest, AnUrgentTaskHastensTheTurnOfItsModelOnly) {
 TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
   DeviceTurns turns(1, clock_);
   const auto flooded = turns.Join(), other = turns.Join();
-  auto running = flooded->TryTake(Priority::kNormal, absl::Seconds(1));
-  for (int i = 0; i < 5; ++i) TakeLater(turns, *flooded, Priority::kNormal, i);
-  TakeLater(turns, *other, Priority::kNormal, 9);
+  auto running = flooded->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  for (int i = 0; i < 5; ++i)
+    TakeLater(turns, *flooded, server::Priority::kNormal, i);
+  TakeLater(turns, *other, server::Priority::kNormal, 9);
   now_ += absl::Seconds(1);
   running.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
@@ -145,16 +151,17 @@ TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
   const auto cost = absl::Milliseconds(3);
   {
     const auto before =
-        lengthy->TryTake(Priority::kNormal, absl::Milliseconds(30));
+        lengthy->TryTake(server::Priority::kNormal, absl::Milliseconds(30));
     now_ += absl::Milliseconds(30);
   }
   std::optional<DeviceTurns::Turn> turn(
-      brief->TryTake(Priority::kNormal, cost));
-  TakeLater(turns, *lengthy, Priority::kNormal, 1);
+      brief->TryTake(server::Priority::kNormal, cost));
+  TakeLater(turns, *lengthy, server::Priority::kNormal, 1);
   int kept = 0;
   while (true) {
     now_ += cost;
-    auto next = brief->TryKeep(*std::move(turn), Priority::kNormal, cost);
+    auto next =
+        brief->TryKeep(*std::move(turn), server::Priority::kNormal, cost);
     turn.reset();
     if (!next.has_value()) break;
     turn.emplace(*std::move(next));
@@ -162,18 +169,18 @@ TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
   }
   EXPECT_EQ(kept, 9);
   EXPECT_EQ(JoinAll(), std::vector<int>({1}));
-  EXPECT_TRUE(brief->TryTake(Priority::kNormal, cost).has_value());
+  EXPECT_TRUE(brief->TryTake(server::Priority::kNormal, cost).has_value());
 }
 
 TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join();
   for (int i = 0; i < 10; ++i) {
-    a->TryTake(Priority::kNormal, absl::Seconds(5))->Return();
+    a->TryTake(server::Priority::kNormal, absl::Seconds(5))->Return();
   }
-  auto running = b->TryTake(Priority::kNormal, absl::Seconds(1));
-  TakeLater(turns, *b, Priority::kNormal, 2);
-  TakeLater(turns, *a, Priority::kNormal, 1);
+  auto running = b->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  TakeLater(turns, *b, server::Priority::kNormal, 2);
+  TakeLater(turns, *a, server::Priority::kNormal, 1);
   now_ += absl::Seconds(1);
   running.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2}));
@@ -187,8 +194,8 @@ TEST_F(DeviceTurnsTest, ManyThreadsGetEachOfTheirTurns) {
   for (int i = 0; i < 12; ++i) {
     threads_.emplace_back([&, i] {
       for (int n = 0; n < 200; ++n) {
-        const auto turn = members[i % 4]->Take(static_cast<Priority>(n % 3),
-                                               absl::Microseconds(n));
+        const auto turn = members[i % 4]->Take(
+            static_cast<server::Priority>(n % 3), absl::Microseconds(n));
         EXPECT_LE(++taken, 3);
         ++runs;
         --taken;

@@ -9,9 +9,9 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "server/base/background.h"
 #include "server/batching/devices.h"
 #include "server/batching/executor.h"
+#include "server/threads/background.h"
 #include "tests/server/batching/executor_fixture.h"
 #include "tests/testing/patience.h"
 
@@ -40,7 +40,7 @@ TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
   DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
   const auto other = device.Join();
   std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(Priority::kNormal, absl::Seconds(1));
+      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
   FakeModel::Options model;
   model.one_device = true;
   options_.background = &background_;
@@ -51,7 +51,7 @@ TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
   absl::Notification urgent;
   std::thread waiter([&] {
     const auto member = device.Join();
-    const auto taken = member->Take(Priority::kHigh, absl::Seconds(1));
+    const auto taken = member->Take(server::Priority::kHigh, absl::Seconds(1));
     EXPECT_TRUE(sizes().empty()) << "the urgent goes first";
     urgent.Notify();
   });
@@ -78,7 +78,7 @@ TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
   DeviceTurns& device = devices_->Get("cpu", /*at_once=*/1);
   const auto other = device.Join();
   const std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(Priority::kNormal, absl::Seconds(1));
+      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
   std::vector<std::thread::id> threads;
   FakeModel::Options model =
       Before([&threads] { threads.push_back(std::this_thread::get_id()); });
@@ -105,7 +105,7 @@ TEST_F(ExecutorBackgroundTest, ElsewhereProbesWaitForTheirTurns) {
   DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
   const auto other = device.Join();
   std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(Priority::kNormal, absl::Seconds(1));
+      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
   FakeModel::Options model;
   model.one_device = true;
   options_.background = &background_;

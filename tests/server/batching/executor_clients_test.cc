@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
 #include "server/batching/admission.h"
 #include "server/batching/executor.h"
+#include "server/errors/error.h"
 #include "tests/server/batching/executor_fixture.h"
 
 namespace sfmamba::batching {

@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/base/background.h"
+#include "server/threads/background.h"
 #include "tests/server/batching/executor_fixture.h"
 
 namespace sfmamba::batching {
@@ -76,7 +76,7 @@ class ExecutorContextsTest : public ExecutorTest {
   }
 
   static BatchTask Task(Answer& answer, float value,
-                        Priority priority = Priority::kNormal) {
+                        server::Priority priority = server::Priority::kNormal) {
     BatchTask task = MakeTask(answer, value);
     task.priority = priority;
     return task;
@@ -139,9 +139,9 @@ TEST_F(ExecutorContextsTest, AnUrgentImageTakesTheFirstContextThatIsFree) {
   executor->Submit(Task(first, 1));
   executor->Submit(Task(second, 2));
   WaitUntilRunning({1, 2});
-  executor->Submit(Task(low, 3, Priority::kLow));
+  executor->Submit(Task(low, 3, server::Priority::kLow));
   executor->Submit(Task(normal, 4));
-  executor->Submit(Task(high, 5, Priority::kHigh));
+  executor->Submit(Task(high, 5, server::Priority::kHigh));
   Release(2);
   WaitUntilRunning({1, 5});
   ReleaseAll();
@@ -239,7 +239,7 @@ TEST_F(ExecutorContextsTest, AFloodedModelLeavesAContextToAnother) {
 TEST_F(ExecutorContextsTest, AContextThatAnotherModelUsesIsLeftOut) {
   const auto executor = MakeReady();
   const auto other = devices_->Get("cpu:0", 1).Join();
-  const auto turn = other->Take(Priority::kNormal, absl::Seconds(1));
+  const auto turn = other->Take(server::Priority::kNormal, absl::Seconds(1));
   ReleaseAll();
   for (int i = 0; i < 4; ++i) {
     Answer answer;
@@ -261,7 +261,7 @@ TEST_F(ExecutorContextsTest, UnderLoadEachImageIsAnsweredOnceByItsModel) {
         Answer answer;
         const float value = 1 + caller * 50 + i;
         executors[i % 2]->Submit(
-            Task(answer, value, static_cast<Priority>(i % 3)));
+            Task(answer, value, static_cast<server::Priority>(i % 3)));
         if (answer.logit() == value) ++right;
       }
     });

@@ -17,8 +17,8 @@
 #include "gtest/gtest.h"
 #include "model/execution_context.h"
 #include "model/vision_model.h"
-#include "server/base/error.h"
 #include "server/batching/executor.h"
+#include "server/errors/error.h"
 #include "server/observability/metrics.h"
 #include "tests/testing/patience.h"
 

@@ -365,7 +365,7 @@ TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {
   executor->Submit(MakeTask(answers[0], 0));
   WaitFor(started, "the start of a batch");
   BatchTask urgent = MakeTask(answers[1], 1);
-  urgent.priority = Priority::kHigh;
+  urgent.priority = server::Priority::kHigh;
   executor->Submit(std::move(urgent));
   executor->Submit(MakeTask(answers[2], 2));
   for (const char* priority : {"high", "normal"}) {

@@ -10,10 +10,10 @@
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
-#include "server/base/processors.h"
 #include "server/batching/admission.h"
 #include "server/batching/executor.h"
+#include "server/errors/error.h"
+#include "server/host/processors.h"
 #include "tests/server/batching/executor_fixture.h"
 
 namespace sfmamba::batching {

@@ -8,8 +8,6 @@
 namespace sfmamba::batching {
 namespace {
 
-using observability::BatchTrigger;
-
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 
 absl::Duration Ms(double milliseconds) {

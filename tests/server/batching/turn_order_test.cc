@@ -20,7 +20,7 @@ class Device {
     absl::Duration served;
   };
 
-  int Add(int member, Priority priority, absl::Duration cost) {
+  int Add(int member, server::Priority priority, absl::Duration cost) {
     Flow flow;
     flow.wish = {member, priority, cost, ++arrivals_};
     flow.took = cost;
@@ -65,9 +65,11 @@ class Device {
 
 TEST(TurnOrderTest, ClassesGetTheirSharesOfTheTimeWhateverTheirBatchesCost) {
   Device device;
-  const int high = device.Add(0, Priority::kHigh, absl::Milliseconds(2));
-  const int normal = device.Add(1, Priority::kNormal, absl::Milliseconds(40));
-  const int low = device.Add(2, Priority::kLow, absl::Milliseconds(7));
+  const int high =
+      device.Add(0, server::Priority::kHigh, absl::Milliseconds(2));
+  const int normal =
+      device.Add(1, server::Priority::kNormal, absl::Milliseconds(40));
+  const int low = device.Add(2, server::Priority::kLow, absl::Milliseconds(7));
   device.RunFor(absl::Seconds(60));
   EXPECT_NEAR(device.share(high), 8.0 / 12, 0.01);
   EXPECT_NEAR(device.share(normal), 3.0 / 12, 0.01);
@@ -77,7 +79,7 @@ TEST(TurnOrderTest, ClassesGetTheirSharesOfTheTimeWhateverTheirBatchesCost) {
 TEST(TurnOrderTest, ModelsOfOneClassGetTheSameTime) {
   Device device;
   for (int ms : {1, 5, 90}) {
-    device.Add(ms, Priority::kNormal, absl::Milliseconds(ms));
+    device.Add(ms, server::Priority::kNormal, absl::Milliseconds(ms));
   }
   device.RunFor(absl::Seconds(60));
   for (int i = 0; i < 3; ++i) EXPECT_NEAR(device.share(i), 1.0 / 3, 0.01);
@@ -85,19 +87,22 @@ TEST(TurnOrderTest, ModelsOfOneClassGetTheSameTime) {
 
 TEST(TurnOrderTest, WhatATurnTookCountsNotWhatWasExpected) {
   Device device;
-  const int liar = device.Add(0, Priority::kNormal, absl::Milliseconds(1));
-  const int honest = device.Add(1, Priority::kNormal, absl::Milliseconds(30));
+  const int liar =
+      device.Add(0, server::Priority::kNormal, absl::Milliseconds(1));
+  const int honest =
+      device.Add(1, server::Priority::kNormal, absl::Milliseconds(30));
   device.flow(liar).took = absl::Milliseconds(30);
   device.RunFor(absl::Seconds(60));
   EXPECT_NEAR(device.share(honest), 0.5, 0.01);
 }
 
 TEST(TurnOrderTest, WhoComesSeldomWaitsForNoSecondTurnOfAnother) {
-  for (Priority priority :
-       {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+  for (server::Priority priority :
+       {server::Priority::kHigh, server::Priority::kNormal,
+        server::Priority::kLow}) {
     Device device;
     for (int i = 0; i < 3; ++i) {
-      device.Add(i, Priority::kNormal, absl::Milliseconds(50));
+      device.Add(i, server::Priority::kNormal, absl::Milliseconds(50));
     }
     device.RunFor(absl::Seconds(10));
     const int seldom = device.Add(3, priority, absl::Milliseconds(1));
@@ -105,7 +110,7 @@ TEST(TurnOrderTest, WhoComesSeldomWaitsForNoSecondTurnOfAnother) {
     for (int next = device.Run(); next != seldom; next = device.Run()) {
       EXPECT_EQ(++turns[next], 1) << "of model " << next;
     }
-    if (priority == Priority::kHigh) {
+    if (priority == server::Priority::kHigh) {
       EXPECT_TRUE(turns.empty());
     }
   }
@@ -113,12 +118,13 @@ TEST(TurnOrderTest, WhoComesSeldomWaitsForNoSecondTurnOfAnother) {
 
 TEST(TurnOrderTest, IdleTimeIsNotSavedUp) {
   Device device;
-  device.Add(0, Priority::kNormal, absl::Milliseconds(10));
-  const int late = device.Add(1, Priority::kNormal, absl::Milliseconds(10));
+  device.Add(0, server::Priority::kNormal, absl::Milliseconds(10));
+  const int late =
+      device.Add(1, server::Priority::kNormal, absl::Milliseconds(10));
   device.RunFor(absl::Seconds(1));
   device.Remove(late);
   device.RunFor(absl::Seconds(60));
-  device.Add(1, Priority::kNormal, absl::Milliseconds(10));
+  device.Add(1, server::Priority::kNormal, absl::Milliseconds(10));
   const absl::Duration before = device.flow(0).served;
   device.RunFor(absl::Seconds(1));
   EXPECT_NEAR(absl::ToDoubleSeconds(device.flow(0).served - before), 0.5, 0.05);
@@ -128,7 +134,7 @@ TEST(TurnOrderTest, NoneStarves) {
   std::mt19937 random(1);
   Device device;
   for (int i = 0; i < 12; ++i) {
-    device.Add(i / 3, static_cast<Priority>(i % 3),
+    device.Add(i / 3, static_cast<server::Priority>(i % 3),
                absl::Milliseconds(1 + random() % 100));
   }
   device.RunFor(absl::Seconds(300));
@@ -140,21 +146,21 @@ TEST(TurnOrderTest, NoneStarves) {
 
 TEST(TurnOrderTest, EqualWishesGoByPriorityThenArrival) {
   TurnOrder order;
-  TurnWish low{0, Priority::kLow, absl::Seconds(1), 1};
-  TurnWish normal{1, Priority::kNormal, absl::Seconds(1), 3};
-  TurnWish earlier{2, Priority::kNormal, absl::Seconds(1), 2};
+  TurnWish low{0, server::Priority::kLow, absl::Seconds(1), 1};
+  TurnWish normal{1, server::Priority::kNormal, absl::Seconds(1), 3};
+  TurnWish earlier{2, server::Priority::kNormal, absl::Seconds(1), 2};
   EXPECT_EQ(order.Next({low, normal, earlier}), 2);
   EXPECT_EQ(order.Next({low, normal}), 1);
 }
 
 TEST(TurnOrderTest, ARemovedModelIsForgotten) {
   TurnOrder order;
-  const TurnWish gone{0, Priority::kNormal, absl::Seconds(9), 1};
+  const TurnWish gone{0, server::Priority::kNormal, absl::Seconds(9), 1};
   order.Start(gone);
   order.Remove(0);
   order.End(gone, absl::Seconds(9));
-  const TurnWish same{0, Priority::kNormal, absl::Seconds(1), 2};
-  const TurnWish other{1, Priority::kNormal, absl::Seconds(1), 3};
+  const TurnWish same{0, server::Priority::kNormal, absl::Seconds(1), 2};
+  const TurnWish other{1, server::Priority::kNormal, absl::Seconds(1), 3};
   EXPECT_EQ(order.Next({other, same}), 1);
 }
 

@@ -8,7 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "model/config.h"
-#include "server/base/processors.h"
+#include "server/host/processors.h"
 #include "server/image/image_input.h"
 #include "tests/server/ceiling/null_server.h"
 #include "tests/server/ceiling/server_child.h"

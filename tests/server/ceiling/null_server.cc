@@ -15,10 +15,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/base/processors.h"
-#include "server/base/sha256.h"
+#include "server/host/processors.h"
 #include "server/server.h"
 #include "server/server_config.h"
+#include "server/settings/sha256.h"
 #include "tests/testing/fake_context.h"
 
 namespace sfmamba {

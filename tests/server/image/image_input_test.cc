@@ -10,7 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "jpeglib.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "tests/server/picture.h"
 #include "tests/testing/allocations.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "tests/server/picture.h"
 
 namespace sfmamba::image {

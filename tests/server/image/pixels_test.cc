@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::image {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::kserve {
 namespace {

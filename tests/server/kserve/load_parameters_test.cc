@@ -4,7 +4,7 @@
 
 #include "base/proto_duration.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::kserve {
 namespace {

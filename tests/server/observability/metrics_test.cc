@@ -96,9 +96,9 @@ TEST(MetricsTest, StagesAreToldApartByHowTheImageEnded) {
 TEST(MetricsTest, BatchesAreCountedByBucketAndTrigger) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "1");
-  model->BatchRun("224x224", BatchTrigger::kFull, 6, 8);
-  model->BatchRun("224x224", BatchTrigger::kFull, 8, 8);
-  model->BatchRun("224x224", BatchTrigger::kDelay, 1, 1);
+  model->BatchRun("224x224", "full", 6, 8);
+  model->BatchRun("224x224", "full", 8, 8);
+  model->BatchRun("224x224", "delay", 1, 1);
   auto values = Values(metrics);
   EXPECT_EQ(values["sfmamba_batches_total{bucket=224x224,model=m,trigger=full,"
                    "version=1}"],
@@ -140,7 +140,7 @@ TEST(MetricsTest, HistogramsHoldWhatWasObserved) {
   EXPECT_EQ(HistogramOf(metrics, "sfmamba_request_bytes").sample_sum, 1234);
   metrics.ImageDecoded("jpeg", 70'000);
   EXPECT_EQ(HistogramOf(metrics, "sfmamba_image_pixels").sample_sum, 70'000);
-  model->BatchRun("8x8", BatchTrigger::kFull, 6, 8);
+  model->BatchRun("8x8", "full", 6, 8);
   EXPECT_EQ(HistogramOf(metrics, "sfmamba_batch_items").sample_sum, 6);
   EXPECT_EQ(
       HistogramOf(metrics, "sfmamba_batch_fold_occupancy_ratio").sample_sum,
@@ -275,7 +275,7 @@ TEST(MetricsTest, SeriesGoWithTheLastOwnerAndSiblingsStay) {
     one->LoadDone(true, absl::Seconds(1));
     one->RequestDone(Method::kClassify, absl::StatusCode::kOk, "",
                      absl::Milliseconds(1));
-    one->BatchRun("8x8", BatchTrigger::kDelay, 1, 1);
+    one->BatchRun("8x8", "delay", 1, 1);
     one->Rejected("QUEUE_FULL", "batch");
     one->ItemFailed("DEVICE_OOM");
     one->DeadlineMissed("queue");
@@ -319,7 +319,7 @@ TEST(MetricsTest, ADenseModelsManyBucketsAreCountedTogether) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "1");
   for (int i = 0; i < 400; ++i) {
-    model->BatchRun(absl::StrCat("512x", i % 200), BatchTrigger::kFull, 1, 1);
+    model->BatchRun(absl::StrCat("512x", i % 200), "full", 1, 1);
   }
   int series = 0;
   double batches = 0;

@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::prediction {
 namespace {

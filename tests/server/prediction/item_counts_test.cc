@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "tests/server/observability/metric_values.h"
 
 namespace sfmamba::prediction {

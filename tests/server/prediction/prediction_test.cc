@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "tests/server/picture.h"
 #include "tests/server/prediction/prediction_fixture.h"
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "server/tracing/tracer.h"
 #include "tests/server/prediction/prediction_fixture.h"
 #include "tests/server/tracing/collector_stand_in.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "grpcpp/generic/generic_stub.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "tests/server/vision_service_fixture.h"
 #include "tests/testing/patience.h"
 

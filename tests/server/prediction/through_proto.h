@@ -9,8 +9,8 @@
 
 #include "gtest/gtest.h"
 #include "server/prediction/task_handler.h"
-#include "server/rpc/from_proto.h"
 #include "server/rpc/to_proto.h"
+#include "server/rpc/wire/from_proto.h"
 
 namespace sfmamba::prediction {
 

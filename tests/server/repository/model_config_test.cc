@@ -7,7 +7,7 @@
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "server/base/setting.h"
+#include "server/settings/setting.h"
 
 namespace sfmamba::repository {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "server/base/sha256.h"
+#include "server/settings/sha256.h"
 #include "tests/testing/weights.h"
 
 namespace sfmamba::repository {

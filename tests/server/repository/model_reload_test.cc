@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/repository/golden.h"
 #include "tests/server/repository/reload_fixture.h"
 #include "tests/server/running_server.h"

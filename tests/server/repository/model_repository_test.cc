@@ -11,8 +11,8 @@
 
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
-#include "server/base/error.h"
 #include "server/batching/batch_profile_file.h"
+#include "server/errors/error.h"
 #include "tests/server/running_server.h"
 
 namespace sfmamba::repository {

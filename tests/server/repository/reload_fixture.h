@@ -19,7 +19,7 @@
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "server/repository/model_repository.h"
 #include "tests/server/observability/metric_values.h"
 #include "tests/server/running_server.h"

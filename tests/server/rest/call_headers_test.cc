@@ -4,7 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/strip.h"
 #include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {

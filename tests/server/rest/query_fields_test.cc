@@ -5,7 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {

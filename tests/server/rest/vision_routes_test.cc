@@ -11,7 +11,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "google/rpc/status.pb.h"
 #include "gtest/gtest.h"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/server/http/fake_exchange.h"
 #include "tests/server/picture.h"

@@ -4,7 +4,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/test/server_context_test_spouse.h"
 #include "gtest/gtest.h"
-#include "server/base/error.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::rpc {
 namespace {

@@ -11,7 +11,7 @@ FixedQueue::FixedQueue(const BatchOptions& options, int /*slots*/)
 void FixedQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
   const BatchKey key = task.key;
-  waiting_.Add(std::move(task), key, Priority::kHigh, /*order_by=*/now);
+  waiting_.Add(std::move(task), key, server::Priority::kHigh, /*order_by=*/now);
 }
 
 std::vector<BatchTask> FixedQueue::TakeDropped(absl::Time now) {
@@ -43,10 +43,10 @@ std::optional<Batch> FixedQueue::PopBatch(absl::Time now) {
   }
   if (oldest == absl::InfiniteFuture()) return std::nullopt;
   const auto& tasks =
-      waiting_.buckets().at(batch.key).line(Priority::kHigh).tasks();
+      waiting_.buckets().at(batch.key).line(server::Priority::kHigh).tasks();
   while (!tasks.empty() &&
          static_cast<int>(batch.tasks.size()) < options_.max_batch_size) {
-    const WaitingTasks::Place first = {batch.key, Priority::kHigh,
+    const WaitingTasks::Place first = {batch.key, server::Priority::kHigh,
                                        tasks.begin()->first};
     batch.tasks.push_back(waiting_.Take(first));
   }

@@ -57,7 +57,7 @@ struct SimulationResult {
   absl::Duration end;           // When the last batch ended.
   absl::Duration latency;       // The mean, of those in time.
   absl::Duration longest_wait;  // From arrival to a batch, of all that ran.
-  std::array<int, kPriorities> ran = {};  // Images, by Priority.
+  std::array<int, server::kPriorityCount> ran = {};  // Images, by Priority.
   std::vector<int> in_time_by_model;
   // Broken promises, in words; empty if there are none.
   std::vector<std::string> errors;

@@ -255,8 +255,9 @@ INSTANTIATE_TEST_SUITE_P(Arrivals, FixedTest,
 TEST(SimulatorTest, NoClassStarves) {
   Scenario scenario = CpuClassifier(10);
   scenario.kinds.clear();
-  for (const Priority priority :
-       {Priority::kHigh, Priority::kNormal, Priority::kLow}) {
+  for (const server::Priority priority :
+       {server::Priority::kHigh, server::Priority::kNormal,
+        server::Priority::kLow}) {
     RequestKind kind;
     kind.priority = priority;
     scenario.kinds.push_back(kind);
@@ -338,13 +339,13 @@ TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
     AdmissionRequest request;
     request.key = {128, 128, ImageType::kFloat32};
     request.deadline = now + absl::Milliseconds(200);
-    request.priority = static_cast<Priority>(trial % 3);
+    request.priority = static_cast<server::Priority>(trial % 3);
     AdmissionEstimate last = queue.Estimate(request, now);
     for (int i = 0; i < 200; ++i) {
       BatchTask task;
       const int side = 64 << (random() % 3);
       task.key = {side, side, ImageType::kFloat32};
-      task.priority = static_cast<Priority>(random() % 3);
+      task.priority = static_cast<server::Priority>(random() % 3);
       task.deadline = now + absl::Milliseconds(random() % 400);
       queue.Push(std::move(task), now);
       const AdmissionEstimate estimate = queue.Estimate(request, now);

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 #include "server/batching/batch_key.h"
-#include "server/batching/priority.h"
+#include "server/shares/priority.h"
 
 // Open-loop arrivals in virtual time. The same seed gives the same trace.
 namespace sfmamba::batching {
@@ -17,7 +17,7 @@ struct SimulatedRequest {
   int model = 0;
   BatchKey key;
   absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
-  Priority priority = Priority::kNormal;
+  server::Priority priority = server::Priority::kNormal;
 };
 
 // A kind of request and how frequent it is among all.
@@ -26,7 +26,7 @@ struct RequestKind {
   int model = 0;
   int side = 224;  // Pixels, height and width.
   absl::Duration deadline = absl::InfiniteDuration();
-  Priority priority = Priority::kNormal;
+  server::Priority priority = server::Priority::kNormal;
 };
 
 enum class Arrivals {

@@ -14,8 +14,8 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
-#include "server/base/background.h"
 #include "server/repository/golden_images.h"
+#include "server/threads/background.h"
 #include "tests/testing/fake_context.h"
 
 namespace sfmamba::repository {

@@ -15,7 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/base/reasons.h"
+#include "server/errors/reasons.h"
 #include "tests/server/http/fake_exchange.h"
 #include "tests/server/kserve/kserve_fixture.h"
 #include "tests/server/picture.h"

@@ -11,8 +11,8 @@
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
-#include "server/base/error.h"
-#include "server/base/memory_budget.h"
+#include "server/errors/error.h"
+#include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/base/error.h"
-#include "server/base/reasons.h"
+#include "server/errors/error.h"
+#include "server/errors/reasons.h"
 
 namespace sfmamba::rest {
 namespace {

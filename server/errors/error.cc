@@ -1,0 +1,128 @@
+#include "server/errors/error.h"
+
+#include <optional>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "google/rpc/error_details.pb.h"
+
+namespace sfmamba::server {
+namespace {
+
+// The payloads are the messages that travel to the client, so that a status
+// passes through any code that keeps payloads.
+constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
+constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
+constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
+constexpr char kRetryInfo[] = "type.googleapis.com/google.rpc.RetryInfo";
+constexpr char kDomain[] = "sfmamba.serving";
+
+template <typename Message>
+void SetPayload(const char* url, const Message& message, absl::Status* status) {
+  status->SetPayload(url, absl::Cord(message.SerializeAsString()));
+}
+
+template <typename Message>
+std::optional<Message> GetPayload(const char* url, const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(url);
+  Message message;
+  if (!payload || !message.ParseFromString(std::string(*payload))) return {};
+  return message;
+}
+
+}  // namespace
+
+absl::Status MakeError(absl::StatusCode code, absl::string_view message,
+                       ErrorDetail detail) {
+  absl::Status status(code, message);
+  google::rpc::ErrorInfo info;
+  info.set_reason(detail.reason);
+  info.set_domain(kDomain);
+  for (auto& [key, value] : detail.metadata) {
+    (*info.mutable_metadata())[key] = std::move(value);
+  }
+  SetPayload(kErrorInfo, info, &status);
+  if (!detail.field.empty()) {
+    google::rpc::BadRequest request;
+    auto* violation = request.add_field_violations();
+    violation->set_field(detail.field);
+    violation->set_description(std::string(message));
+    SetPayload(kBadRequest, request, &status);
+  }
+  if (!detail.quota_subject.empty()) {
+    google::rpc::QuotaFailure failure;
+    auto* violation = failure.add_violations();
+    violation->set_subject(detail.quota_subject);
+    violation->set_description(std::string(message));
+    SetPayload(kQuotaFailure, failure, &status);
+  }
+  if (detail.retry_after != absl::InfiniteDuration()) {
+    google::rpc::RetryInfo retry;
+    const int64_t nanos = absl::ToInt64Nanoseconds(detail.retry_after);
+    retry.mutable_retry_delay()->set_seconds(nanos / 1'000'000'000);
+    retry.mutable_retry_delay()->set_nanos(nanos % 1'000'000'000);
+    SetPayload(kRetryInfo, retry, &status);
+  }
+  return status;
+}
+
+ErrorDetail GetErrorDetail(const absl::Status& status) {
+  ErrorDetail detail;
+  if (auto info = GetPayload<google::rpc::ErrorInfo>(kErrorInfo, status)) {
+    detail.reason = info->reason();
+    for (const auto& [key, value] : info->metadata()) {
+      detail.metadata.emplace_back(key, value);
+    }
+  }
+  if (auto bad = GetPayload<google::rpc::BadRequest>(kBadRequest, status)) {
+    if (bad->field_violations_size() > 0) {
+      detail.field = bad->field_violations(0).field();
+    }
+  }
+  if (auto quota =
+          GetPayload<google::rpc::QuotaFailure>(kQuotaFailure, status)) {
+    if (quota->violations_size() > 0) {
+      detail.quota_subject = quota->violations(0).subject();
+    }
+  }
+  if (auto retry = GetPayload<google::rpc::RetryInfo>(kRetryInfo, status)) {
+    detail.retry_after = absl::Seconds(retry->retry_delay().seconds()) +
+                         absl::Nanoseconds(retry->retry_delay().nanos());
+  }
+  return detail;
+}
+
+absl::Status InField(absl::string_view prefix, const absl::Status& status) {
+  return AtField(absl::StrCat(prefix, GetErrorDetail(status).field), status);
+}
+
+absl::Status AtField(absl::string_view field, const absl::Status& status) {
+  if (status.ok()) return status;
+  ErrorDetail detail = GetErrorDetail(status);
+  detail.field = std::string(field);
+  return MakeError(status.code(), status.message(), std::move(detail));
+}
+
+absl::Status WithMetadata(absl::string_view key, absl::string_view value,
+                          const absl::Status& status) {
+  if (status.ok()) return status;
+  ErrorDetail detail = GetErrorDetail(WithErrorInfo(status));
+  detail.metadata.emplace_back(key, value);
+  return MakeError(status.code(), status.message(), std::move(detail));
+}
+
+std::string GetMetadata(absl::string_view key, const absl::Status& status) {
+  for (const auto& [name, value] : GetErrorDetail(status).metadata) {
+    if (name == key) return value;
+  }
+  return "";
+}
+
+absl::Status WithErrorInfo(const absl::Status& status) {
+  ErrorDetail detail = GetErrorDetail(status);
+  if (status.ok() || !detail.reason.empty()) return status;
+  detail.reason = absl::StatusCodeToString(status.code());
+  return MakeError(status.code(), status.message(), std::move(detail));
+}
+
+}  // namespace sfmamba::server

@@ -1,0 +1,40 @@
+#ifndef SFMAMBA_SERVER_HOST_HEAP_TRIM_H_
+#define SFMAMBA_SERVER_HOST_HEAP_TRIM_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "server/shares/memory_budget.h"
+
+namespace sfmamba::server {
+
+// Gives the heap's free memory back to the system once a peak of what requests
+// hold, or of what is being received, is over: malloc() keeps what is freed
+// between blocks that are in use, so that a single large request would be seen
+// in the process's size for ever.
+//
+// Thread-compatible.
+class HeapTrim {
+ public:
+  // A peak holds at least this, in bytes; it is over when a quarter of it is
+  // left.
+  static constexpr int64_t kPeak = 64 << 20;
+
+  // `memory` outlives this. `trim` gives the memory back: by default it is
+  // malloc_trim(), which takes some milliseconds.
+  explicit HeapTrim(MemoryBudget* memory);
+  HeapTrim(MemoryBudget* memory, std::function<void()> trim);
+
+  // To be called again and again, with what was being received since the last
+  // call.
+  void Look(const MemoryBudget::Peak& received = {});
+
+ private:
+  MemoryBudget& memory_;
+  const std::function<void()> trim_;
+  bool after_peak_ = false;
+};
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_HOST_HEAP_TRIM_H_

@@ -1,0 +1,104 @@
+#include "server/host/processors.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::server {
+namespace {
+
+constexpr double kNoQuota = std::numeric_limits<double>::infinity();
+
+// The words of the file's first line; none if it cannot be read.
+std::vector<std::string> FirstLine(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return absl::StrSplit(line, ' ', absl::SkipEmpty());
+}
+
+// Both in microseconds. A quota of "max" or -1 is none.
+double Quota(const std::vector<std::string>& quota,
+             const std::vector<std::string>& period) {
+  double time = 0, of = 0;
+  if (quota.empty() || period.empty() || !absl::SimpleAtod(quota[0], &time) ||
+      !absl::SimpleAtod(period[0], &of) || time <= 0 || of <= 0) {
+    return kNoQuota;
+  }
+  return time / of;
+}
+
+// The quota of the cgroup in `folder`, in processors.
+double QuotaIn(const std::string& folder) {
+  const std::vector<std::string> both = FirstLine(folder + "/cpu.max");
+  if (both.size() == 2) return Quota({both[0]}, {both[1]});
+  return Quota(FirstLine(folder + "/cpu.cfs_quota_us"),
+               FirstLine(folder + "/cpu.cfs_period_us"));
+}
+
+// The smallest quota of the cgroup `path` ("/a/b") below `mount` and of those
+// above it.
+double SmallestQuota(const std::string& mount, std::string path) {
+  double smallest = QuotaIn(mount);
+  while (path.size() > 1) {
+    smallest = std::min(smallest, QuotaIn(mount + path));
+    path.resize(path.rfind('/'));
+  }
+  return smallest;
+}
+
+int AllowedProcessors() {
+  // More processors than cpu_set_t holds are an error of sched_getaffinity.
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
+    return CPU_COUNT(&allowed);
+  }
+  return std::thread::hardware_concurrency();
+}
+
+}  // namespace
+
+std::optional<double> CgroupProcessors(const std::string& membership,
+                                       const std::string& root) {
+  double smallest = kNoQuota;
+  std::ifstream file(membership);
+  for (std::string line; std::getline(file, line);) {
+    // "<number>:<controllers>:<path>"; version 2 has number 0 and no
+    // controllers.
+    const std::vector<std::string> parts =
+        absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (parts.size() != 3 || parts[2].empty() || parts[2][0] != '/') continue;
+    const std::string& path = parts[2];
+    if (parts[0] == "0" && parts[1].empty()) {
+      smallest = std::min(smallest, SmallestQuota(root, path));
+      continue;
+    }
+    const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
+    if (!absl::c_linear_search(controllers, "cpu")) continue;
+    for (const std::string& mount : {parts[1], std::string("cpu")}) {
+      smallest = std::min(smallest,
+                          SmallestQuota(absl::StrCat(root, "/", mount), path));
+    }
+  }
+  if (smallest == kNoQuota) return std::nullopt;
+  return smallest;
+}
+
+int UsableProcessors() {
+  const double quota = CgroupProcessors("/proc/self/cgroup", "/sys/fs/cgroup")
+                           .value_or(kNoQuota);
+  return std::max<int>(1, std::min<double>(AllowedProcessors(), quota));
+}
+
+}  // namespace sfmamba::server

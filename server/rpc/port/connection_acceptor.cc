@@ -1,0 +1,189 @@
+#include "server/rpc/port/connection_acceptor.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/steady_clock.h"
+#include "server/host/peer_name.h"
+#include "server/rpc/port/read_pauses.h"
+#include "server/threads/thread_name.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+// When there are too many connections, at least one and one in this many are
+// ended together: looking for the most silent takes time.
+constexpr int kEndedAtOnce = 100;
+// Until descriptors or memory may be there again.
+constexpr int kPauseMilliseconds = 50;
+// Between looks at what connections have in reception: in this time a local
+// client can send 20 MB.
+constexpr absl::Duration kCheckPeriod = absl::Milliseconds(20);
+// Most connections that wait for the end of a ban.
+constexpr size_t kMostWaiting = 256;
+// Between the ends of two waits: in this time a connection that floods is
+// banned once more.
+constexpr absl::Duration kWaitEndPeriod = absl::Milliseconds(50);
+// Least interval between looks as a multiple of the last look's duration, so
+// that looking takes at most a twentieth of a thread's time.
+constexpr int kCheckShare = 20;
+
+}  // namespace
+
+ConnectionAcceptor::ConnectionAcceptor(const Options& options,
+                                       server::ListeningSockets sockets,
+                                       std::unique_ptr<Acceptor> acceptor)
+    : options_(options),
+      sockets_(std::move(sockets)),
+      acceptor_(std::move(acceptor)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      thread_([this] { Loop(); }) {}
+
+ConnectionAcceptor::~ConnectionAcceptor() {
+  {
+    absl::MutexLock lock(&mu_);
+    stopping_ = true;
+  }
+  eventfd_write(wake_, 1);
+  thread_.join();
+  close(wake_);
+  for (const auto& connection : waiting_) close(connection.second);
+}
+
+void ConnectionAcceptor::Loop() {
+  server::NameThisThread("accept");
+  std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
+  for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
+  while (true) {
+    const int events = poll(fds.data(), fds.size(), TimeToNextCheck());
+    CheckReceives();
+    EndWait();
+    if (events < 0) continue;
+    if (fds[0].revents != 0) EndThoseAsked();
+    {
+      absl::MutexLock lock(&mu_);
+      if (stopping_) return;
+    }
+    for (size_t i = 1; i < fds.size(); ++i) {
+      if (fds[i].revents == 0) continue;
+      while (Accept(fds[i].fd)) {
+      }
+    }
+  }
+}
+
+int ConnectionAcceptor::TimeToNextCheck() const {
+  absl::Time next = absl::InfiniteFuture();
+  if (options_.receives != nullptr && open_.size() > 0) next = next_check_;
+  if (!waiting_.empty()) next = std::min(next, next_wait_end_);
+  if (next == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = next - base::SteadyNow();
+  return static_cast<int>(std::max<int64_t>(
+      0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
+}
+
+void ConnectionAcceptor::CheckReceives() {
+  const absl::Time begin = base::SteadyNow();
+  if (options_.receives == nullptr || begin < next_check_) return;
+  open_.Count();
+  const std::vector<std::string> ended = options_.receives->Check(
+      [this] { return open_.MeasureTraffic(); }, begin);
+  for (const std::string& peer : ended) {
+    open_.End(peer);
+    options_.refused();
+  }
+  const absl::Time end = base::SteadyNow();
+  next_check_ = end + std::max(kCheckPeriod, kCheckShare * (end - begin));
+}
+
+void ConnectionAcceptor::End(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  asked_.push_back(peer);
+  eventfd_write(wake_, 1);
+}
+
+void ConnectionAcceptor::EndThoseAsked() {
+  eventfd_t ignored;
+  eventfd_read(wake_, &ignored);
+  std::vector<std::string> asked;
+  {
+    absl::MutexLock lock(&mu_);
+    asked.swap(asked_);
+  }
+  for (const std::string& peer : asked) {
+    ReadPauses::Get().Ban(peer);
+    open_.End(peer);
+  }
+}
+
+bool ConnectionAcceptor::Accept(int listener) {
+  const int fd =
+      accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) {
+    if (errno == EINTR || errno == ECONNABORTED) return true;
+    if (errno == EAGAIN) return false;
+    // Descriptors or memory ran out all the same, or the network failed.
+    MakeRoom();
+    poll(nullptr, 0, kPauseMilliseconds);
+    return false;
+  }
+  if (open_.size() >= options_.max_connections &&
+      open_.Count() >= options_.max_connections) {
+    MakeRoom();
+  }
+  const bool is_banned = ReadPauses::Get().IsBanned(server::PeerName(fd));
+  if (fd >= options_.max_descriptor ||
+      (is_banned && waiting_.size() >= kMostWaiting)) {
+    options_.refused();
+    close(fd);
+    return true;
+  }
+  const int yes = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
+  const unsigned timeout = absl::ToInt64Milliseconds(options_.user_timeout);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout, sizeof(timeout));
+  if (is_banned) {
+    waiting_.emplace_back(listener, fd);
+  } else {
+    HandOver(listener, fd);
+  }
+  return true;
+}
+
+void ConnectionAcceptor::EndWait() {
+  const absl::Time now = base::SteadyNow();
+  if (waiting_.empty() || now < next_wait_end_) return;
+  next_wait_end_ = now + kWaitEndPeriod;
+  const auto [listener, fd] = waiting_.front();
+  waiting_.pop_front();
+  if (ReadPauses::Get().IsBanned(server::PeerName(fd))) {
+    waiting_.emplace_back(listener, fd);
+  } else {
+    HandOver(listener, fd);
+  }
+}
+
+void ConnectionAcceptor::HandOver(int listener, int fd) {
+  open_.Add(fd);
+  ReadPauses::Get().Begin(fd, options_.most_unanswered);
+  Acceptor::NewConnectionParameters connection;
+  connection.listener_fd = listener;
+  connection.fd = fd;
+  acceptor_->HandleNewConnection(&connection);
+}
+
+void ConnectionAcceptor::MakeRoom() {
+  const int ended = std::max(1, open_.Count() / kEndedAtOnce);
+  open_.EndMostSilent(ended);
+  for (int i = 0; i < ended; ++i) options_.refused();
+}
+
+}  // namespace sfmamba::rpc

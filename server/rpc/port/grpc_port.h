@@ -1,0 +1,93 @@
+#ifndef SFMAMBA_SERVER_RPC_PORT_GRPC_PORT_H_
+#define SFMAMBA_SERVER_RPC_PORT_GRPC_PORT_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/impl/codegen/service_type.h"
+#include "grpcpp/server.h"
+#include "server/rpc/port/connection_acceptor.h"
+#include "server/rpc/port/receive_guard.h"
+#include "server/rpc/port/reset_guard.h"
+#include "server/security/tls_identity.h"
+#include "server/threads/periodic.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba::rpc {
+
+// A port that gRPC services are served at, with the limits that protect the
+// server from its clients: docs/serving.md, "Limits".
+//
+//   auto port = GrpcPort::Start(options);  // Listens.
+//   (*port)->StopListening();              // The calls that are open go on.
+//   (*port)->Shutdown(timeout);            // They have ended.
+//
+// Thread-safe, but for Shutdown(), which is called at most once.
+class GrpcPort {
+ public:
+  struct Options {
+    std::string what = "the gRPC port";  // In errors and in the log.
+    int port = 0;                        // 0: any free one.
+    v1::ServerConfig config;             // WithDefaults: the host and limits.
+    // Most memory of all messages that are being received or sent.
+    int64_t transport_bytes = int64_t{64} << 20;
+    // What connections speak TLS with, set, which outlives the port; null: they
+    // are plaintext.
+    const security::CurrentTlsIdentity* tls = nullptr;
+    // Ends connections whose messages take too much of `transport_bytes`;
+    // outlives the port. Null: gRPC's own quota alone bounds them.
+    ReceiveGuard* receives = nullptr;
+    // They outlive the port. Unary methods are of the callback API.
+    std::vector<grpc::Service*> services;
+    // Called for each connection that is ended because there are too many,
+    // because it resets its calls or by `receives`. Must not block.
+    std::function<void()> refused = [] {};
+    // Called at most once, on a thread of its own, when the port takes no new
+    // connections any more. Empty: the port does not check itself. Must not
+    // block.
+    std::function<void(const absl::Status&)> deaf;
+  };
+
+  // UNAVAILABLE, naming host and port, if the port cannot be bound.
+  static absl::StatusOr<std::unique_ptr<GrpcPort>> Start(Options options);
+  // Cancels the calls that Shutdown() has not waited for.
+  ~GrpcPort();
+
+  int port() const { return port_; }
+
+  // Takes no new connections. Those that are open stay.
+  void StopListening() ABSL_LOCKS_EXCLUDED(acceptor_mu_);
+  // Stops listening, refuses new calls, and waits for the others for `timeout`,
+  // when they are cancelled.
+  void Shutdown(absl::Duration timeout);
+
+ private:
+  explicit GrpcPort(Options options);
+
+  absl::Status Listen();
+  void CheckItself(const std::string& address);  // Starts port_check_.
+  void EndConnection(const std::string& peer) ABSL_LOCKS_EXCLUDED(acceptor_mu_);
+
+  const Options options_;
+  ResetGuard reset_guard_;
+  std::atomic<bool> stopping_{false};
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
+  absl::Mutex acceptor_mu_;
+  std::unique_ptr<ConnectionAcceptor> acceptor_
+      ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
+  std::unique_ptr<server::Periodic> port_check_;
+};
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_PORT_GRPC_PORT_H_

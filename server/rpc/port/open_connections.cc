@@ -1,0 +1,102 @@
+#include "server/rpc/port/open_connections.h"
+
+#include <linux/tcp.h>  // glibc's lacks the bytes received.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <utility>
+
+#include "server/host/peer_name.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+ino_t InodeOf(int fd) {
+  struct stat found = {};
+  return fstat(fd, &found) == 0 ? found.st_ino : 0;
+}
+
+// All zero if the kernel does not tell.
+tcp_info InfoOf(int fd) {
+  tcp_info info = {};
+  socklen_t size = sizeof(info);
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info
+                                                                  : tcp_info();
+}
+
+// Milliseconds since the last byte came; since the connection began if none
+// did.
+uint32_t SilenceOf(int fd) { return InfoOf(fd).tcpi_last_data_recv; }
+
+}  // namespace
+
+void OpenConnections::Add(int fd) {
+  connections_.push_back({fd, InodeOf(fd), server::PeerName(fd)});
+}
+
+bool OpenConnections::IsOpen(const Connection& connection) {
+  return InodeOf(connection.fd) == connection.inode;
+}
+
+int OpenConnections::Count() {
+  connections_.erase(
+      std::remove_if(connections_.begin(), connections_.end(),
+                     [](const Connection& c) { return !IsOpen(c); }),
+      connections_.end());
+  return static_cast<int>(connections_.size());
+}
+
+std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic() const {
+  std::vector<ReceiveGuard::Traffic> traffic;
+  for (const Connection& connection : connections_) {
+    if (!IsOpen(connection)) continue;
+    traffic.push_back(
+        {connection.peer,
+         static_cast<int64_t>(InfoOf(connection.fd).tcpi_bytes_received)});
+  }
+  return traffic;
+}
+
+void OpenConnections::EndMostSilent(int count) {
+  std::vector<std::pair<uint32_t, size_t>> silences;
+  for (size_t i = 0; i < connections_.size(); ++i) {
+    silences.emplace_back(SilenceOf(connections_[i].fd), i);
+  }
+  count = std::min<int>(count, silences.size());
+  std::partial_sort(silences.begin(), silences.begin() + count, silences.end(),
+                    std::greater<>());
+  for (int i = 0; i < count; ++i) End(&connections_[silences[i].second]);
+  Forget();
+}
+
+void OpenConnections::End(const std::string& peer) {
+  for (Connection& connection : connections_) {
+    if (connection.peer != peer) continue;
+    // Resets the connection and drops what it has received, which may be
+    // megabytes of calls. The owner's next read fails.
+    const sockaddr nobody = {AF_UNSPEC, {}};
+    if (IsOpen(connection)) connect(connection.fd, &nobody, sizeof(nobody));
+    connection.inode = 0;
+  }
+  Forget();
+}
+
+void OpenConnections::End(Connection* connection) {
+  // Closed and taken by another between these two calls: that one must connect
+  // anew.
+  if (IsOpen(*connection)) shutdown(connection->fd, SHUT_RDWR);
+  connection->inode = 0;
+}
+
+void OpenConnections::Forget() {
+  connections_.erase(
+      std::remove_if(connections_.begin(), connections_.end(),
+                     [](const Connection& c) { return c.inode == 0; }),
+      connections_.end());
+}
+
+}  // namespace sfmamba::rpc

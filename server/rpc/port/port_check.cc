@@ -1,0 +1,109 @@
+#include "server/rpc/port/port_check.h"
+
+#include <sys/socket.h>
+#include <sys/time.h>
+
+#include <chrono>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "openssl/bio.h"
+#include "openssl/err.h"
+#include "openssl/ssl.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+struct Free {
+  void operator()(BIO* bio) const { BIO_free_all(bio); }
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+using Connection = std::unique_ptr<BIO, Free>;
+
+// To "host:port"; null if there is none. Reads and writes give up after
+// `limit`.
+Connection Connect(const std::string& address, absl::Duration limit) {
+  Connection connection(BIO_new_connect(address.c_str()));
+  if (connection == nullptr || BIO_do_connect(connection.get()) != 1) {
+    ERR_clear_error();
+    return nullptr;
+  }
+  const int fd = BIO_get_fd(connection.get(), nullptr);
+  const timeval timeout = absl::ToTimeval(limit);
+  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
+  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
+  return connection;
+}
+
+// The first bytes of a client that speaks HTTP/2 over TLS.
+std::string ClientHello() {
+  const std::unique_ptr<SSL_CTX, Free> context(
+      SSL_CTX_new(TLS_client_method()));
+  const std::unique_ptr<SSL, Free> ssl(SSL_new(context.get()));
+  const unsigned char protocols[] = "\x02h2";
+  SSL_set_alpn_protos(ssl.get(), protocols, sizeof(protocols) - 1);
+  BIO* const out = BIO_new(BIO_s_mem());
+  SSL_set_bio(ssl.get(), BIO_new(BIO_s_mem()), out);  // It owns both.
+  SSL_set_connect_state(ssl.get());
+  SSL_do_handshake(ssl.get());  // Would read on.
+  ERR_clear_error();
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(out, &bytes);
+  return std::string(bytes, size);
+}
+
+}  // namespace
+
+absl::Status CallPort(const std::string& address, absl::Duration limit) {
+  grpc::ChannelArguments arguments;
+  // A connection of its own, straight to the port.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  const auto stub = grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
+      address, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
+  context.set_deadline(std::chrono::system_clock::now() +
+                       absl::ToChronoMicroseconds(limit));
+  const grpc::health::v1::HealthCheckRequest request;
+  grpc::health::v1::HealthCheckResponse response;
+  const grpc::Status status = stub->Check(&context, request, &response);
+  if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+      status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      absl::StrCat(address, " does not answer: ", status.error_message()));
+}
+
+absl::Status CallTlsPort(const std::string& address, absl::Duration limit) {
+  const auto silent = [&address](absl::string_view what) {
+    return absl::UnavailableError(
+        absl::StrCat(address, " does not answer: ", what));
+  };
+  const Connection connection = Connect(address, limit);
+  if (connection == nullptr) return silent("no connection");
+  const std::string hello = ClientHello();
+  if (BIO_write(connection.get(), hello.data(),
+                static_cast<int>(hello.size())) !=
+      static_cast<int>(hello.size())) {
+    return silent("it takes no bytes");
+  }
+  // A part of a handshake or an alert: something reads.
+  char first = 0;
+  return BIO_read(connection.get(), &first, 1) == 1 ? absl::OkStatus()
+                                                    : silent("no bytes");
+}
+
+void PortCheck::Run() {
+  const absl::Status status = options_.call();
+  failed_ = status.ok() ? 0 : failed_ + 1;
+  if (failed_ == options_.failures) options_.deaf(status);
+}
+
+}  // namespace sfmamba::rpc

@@ -1,0 +1,46 @@
+#ifndef SFMAMBA_SERVER_RPC_PORT_PORT_CHECK_H_
+#define SFMAMBA_SERVER_RPC_PORT_PORT_CHECK_H_
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::rpc {
+
+// Opens a connection to `address`, "host:port", and calls
+// grpc.health.v1.Health.Check on it. UNAVAILABLE if no answer comes within
+// `limit`, whatever the answer says.
+absl::Status CallPort(const std::string& address, absl::Duration limit);
+
+// Calls a port that speaks TLS, like CallPort(): says hello, and hangs up at
+// the first byte of the answer. No certificate is needed or checked.
+absl::Status CallTlsPort(const std::string& address, absl::Duration limit);
+
+// Notices that a port is deaf: that it takes no new connections while the old
+// ones are served. Thread-compatible.
+class PortCheck {
+ public:
+  struct Options {
+    std::function<absl::Status()> call;  // CallPort.
+    // Failures one after the other until the port counts as deaf.
+    int failures = 3;
+    // Called once, then.
+    std::function<void(const absl::Status&)> deaf;
+  };
+
+  explicit PortCheck(Options options) : options_(std::move(options)) {}
+
+  // To be called now and then.
+  void Run();
+
+ private:
+  const Options options_;
+  int failed_ = 0;  // In a row.
+};
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_PORT_PORT_CHECK_H_

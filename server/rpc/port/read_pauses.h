@@ -1,0 +1,108 @@
+#ifndef SFMAMBA_SERVER_RPC_PORT_READ_PAUSES_H_
+#define SFMAMBA_SERVER_RPC_PORT_READ_PAUSES_H_
+
+#include <sys/socket.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+
+namespace sfmamba::rpc {
+
+// Has gRPC pause while it reads a connection that sends without pause.
+//
+// A thread of gRPC 1.51 that reads a connection goes on for as long as bytes
+// come, whatever else is to be done, and begins the calls that they ask for. So
+// a handful of clients that send small frames without pause keep all threads
+// reading: callbacks are not run, other connections are not read, and calls
+// that are reset at once (CVE-2023-44487) take 10 KiB each until their turn
+// comes, which no callback can prevent.
+//
+// gRPC reads by recvmsg(), which read_pauses.cc defines for the process. After
+// `kFirstBytes` of a connection without the kernel having run out of bytes it
+// reads as empty (EAGAIN), so that the thread leaves it. A thread of ours then
+// asks gRPC's channelz how many of the connection's calls were not answered.
+// Too many: the connection is ended, and its address may not connect for
+// `kBan`. Otherwise epoll is made to report it once more, and its pauses come
+// half as often, down to one in `kMostBytes`.
+//
+// recvmsg() belongs to the process, so there is one. Thread-safe.
+class ReadPauses {
+ public:
+  static constexpr int kFirstBytes = 16 << 10;
+  static constexpr int kMostBytes = 512 << 10;
+  static constexpr absl::Duration kBan = absl::Seconds(1);
+
+  // Never destroyed: gRPC's threads may read until the process has ended.
+  static ReadPauses& Get();
+
+  // `fd` is a new connection that gRPC will read. Between two pauses within a
+  // second it may begin `most_unanswered` calls more than are answered.
+  void Begin(int fd, int most_unanswered);
+
+  // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
+  ssize_t Receive(int fd, msghdr* message, int flags);
+
+  // Refuses the peer's address for `kBan` from now on.
+  void Ban(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  bool IsBanned(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  // Descriptors have lower numbers: max_connections is below.
+  static constexpr int kMostDescriptors = 1 << 16;
+  static constexpr int kPaused = -1;
+
+  // By descriptor.
+  struct Reading {
+    std::atomic<int> limit{0};  // Bytes until the next pause; 0: never.
+    std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
+    std::atomic<int> most_unanswered{0};
+    std::atomic<bool> is_new{false};  // It was not paused yet.
+  };
+  // A connection that was paused before.
+  struct Known {
+    int64_t id = 0;  // channelz's.
+    absl::Time second = absl::InfinitePast();
+    int64_t unanswered = 0;  // Calls that were begun before `second`.
+    int64_t last = 0;        // Calls unanswered at the last pause.
+  };
+
+  ReadPauses();
+
+  void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
+  void EndPause(int fd);
+  // Returns the connection's number in channelz; 0 if it is not found.
+  int64_t ChannelzIdOf(const std::string& peer);
+  // Reads the numbers that are not in ids_, so that each connection of a crowd
+  // is read once. A newer connection of a peer replaces the older.
+  void ReadNewIds();
+  // Calls begun in this second less those answered.
+  int64_t CountUnanswered(int fd, const std::string& peer);
+
+  std::array<Reading, kMostDescriptors> readings_;
+  absl::Mutex mu_;
+  std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
+  // By address.
+  absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
+  // The rest is used by thread_ only. By descriptor:
+  absl::flat_hash_map<int, Known> known_;
+  // channelz's numbers: of connections by their peer, and each server's next.
+  absl::flat_hash_map<std::string, int64_t> ids_;
+  absl::flat_hash_map<int64_t, int64_t> next_ids_;
+  // Calls that addresses have begun since `second_` beyond those answered.
+  absl::flat_hash_map<std::string, int64_t> of_addresses_;
+  absl::Time second_ = absl::InfinitePast();
+  std::thread thread_;  // Last: it uses everything above.
+};
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_PORT_READ_PAUSES_H_

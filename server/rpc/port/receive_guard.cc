@@ -1,0 +1,102 @@
+#include "server/rpc/port/receive_guard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+// What a message of `bytes` takes on the wire at most: HTTP/2's frames and
+// headers, and TLS.
+int64_t OnTheWire(int64_t bytes) { return bytes + bytes / 64 + 1024; }
+
+// The peer without its port.
+absl::string_view AddressOf(absl::string_view peer) {
+  return peer.substr(0, peer.rfind(':'));
+}
+
+}  // namespace
+
+void ReceiveGuard::HandedOver(const std::string& peer, int64_t bytes) {
+  absl::MutexLock lock(&mu_);
+  handed_over_[peer] += OnTheWire(bytes);
+}
+
+std::vector<std::string> ReceiveGuard::Check(
+    const std::function<std::vector<Traffic>()>& measure, absl::Time now) {
+  // In this order, so that no message counts twice.
+  const int64_t held = options_.held();
+  Update(measure(), now);
+  std::vector<std::string> to_end = ChooseToEnd(options_.most_bytes - held);
+  absl::MutexLock lock(&mu_);
+  peak_.now = in_reception_;
+  return to_end;
+}
+
+void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
+  absl::flat_hash_map<std::string, int64_t> handed_over;
+  {
+    absl::MutexLock lock(&mu_);
+    handed_over.swap(handed_over_);
+  }
+  const double left =
+      checked_ == absl::InfinitePast()
+          ? 1
+          : std::exp(-absl::FDivDuration(now - checked_, kFading));
+  checked_ = now;
+  in_reception_ = 0;
+  for (auto& connection : connections_) connection.second.open = false;
+  for (const Traffic& measured : traffic) {
+    Connection& connection = connections_[measured.peer];
+    // Another connection of the same name.
+    if (measured.received < connection.received) connection = Connection();
+    const auto found = handed_over.find(measured.peer);
+    const int64_t handed = found == handed_over.end() ? 0 : found->second;
+    const auto before = static_cast<int64_t>(connection.bytes * left);
+    // What was handed over in excess of what came must come next: later than
+    // that it is no credit.
+    connection.bytes = std::max(
+        before + measured.received - connection.received - handed, -handed);
+    connection.received = measured.received;
+    connection.open = true;
+    in_reception_ += std::max<int64_t>(0, connection.bytes);
+  }
+  absl::erase_if(connections_, [](const auto& c) { return !c.second.open; });
+  absl::MutexLock lock(&mu_);
+  peak_.most = std::max(peak_.most, in_reception_);
+}
+
+server::MemoryBudget::Peak ReceiveGuard::TakePeak() {
+  absl::MutexLock lock(&mu_);
+  return {peak_.now, std::exchange(peak_.most, peak_.now)};
+}
+
+std::vector<std::string> ReceiveGuard::ChooseToEnd(int64_t most) {
+  std::vector<std::string> chosen;
+  if (in_reception_ <= most) return chosen;
+  absl::flat_hash_map<absl::string_view, int64_t> by_address;
+  std::vector<std::pair<absl::string_view, int64_t>> large;
+  for (const auto& [peer, connection] : connections_) {
+    if (connection.bytes < kLittle) continue;
+    by_address[AddressOf(peer)] += connection.bytes;
+    large.emplace_back(peer, connection.bytes);
+  }
+  while (in_reception_ > most && !large.empty()) {
+    const auto worst = std::max_element(
+        large.begin(), large.end(), [&](const auto& a, const auto& b) {
+          return std::make_pair(by_address[AddressOf(a.first)], a.second) <
+                 std::make_pair(by_address[AddressOf(b.first)], b.second);
+        });
+    in_reception_ -= worst->second;
+    by_address[AddressOf(worst->first)] -= worst->second;
+    chosen.emplace_back(worst->first);
+    large.erase(worst);
+  }
+  for (const std::string& peer : chosen) connections_.erase(peer);
+  return chosen;
+}
+
+}  // namespace sfmamba::rpc

@@ -1,0 +1,92 @@
+#ifndef SFMAMBA_SERVER_RPC_PORT_RECEIVE_GUARD_H_
+#define SFMAMBA_SERVER_RPC_PORT_RECEIVE_GUARD_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/shares/memory_budget.h"
+
+namespace sfmamba::rpc {
+
+// Bounds the memory of messages that are being received. gRPC's own quota, once
+// it is full, ends any calls and sends all idle connections away, so that a few
+// that send large messages at once hurt everyone. Before it is, this names the
+// connections that hold most, to be ended.
+//
+// gRPC does not tell what a connection has in reception. It is taken to be what
+// the kernel has received of it, less the messages that were handed over. What
+// came of a call that was reset is in neither: it counts until it has faded.
+//
+// HandedOver() and TakePeak() are thread-safe and quick. Check() is called by
+// one thread.
+class ReceiveGuard {
+ public:
+  // Connections with fewer bytes in reception are never ended.
+  static constexpr int64_t kLittle = 1 << 20;
+  // What is left of bytes that are never handed over after this time: 1/e.
+  static constexpr absl::Duration kFading = absl::Seconds(30);
+
+  struct Options {
+    // Most bytes in reception and handed over, together.
+    int64_t most_bytes = 0;
+    // The bytes of messages that were handed over and are still held.
+    std::function<int64_t()> held = [] { return int64_t{0}; };
+  };
+
+  // Bytes that a connection has received since it began.
+  struct Traffic {
+    std::string peer;  // In gRPC's form.
+    int64_t received = 0;
+  };
+
+  explicit ReceiveGuard(Options options) : options_(std::move(options)) {}
+
+  // A message of `bytes` has come from `peer`.
+  void HandedOver(const std::string& peer, int64_t bytes)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns the peers whose connections are to be ended: of the address that
+  // has most in reception the connection that has most, and so on until the
+  // rest fits. `measure` returns the traffic of all connections that are open.
+  std::vector<std::string> Check(
+      const std::function<std::vector<Traffic>()>& measure, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // What was in reception at the last Check(), and at most at any since the
+  // last call.
+  server::MemoryBudget::Peak TakePeak() ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  struct Connection {
+    int64_t received = 0;
+    // In reception. Below 0 if a message was handed over whose last bytes came
+    // after the measurement.
+    int64_t bytes = 0;
+    bool open = true;
+  };
+
+  void Update(const std::vector<Traffic>& traffic, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mu_);
+  std::vector<std::string> ChooseToEnd(int64_t most);
+
+  const Options options_;
+  absl::Mutex mu_;
+  // By peer, since the last Check().
+  absl::flat_hash_map<std::string, int64_t> handed_over_ ABSL_GUARDED_BY(mu_);
+  server::MemoryBudget::Peak peak_ ABSL_GUARDED_BY(mu_);
+  // State of Check() between its calls.
+  absl::flat_hash_map<std::string, Connection> connections_;
+  absl::Time checked_ = absl::InfinitePast();
+  int64_t in_reception_ = 0;
+};
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_PORT_RECEIVE_GUARD_H_

@@ -1,0 +1,92 @@
+#include "server/rpc/wire/received_request.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <variant>
+
+namespace sfmamba::rpc {
+namespace {
+
+// Sets the bytes of each alternative of a source.
+struct Set {
+  PictureBytes* pictures;
+  std::function<void()>* fetch;
+
+  void operator()(std::monostate) const {}
+  void operator()(image::EncodedImage& image) const {
+    Replace(&image.bytes);
+    if (*fetch) (*fetch)();
+    *fetch = nullptr;
+  }
+  void operator()(image::PixelBuffer& image) const { Replace(&image.data); }
+  void operator()(image::InputTensor& image) const { Replace(&image.data); }
+
+  void Replace(absl::string_view* bytes) const {
+    if (bytes->empty()) return;  // The field was not sent.
+    const int64_t index = ExtentIndex(*bytes);
+    *bytes = pictures->View(index);
+    if (!pictures->CrossesSlices(index)) return;
+    *fetch = [pictures = pictures, index] { pictures->Join(index); };
+  }
+};
+
+}  // namespace
+
+PictureBytes::PictureBytes(absl::Span<const grpc::Slice> slices,
+                           absl::Span<const WireExtent> extents) {
+  fields_.resize(extents.size());
+  size_t slice = 0;
+  int64_t slice_start = 0;
+  for (size_t i = 0; i < extents.size(); ++i) {
+    Field& field = fields_[i];
+    field.length = extents[i].length;
+    int64_t at = extents[i].position;
+    const int64_t end = at + extents[i].length;
+    while (at < end) {
+      const int64_t slice_end = slice_start + slices[slice].size();
+      if (slice_end <= at) {
+        slice_start = slice_end;
+        ++slice;
+        continue;
+      }
+      const int64_t to = std::min(end, slice_end);
+      field.pieces.push_back(
+          slices[slice].sub(at - slice_start, to - slice_start));
+      at = to;
+    }
+    field.owner = grpc::ByteBuffer(field.pieces.data(), field.pieces.size());
+  }
+}
+
+absl::string_view PictureBytes::View(int64_t index) {
+  Field& field = fields_[index];
+  if (field.pieces.size() == 1) {
+    return {reinterpret_cast<const char*>(field.pieces[0].begin()),
+            field.length};
+  }
+  if (field.joined == nullptr) field.joined.reset(new char[field.length]);
+  return {field.joined.get(), field.length};
+}
+
+void PictureBytes::Join(int64_t index) {
+  Field& field = fields_[index];
+  char* to = field.joined.get();
+  for (const grpc::Slice& piece : field.pieces) {
+    std::memcpy(to, piece.begin(), piece.size());
+    to += piece.size();
+  }
+  field.pieces = {};
+  field.owner.Clear();
+}
+
+void SetBytes(PictureBytes* pictures, image::ImageSource* source) {
+  std::visit(Set{pictures, &source->fetch}, source->source);
+}
+
+absl::Status NotParsed() {
+  return server::MalformedMessage(
+      "a parameter is malformed or a text is not UTF-8");
+}
+
+}  // namespace sfmamba::rpc

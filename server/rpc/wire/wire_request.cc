@@ -1,0 +1,173 @@
+#include "server/rpc/wire/wire_request.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/reasons.h"
+#include "server/rpc/wire/wire_copier.h"
+#include "server/rpc/wire/wire_cursor.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+constexpr uint32_t kImages = 2;
+
+// What becomes of a field of a message.
+enum class Action {
+  kDrop,     // It is not known.
+  kKeep,     // It joins the rest as it is.
+  kExtent,   // A picture's bytes.
+  kMessage,  // Its own fields are looked at.
+};
+
+enum class Message { kImage, kPixelBuffer, kTensor };
+
+// `length_delimited` decides too, because a known number with another wire type
+// is a field that protobuf does not know.
+Action ActionOf(Message message, uint32_t number, bool length_delimited) {
+  switch (message) {
+    case Message::kImage:
+      if (number == 1 && length_delimited) return Action::kExtent;
+      if (number <= 3 && length_delimited) return Action::kMessage;
+      return number == 4 || number == 5 ? Action::kKeep : Action::kDrop;
+    case Message::kPixelBuffer:
+      if (number == 5 && length_delimited) return Action::kExtent;
+      return number <= 4 ? Action::kKeep : Action::kDrop;
+    case Message::kTensor:
+      if (number == 3 && length_delimited) return Action::kExtent;
+      return number <= 2 ? Action::kKeep : Action::kDrop;
+  }
+  return Action::kDrop;
+}
+
+const char* NameOf(uint32_t number) {
+  switch (number) {
+    case 1:
+      return "model";
+    case kImages:
+      return "images";
+    case 3:
+      return "params";
+    case 4:
+      return "options";
+    default:
+      return "request_id";
+  }
+}
+
+class Walker {
+ public:
+  Walker(absl::Span<const absl::string_view> parts, const WireLimits& limits,
+         WireRequest* request)
+      : copier_(parts, limits.max_rest_bytes, &request->rest),
+        cursor_(copier_.cursor()),
+        limits_(limits),
+        request_(*request) {}
+
+  absl::Status Walk() {
+    const int64_t end = cursor_.size();
+    while (cursor_.position() < end) {
+      uint32_t tag;
+      if (!cursor_.ReadTag(end, &tag)) return Malformed();
+      field_ = NumberOf(tag);
+      const bool is_image =
+          field_ == kImages && TypeOf(tag) == WireType::kLengthDelimited;
+      const bool is_known = field_ <= 5 && field_ != kImages;
+      if (!is_image) {
+        if (!(is_known ? copier_.Keep(tag, end, kMaxWireDepth)
+                       : cursor_.SkipField(tag, end, kMaxWireDepth))) {
+          return Malformed();
+        }
+        continue;
+      }
+      if (++request_.images <= limits_.max_images) {
+        if (!Enter(Message::kImage, tag, end, kMaxWireDepth)) {
+          return Malformed();
+        }
+        continue;
+      }
+      if (request_.images == kMaxImagesCounted) return absl::OkStatus();
+      if (!cursor_.SkipField(tag, end, kMaxWireDepth)) return Malformed();
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status Malformed() const {
+    if (copier_.too_large()) {
+      return server::InvalidField(
+          NameOf(field_),
+          absl::StrCat("got more than ", limits_.max_rest_bytes,
+                       " bytes beside the pictures, expected less"));
+    }
+    return server::MalformedMessage(absl::StrCat("malformed within its first ",
+                                                 cursor_.position(),
+                                                 " bytes of ", cursor_.size()));
+  }
+
+  // The methods below return false if the message is malformed or too large.
+
+  bool KeepExtent(uint32_t tag, int64_t end) {
+    int64_t length;
+    if (!cursor_.ReadLength(end, &length)) return false;
+    const uint32_t index = request_.extents.size();
+    if (!copier_.Put(tag,
+                     {reinterpret_cast<const char*>(&index), sizeof(index)})) {
+      return false;
+    }
+    request_.extents.push_back({cursor_.position(), length});
+    return cursor_.Skip(length, end);
+  }
+
+  // Looks at the fields of a message that stands in one of `depth` left.
+  bool Enter(Message message, uint32_t tag, int64_t outer_end, int depth) {
+    int64_t end;
+    size_t start;
+    if (!copier_.BeginMessage(tag, outer_end, &end, &start)) return false;
+    while (cursor_.position() < end) {
+      uint32_t inner;
+      if (!cursor_.ReadTag(end, &inner)) return false;
+      if (!Handle(message, inner, end, depth - 1)) return false;
+    }
+    copier_.EndMessage(start);
+    return true;
+  }
+
+  bool Handle(Message message, uint32_t tag, int64_t end, int depth) {
+    const uint32_t number = NumberOf(tag);
+    switch (
+        ActionOf(message, number, TypeOf(tag) == WireType::kLengthDelimited)) {
+      case Action::kDrop:
+        return cursor_.SkipField(tag, end, depth);
+      case Action::kKeep:
+        return copier_.Keep(tag, end, depth);
+      case Action::kExtent:
+        return KeepExtent(tag, end);
+      case Action::kMessage:
+        return Enter(number == 2 ? Message::kPixelBuffer : Message::kTensor,
+                     tag, end, depth);
+    }
+    return false;
+  }
+
+  WireCopier copier_;
+  WireCursor& cursor_;
+  const WireLimits limits_;
+  WireRequest& request_;
+  uint32_t field_ = 0;  // Number of the request's field that is read.
+};
+
+}  // namespace
+
+absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
+                         const WireLimits& limits, WireRequest* request) {
+  return Walker(parts, limits, request).Walk();
+}
+
+int64_t ExtentIndex(absl::string_view bytes) {
+  uint32_t index = 0;
+  std::memcpy(&index, bytes.data(), sizeof(index));
+  return index;
+}
+
+}  // namespace sfmamba::rpc

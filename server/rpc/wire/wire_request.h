@@ -1,0 +1,60 @@
+#ifndef SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_
+#define SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace sfmamba::rpc {
+
+// A ClassifyRequest, DetectRequest or SegmentRequest, looked at before protobuf
+// parses it, so that no message takes more memory than it has bytes.
+//
+// The bytes of pictures (Image.encoded, PixelBuffer.data and Tensor.data) stay
+// where they are: the message that is left to be parsed has in their place the
+// index of an extent. So what the fields mean, which of several is the last and
+// which messages are merged, is decided by protobuf alone.
+
+struct WireLimits {
+  int max_images = 64;
+  // Most bytes of the message outside pictures.
+  int64_t max_rest_bytes = 256 << 10;
+};
+
+// Where a picture's bytes lie in the message.
+struct WireExtent {
+  int64_t position;
+  int64_t length;
+};
+
+struct WireRequest {
+  // How many images there are. If they are more than allowed, the surplus is
+  // not in `rest`, and counting ends at kMaxImagesCounted.
+  int images = 0;
+  // The message as it is to be parsed, without fields that are not known.
+  std::string rest;
+  // In the order of their positions.
+  std::vector<WireExtent> extents;
+};
+
+constexpr int kMaxImagesCounted = 1 << 16;
+
+// Fills `request` from a message that lies in `parts`, in one pass. Returns
+// INVALID_ARGUMENT: MALFORMED_MESSAGE if these bytes are no message of the wire
+// format, and INVALID_FIELD, naming the field, if it has too much beside its
+// pictures. What protobuf alone can find malformed, such as text that is not
+// UTF-8, is left to it.
+absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
+                         const WireLimits& limits, WireRequest* request);
+
+// The index of the extent that stands for a picture's bytes in a message parsed
+// from WireRequest::rest.
+int64_t ExtentIndex(absl::string_view bytes);
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_

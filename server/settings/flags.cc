@@ -1,0 +1,148 @@
+#include "server/settings/flags.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "server/settings/setting.h"
+
+namespace sfmamba::server {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+
+// The field that the flag is derived from, or null.
+const FieldDescriptor* FindFlag(const std::string& name) {
+  const FieldDescriptor* setting =
+      v1::ServerConfig::descriptor()->FindFieldByName(name);
+  return setting != nullptr ? setting
+                            : v1::Command::descriptor()->FindFieldByName(name);
+}
+
+bool IsBool(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL;
+}
+
+// Whether a flag may be given several times, each with a value more.
+bool IsTextList(const FieldDescriptor& field) {
+  return field.is_repeated() &&
+         field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+}
+
+// What stands for the value in help.
+std::string Placeholder(const FieldDescriptor& field) {
+  const v1::Setting& setting = SettingOf(field);
+  if (!setting.placeholder().empty()) return setting.placeholder();
+  if (!setting.one_of().empty()) return absl::StrJoin(setting.one_of(), "|");
+  if (setting.unit() == "bytes") return "BYTES";
+  if (field.is_repeated()) return "N,N";
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) return "DURATION";
+  return "N";
+}
+
+// "--name" of a bool that is false by default, else "--name=VALUE".
+std::string Form(const FieldDescriptor& field) {
+  if (!IsBool(field)) {
+    return absl::StrCat("--", field.name(), "=", Placeholder(field));
+  }
+  const bool is_true = SettingOf(field).default_() == "true";
+  return absl::StrCat("--", field.name(), is_true ? "=false" : "");
+}
+
+// " [RANGE, default DEFAULT]", without what goes without saying.
+std::string Bounds(const FieldDescriptor& field) {
+  std::vector<std::string> parts;
+  const std::string range = DescribeRange(field);
+  const bool in_form = !SettingOf(field).one_of().empty();
+  if (!range.empty() && !in_form) parts.push_back(range);
+  const std::string value = DescribeDefault(field);
+  if (!value.empty() && value != "false") parts.push_back("default " + value);
+  if (parts.empty()) return "";
+  return absl::StrCat(" [", absl::StrJoin(parts, ", "), "]");
+}
+
+// Adds a flag and its value to `command_line`.
+absl::Status Give(const FieldDescriptor& field, const std::string& value,
+                  CommandLine* command_line) {
+  if (field.containing_type() == v1::Command::descriptor()) {
+    return SetFromText(field, value, &command_line->command);
+  }
+  command_line->settings.emplace_back(&field, value);
+  v1::ServerConfig unused;
+  return SetFromText(field, value, &unused);
+}
+
+}  // namespace
+
+absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
+  for (int i = 1; i < argc; ++i) {
+    const absl::string_view argument = argv[i];
+    absl::string_view name = argument;
+    if (!absl::ConsumePrefix(&name, "--")) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(argument, ": expected a flag, --name=value"));
+    }
+    const size_t equals = name.find('=');
+    std::string value;
+    if (equals != absl::string_view::npos) {
+      value = std::string(name.substr(equals + 1));
+      name = name.substr(0, equals);
+    }
+    const FieldDescriptor* field = FindFlag(std::string(name));
+    if (field == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(argument, ": there is no such flag"));
+    }
+    if (equals == absl::string_view::npos) {
+      if (IsBool(*field)) {
+        value = "true";
+      } else if (i + 1 < argc) {
+        value = argv[++i];
+      } else {
+        return absl::InvalidArgumentError(
+            absl::StrCat(argument, ": expected a value"));
+      }
+    }
+    const absl::Status status = Give(*field, value, command_line);
+    if (!status.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--", name, ": ", status.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config) {
+  std::set<const FieldDescriptor*> given;
+  for (const auto& [field, text] : command_line.settings) {
+    v1::ServerConfig one;
+    // ParseFlags() has read it.
+    SetFromText(*field, text, &one).IgnoreError();
+    const bool again = !given.insert(field).second;
+    if (!again || !IsTextList(*field)) {
+      config->GetReflection()->ClearField(config, field);
+    }
+    config->MergeFrom(one);
+  }
+}
+
+std::string FlagsHelp() {
+  std::map<std::string, std::string> flags;
+  for (const auto* message :
+       {v1::Command::descriptor(), v1::ServerConfig::descriptor()}) {
+    for (int i = 0; i < message->field_count(); ++i) {
+      const FieldDescriptor& field = *message->field(i);
+      flags[field.name()] =
+          absl::StrCat("  ", Form(field), "\n      ", SettingOf(field).help(),
+                       Bounds(field), "\n");
+    }
+  }
+  std::string help;
+  for (const auto& [name, text] : flags) absl::StrAppend(&help, text);
+  return help;
+}
+
+}  // namespace sfmamba::server

@@ -1,0 +1,286 @@
+#include "server/settings/setting.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/time/time.h"
+#include "base/proto_duration.h"
+#include "google/protobuf/duration.pb.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/text_format.h"
+
+namespace sfmamba::server {
+namespace {
+
+using google::protobuf::Duration;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::TextFormat;
+
+bool IsDuration(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         field.message_type() == Duration::descriptor();
+}
+
+// "a", "a or b", "a, b or c".
+std::string JoinChoices(std::vector<std::string> choices) {
+  if (choices.size() < 2) return absl::StrJoin(choices, "");
+  const std::string last = std::move(choices.back());
+  choices.pop_back();
+  return absl::StrCat(absl::StrJoin(choices, ", "), " or ", last);
+}
+
+// Lists an enum's names, without that of the unset value.
+std::vector<std::string> EnumNames(const FieldDescriptor& field) {
+  std::vector<std::string> names;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    const auto* value = field.enum_type()->value(i);
+    if (value->number() != 0) names.push_back(value->name());
+  }
+  return names;
+}
+
+// What a text must be to be a value of `field` at all.
+std::string DescribeForm(const FieldDescriptor& field) {
+  if (IsDuration(field)) return "a duration such as 30s";
+  const bool bytes = SettingOf(field).unit() == "bytes";
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      if (field.is_repeated()) return "whole numbers such as 0,1";
+      return bytes ? "a number of bytes such as 64MiB" : "a whole number";
+    case FieldDescriptor::CPPTYPE_FLOAT:
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return field.is_repeated() ? "numbers such as 0.5,1" : "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    default:
+      return "a value";
+  }
+}
+
+// A number of bytes with its suffix worked out; any other text as it is.
+std::string WithoutSuffix(const FieldDescriptor& field,
+                          absl::string_view text) {
+  static constexpr std::pair<absl::string_view, int> kSuffixes[] = {
+      {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+  if (SettingOf(field).unit() != "bytes") return std::string(text);
+  for (const auto& [suffix, shift] : kSuffixes) {
+    absl::string_view digits = text;
+    int64_t number = 0;
+    if (absl::ConsumeSuffix(&digits, suffix) &&
+        absl::SimpleAtoi(digits, &number) && number >= 0 &&
+        number <= std::numeric_limits<int64_t>::max() >> shift) {
+      return absl::StrCat(number << shift);
+    }
+  }
+  return std::string(text);
+}
+
+// A number or a duration, in seconds; NaN if `text` is neither.
+double NumberOf(const FieldDescriptor& field, absl::string_view text) {
+  if (IsDuration(field)) {
+    absl::Duration duration;
+    return absl::ParseDuration(text, &duration)
+               ? absl::ToDoubleSeconds(duration)
+               : NAN;
+  }
+  double number;
+  return absl::SimpleAtod(WithoutSuffix(field, text), &number) ? number : NAN;
+}
+
+// Whether `number` is in the range that is stated.
+bool IsInRange(const FieldDescriptor& field, double number) {
+  absl::string_view range = SettingOf(field).range();
+  if (!std::isfinite(number)) return false;
+  if (range == "any") return true;
+  if (absl::ConsumePrefix(&range, "above ")) {
+    return number > NumberOf(field, range);
+  }
+  if (absl::ConsumePrefix(&range, "at least ")) {
+    return number >= NumberOf(field, range);
+  }
+  const std::pair<absl::string_view, absl::string_view> ends =
+      absl::StrSplit(range, " to ");
+  return number >= NumberOf(field, ends.first) &&
+         number <= NumberOf(field, ends.second);
+}
+
+// The value of `field`, for a list that at `index`, else -1; texts in quotes.
+std::string TextOf(const Message& message, const FieldDescriptor& field,
+                   int index) {
+  if (IsDuration(field)) {
+    return absl::FormatDuration(
+        base::FromProto(*google::protobuf::DynamicCastToGenerated<Duration>(
+            &message.GetReflection()->GetMessage(message, &field))));
+  }
+  std::string text;
+  TextFormat::PrintFieldValueToString(message, &field, index, &text);
+  return text;
+}
+
+bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
+  const v1::Setting& setting = SettingOf(field);
+  // Text format takes any number for an enum.
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    return field.enum_type()->FindValueByName(text) != nullptr;
+  }
+  if (!setting.range().empty()) return IsInRange(field, NumberOf(field, text));
+  if (setting.one_of().empty()) return true;
+  for (const std::string& choice : setting.one_of()) {
+    if (text == absl::StrCat("\"", choice, "\"")) return true;
+  }
+  return false;
+}
+
+absl::Status CheckFields(const Message& message, const std::string& prefix) {
+  const google::protobuf::Reflection& reflection = *message.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection.ListFields(message, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const bool list = field->is_repeated();
+    const int count = list ? reflection.FieldSize(message, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      const std::string name = absl::StrCat(
+          prefix, field->name(), list ? absl::StrCat("[", i, "]") : "");
+      absl::Status status;
+      if (IsGroup(*field)) {
+        status =
+            CheckFields(list ? reflection.GetRepeatedMessage(message, field, i)
+                             : reflection.GetMessage(message, field),
+                        name + ".");
+      } else {
+        const std::string got = TextOf(message, *field, list ? i : -1);
+        if (!IsAllowed(*field, got)) {
+          status = absl::InvalidArgumentError(absl::StrCat(
+              name, ": got ", got, ", expected ", DescribeRange(*field)));
+        }
+      }
+      if (!status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Keeps the library from writing errors to stderr.
+class NoErrors : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int, int, const std::string&) override {}
+};
+
+// Sets `field`, or adds to it, by a text that holds one value.
+bool ParseValue(const FieldDescriptor& field, absl::string_view text,
+                Message* message) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  if (IsDuration(field)) {
+    absl::Duration duration;
+    if (!absl::ParseDuration(text, &duration)) return false;
+    base::ToProto(duration, google::protobuf::DynamicCastToGenerated<Duration>(
+                                reflection.MutableMessage(message, &field)));
+    return true;
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    field.is_repeated()
+        ? reflection.AddString(message, &field, std::string(text))
+        : reflection.SetString(message, &field, std::string(text));
+    return true;
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
+    bool value = false;
+    if (!absl::SimpleAtob(text, &value)) return false;
+    reflection.SetBool(message, &field, value);
+    return true;
+  }
+  NoErrors errors;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  return parser.ParseFieldValueFromString(WithoutSuffix(field, text), &field,
+                                          message);
+}
+
+}  // namespace
+
+const v1::Setting& SettingOf(const FieldDescriptor& field) {
+  return field.options().GetExtension(v1::setting);
+}
+
+bool IsGroup(const FieldDescriptor& field) {
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         !IsDuration(field);
+}
+
+std::string DescribeRange(const FieldDescriptor& field) {
+  const v1::Setting& setting = SettingOf(field);
+  if (!setting.one_of().empty()) {
+    return JoinChoices({setting.one_of().begin(), setting.one_of().end()});
+  }
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+    return JoinChoices(EnumNames(field));
+  }
+  if (setting.range() == "any") return "a finite number";
+  // A suffix such as MiB says the unit already.
+  if (setting.unit().empty() || absl::EndsWith(setting.range(), "iB")) {
+    return setting.range();
+  }
+  return absl::StrCat(setting.range(), " ", setting.unit());
+}
+
+std::string DescribeDefault(const FieldDescriptor& field) {
+  const v1::Setting& setting = SettingOf(field);
+  if (setting.computed_default().empty()) {
+    const bool is_false = field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL &&
+                          setting.default_().empty();
+    return is_false ? "false" : setting.default_();
+  }
+  return absl::StrCat(setting.computed_default(),
+                      setting.default_().empty() ? "" : ", else ",
+                      setting.default_());
+}
+
+absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
+                         Message* message) {
+  message->GetReflection()->ClearField(message, &field);
+  std::vector<absl::string_view> values = {text};
+  if (field.is_repeated()) {
+    // A text may have commas: lists of texts are given one at a time.
+    const bool one = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
+    if (!one) values = absl::StrSplit(text, ',');
+    if (text.empty()) values.clear();
+  }
+  for (absl::string_view value : values) {
+    if (ParseValue(field, value, message)) continue;
+    const std::string range = DescribeRange(field);
+    return absl::InvalidArgumentError(
+        absl::StrCat("got \"", text, "\", expected ", DescribeForm(field),
+                     range.empty() ? "" : ", ", range));
+  }
+  return absl::OkStatus();
+}
+
+void SetDefaults(Message* message) {
+  const google::protobuf::Reflection& reflection = *message->GetReflection();
+  for (int i = 0; i < message->GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor& field = *message->GetDescriptor()->field(i);
+    const bool is_set = field.is_repeated()
+                            ? reflection.FieldSize(*message, &field) > 0
+                            : reflection.HasField(*message, &field);
+    if (is_set || SettingOf(field).default_().empty()) continue;
+    // A test reads each default that is stated.
+    SetFromText(field, SettingOf(field).default_(), message).IgnoreError();
+  }
+}
+
+absl::Status CheckRanges(const Message& message) {
+  return CheckFields(message, "");
+}
+
+}  // namespace sfmamba::server

@@ -1,0 +1,110 @@
+#include "server/settings/settings_page.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "server/settings/setting.h"
+#include "sfmamba/v1/config.pb.h"
+
+namespace sfmamba::server {
+namespace {
+
+using google::protobuf::Descriptor;
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+constexpr char kServer[] = R"(# Settings
+
+Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by `bazel run //server/settings:print_settings_page > docs/settings.md`.
+
+## The server
+
+Each setting is a flag, `--name=value`, and a field of the file that `--config` names (a `sfmamba.v1.ServerConfig` in protobuf
+text format: `name: value`, and `name { seconds: 30 }` for a duration). A flag wins over the file. Bytes are a number; a flag may
+end with KiB, MiB or GiB.
+
+)";
+constexpr char kCommand[] = R"(
+These are flags only:
+
+)";
+constexpr char kModel[] = R"(
+## A model
+
+The fields of `<repository>/<id>/<version>/config.textproto`, a `sfmamba.v1.ModelConfig` in protobuf text format. A number that
+is 0 where 0 is out of its range is unset. )";
+
+// A cell of a table and the line that ends it.
+std::string Cell(absl::string_view text) {
+  if (text.empty()) return " |";
+  return absl::StrCat(
+      " ", absl::StrReplaceAll(text, {{"|", "\\|"}, {"<", "\\<"}}), " |");
+}
+
+// A row for each value of `message`; those of a list of groups stand under
+// their group's name.
+void AddRows(const Descriptor& message, const std::string& prefix,
+             std::string* page) {
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    const bool is_group = IsGroup(field);
+    if (is_group && !field.is_repeated()) continue;
+    const std::string name = prefix + field.name();
+    absl::StrAppend(page, "| `", name, "` |", Cell(DescribeDefault(field)),
+                    Cell(DescribeRange(field)), Cell(SettingOf(field).help()),
+                    "\n");
+    if (is_group) AddRows(*field.message_type(), name + ".", page);
+  }
+}
+
+void AddTable(const Descriptor& message, std::string* page) {
+  absl::StrAppend(page,
+                  "| setting | default | range | meaning |\n"
+                  "|---|---|---|---|\n");
+  AddRows(message, "", page);
+}
+
+// What those values mean that say so.
+void AddMeanings(const FieldDescriptor& field, std::string* page) {
+  std::string lines;
+  for (int i = 0; i < field.enum_type()->value_count(); ++i) {
+    const auto& value = *field.enum_type()->value(i);
+    const std::string& meaning = value.options().GetExtension(v1::meaning);
+    if (meaning.empty()) continue;
+    absl::StrAppend(&lines, "- `", value.name(), "`: ", meaning, "\n");
+  }
+  if (lines.empty()) return;
+  absl::StrAppend(page, "\n`", field.name(), "`:\n\n", lines);
+}
+
+// The table of `message`, its enums, and a section for each of its groups.
+void AddModel(const Descriptor& message, std::string* page) {
+  absl::StrAppend(page, message.options().GetExtension(v1::about), "\n\n");
+  AddTable(message, page);
+  for (int i = 0; i < message.field_count(); ++i) {
+    if (message.field(i)->enum_type() != nullptr) {
+      AddMeanings(*message.field(i), page);
+    }
+  }
+  for (int i = 0; i < message.field_count(); ++i) {
+    const FieldDescriptor& field = *message.field(i);
+    if (!IsGroup(field) || field.is_repeated()) continue;
+    absl::StrAppend(page, "\n### `", field.name(), "`\n\n",
+                    SettingOf(field).help(), " ");
+    AddModel(*field.message_type(), page);
+  }
+}
+
+}  // namespace
+
+std::string SettingsPage() {
+  std::string page = kServer;
+  AddTable(*v1::ServerConfig::descriptor(), &page);
+  page += kCommand;
+  AddTable(*v1::Command::descriptor(), &page);
+  page += kModel;
+  AddModel(*v1::ModelConfig::descriptor(), &page);
+  return absl::StrReplaceAll(page, {{" \n", "\n"}});
+}
+
+}  // namespace sfmamba::server

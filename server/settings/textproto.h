@@ -1,0 +1,26 @@
+#ifndef SFMAMBA_SERVER_SETTINGS_TEXTPROTO_H_
+#define SFMAMBA_SERVER_SETTINGS_TEXTPROTO_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "google/protobuf/message.h"
+
+namespace sfmamba::server {
+
+// Parses protobuf text format. INVALID_ARGUMENT with line and column of the
+// first error; an unknown field is one. `what` names the text in the message.
+absl::Status ParseTextProto(absl::string_view what, const std::string& text,
+                            google::protobuf::Message* message);
+
+// The whole file; NOT_FOUND with `what`, not the path, if it cannot be read,
+// INVALID_ARGUMENT if it is larger than `max_bytes`.
+absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
+                                         const std::string& path,
+                                         size_t max_bytes);
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_SETTINGS_TEXTPROTO_H_

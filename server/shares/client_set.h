@@ -1,0 +1,32 @@
+#ifndef SFMAMBA_SERVER_SHARES_CLIENT_SET_H_
+#define SFMAMBA_SERVER_SHARES_CLIENT_SET_H_
+
+#include <cstddef>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace sfmamba::server {
+
+// Remembers clients by their address without the port, for what is said once to
+// each. Starts anew when it holds `max_clients`. Thread-safe.
+class ClientSet {
+ public:
+  explicit ClientSet(size_t max_clients) : max_clients_(max_clients) {}
+
+  // Whether the client was not there before. `peer` is as gRPC writes it:
+  // "ipv4:10.0.0.7:41234".
+  bool Insert(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  const size_t max_clients_;
+  absl::Mutex mu_;
+  absl::flat_hash_set<std::string> clients_ ABSL_GUARDED_BY(mu_);
+};
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_SHARES_CLIENT_SET_H_

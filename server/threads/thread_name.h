@@ -1,0 +1,14 @@
+#ifndef SFMAMBA_SERVER_THREADS_THREAD_NAME_H_
+#define SFMAMBA_SERVER_THREADS_THREAD_NAME_H_
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::server {
+
+// Names the calling thread for ps and debuggers; what exceeds 15 characters is
+// cut off.
+void NameThisThread(absl::string_view name);
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_THREADS_THREAD_NAME_H_

@@ -1,0 +1,113 @@
+#include "server/errors/reasons.h"
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "server/errors/error.h"
+
+namespace sfmamba::server {
+namespace {
+
+using absl::StatusCode;
+
+struct Expected {
+  absl::Status status;
+  StatusCode code;
+  const char* reason;
+};
+
+// Clients compare codes and reasons: a change here breaks them.
+TEST(ReasonsTest, CodesAndReasonsAreStable) {
+  const Expected all[] = {
+      {MalformedMessage("m"), StatusCode::kInvalidArgument,
+       "MALFORMED_MESSAGE"},
+      {InvalidField("f", "m"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
+      {WrongText("f", "a", "b"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
+      {OutOfRange("f", 3, 1, 2), StatusCode::kInvalidArgument, "INVALID_FIELD"},
+      {TooManyImages(65, 64), StatusCode::kInvalidArgument, "TOO_MANY_IMAGES"},
+      {InputsTooLarge(9, 8), StatusCode::kInvalidArgument, "INPUTS_TOO_LARGE"},
+      {ImageFormatUnsupported("m"), StatusCode::kInvalidArgument,
+       "IMAGE_FORMAT_UNSUPPORTED"},
+      {ImageDecodeFailed("m"), StatusCode::kInvalidArgument,
+       "IMAGE_DECODE_FAILED"},
+      {ImageDecodeTimeout("m"), StatusCode::kInvalidArgument,
+       "IMAGE_DECODE_TIMEOUT"},
+      {ImageTooLarge("m"), StatusCode::kInvalidArgument, "IMAGE_TOO_LARGE"},
+      {TaskMismatch("models/m", "detection", "classification"),
+       StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
+      {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
+      {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
+      {OriginRefused(), StatusCode::kPermissionDenied, "ORIGIN_REFUSED"},
+      {ModelControlOff(), StatusCode::kFailedPrecondition, "MODEL_CONTROL_OFF"},
+      {LoadFailed("models/m/versions/1", "m"), StatusCode::kFailedPrecondition,
+       "LOAD_FAILED"},
+      {VersionInUse("models/m/versions/1", "stable"),
+       StatusCode::kFailedPrecondition, "VERSION_IN_USE"},
+      {TokenInvalid("none"), StatusCode::kUnauthenticated, "TOKEN_INVALID"},
+      {ScopeMissing("a", "admin", "more"), StatusCode::kPermissionDenied,
+       "SCOPE_MISSING"},
+      {OverQuota("a", "images", 2, "1", absl::Seconds(1)),
+       StatusCode::kResourceExhausted, "CLIENT_QUOTA"},
+      {QueueFull("batch", "m", absl::Seconds(1)),
+       StatusCode::kResourceExhausted, "QUEUE_FULL"},
+      {ClientQuota("ipv4:10.0.0.7", "the queue", absl::Seconds(1)),
+       StatusCode::kResourceExhausted, "CLIENT_QUOTA"},
+      {ResponseTooLarge(9, 8, "s"), StatusCode::kResourceExhausted,
+       "RESPONSE_TOO_LARGE"},
+      {DeviceOutOfMemory(absl::Seconds(1)), StatusCode::kResourceExhausted,
+       "DEVICE_OOM"},
+      {Draining("the server"), StatusCode::kUnavailable, "DRAINING"},
+      {ModelNotReady("m", "LOADING", ""), StatusCode::kUnavailable,
+       "MODEL_NOT_READY"},
+      {DeviceFailed("m"), StatusCode::kUnavailable, "DEVICE_FAILED"},
+      {Expired("queue"), StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE"},
+      {Cancelled("queue"), StatusCode::kCancelled, "CANCELLED"},
+      {NonFiniteOutput(), StatusCode::kInternal, "NON_FINITE_OUTPUT"},
+      {DeviceError("m"), StatusCode::kInternal, "DEVICE_ERROR"},
+  };
+  for (const Expected& expected : all) {
+    EXPECT_EQ(expected.status.code(), expected.code) << expected.reason;
+    EXPECT_EQ(GetErrorDetail(expected.status).reason, expected.reason);
+    EXPECT_NE(expected.status.message(), "") << expected.reason;
+  }
+}
+
+TEST(ReasonsTest, MessagesTellWhatWasGotAndExpected) {
+  EXPECT_EQ(OutOfRange("f", 3, 1, 2).message(), "got 3, expected 1 to 2");
+  EXPECT_EQ(TooManyImages(65, 64).message(), "got 65 images, expected 1 to 64");
+  EXPECT_EQ(TaskMismatch("models/m", "detection", "classification").message(),
+            "models/m: got detection, expected classification");
+  EXPECT_EQ(ResponseTooLarge(9, 8, "fewer images").message(),
+            "the response has 9 bytes or more, expected at most 8; smaller are "
+            "fewer images");
+  EXPECT_EQ(ModelNotReady("m", "LOADING", "").message(), "m is LOADING");
+  EXPECT_EQ(ModelNotReady("m", "UNAVAILABLE", "no weights").message(),
+            "m is UNAVAILABLE: no weights");
+}
+
+TEST(ReasonsTest, HintsSayWhenToTryAgain) {
+  EXPECT_EQ(GetErrorDetail(QueueFull("batch", "m", absl::Milliseconds(20)))
+                .retry_after,
+            absl::Milliseconds(20));
+  EXPECT_EQ(GetErrorDetail(Draining("it")).retry_after, absl::ZeroDuration());
+  EXPECT_EQ(GetErrorDetail(DeviceFailed("m")).retry_after,
+            absl::ZeroDuration());
+  EXPECT_EQ(GetErrorDetail(ModelNotFound("m")).retry_after,
+            absl::InfiniteDuration());
+}
+
+TEST(ReasonsTest, AFullQueueIsNamed) {
+  EXPECT_EQ(GetMetadata("queue", QueueFull("decode", "m", absl::Seconds(1))),
+            "decode");
+}
+
+TEST(ReasonsTest, ANameOfAnyLengthIsShownInPart) {
+  const absl::Status status = ModelNotFound(std::string(1 << 20, 'x'));
+  EXPECT_LT(status.message().size(), 300u);
+  EXPECT_EQ(GetErrorDetail(status).metadata[0].second, std::string(200, 'x'));
+}
+
+}  // namespace
+}  // namespace sfmamba::server

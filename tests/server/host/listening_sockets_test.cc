@@ -1,0 +1,63 @@
+#include "server/host/listening_sockets.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::server {
+namespace {
+
+bool Connects(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int result =
+      connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+  close(fd);
+  return result == 0;
+}
+
+TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
+  for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0"}) {
+    auto sockets = ListeningSockets::Bind("a port", host, 0);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    EXPECT_GT(sockets->port(), 0);
+    EXPECT_TRUE(Connects(sockets->port())) << host;
+    ListeningSockets moved = *std::move(sockets);
+    EXPECT_TRUE(Connects(moved.port())) << host;
+    moved.Close();
+    EXPECT_FALSE(Connects(moved.port())) << host;
+  }
+}
+
+TEST(ListeningSocketsTest, ItsAddressCanBeConnectedTo) {
+  auto any = ListeningSockets::Bind("a port", "0.0.0.0", 0);
+  ASSERT_TRUE(any.ok()) << any.status();
+  EXPECT_EQ(any->LocalAddress(), absl::StrCat("127.0.0.1:", any->port()));
+}
+
+TEST(ListeningSocketsTest, WhatCannotBeBoundIsNamed) {
+  auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(ListeningSockets::Bind("the port", "127.0.0.1", first->port())
+                .status()
+                .message(),
+            absl::StrCat("cannot bind the port: 127.0.0.1:", first->port(),
+                         ": Address already in use"));
+  EXPECT_EQ(
+      ListeningSockets::Bind("the port", "192.0.2.1", 0).status().message(),
+      "cannot bind the port: 192.0.2.1:0: Cannot assign requested address");
+  EXPECT_EQ(ListeningSockets::Bind("the port", "no host", 0).status().message(),
+            "cannot bind the port: no host:0: not an address of this machine");
+}
+
+}  // namespace
+}  // namespace sfmamba::server

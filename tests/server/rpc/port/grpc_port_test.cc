@@ -1,0 +1,135 @@
+#include "server/rpc/port/grpc_port.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "server/rpc/health.h"
+#include "server/security/tls_identity.h"
+#include "server/server_config.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/testing/certificates.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+class GrpcPortTest : public testing::Test {
+ protected:
+  GrpcPort::Options Options() {
+    GrpcPort::Options options;
+    options.config = server::WithDefaults({});
+    options.services = {&health_};
+    return options;
+  }
+
+  // Calls Check() on a new connection, over TLS if `authority` is given, as a
+  // client that shows `own`.
+  static grpc::Status Call(int port, const Certificate* authority = nullptr,
+                           const Certificate& own = {}) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub =
+        grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
+            absl::StrCat("127.0.0.1:", port),
+            authority == nullptr
+                ? grpc::InsecureChannelCredentials()
+                : grpc::SslCredentials({authority->pem, own.key, own.pem}),
+            arguments));
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    grpc::health::v1::HealthCheckRequest request;
+    request.set_service("liveness");
+    grpc::health::v1::HealthCheckResponse response;
+    return stub->Check(&context, request, &response);
+  }
+
+  HealthService health_{[] { return true; }, 4};
+};
+
+TEST_F(GrpcPortTest, ServesItsServices) {
+  const auto port = GrpcPort::Start(Options());
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_TRUE(Call((*port)->port()).ok());
+}
+
+TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {
+  const auto port = GrpcPort::Start(Options());
+  ASSERT_TRUE(port.ok()) << port.status();
+  (*port)->StopListening();
+  EXPECT_EQ(Call((*port)->port()).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcPortTest, TwoPortsOfOneProcessServeEachItsOwn) {
+  const auto first = GrpcPort::Start(Options());
+  GrpcPort::Options options = Options();
+  v1::VisionService::CallbackService other;
+  options.services = {&other};
+  const auto second = GrpcPort::Start(options);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(Call((*first)->port()).ok());
+  EXPECT_EQ(Call((*second)->port()).error_code(),
+            grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(GrpcPortTest, EachConnectionBeginsWithTheIdentityOfThatTime) {
+  const Certificate first = MakeCertificate(), second = MakeCertificate();
+  security::CurrentTlsIdentity identity;
+  identity.Set(*security::MakeTlsIdentity(first.pem, first.key, ""));
+  GrpcPort::Options options = Options();
+  options.tls = &identity;
+  const auto port = GrpcPort::Start(options);
+  ASSERT_TRUE(port.ok()) << port.status();
+  EXPECT_TRUE(Call((*port)->port(), &first).ok());
+  EXPECT_EQ(Call((*port)->port(), &second).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Call((*port)->port()).error_code(), grpc::StatusCode::UNAVAILABLE);
+  identity.Set(*security::MakeTlsIdentity(second.pem, second.key, ""));
+  EXPECT_TRUE(Call((*port)->port(), &second).ok());
+  EXPECT_EQ(Call((*port)->port(), &first).error_code(),
+            grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(GrpcPortTest, ClientsMayOrMustShowACertificate) {
+  const Certificate own = MakeCertificate();
+  security::CurrentTlsIdentity identity;
+  identity.Set(*security::MakeTlsIdentity(own.pem, own.key, own.pem));
+  GrpcPort::Options options = Options();
+  options.tls = &identity;
+  for (const bool optional : {false, true}) {
+    options.config.set_tls_client_optional(optional);
+    const auto port = GrpcPort::Start(options);
+    ASSERT_TRUE(port.ok()) << port.status();
+    EXPECT_TRUE(Call((*port)->port(), &own, own).ok()) << optional;
+    EXPECT_EQ(Call((*port)->port(), &own).ok(), optional);
+    EXPECT_FALSE(Call((*port)->port(), &own, MakeCertificate()).ok());
+  }
+}
+
+TEST_F(GrpcPortTest, ServiceMayBeServedAtTwoPorts) {
+  const auto first = GrpcPort::Start(Options());
+  const auto second = GrpcPort::Start(Options());
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_TRUE(Call((*first)->port()).ok());
+  EXPECT_TRUE(Call((*second)->port()).ok());
+}
+
+TEST_F(GrpcPortTest, ErrorNamesThePortThatIsTaken) {
+  const auto first = GrpcPort::Start(Options());
+  ASSERT_TRUE(first.ok()) << first.status();
+  GrpcPort::Options options = Options();
+  options.what = "the other port";
+  options.port = (*first)->port();
+  const absl::Status status = GrpcPort::Start(options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(status.message().find("the other port"), std::string::npos);
+  EXPECT_NE(status.message().find(absl::StrCat(options.port)),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc

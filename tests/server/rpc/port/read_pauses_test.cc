@@ -1,0 +1,113 @@
+#include "server/rpc/port/read_pauses.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+constexpr int kReadAtOnce = 4 << 10;
+
+// A TCP connection to itself whose bytes are read as gRPC does.
+class ReadPausesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    const int listener = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const name = reinterpret_cast<sockaddr*>(&address);
+    ASSERT_EQ(bind(listener, name, size), 0);
+    ASSERT_EQ(listen(listener, 1), 0);
+    ASSERT_EQ(getsockname(listener, name, &size), 0);
+    sender_ = socket(AF_INET, SOCK_STREAM, 0);
+    ASSERT_EQ(connect(sender_, name, size), 0);
+    reader_ = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK);
+    close(listener);
+    const int yes = 1;
+    ASSERT_EQ(setsockopt(reader_, SOL_TCP, TCP_INQ, &yes, sizeof(yes)), 0);
+  }
+  void TearDown() override {
+    close(sender_);
+    close(reader_);
+  }
+
+  void Send(int bytes) {
+    const std::string text(bytes, 'x');
+    ASSERT_EQ(send(sender_, text.data(), bytes, 0), bytes);
+  }
+  // Reads until there is nothing to read. Returns the bytes.
+  int ReadAll() {
+    int all = 0;
+    char bytes[kReadAtOnce];
+    alignas(cmsghdr) char control[64];
+    while (true) {
+      iovec part = {bytes, sizeof(bytes)};
+      msghdr message = {};
+      message.msg_iov = &part;
+      message.msg_iovlen = 1;
+      message.msg_control = control;
+      message.msg_controllen = sizeof(control);
+      const ssize_t size = recvmsg(reader_, &message, 0);
+      if (size < 0) {
+        EXPECT_EQ(errno, EAGAIN);
+        return all;
+      }
+      all += size;
+    }
+  }
+
+  int sender_ = -1;
+  int reader_ = -1;
+};
+
+TEST_F(ReadPausesTest, SocketsOfOthersAreReadToTheEnd) {
+  Send(3 * ReadPauses::kFirstBytes);
+  EXPECT_EQ(ReadAll(), 3 * ReadPauses::kFirstBytes);
+}
+
+TEST_F(ReadPausesTest, EachPauseEndsWithAnEvent) {
+  ReadPauses::Get().Begin(reader_, 1);
+  const int poll = epoll_create1(0);
+  epoll_event event = {EPOLLIN | EPOLLET, {}};
+  ASSERT_EQ(epoll_ctl(poll, EPOLL_CTL_ADD, reader_, &event), 0);
+  constexpr int kSent = 5 * ReadPauses::kFirstBytes;
+  Send(kSent);
+  int all = 0;
+  int pauses = 0;
+  for (; all < kSent; ++pauses) {
+    ASSERT_EQ(epoll_wait(poll, &event, 1, 30'000), 1);
+    all += ReadAll();
+  }
+  EXPECT_EQ(all, kSent);
+  EXPECT_GE(pauses, 2);
+  close(poll);
+}
+
+TEST_F(ReadPausesTest, BytesThatAreReadInTimeBringNoPause) {
+  ReadPauses::Get().Begin(reader_, 1);
+  for (int i = 0; i < 20; ++i) {
+    Send(kReadAtOnce);
+    EXPECT_EQ(ReadAll(), kReadAtOnce);
+  }
+}
+
+TEST(ReadPausesBanTest, BanIsOfTheAddress) {
+  ReadPauses& pauses = ReadPauses::Get();
+  EXPECT_FALSE(pauses.IsBanned("ipv4:10.0.0.7:5000"));
+  pauses.Ban("ipv4:10.0.0.7:5000");
+  EXPECT_TRUE(pauses.IsBanned("ipv4:10.0.0.7:5001"));
+  EXPECT_FALSE(pauses.IsBanned("ipv4:10.0.0.8:5000"));
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc

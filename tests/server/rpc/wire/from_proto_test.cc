@@ -1,0 +1,38 @@
+#include "server/rpc/wire/from_proto.h"
+
+#include "gtest/gtest.h"
+#include "server/errors/error.h"
+#include "server/shares/priority.h"
+
+namespace sfmamba::rpc {
+namespace {
+
+using server::Priority;
+
+Priority PriorityOf(v1::RequestOptions::Priority priority) {
+  v1::RequestOptions options;
+  options.set_priority(priority);
+  prediction::RequestOptions result;
+  EXPECT_TRUE(FromProto(options, &result).ok());
+  return result.priority;
+}
+
+TEST(FromProtoTest, EachPriorityIsTakenAndUnsetIsNormal) {
+  EXPECT_EQ(PriorityOf(v1::RequestOptions::HIGH), Priority::kHigh);
+  EXPECT_EQ(PriorityOf(v1::RequestOptions::NORMAL), Priority::kNormal);
+  EXPECT_EQ(PriorityOf(v1::RequestOptions::LOW), Priority::kLow);
+  EXPECT_EQ(PriorityOf(v1::RequestOptions::PRIORITY_UNSPECIFIED),
+            Priority::kNormal);
+}
+
+TEST(FromProtoTest, AnUnknownPriorityIsRefused) {
+  v1::RequestOptions options;
+  options.set_priority(static_cast<v1::RequestOptions::Priority>(99));
+  prediction::RequestOptions result;
+  const absl::Status status = FromProto(options, &result);
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(status).field, "options.priority");
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc

@@ -1,0 +1,214 @@
+#include "server/rpc/wire/received_request.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "server/errors/error.h"
+
+namespace grpc_core {
+
+// gRPC's own, of which each of its functions makes one where there is none.
+class ExecCtx {
+ public:
+  static thread_local ExecCtx* exec_ctx_;
+};
+
+}  // namespace grpc_core
+
+namespace sfmamba::rpc {
+namespace {
+
+using v1::ClassifyRequest;
+
+// The bytes of a tensor once they were fetched.
+absl::string_view DataOf(const prediction::PredictionRequest& request, int i) {
+  const image::ImageSource source = *request.image(i);
+  if (source.fetch) source.fetch();
+  return source.tensor()->data;
+}
+
+// The bytes in slices that end at each of `cuts`.
+grpc::ByteBuffer InSlices(const std::string& bytes,
+                          const std::vector<size_t>& cuts) {
+  std::vector<grpc::Slice> slices;
+  size_t start = 0;
+  for (size_t cut : cuts) {
+    slices.emplace_back(bytes.substr(start, cut - start));
+    start = cut;
+  }
+  slices.emplace_back(bytes.substr(start));
+  return grpc::ByteBuffer(slices.data(), slices.size());
+}
+
+std::string Tail(int size) {
+  std::string bytes;
+  for (int i = 0; i < size; ++i) bytes += static_cast<char>(i % 251);
+  return bytes;
+}
+
+ClassifyRequest TwoImages() {
+  ClassifyRequest request;
+  request.set_model("m");
+  request.add_images()->set_encoded(Tail(100));
+  v1::Tensor* tensor = request.add_images()->mutable_tensor();
+  tensor->set_data_type(v1::Tensor::UINT8);
+  tensor->set_data(Tail(300));
+  return request;
+}
+
+TEST(ReceivedRequestTest, PicturesAreWholeHoweverTheyWereCut) {
+  const std::string bytes = TwoImages().SerializeAsString();
+  for (size_t cut = 0; cut < bytes.size(); cut += 7) {
+    grpc::ByteBuffer buffer = InSlices(bytes, {cut, cut, (cut + 400) / 2});
+    if ((cut + 400) / 2 < cut) break;
+    ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+    ASSERT_TRUE(request.status().ok());
+    EXPECT_EQ(buffer.Length(), 0u);
+    const prediction::PredictionRequest translated = request.Translate();
+    EXPECT_EQ(translated.model, "m");
+    EXPECT_EQ(translated.message_bytes, bytes.size());
+    ASSERT_EQ(translated.images, 2);
+    EXPECT_EQ(translated.image(0)->encoded()->bytes, Tail(100));
+    EXPECT_EQ(DataOf(translated, 1), Tail(300));
+  }
+}
+
+// How often memory that a message was received in was freed, by gRPC or not.
+struct Freed {
+  int by_grpc = 0, by_others = 0;
+
+  static void Destroy(void* freed) {
+    ++(grpc_core::ExecCtx::exec_ctx_ != nullptr
+           ? static_cast<Freed*>(freed)->by_grpc
+           : static_cast<Freed*>(freed)->by_others);
+  }
+};
+
+// Elsewhere gRPC has no place to put what is to be done when memory is freed
+// that somebody waits for.
+TEST(ReceivedRequestTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
+  std::string bytes = TwoImages().SerializeAsString();
+  const auto receive = [&bytes](Freed* freed, int slices) {
+    std::vector<grpc::Slice> received;
+    for (int i = 0; i < slices; ++i) {
+      const size_t begin = i * bytes.size() / slices;
+      const size_t end = (i + 1) * bytes.size() / slices;
+      received.emplace_back(&bytes[begin], end - begin, Freed::Destroy, freed);
+    }
+    grpc::ByteBuffer keep(received.data(), received.size());
+    received.clear();
+    return keep;
+  };
+  for (int slices : {1, 2, 5}) {
+    Freed released, joined, dropped, refused;
+    {
+      grpc::ByteBuffer buffer = receive(&released, slices);
+      ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+      const prediction::PredictionRequest translated = request.Translate();
+      EXPECT_EQ(translated.image(0)->encoded()->bytes.size(), 100u);
+      request.ReleasePictures();
+      EXPECT_EQ(released.by_grpc, slices);
+    }
+    {
+      grpc::ByteBuffer buffer = receive(&joined, slices);
+      ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+      const prediction::PredictionRequest translated = request.Translate();
+      for (int i : {0, 1}) {
+        const image::ImageSource source = *translated.image(i);
+        if (source.fetch) source.fetch();
+      }
+    }
+    {
+      grpc::ByteBuffer buffer = receive(&dropped, slices);
+      const ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+    }
+    bytes[0] = '\xff';
+    {
+      grpc::ByteBuffer buffer = receive(&refused, slices);
+      const ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+      EXPECT_FALSE(request.status().ok());
+    }
+    bytes = TwoImages().SerializeAsString();
+    for (const Freed& freed : {released, joined, dropped, refused}) {
+      EXPECT_EQ(freed.by_grpc, slices);
+      EXPECT_EQ(freed.by_others, 0);
+    }
+  }
+}
+
+TEST(ReceivedRequestTest, APictureInOneSliceIsNotCopied) {
+  const std::string bytes = TwoImages().SerializeAsString();
+  grpc::Slice slice(bytes.data(), bytes.size(), grpc::Slice::STATIC_SLICE);
+  grpc::ByteBuffer buffer(&slice, 1);
+  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+  const prediction::PredictionRequest translated = request.Translate();
+  EXPECT_FALSE(translated.image(1)->fetch);
+  const absl::string_view data = translated.image(1)->tensor()->data;
+  EXPECT_GE(data.data(), bytes.data());
+  EXPECT_LE(data.data() + data.size(), bytes.data() + bytes.size());
+}
+
+// A slice that says when its memory is given back.
+grpc::Slice Watched(std::string* bytes, bool* freed) {
+  return grpc::Slice(
+      bytes->data(), bytes->size(),
+      [](void* freed) { *static_cast<bool*>(freed) = true; }, freed);
+}
+
+TEST(ReceivedRequestTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
+  std::string bytes = TwoImages().SerializeAsString();
+  std::string head = bytes.substr(0, 150), tail = bytes.substr(150);
+  bool head_freed = false, tail_freed = false;
+  grpc::ByteBuffer buffer;
+  {
+    const grpc::Slice slices[] = {Watched(&head, &head_freed),
+                                  Watched(&tail, &tail_freed)};
+    buffer = grpc::ByteBuffer(slices, 2);
+  }
+  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+  const prediction::PredictionRequest translated = request.Translate();
+  EXPECT_FALSE(head_freed);
+  EXPECT_FALSE(tail_freed);
+  EXPECT_EQ(translated.image(1)->tensor()->data.size(), 300u);
+  EXPECT_FALSE(tail_freed);  // Its size is known before it is fetched.
+  EXPECT_EQ(DataOf(translated, 1), Tail(300));  // It crosses both.
+  EXPECT_FALSE(head_freed);                     // The other picture lies in it.
+  EXPECT_TRUE(tail_freed);
+  request.ReleasePictures();
+  EXPECT_TRUE(head_freed);
+}
+
+TEST(ReceivedRequestTest, AbsentAndEmptyBytesAreEmpty) {
+  ClassifyRequest sent;
+  sent.add_images()->mutable_tensor()->set_data_type(v1::Tensor::FP32);
+  sent.add_images()->set_encoded("");
+  grpc::ByteBuffer buffer = InSlices(sent.SerializeAsString(), {});
+  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+  const prediction::PredictionRequest translated = request.Translate();
+  EXPECT_EQ(translated.image(0)->tensor()->data, "");
+  EXPECT_EQ(translated.image(1)->encoded()->bytes, "");
+}
+
+TEST(ReceivedRequestTest, WhatProtobufRefusesIsMalformed) {
+  std::string text = TwoImages().SerializeAsString();
+  text[2] = '\xff';  // In the model's name.
+  for (const std::string& bytes :
+       {text, std::string("\x1a\x01\x08", 3), std::string("\x0a\x05x")}) {
+    grpc::ByteBuffer buffer = InSlices(bytes, {});
+    ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+    EXPECT_EQ(server::GetErrorDetail(request.status()).reason,
+              "MALFORMED_MESSAGE");
+    EXPECT_EQ(request.message().model(), "");
+  }
+}
+
+TEST(ReceivedRequestTest, NoBytesAreARequestWithoutImages) {
+  grpc::ByteBuffer buffer;
+  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+  EXPECT_TRUE(request.status().ok());
+  EXPECT_EQ(request.Translate().images, 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::rpc

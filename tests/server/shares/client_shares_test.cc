@@ -1,0 +1,115 @@
+#include "server/shares/client_shares.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+
+namespace sfmamba::server {
+namespace {
+
+TEST(ClientOfTest, IsTheAddressWithoutThePort) {
+  EXPECT_EQ(ClientOf("ipv4:10.0.0.1:1000"), "ipv4:10.0.0.1");
+  EXPECT_EQ(ClientOf("ipv6:%5B::1%5D:1000"), "ipv6:%5B::1%5D");
+  EXPECT_EQ(ClientOf(""), "");
+}
+
+// A hundred places that clients take one by one until they are refused.
+class Places {
+ public:
+  explicit Places(double most_alone) : shares_(most_alone) {}
+
+  bool Take(const std::string& client) {
+    const int64_t free = 100 - static_cast<int64_t>(taken_.size());
+    const bool is_taken = shares_.Take(client, 1, free);
+    if (is_taken) taken_.push_back(client);
+    return is_taken;
+  }
+  int held(const std::string& client) { return shares_.HeldBy(client); }
+  int clients() { return shares_.clients(); }
+  void GiveAllBack() {
+    for (const std::string& client : taken_) shares_.GiveBack(client, 1);
+  }
+
+ private:
+  ClientShares shares_;
+  std::vector<std::string> taken_;  // By whom.
+};
+
+TEST(ClientSharesTest, OneClientAloneFillsItsMost) {
+  Places places(0.8);
+  while (places.Take("a")) {
+  }
+  EXPECT_EQ(places.held("a"), 80);
+}
+
+TEST(ClientSharesTest, ANewClientFindsRoom) {
+  Places places(0.8);
+  while (places.Take("a")) {
+  }
+  EXPECT_TRUE(places.Take("b"));
+}
+
+TEST(ClientSharesTest, GreedyClientsGetEqualSharesAndLeaveSome) {
+  Places places(0.8);
+  for (bool any = true; any;) {
+    any = false;
+    for (int client = 0; client < 9; ++client) {
+      any |= places.Take(absl::StrCat(client));
+    }
+  }
+  int all = 0;
+  for (int client = 0; client < 9; ++client) {
+    const int held = places.held(absl::StrCat(client));
+    EXPECT_NEAR(held, 400. / 37, 1) << client;
+    all += held;
+  }
+  EXPECT_LT(all, 100);
+}
+
+TEST(ClientSharesTest, WhatIsGivenBackIsForgotten) {
+  Places places(0.8);
+  EXPECT_TRUE(places.Take("a"));
+  EXPECT_TRUE(places.Take("b"));
+  EXPECT_EQ(places.clients(), 2);
+  places.GiveAllBack();
+  EXPECT_EQ(places.held("a"), 0);
+  EXPECT_EQ(places.clients(), 0);
+}
+
+TEST(ClientSharesTest, CountsEqualTurnsUntilAClientIsDone) {
+  ClientShares shares(0.8);
+  EXPECT_TRUE(shares.Take("a", 5, 100));
+  EXPECT_EQ(shares.InEqualTurns("a"), 5);
+  EXPECT_TRUE(shares.Take("b", 2, 95));
+  EXPECT_EQ(shares.InEqualTurns("a"), 10);
+  EXPECT_EQ(shares.InEqualTurns("b"), 4);
+  EXPECT_EQ(shares.InEqualTurns("c"), 0);
+  shares.GiveBack("a", 2);
+  EXPECT_EQ(shares.HeldBy("a"), 3);
+  shares.GiveBack("a", 3);
+  EXPECT_EQ(shares.InEqualTurns("b"), 2);
+}
+
+TEST(ClientSharesTest, AFirstRequestFitsIfItFitsAtAll) {
+  ClientShares shares(0.5);
+  EXPECT_TRUE(shares.Take("a", 100, 100));
+  EXPECT_FALSE(shares.Take("b", 101, 100));
+}
+
+TEST(ClientSharesTest, OneMeansNoLimit) {
+  ClientShares shares(1);
+  EXPECT_TRUE(shares.Take("a", 100, 100));
+  EXPECT_TRUE(shares.Take("a", 100, 0));
+  EXPECT_TRUE(shares.Take("a", 100, -5));
+}
+
+TEST(ClientSharesTest, NothingIsAlwaysTaken) {
+  ClientShares shares(0.5);
+  EXPECT_TRUE(shares.Take("a", 0, 0));
+  EXPECT_EQ(shares.clients(), 0);
+}
+
+}  // namespace
+}  // namespace sfmamba::server
