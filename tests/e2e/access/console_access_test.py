@@ -8,7 +8,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1] / 'console'))  # Helpers of its tests.
 
 from console_case import TWO, ConsoleCase, detections, set_up_module
 

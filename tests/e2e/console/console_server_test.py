@@ -8,10 +8,13 @@ import pathlib
 import shutil
 import struct
 import subprocess
+import sys
 import tempfile
 import unittest
 import urllib.error
 import urllib.request
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
 
 import browser
 from model_server import SAMPLES, Server
