@@ -100,21 +100,27 @@ def random_light(rng, view):
     return light
 
 
-def render(rasterize, mesh, rng, label, size=SIZE):
-    """One random view: uint8 [size,size,4], colours premultiplied by alpha."""
-    view = rotation(*np.radians(random_view(rng, label)))
+def draw(rasterize, mesh, materials, view, fov, light, size):
+    """uint8 [size,size,4], colours premultiplied by alpha; the object fills it."""
     full = size * SUPERSAMPLE
-    corners = project(mesh, view, np.radians(rng.uniform(20, 57)), full)
-    materials, texels = pack_materials(mesh, rng, rng.random() < 0.4)
-    light = random_light(rng, view)
+    corners = project(mesh, view, fov, full)
+    packed, texels = materials
     image = np.zeros((full, full, 4), np.float32)
     depth = np.zeros((full, full), np.float32)
     for see_through in (0, 1):
         rasterize(corners.ctypes.data, mesh.material_of.ctypes.data, len(mesh.material_of),
-                  materials.ctypes.data, texels.ctypes.data, light.ctypes.data, full, see_through,
+                  packed.ctypes.data, texels.ctypes.data, light.ctypes.data, full, see_through,
                   image.ctypes.data, depth.ctypes.data)
     image = image.reshape(size, SUPERSAMPLE, size, SUPERSAMPLE, 4).mean((1, 3))
     return (np.clip(image, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def render(rasterize, mesh, rng, label, size=SIZE):
+    """One random view, as draw() returns it."""
+    view = rotation(*np.radians(random_view(rng, label)))
+    fov = np.radians(rng.uniform(20, 57))
+    materials = pack_materials(mesh, rng, rng.random() < 0.4)
+    return draw(rasterize, mesh, materials, view, fov, random_light(rng, view), size)
 
 
 def read_exemplars():
