@@ -1,19 +1,16 @@
 // Asks for a token once the server does.
 
-import {byId} from './dom.js';
+import {byId, say} from './dom.js';
 import {setToken, token} from './token.js';
 
-// Only what changes is said, as it is read aloud.
-function say(text) {
-  if (byId('access-note').textContent !== text) byId('access-note').textContent = text;
-}
+const tell = (text) => say('access-note', text);
 
 // What became of a call that was sent with the token `used`.
 function answered({code, used}) {
   if (used !== token()) return;  // Of a call from before.
   byId('forget-token').hidden = !used || code === 'UNAUTHENTICATED';
   if (code === 'UNAUTHENTICATED') {
-    say(used ? 'The server does not know this token.'
+    tell(used ? 'The server does not know this token.'
         : 'This server answers only those who have a token.');
     setToken('');
     if (!byId('access').hidden) return;
@@ -21,7 +18,7 @@ function answered({code, used}) {
     byId('token').focus();
   } else if (used) {
     byId('access').hidden = false;
-    say(code === 'PERMISSION_DENIED' ? 'The server knows the token, which may not do all of this.'
+    tell(code === 'PERMISSION_DENIED' ? 'The server knows the token, which may not do all of this.'
         : 'The server takes the token.');
   }
 }
@@ -32,16 +29,16 @@ export function watchAccess(changed) {
   byId('access-form').addEventListener('submit', (event) => {
     event.preventDefault();
     const text = byId('token').value.trim();
-    if (!text) return say('Type a token in, or paste one.');
-    if (!setToken(text)) return say('A token has letters, digits and signs only, and no blanks.');
+    if (!text) return tell('Type a token in, or paste one.');
+    if (!setToken(text)) return tell('A token has letters, digits and signs only, and no blanks.');
     byId('token').value = '';
-    say('Asking the server.');
+    tell('Asking the server.');
     changed();
   });
   byId('forget-token').addEventListener('click', () => {
     setToken('');
     byId('forget-token').hidden = true;
-    say('The token is forgotten.');
+    tell('The token is forgotten.');
     byId('token').focus();
     changed();
   });

@@ -8,13 +8,14 @@ import {colorsOf, Layer} from './runs.js';
 const MAX_ROWS = 100;
 const STAGES = ['decode', 'preprocess', 'queue', 'inference', 'postprocess'];
 
-const percent = (value) => `${(100 * value).toFixed(1)} %`;
+const percent = (value) => value > 0 && value < 5e-4 ? '< 0.1 %' : `${(100 * value).toFixed(1)} %`;
 const labelOf = (entry) => entry.label || `class ${entry.classId ?? 0}`;
 
+const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
+
 // The scores of a ClassifyResult.
-export function renderScores(result) {
+function renderScores(result) {
   const categories = result.categories ?? [];
-  if (!categories.length) return make('p', {}, 'The classifier names no class.');
   const table = makeTable('Scores of the most likely classes', ['Class', 'Score'],
       categories.map((category) => {
         const bar = make('span', {class: 'bar', 'aria-hidden': 'true'});
@@ -24,13 +25,14 @@ export function renderScores(result) {
           make('span', {class: 'score'}, make('span', {class: 'track'}, bar),
               make('span', {class: 'number'}, percent(category.score ?? 0)))];
       }));
-  return make('div', {},
-      make('p', {class: 'verdict'}, labelOf(categories[0])), table);
+  const best = categories.length ? labelOf(categories[0]) : 'The classifier names no class.';
+  return {said: counted(categories.length, 'class', 'classes'),
+    table: make('div', {}, make('p', {class: 'verdict'}, best), table)};
 }
 
 // The objects of a DetectResult. `view` shows those above `threshold` whose class is
 // not in `hidden`; returns the table of those above the threshold.
-export function renderObjects(result, {view, threshold, hidden}) {
+function renderObjects(result, {view, threshold, hidden}) {
   const detections = result.detections ?? [];
   const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));
   const all = detections.map((detection, index) => {
@@ -55,8 +57,8 @@ export function renderObjects(result, {view, threshold, hidden}) {
   }
   view.setOverlay({layer, size, boxes: shown.map((object) => (
     {...object, text: `${object.label} ${object.score.toFixed(2)}`}))});
-  return {table: objectTable(all, above, threshold, view), count: above.length,
-    legend: countClasses(above)};
+  return {table: objectTable(all, above, threshold, view), legend: countClasses(above),
+    said: counted(above.length, 'object', 'objects')};
 }
 
 function countClasses(objects) {
@@ -101,7 +103,7 @@ function toggle(button, index, view) {
 }
 
 // The class map of a SegmentResult, drawn by `view`; returns its legend.
-export function renderMap(result, {view, hidden}) {
+function renderMap(result, {view, hidden}) {
   const areas = new Map((result.areas ?? []).map((area) => [area.classId ?? 0, area]));
   const classes = (result.rle?.classes ?? []).map((entry) => ({...entry,
     classId: entry.classId ?? 0, fraction: areas.get(entry.classId ?? 0)?.fraction ?? 0}));
@@ -118,7 +120,7 @@ export function renderMap(result, {view, hidden}) {
   });
   view.setOverlay({layer: layer.toCanvas(painted), size});
   return {
-    count: classes.length,
+    said: counted(classes.length, 'class', 'classes'),
     legend: classes.map((entry) => ({classId: entry.classId, label: labelOf(entry),
       color: entry.color, detail: percent(entry.fraction)})),
     table: makeTable('Share of the picture that each class covers', ['Class', 'Area'],
@@ -127,6 +129,10 @@ export function renderMap(result, {view, hidden}) {
           percent(entry.fraction)])),
   };
 }
+
+// By a model's task: what draws its result with `view` and returns {said, table, legend}.
+export const RENDER = {CLASSIFICATION: renderScores, DETECTION: renderObjects,
+  SEGMENTATION: renderMap};
 
 // Buttons that hide and show classes; `changed` is called with the class's number.
 export function renderLegend(entries, hidden, changed) {
@@ -160,7 +166,7 @@ export function renderTiming(timing, elapsed) {
 }
 
 // What else is known of an answer.
-export function renderFacts(answer, measured) {
+export function renderFacts({answer, bytes: size}) {
   const timing = answer.timing ?? {};
   const batch = timing.batchSize ?? 0;
   const padded = timing.paddedBatchSize ?? 0;
@@ -170,37 +176,9 @@ export function renderFacts(answer, measured) {
         (padded > batch ? `, padded to ${padded}` : '')],
     ['Input', timing.bucket],
     ['Device', timing.device],
-    ['Answer', bytes(measured.bytes)],
+    ['Answer', bytes(size)],
     ['Request', answer.requestId],
   ];
   return make('dl', {class: 'facts'}, ...facts.filter(([, value]) => value).map(
       ([name, value]) => make('div', {}, make('dt', {}, name), make('dd', {}, String(value)))));
 }
-
-// What a call ended with; `retry` is called when its button is pressed.
-export function renderError(error, retry) {
-  const about = [error.reason, error.http && `HTTP ${error.http}`].filter(Boolean).join(', ');
-  const button = make('button', {type: 'button', onclick: retry}, 'Try again');
-  let left = Math.ceil(error.retryDelay ?? 0);
-  const tick = () => {
-    button.disabled = left > 0;
-    button.textContent = left > 0 ? `Try again in ${left} s` : 'Try again';
-    if (left-- > 0) setTimeout(tick, 1000);
-  };
-  tick();
-  return make('div', {class: 'error'},
-      make('p', {}, make('strong', {}, error.code), about && ` (${about})`),
-      make('p', {}, error.message),
-      error.fields.length ? make('ul', {}, ...error.fields.map((field) => make('li', {},
-          make('code', {}, field.field), `: ${field.description ?? ''}`))) : null,
-      button);
-}
-
-// An image's own error, within an answer.
-export function renderPartial(error) {
-  return make('div', {class: 'error'},
-      make('p', {}, 'The request was answered, but not for this picture.'),
-      make('p', {}, make('strong', {}, error.code), error.reason ? ` (${error.reason})` : ''),
-      make('p', {}, error.message));
-}
-

@@ -1,14 +1,11 @@
 // Calls of the server's REST API. Paths are relative to the page, so that it works
 // behind a proxy that serves it below a folder of its own.
 
+import {CallError} from './errors.js';
 import {authorization, token} from './token.js';
 
 const DEADLINE = 30;  // Seconds, told to the server,
 const PATIENCE = 35;  // and when the page gives up by itself.
-
-const CODES = ['OK', 'CANCELLED', 'UNKNOWN', 'INVALID_ARGUMENT', 'DEADLINE_EXCEEDED', 'NOT_FOUND',
-  'ALREADY_EXISTS', 'PERMISSION_DENIED', 'RESOURCE_EXHAUSTED', 'FAILED_PRECONDITION', 'ABORTED',
-  'OUT_OF_RANGE', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS', 'UNAUTHENTICATED'];
 
 export const TASKS = {
   CLASSIFICATION: {method: 'classify', noun: 'classifier'},
@@ -16,27 +13,7 @@ export const TASKS = {
   SEGMENTATION: {method: 'segment', noun: 'segmenter'},
 };
 
-// What a call ended with instead of an answer.
-export class CallError extends Error {
-  // `status` is a google.rpc.Status in JSON, `http` the response's status, if any.
-  constructor(status, http = 0, retryAfter = null) {
-    super(status.message || 'no message');
-    this.code = CODES[status.code] ?? `code ${status.code}`;
-    this.http = http;
-    this.retryDelay = retryAfter;  // Seconds; null: nothing says when to try again.
-    this.fields = [];
-    for (const detail of Array.isArray(status.details) ? status.details : []) {
-      const type = String(detail['@type']).split('.').pop();
-      if (type === 'ErrorInfo') this.reason = detail.reason;
-      if (type === 'RetryInfo') this.retryDelay = parseFloat(detail.retryDelay);
-      if (type === 'BadRequest') this.fields = detail.fieldViolations ?? [];
-    }
-    if (!Number.isFinite(this.retryDelay)) this.retryDelay = null;
-  }
-}
-
-async function errorOf(response) {
-  const text = await response.text();
+function errorOf(response, text) {
   const after = parseFloat(response.headers.get('retry-after'));
   try {
     const status = JSON.parse(text);
@@ -48,49 +25,41 @@ async function errorOf(response) {
       response.status, after);
 }
 
-// Tells the page whether the server takes the token that a call was sent with.
-function tell(code, used) {
-  document.dispatchEvent(new CustomEvent('answered', {detail: {code, used}}));
-}
-
-// Resolves to the parsed answer; rejects with a CallError, or an AbortError if
-// `signal` says so.
+// Resolves to the answer's text; rejects with a CallError, or an AbortError if the
+// options' signal says so. Tells the page whether the server takes the token.
 async function call(path, options) {
-  let response;
   const used = token();
+  let response;
+  let text;
   try {
     response = await fetch(path, {...options, headers: {...options.headers, ...authorization()},
       cache: 'no-store', credentials: 'same-origin'});
+    text = await response.text();
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    if (error instanceof CallError) throw error;
-    throw new CallError({code: 14, message: 'the server cannot be reached'});
+    throw new CallError(error.name === 'TimeoutError' ? {code: 4, message: 'no answer came in time'}
+        : {code: 14, message: response ? 'the connection broke before the whole answer came'
+            : 'the server cannot be reached'});
   }
-  if (!response.ok) {
-    const error = await errorOf(response);
-    tell(error.code, used);
-    throw error;
-  }
-  tell('OK', used);
-  return response;
+  const error = response.ok ? null : errorOf(response, text);
+  document.dispatchEvent(new CustomEvent('answered', {detail: {code: error?.code ?? 'OK', used}}));
+  if (error) throw error;
+  return text;
 }
 
 export async function listModels() {
   const models = [];
-  let token = '';
+  let next = '';
   do {
-    const response = await call(`v1/models?page_token=${encodeURIComponent(token)}`,
-        {signal: AbortSignal.timeout(5000)});
-    const page = await response.json();
+    const page = JSON.parse(await call(`v1/models?page_token=${encodeURIComponent(next)}`,
+        {signal: AbortSignal.timeout(5000)}));
     models.push(...(page.models ?? []));
-    token = page.nextPageToken ?? '';
-  } while (token);
+    next = page.nextPageToken ?? '';
+  } while (next);
   return models;
 }
 
-export async function readMetrics() {
-  return (await call('metrics', {signal: AbortSignal.timeout(5000)})).text();
-}
+export const readMetrics = () => call('metrics', {signal: AbortSignal.timeout(5000)});
 
 // "models/street/versions/2" as {id: 'street', version: '2'}.
 export function parseName(name) {
@@ -98,8 +67,15 @@ export function parseName(name) {
   return {id, version};
 }
 
-// The address that a question goes to. `target` is {name, versioned, method}.
-export function questionUrl(target, parameters) {
+// What a model of the list is called: its version only tells it apart from others of its id.
+export function titleOf(model, models) {
+  const {id, version} = parseName(model.name);
+  const several = models.filter((other) => parseName(other.name).id === id).length > 1;
+  return several ? `${id}, version ${version}` : id;
+}
+
+// The address that runs a model. `target` is {name, versioned, method}.
+export function runUrl(target, parameters) {
   const {id, version} = parseName(target.name);
   const path = ['v1/models', id, ...(target.versioned ? ['versions', version] : [])];
   return `${path.map((part, i) => i ? encodeURIComponent(part) : part).join('/')}` +
@@ -110,34 +86,20 @@ export function mediaType(picture) {
   return /^image\/(jpeg|png|webp)$/.test(picture.type) ? picture.type : 'application/octet-stream';
 }
 
-// Asks about a picture, a Blob. Resolves to {answer, bytes, elapsed}: the response
-// message as JSON, its size, and the seconds from the question to the whole answer.
-export async function ask(target, picture, parameters, signal) {
-  const controller = new AbortController();
-  signal.addEventListener('abort', () => controller.abort());
-  const timer = setTimeout(() => controller.abort(new CallError(
-      {code: 4, message: `no answer within ${PATIENCE} s`})), PATIENCE * 1000);
+// Runs a model on a picture, a Blob. Resolves to {answer, bytes, elapsed}: the response
+// message as JSON, its size, and the seconds from the request to the whole answer.
+export async function run(target, picture, parameters, signal) {
+  const begin = performance.now();
+  const text = await call(runUrl(target, parameters), {
+    method: 'POST',
+    headers: {'Content-Type': mediaType(picture), 'X-Request-Timeout': String(DEADLINE)},
+    body: picture,
+    signal: AbortSignal.any([signal, AbortSignal.timeout(PATIENCE * 1000)]),
+  });
+  const elapsed = (performance.now() - begin) / 1000;
   try {
-    const begin = performance.now();
-    const response = await call(questionUrl(target, parameters), {
-      method: 'POST',
-      headers: {'Content-Type': mediaType(picture), 'X-Request-Timeout': String(DEADLINE)},
-      body: picture,
-      signal: controller.signal,
-    });
-    const text = await response.text();
-    const elapsed = (performance.now() - begin) / 1000;
-    let answer;
-    try {
-      answer = JSON.parse(text);
-    } catch {
-      throw new CallError({code: 13, message: 'the answer is no JSON'}, response.status);
-    }
-    return {answer, bytes: text.length, elapsed};
-  } catch (error) {
-    if (error instanceof CallError || error.name === 'AbortError') throw error;
-    throw new CallError({code: 14, message: 'the connection broke before the whole answer came'});
-  } finally {
-    clearTimeout(timer);
+    return {answer: JSON.parse(text), bytes: text.length, elapsed};
+  } catch {
+    throw new CallError({code: 13, message: 'the answer is no JSON'});
   }
 }

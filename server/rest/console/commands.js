@@ -1,6 +1,6 @@
-// The question that was just asked, as commands for a shell and for Python.
+// The request that was just made, as commands for a shell and for Python.
 
-import {mediaType, parseName, questionUrl} from './api.js';
+import {mediaType, parseName, runUrl} from './api.js';
 import {make} from './dom.js';
 import {token} from './token.js';
 
@@ -62,7 +62,7 @@ export function commandsFor(asked, base, location) {
   parameters.include_timing = true;
   const fetched = sample ? `curl -sSo ${shellQuote(file)} ` +
       `${shellQuote(new URL(`console/${sample}`, base).href)}\n` : '';
-  const url = new URL(questionUrl(target, parameters), base).href;
+  const url = new URL(runUrl(target, parameters), base).href;
   return [
     ['curl', `${fetched}curl -sS ${access.curl}-H 'Content-Type: ${mediaType(picture)}' ` +
         `-H 'X-Request-Timeout: 30' \\\n  --data-binary ${shellQuote(`@${file}`)} \\\n` +

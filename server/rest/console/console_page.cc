@@ -18,11 +18,11 @@ namespace {
 constexpr absl::string_view kFolder = "/console/";
 constexpr absl::string_view kPage = "index.html";
 
-// Allows the page's own files and calls, and pictures that it has made; nothing
-// inline. Trusted types keep text from becoming markup or script.
+// Allows the page's own files and calls, nothing inline. Trusted types keep
+// text from becoming markup or script.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; "
-    "img-src 'self' blob: data:; connect-src 'self'; frame-ancestors 'none'; "
+    "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; "
     "trusted-types 'none'";
 

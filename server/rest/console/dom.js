@@ -2,6 +2,11 @@
 
 export const byId = (id) => document.getElementById(id);
 
+// Changes a text only where it differs, as changes are read aloud.
+export function say(id, text) {
+  if (byId(id).textContent !== text) byId(id).textContent = text;
+}
+
 // make('p', {class: 'muted', 'aria-label': 'x', onclick: f}, 'text', element)
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -33,11 +38,19 @@ export function swatch(color) {
 export const css = ([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`;
 
 export function seconds(value) {
-  if (value === null || !Number.isFinite(value)) return '–';
+  if (!Number.isFinite(value)) return '–';
   if (value < 0.001) return `${(value * 1e6).toFixed(0)} µs`;
   if (value < 0.1) return `${(value * 1e3).toFixed(1)} ms`;
   if (value < 1) return `${(value * 1e3).toFixed(0)} ms`;
   return `${value.toFixed(value < 10 ? 2 : 0)} s`;
+}
+
+// "25–50 ms", or one value where both are the same; two digits say all that is known.
+export function secondsRange(range) {
+  const last = range.to === Infinity ? range.from : range.to;
+  const [unit, factor] = last < 0.001 ? ['µs', 1e6] : last < 1 ? ['ms', 1e3] : ['s', 1];
+  const [from, to] = [range.from, last].map((value) => Number((value * factor).toPrecision(2)));
+  return `${range.to === Infinity ? 'over ' : from < to ? `${from}–` : ''}${to} ${unit}`;
 }
 
 export function bytes(value) {

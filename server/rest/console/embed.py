@@ -1,32 +1,10 @@
-"""Writes C++ that holds the bytes of files: embed.py FILE... > console_files.cc.
-
-Texts lose their indentation, empty lines and comments, style its blanks too: who reads them reads
-the sources.
-"""
+"""Writes C++ that holds the bytes of files: embed.py FILE... > console_files.cc."""
 
 import hashlib
 import pathlib
-import re
 import sys
 
 BYTES_PER_LINE = 18
-TEXTS = {'.css', '.html', '.js', '.svg'}
-# To the end of a line, and at its beginning or after two spaces.
-COMMENT = re.compile(r'(?:^|  )(?://.*|/\*.*\*/)$')
-
-
-def shorten(text):
-    lines = (COMMENT.sub('', line.strip()) for line in text.splitlines())
-    return '\n'.join(line for line in lines if line) + '\n'
-
-
-def read(path):
-    if path.suffix not in TEXTS:
-        return path.read_bytes()
-    text = shorten(path.read_text(encoding='utf-8'))
-    if path.suffix == '.css':
-        text = re.sub(r'\s*([{};,])\s*|(:)\s+', r'\1\2', text).replace(';}', '}')
-    return text.encode()
 
 
 def literal(content):
@@ -40,7 +18,7 @@ def main():
     print('namespace sfmamba::rest {\nnamespace {\n')
     print('constexpr EmbeddedFile kFiles[] = {')
     for path in map(pathlib.Path, sys.argv[1:]):
-        content = read(path)
+        content = path.read_bytes()
         digest = hashlib.sha256(content).hexdigest()[:32]
         print(f'    {{"{path.name}", "\\"{digest}\\"", absl::string_view(\n{literal(content)},')
         print(f'    {len(content)})}},')

@@ -1,26 +1,24 @@
 // The models with their states, and what they do now, read from the server once a
 // second while the page is seen.
 
-import {listModels, parseName, readMetrics} from './api.js';
-import {bytes, byId, make, seconds} from './dom.js';
+import {listModels, parseName, readMetrics, titleOf} from './api.js';
+import {bytes, byId, make, say, seconds, secondsRange} from './dom.js';
 import {History, parseMetrics, total} from './metrics.js';
 import {token} from './token.js';
 
-const PERIOD = 1000;  // Milliseconds,
-const SLOW_PERIOD = 3000;  // while the server does not answer.
+const PERIOD = 1000;  // Milliseconds.
 const LIST_EVERY = 5;  // Readings.
 const SPAN = 30;  // Seconds that latencies are of.
 const RATE_SPAN = 5;
 const POINTS = 60;  // Of a sparkline.
-const OK = {code: 'OK'};
 
-const plain = (value) => value === null ? '–' : value.toFixed(value < 10 && value % 1 ? 1 : 0);
+const plain = (value) => value.toFixed(value < 10 && value % 1 ? 1 : 0);
 
 // What a tile shows: its name, how its value is found and how it is written.
 const TILES = [
   ['Images/s', (h, m) => h.rate('items_total', {...m, outcome: 'ok'}, RATE_SPAN), plain],
-  ['p50', (h, m) => h.quantile(0.5, 'request_duration_seconds', {...m, ...OK}), seconds],
-  ['p95', (h, m) => h.quantile(0.95, 'request_duration_seconds', {...m, ...OK}), seconds],
+  ['p50', (h, m) => h.quantile(0.5, 'request_duration_seconds', {...m, code: 'OK'}), secondsRange],
+  ['p95', (h, m) => h.quantile(0.95, 'request_duration_seconds', {...m, code: 'OK'}), secondsRange],
   ['Queue', (h, m) => total(h.latest, 'queue_items', m), plain],
   ['Predicted wait', (h, m) => total(h.latest, 'predicted_wait_seconds', m), seconds],
   ['Mean batch', (h, m) => {
@@ -30,9 +28,9 @@ const TILES = [
 ];
 const SERVER_TILES = [
   ['Requests in flight', (h) => total(h.latest, 'in_flight_requests'), plain],
-  ['Device busy', (h) => total(h.latest, 'device_busy_ratio'), (v) => v === null ? '–' : `${(100 * v).toFixed(0)} %`],
+  ['Device busy', (h) => total(h.latest, 'device_busy_ratio'), (v) => `${(100 * v).toFixed(0)} %`],
   ['Processors', (h) => h.rate('process_cpu_seconds_total', {}, RATE_SPAN), plain],
-  ['Memory', (h) => total(h.latest, 'process_resident_memory_bytes'), (v) => v === null ? '–' : bytes(v)],
+  ['Memory', (h) => total(h.latest, 'process_resident_memory_bytes'), bytes],
 ];
 
 class Tile {
@@ -47,8 +45,8 @@ class Tile {
 
   update(history, wanted) {
     const value = this.find(history, wanted);
-    this.value.textContent = this.write(value);
-    this.points.push(value);
+    this.value.textContent = value === null ? '–' : this.write(value);
+    this.points.push(value?.to ?? value);
     if (this.points.length > POINTS) this.points.shift();
     this.draw();
   }
@@ -64,12 +62,12 @@ class Tile {
     context.strokeStyle = getComputedStyle(this.canvas).color;
     context.lineWidth = 1.5;
     context.beginPath();
-    let pen = false;
     this.points.forEach((value, i) => {
       const x = (i + POINTS - this.points.length) * width / (POINTS - 1);
-      const y = height - 2 - (height - 4) * (value ?? 0) / highest;
-      if (value !== null) pen ? context.lineTo(x, y) : context.moveTo(x, y);
-      pen = value !== null;
+      const y = height - 2 - (height - 4) * value / highest;
+      if (value === null) return;
+      if ((this.points[i - 1] ?? null) === null) context.moveTo(x, y);
+      context.lineTo(x, y);
     });
     context.stroke();
   }
@@ -77,32 +75,36 @@ class Tile {
 
 // One model's state, facts and tiles, or with no model the server's.
 class Panel {
-  constructor(title, tiles) {
+  constructor(tiles) {
+    this.title = make('h3');
     this.state = make('span', {class: 'state'});
     this.facts = make('p', {class: 'muted'});
     this.tiles = tiles.map((tile) => new Tile(tile));
-    this.element = make('article', {class: 'panel', 'aria-label': title},
-        make('div', {class: 'row'}, make('h3', {}, title), this.state), this.facts,
+    this.element = make('article', {class: 'panel'},
+        make('div', {class: 'row'}, this.title, this.state), this.facts,
         make('dl', {class: 'tiles'}, ...this.tiles.map((tile) => tile.element)));
   }
 
-  describe(model) {
-    const state = model.state ?? 'UNKNOWN';
-    this.state.textContent = state;
-    this.state.dataset.state = state;
+  describe(title, model = {}) {
+    this.title.textContent = title;
+    this.element.setAttribute('aria-label', title);
+    this.state.textContent = this.state.dataset.state = model.state ?? '';
     const sizes = (model.input?.buckets ?? []).map(({height, width}) => `${height} x ${width}`);
     this.facts.textContent = [
+      model.stateReason,
       (model.task ?? '').toLowerCase(),
       model.classCount && `${model.classCount} classes`,
       sizes.length && `input ${sizes.slice(0, 3).join(', ')}`,
       model.maxBatchSize && `batches up to ${model.maxBatchSize}`,
       model.precision && `computed in ${model.precision}`,
       model.weightsSizeBytes && bytes(Number(model.weightsSizeBytes)),
-      model.stateReason,
     ].filter(Boolean).join(' · ');
   }
 
+  // A model that has had no image in the span, and has none waiting, is one row.
   update(history, wanted) {
+    this.element.classList.toggle('idle', Boolean(wanted.model) &&
+        !history.growth('items_total', wanted) && !total(history.latest, 'queue_items', wanted));
     for (const tile of this.tiles) tile.update(history, wanted);
   }
 }
@@ -113,19 +115,18 @@ export class LiveView {
     this.onModels = onModels;
     this.history = new History(SPAN);
     this.panels = new Map();
-    this.server = new Panel('Server', SERVER_TILES);
+    this.server = new Panel(SERVER_TILES);
+    this.server.describe('Server');
     byId('live').append(this.server.element);
     this.readings = 0;
     this.paused = false;
     this.timer = null;
     document.addEventListener('visibilitychange', () => this.wake());
-    byId('pause').addEventListener('click', () => this.pause());
-    this.wake();
-  }
-
-  pause() {
-    this.paused = !this.paused;
-    byId('pause').setAttribute('aria-pressed', String(this.paused));
+    byId('pause').addEventListener('click', () => {
+      this.paused = !this.paused;
+      byId('pause').setAttribute('aria-pressed', String(this.paused));
+      this.wake();
+    });
     this.wake();
   }
 
@@ -137,49 +138,40 @@ export class LiveView {
 
   async read() {
     this.reading = true;
-    let period = PERIOD;
+    let resting = false;
     const used = token();
     try {
       if (this.readings % LIST_EVERY === 0) this.show(await listModels());
       const metrics = parseMetrics(await readMetrics());
       this.history.add(performance.now() / 1000, metrics);
       this.update(metrics);
-      this.say('connected', 'Connected');
+      say('connection', 'Connected');
       ++this.readings;
     } catch (error) {
       const refused = ['UNAUTHENTICATED', 'PERMISSION_DENIED'].includes(error.code);
-      this.say('lost', `${refused ? 'Refused' : 'No connection'}: ${error.message}`);
+      say('connection', `${refused ? 'Refused' : 'No connection'}: ${error.message}`);
       this.readings = 0;  // The list comes first when the server is back.
       // Whoever is refused waits for another token: wake().
-      period = refused && used === token() ? null : SLOW_PERIOD;
+      resting = refused && used === token();
     }
+    byId('connection').dataset.state = this.readings ? 'connected' : 'lost';
     this.reading = false;
-    if (period === null || document.hidden || this.paused) return;
-    this.timer = setTimeout(() => this.wake(), period);
-  }
-
-  // Only what changes is said, as it is read aloud.
-  say(state, text) {
-    const element = byId('connection');
-    if (element.textContent !== text) element.textContent = text;
-    element.dataset.state = state;
+    if (resting || document.hidden || this.paused) return;
+    this.timer = setTimeout(() => this.wake(), PERIOD);
   }
 
   show(models) {
-    const names = new Set(models.map((model) => model.name));
     for (const [name, panel] of this.panels) {
-      if (names.has(name)) continue;
+      if (models.some((model) => model.name === name)) continue;
       panel.element.remove();
       this.panels.delete(name);
     }
     for (const model of models) {
       if (!this.panels.has(model.name)) {
-        const {id, version} = parseName(model.name);
-        const panel = new Panel(version ? `${id}, version ${version}` : id, TILES);
-        this.panels.set(model.name, panel);
-        this.server.element.before(panel.element);
+        this.panels.set(model.name, new Panel(TILES));
+        this.server.element.before(this.panels.get(model.name).element);
       }
-      this.panels.get(model.name).describe(model);
+      this.panels.get(model.name).describe(titleOf(model, models), model);
     }
     this.onModels(models);
   }
@@ -190,7 +182,6 @@ export class LiveView {
     }
     this.server.update(this.history, {});
     const build = metrics.get('build_info')?.[0]?.labels;
-    const text = build ? [build.version, (build.revision ?? '').slice(0, 12)].filter(Boolean).join(' ') : '';
-    if (byId('build').textContent !== text) byId('build').textContent = text;
+    say('build', build ? `${build.version} ${(build.revision ?? '').slice(0, 12)}` : '');
   }
 }

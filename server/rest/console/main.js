@@ -1,22 +1,23 @@
-// The page: a picture, a question about it, its answer.
+// The page: a picture, a model that runs on it, the answer.
 
 import {watchAccess} from './access.js';
-import {renderError, renderFacts, renderLegend, renderMap, renderObjects, renderPartial,
-  renderScores, renderTiming} from './answers.js';
-import {ask, CallError, parseName, TASKS} from './api.js';
+import {RENDER, renderFacts, renderLegend, renderTiming} from './answers.js';
+import {parseName, run, TASKS, titleOf} from './api.js';
 import {commandsFor, renderCommands} from './commands.js';
 import {byId, make, seconds} from './dom.js';
+import {CallError, renderError} from './errors.js';
 import {LiveView} from './live.js';
 import {View} from './view.js';
 
 const LOWEST_SCORE = 0.05;  // Asked for; the slider chooses among these.
+const ANSWER_SEEN = 160;    // Pixels of the answer's height that are to be in view.
 
 const view = new View(byId('view'), byId('drop'));
 let models = [];
 let picture = null;    // {blob, name, sample}
 let shown = 0;         // Counts pictures, so that a late one is not shown.
-let running = null;    // The AbortController of the question that is asked now.
-let answered = null;   // {asked, result, answer, measured}
+let running = null;    // The AbortController of the request under way.
+let answered = null;   // {asked, result, measured}
 let hidden = new Set();  // Class numbers that the legend has switched off.
 
 // ---- The picture ----
@@ -25,27 +26,16 @@ async function choose(blob, name, sample = null) {
   const turn = ++shown;
   picture = {blob, name: name || 'picture', sample};
   forget();
-  const image = new Image();
-  image.src = URL.createObjectURL(blob);
-  let loaded = image;
-  try {
-    await image.decode();
-  } catch {
-    loaded = null;
-  }
-  URL.revokeObjectURL(image.src);
+  // Turned as its EXIF orientation says; null where the browser cannot show it.
+  const loaded = await createImageBitmap(blob).catch(() => null);
   if (turn !== shown) return;
   byId('empty').hidden = loaded !== null;
   view.setPicture(loaded);
-  describePicture(loaded);
-  start();
-}
-
-function describePicture(image) {
-  const size = image ? `${image.naturalWidth} x ${image.naturalHeight} pixels`
+  const size = loaded ? `${loaded.width} x ${loaded.height} pixels`
       : 'this browser cannot show it';
   byId('picture-note').textContent = `${picture.name}: ${size}`;
   byId('view').setAttribute('aria-label', `${picture.name}, ${size}`);
+  start();
 }
 
 // `tasks`: what the sample is for; a model for another one gives way to one for the first of them.
@@ -59,7 +49,8 @@ async function chooseSample(name, tasks) {
     if (!response.ok) throw new Error(`HTTP ${response.status}`);
     await choose(await response.blob(), name, name);
   } catch (error) {
-    showError(new CallError({code: 14, message: `the sample cannot be read: ${error.message}`}));
+    showError(new CallError({code: 14, message: `the sample cannot be read: ${error.message}`}),
+        () => chooseSample(name, tasks));
   }
 }
 
@@ -68,7 +59,7 @@ function takeFiles(files) {
   if (file) choose(file, file.name);
 }
 
-// ---- The question ----
+// ---- The request ----
 
 const selected = () => models.find((model) => model.name === byId('model').value);
 
@@ -86,12 +77,9 @@ function showModels(list) {
   const before = select.value;
   select.dataset.key = key;
   select.replaceChildren(...list.map((model) => {
-    const {id, version} = parseName(model.name);
-    const several = list.filter((other) => parseName(other.name).id === id).length > 1;
     const noun = TASKS[model.task]?.noun ?? 'model of an unknown task';
     const state = model.state === 'READY' ? '' : ` (${model.state ?? 'UNKNOWN'})`;
-    return make('option', {value: model.name},
-        `${id}${several ? `, version ${version}` : ''}: ${noun}${state}`);
+    return make('option', {value: model.name}, `${titleOf(model, list)}: ${noun}${state}`);
   }));
   if (!list.length) select.append(make('option', {value: ''}, 'The server has no models'));
   const preferred = list.find((model) => model.name === before) ??
@@ -112,9 +100,8 @@ function showOptions() {
 const threshold = () => Number(byId('threshold').value);
 const topK = () => Math.max(1, Math.min(1000, Math.round(Number(byId('top').value)) || 5));
 
-function question() {
+function request() {
   const model = selected();
-  const {id} = parseName(model.name);
   const method = TASKS[model.task].method;
   const random = crypto.getRandomValues(new Uint32Array(2));
   const parameters = {include_timing: true,
@@ -128,9 +115,10 @@ function question() {
   if (method === 'segment') {
     Object.assign(parameters, {encoding: 'RLE_PER_CLASS', include_class_areas: true});
   }
-  const versioned = models.filter((other) => parseName(other.name).id === id).length > 1;
-  return {target: {name: model.name, method, versioned}, task: model.task, picture: picture.blob,
-    name: picture.name, sample: picture.sample, parameters, options};
+  const title = titleOf(model, models);
+  const versioned = title !== parseName(model.name).id;
+  return {target: {name: model.name, method, versioned}, title, task: model.task,
+    picture: picture.blob, name: picture.name, sample: picture.sample, parameters, options};
 }
 
 async function start() {
@@ -138,35 +126,39 @@ async function start() {
   forget();
   showOptions();
   if (byId('go').disabled) return;
-  const asked = question();
+  const asked = request();
   const controller = running = new AbortController();
   const begin = performance.now();
-  const model = parseName(asked.target.name).id;
-  setBusy(true, `Asking ${model}`);
+  setBusy(true);
+  byId('status').textContent = `Running ${asked.title}`;
   showCommands(asked);
   try {
-    const measured = await ask(asked.target, asked.picture, asked.parameters, controller.signal);
+    const measured = await run(asked.target, asked.picture, asked.parameters, controller.signal);
     if (running === controller) showAnswer(asked, measured);
   } catch (error) {
     if (running !== controller) return;
-    if (error.name === 'AbortError') {
-      byId('status').textContent =
-          `Cancelled after ${seconds((performance.now() - begin) / 1000)}.`;
-    } else {
-      showError(error);
-    }
-  } finally {
-    if (running === controller) {
-      running = null;
-      setBusy(false);
-    }
+    const time = seconds((performance.now() - begin) / 1000);
+    if (error.name === 'AbortError') byId('status').textContent = `Cancelled after ${time}.`;
+    else showError(error);
   }
+  if (running !== controller) return;
+  running = null;
+  setBusy(false);
+  reveal();
 }
 
-function setBusy(busy, text) {
+function setBusy(busy) {
   byId('cancel').hidden = !busy;
   document.body.classList.toggle('busy', busy);
-  if (text) byId('status').textContent = text;
+}
+
+// Brings the answer into view, with the picture above it where both have room.
+function reveal() {
+  const {top} = byId('result').getBoundingClientRect();
+  const seen = top + Math.min(ANSWER_SEEN, byId('result').offsetHeight);
+  if (top >= 0 && seen <= window.innerHeight) return;
+  const above = seen - byId('picture').getBoundingClientRect().top;
+  byId(above <= window.innerHeight ? 'picture' : 'result').scrollIntoView();
 }
 
 // ---- The answer ----
@@ -180,57 +172,33 @@ function forget() {
   byId('time').hidden = true;
 }
 
-function showError(error) {
-  byId('status').textContent = 'No answer.';
-  byId('error').replaceChildren(renderError(
-      error instanceof CallError ? error : new CallError({code: 13, message: String(error)}), start));
+function showError(error, retry = start) {
+  const shown = error instanceof CallError ? error
+      : new CallError({code: 13, message: error.message});
+  byId('status').textContent = '';
+  byId('error').replaceChildren(renderError(shown, retry));
+  byId('commands').hidden = !shown.passes;
 }
 
+// Throws an Error if the answer holds none for the picture, or what cannot be drawn.
 function showAnswer(asked, measured) {
-  const {answer} = measured;
-  const result = answer.results?.[0];
-  if (!result) {
-    showError(new CallError({code: 13, message: 'the answer has no result for the picture'}));
-    return;
-  }
-  answered = {asked, answer, measured, result};
-  if (result.error) {
-    byId('status').textContent = 'An answer without a result.';
-    byId('error').replaceChildren(renderPartial(new CallError(result.error)));
-  } else {
-    showResult(true);
-  }
-  if (answer.timing) {
-    byId('timing').replaceChildren(renderTiming(answer.timing, measured.elapsed));
-    byId('time').hidden = false;
-  }
+  const {timing, results: [result] = []} = measured.answer;
+  if (!result) throw new Error('the answer has no result for the picture');
+  if (timing) byId('timing').replaceChildren(renderTiming(timing, measured.elapsed));
+  byId('time').hidden = !timing;
+  if (result.error) throw new CallError(result.error);
+  answered = {asked, measured, result};
+  showResult(`, in ${seconds(measured.elapsed)}`);
 }
 
-// Draws the answer again, `first` or after a change of what is to be seen of it.
-function showResult(first) {
-  const {asked, answer, measured, result} = answered;
-  const facts = renderFacts(answer, measured);
-  let said;
-  let drawn = {};
-  try {
-    if (asked.task === 'CLASSIFICATION') {
-      drawn.table = renderScores(result);
-      said = `${result.categories?.length ?? 0} classes, in ${seconds(measured.elapsed)}.`;
-    } else if (asked.task === 'DETECTION') {
-      drawn = renderObjects(result, {view, threshold: threshold(), hidden});
-      said = `${drawn.count} ${drawn.count === 1 ? 'object' : 'objects'}` +
-          `${first ? `, in ${seconds(measured.elapsed)}` : ''}.`;
-    } else {
-      drawn = renderMap(result, {view, hidden});
-      said = `${drawn.count} classes${first ? `, in ${seconds(measured.elapsed)}` : ''}.`;
-    }
-  } catch (error) {
-    showError(new CallError({code: 13, message: `the answer cannot be drawn: ${error.message}`}));
-    return;
-  }
+// Draws the answer, again after each change of what is to be seen of it.
+function showResult(time = '') {
+  const {asked, measured, result} = answered;
+  const drawn = RENDER[asked.task](result, {view, threshold: threshold(), hidden});
+  const said = `${drawn.said}${time}.`;
   byId('status').textContent = said;
   byId('view').setAttribute('aria-label', `${asked.name}: ${said}`);
-  byId('answer').replaceChildren(drawn.table, facts);
+  byId('answer').replaceChildren(drawn.table, renderFacts(measured));
   showLegend(drawn.legend ?? []);
 }
 
@@ -240,7 +208,7 @@ function showLegend(entries) {
   const legend = byId('legend');
   legend.replaceChildren(...renderLegend(entries, hidden, (classId) => {
     hidden.has(classId) ? hidden.delete(classId) : hidden.add(classId);
-    showResult(false);
+    showResult();
   }));
   if (focused !== undefined) {
     [...legend.children].find((chip) => chip.dataset.class === focused)?.focus();
@@ -281,7 +249,7 @@ document.addEventListener('drop', (event) => {
   document.body.classList.remove('dragged');
   takeFiles(event.dataTransfer.files);
 });
-byId('ask').addEventListener('submit', (event) => {
+byId('run').addEventListener('submit', (event) => {
   event.preventDefault();
   start();
 });
@@ -289,9 +257,9 @@ byId('cancel').addEventListener('click', () => running?.abort());
 byId('model').addEventListener('change', start);
 byId('threshold').addEventListener('input', () => {
   byId('threshold-value').textContent = threshold().toFixed(2);
-  if (answered && !answered.result.error) {
+  if (answered) {
     answered.asked.options.scoreThreshold = threshold();
-    showResult(false);
+    showResult();
     showCommands(answered.asked);
   }
 });

@@ -4,6 +4,8 @@ const SAMPLE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/;
 const LABEL = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
 const ESCAPES = {n: '\n', '"': '"', '\\': '\\'};
 
+const MANY = 20;  // Values from which a place within a bucket means something.
+
 const number = (text) => text === '+Inf' ? Infinity : text === '-Inf' ? -Infinity : Number(text);
 
 // A map from each metric's name, without "sfmamba_", to [{labels, value}].
@@ -40,15 +42,13 @@ export class History {
     this.readings = [];
   }
 
-  // `time` in seconds, ever later. True if the server has started anew since the last.
+  // `time` in seconds, ever later. What was read before the server's start is forgotten.
   add(time, metrics) {
     const started = total(metrics, 'process_start_time_seconds');
-    const anew = this.readings.length > 0 && started !== this.started;
-    if (anew) this.readings = [];
+    if (started !== this.started) this.readings = [];
     this.started = started;
     this.readings.push({time, metrics});
     while (this.readings[0].time < time - this.span - 0.5) this.readings.shift();
-    return anew;
   }
 
   get latest() {
@@ -76,8 +76,8 @@ export class History {
     return growth === null ? null : growth / (window.newest.time - window.first.time);
   }
 
-  // The quantile of what a histogram counted, as Prometheus estimates it; null where
-  // it counted nothing.
+  // Where the quantile of what a histogram counted lies, {from, to}: one value itself, few within
+  // a bucket, many at an estimate in it, as Prometheus has it; null where it counted nothing.
   quantile(q, name, wanted) {
     const bounds = new Set((this.latest?.get(`${name}_bucket`) ?? []).map(({labels}) => labels.le));
     const buckets = [...bounds].map((le) => ({bound: number(le),
@@ -86,8 +86,11 @@ export class History {
     const all = buckets[buckets.length - 1]?.count;
     if (!all) return null;
     const i = buckets.findIndex(({count}) => count >= q * all);
-    if (buckets[i].bound === Infinity) return buckets[i - 1]?.bound ?? null;
-    const [lower, below] = i ? [buckets[i - 1].bound, buckets[i - 1].count] : [0, 0];
-    return lower + (buckets[i].bound - lower) * (q * all - below) / (buckets[i].count - below);
+    const to = buckets[i].bound;
+    const [from, below] = i ? [buckets[i - 1].bound, buckets[i - 1].count] : [0, 0];
+    if (all > 1 && (all < MANY || to === Infinity)) return {from, to};
+    const value = all > 1 ? from + (to - from) * (q * all - below) / (buckets[i].count - below)
+        : this.growth(`${name}_sum`, wanted);
+    return {from: value, to: value};
   }
 }

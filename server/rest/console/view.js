@@ -13,19 +13,15 @@ export class View {
   constructor(canvas, frame) {
     this.canvas = canvas;
     this.frame = frame;
-    this.clear();
+    this.setPicture(null);
     new ResizeObserver(() => this.draw()).observe(frame);
   }
 
-  clear() {
-    this.picture = null;  // An HTMLImageElement, drawn as its EXIF orientation says.
-    this.removeOverlay();
-  }
-
-  // `picture`: an HTMLImageElement, or null where the browser cannot show it.
+  // `picture`: an ImageBitmap, which is closed after use, or null for none.
   setPicture(picture) {
-    this.clear();
+    this.picture?.close();
     this.picture = picture;
+    this.removeOverlay();
     this.draw();
   }
 
@@ -47,8 +43,7 @@ export class View {
   }
 
   draw() {
-    const size = this.picture
-        ? {width: this.picture.naturalWidth, height: this.picture.naturalHeight} : this.size;
+    const size = this.picture ?? this.size;
     this.canvas.hidden = !size;
     if (!size) return;
     const scale = Math.min(this.frame.clientWidth / size.width,

@@ -141,13 +141,17 @@ class Browser:
         self.call('Emulation.setEmulatedMedia', features=[
             {'name': 'prefers-color-scheme', 'value': 'dark' if dark else 'light'}])
 
-    def press(self, key, text=''):
+    def reduce_motion(self):
+        self.call('Emulation.setEmulatedMedia', features=[
+            {'name': 'prefers-reduced-motion', 'value': 'reduce'}])
+
+    def press(self, key, text='', shift=False):
         """Presses a key: 'Tab', 'Enter', 'ArrowDown', ' '."""
         codes = {'Tab': 9, 'Enter': 13, ' ': 32, 'ArrowLeft': 37, 'ArrowRight': 39,
                  'ArrowUp': 38, 'ArrowDown': 40}
         text = text or {'Enter': '\r', ' ': ' '}.get(key, '')
         common = {'key': key, 'code': 'Space' if key == ' ' else key,
-                  'windowsVirtualKeyCode': codes[key]}
+                  'windowsVirtualKeyCode': codes[key], 'modifiers': 8 if shift else 0}
         self.call('Input.dispatchKeyEvent', type='keyDown' if text else 'rawKeyDown', text=text,
                   **common)
         self.call('Input.dispatchKeyEvent', type='keyUp', **common)

@@ -56,8 +56,7 @@ class ConsoleCase(unittest.TestCase):
 
     def tearDown(self):
         self.assertEqual(self.page.complaints(), [])
-        others = [url for url in self.page.requests()
-                  if not url.startswith((self.server.url, 'blob:'))]
+        others = [url for url in self.page.requests() if not url.startswith(self.server.url)]
         self.assertEqual(others, [])
 
     def text(self, selector):

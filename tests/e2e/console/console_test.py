@@ -36,6 +36,7 @@ class AnswerTest(ConsoleCase):
         self.assertEqual(self.texts('#answer tbody tr > *'), ['cup', '0.900', '20, 20, 60, 40'])
         self.assertIn('1 more is below', self.text('#answer caption'))
         self.assertTrue(self.text('#status').startswith('1 object, in '))
+        self.assertEqual(self.text('#go'), 'Run')
         self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # Within the mask.
         self.assertNotEqual(self.pixel(20, 50), [GREY] * 3)  # On the box's edge.
         self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # Beside both.
@@ -107,18 +108,18 @@ class AnswerTest(ConsoleCase):
     def test_scores_have_bars_of_their_length(self):
         self.server.answer = lambda: Answer({'results': [{'categories': [
             {'classId': 3, 'label': 'table', 'score': 0.75}, {'label': 'bed', 'score': 0.2},
-            {'classId': 9}]}], 'timing': TIMING})
+            {'classId': 8, 'score': 1e-4}, {'classId': 9}]}], 'timing': TIMING})
         self.select('namer')
         self.give()
         self.wait_for_answer()
         self.assertEqual(self.server.asked[0]['path'], '/v1/models/namer/versions/1:classify')
         self.assertEqual(self.server.asked[0]['query']['top_k'], '5')
         self.assertEqual(self.text('#answer .verdict'), 'table')
-        self.assertEqual(self.texts('#answer tbody th'), ['table', 'bed', 'class 9'])
-        self.assertEqual(self.texts('#answer .number'), ['75.0 %', '20.0 %', '0.0 %'])
+        self.assertEqual(self.texts('#answer tbody th'), ['table', 'bed', 'class 8', 'class 9'])
+        self.assertEqual(self.texts('#answer .number'), ['75.0 %', '20.0 %', '< 0.1 %', '0.0 %'])
         self.assertEqual(self.page.evaluate(
             '[...document.querySelectorAll("#answer .bar")].map((bar) => bar.style.width)'),
-            ['75%', '20%', '0%'])
+            ['75%', '20%', '0.01%', '0%'])
 
     def test_the_time_is_shown_by_stage(self):
         self.server.answer = lambda: detections(*TWO)
@@ -169,18 +170,52 @@ class ErrorTest(ConsoleCase):
             if method != 'Log.entryAdded' or parameters['entry']['source'] != 'network']
         super().tearDown()
 
-    def test_a_refusal_says_what_was_wrong(self):
-        self.server.answer = lambda: error(3, 'images[0] is no picture', 400, {
-            **ERROR_INFO, 'reason': 'IMAGE_FORMAT_UNSUPPORTED'}, {
+    def refuse(self, reason, message, *violations):
+        self.server.answer = lambda: error(3, message, 400, {**ERROR_INFO, 'reason': reason}, {
             '@type': 'type.googleapis.com/google.rpc.BadRequest',
-            'fieldViolations': [{'field': 'images[0].encoded', 'description': HOSTILE}]})
-        self.give('text.png', b'no picture')
+            'fieldViolations': [dict(zip(('field', 'description'), entry))
+                                for entry in violations]})
+        self.give(f'{len(self.server.asked)}.txt', b'no picture')
         self.wait_for_error()
-        said = self.text('#error')
-        for part in ('INVALID_ARGUMENT', 'IMAGE_FORMAT_UNSUPPORTED', 'HTTP 400',
-                     'images[0] is no picture', 'images[0].encoded', HOSTILE):
-            self.assertIn(part, said)
+        return self.texts('#error p, #error li')
+
+    def test_a_refusal_says_what_to_do_and_why_once(self):
+        why = 'this is text; JPEG, PNG and WebP are taken'
+        for message in (f'images[0].encoded: {why}', why):
+            for description in (f'images[0].encoded: {why}', why):
+                with self.subTest(message + description):
+                    said = self.refuse('IMAGE_FORMAT_UNSUPPORTED', message,
+                                       ('images[0].encoded', description))
+                    self.assertEqual(said, [
+                        'Choose a JPEG, PNG or WebP picture.',
+                        'This is text; JPEG, PNG and WebP are taken.',
+                        'INVALID_ARGUMENT · IMAGE_FORMAT_UNSUPPORTED · HTTP 400'])
         self.assertIn('this browser cannot show it', self.text('#picture-note'))
+        self.assertEqual(self.text('#status'), '')
+        # Neither the same again nor from elsewhere would be answered.
+        self.assertEqual(self.texts('#error button'), [])
+        self.assertTrue(self.page.evaluate('document.getElementById("commands").hidden'))
+
+    def test_a_refusal_lists_fields_that_its_message_leaves_out(self):
+        said = self.refuse('OPTION_INVALID', 'two fields are wrong', ('top_k', HOSTILE),
+                           ('', 'fields'))
+        self.assertEqual(said, ['The server does not take this request: change it.',
+                                'Two fields are wrong.', f'top_k: {HOSTILE}',
+                                'INVALID_ARGUMENT · OPTION_INVALID · HTTP 400'])
+
+    def test_each_kind_of_error_says_what_to_do(self):
+        for code, http, advice, again in (
+                (5, 404, 'Choose another model.', False),
+                (7, 403, 'Use a token that may do this.', False),
+                (8, 429, 'The server has too much to do: try again later.', False),
+                (13, 500, 'Something went wrong: try again.', True),
+                (14, 503, 'See whether the server is running, then try again.', True)):
+            with self.subTest(code):
+                self.server.answer = lambda code=code, http=http: error(code, 'because', http)
+                self.give(f'{code}.png')
+                self.wait_for_error()
+                self.assertEqual(self.texts('#error p')[:2], [advice, 'Because.'])
+                self.assertEqual(self.texts('#error button'), ['Try again'] * again)
 
     def test_a_retry_is_offered_after_its_delay(self):
         self.server.answer = lambda: error(8, 'the queue is full', 429, {
@@ -201,11 +236,11 @@ class ErrorTest(ConsoleCase):
             'details': [{**ERROR_INFO, 'reason': 'DEVICE_OOM'}]}}], 'timing': TIMING})
         self.give()
         self.wait_for_error()
-        for part in ('not for this picture', 'INTERNAL', 'DEVICE_OOM', 'out of memory'):
+        for part in ('INTERNAL', 'DEVICE_OOM', 'out of memory'):
             self.assertIn(part, self.text('#error'))
         self.assertIn('inference', self.text('#timing'))
 
-    def test_a_question_is_cancelled(self):
+    def test_a_run_is_cancelled(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
         self.server.answer = lambda: Answer({}, gate=gate)
@@ -215,7 +250,7 @@ class ErrorTest(ConsoleCase):
         self.wait_for_text('status', 'Cancelled after')
         self.assertTrue(self.page.evaluate('document.getElementById("cancel").hidden'))
 
-    def test_of_two_questions_the_last_is_answered(self):
+    def test_of_two_runs_the_last_is_answered(self):
         gate = threading.Event()
         self.addCleanup(gate.set)
         self.server.answer = lambda: Answer({'results': [{}]}, gate=gate)
@@ -238,11 +273,11 @@ class ErrorTest(ConsoleCase):
         short['results'][0]['detections'][0]['rle']['counts'] = '04'
         for i, (answer, said) in enumerate((
                 (Answer(b'<html>a proxy</html>', 502), 'a proxy'),
-                (Answer(b'{'), 'the answer is no JSON'),
+                (Answer(b'{'), 'The answer is no JSON'),
                 (Answer({}), 'no result for the picture'),
-                (Answer(body), 'a mask is not run lengths'),
-                (Answer(short), 'a mask of 200 x 100 pixels has runs of 4 pixels'),
-                (Answer({'results': [{'x': 'y' * 100000}]}, cut=True), 'the connection broke'))):
+                (Answer(body), 'A mask is not run lengths'),
+                (Answer(short), 'A mask of 200 x 100 pixels has runs of 4 pixels'),
+                (Answer({'results': [{'x': 'y' * 100000}]}, cut=True), 'The connection broke'))):
             with self.subTest(said):
                 self.server.answer = lambda answer=answer: answer
                 self.give(f'{i}.png')

@@ -1,0 +1,80 @@
+// What a call ended with instead of an answer, and what its user can do about it.
+
+import {make} from './dom.js';
+
+const CODES = ['OK', 'CANCELLED', 'UNKNOWN', 'INVALID_ARGUMENT', 'DEADLINE_EXCEEDED', 'NOT_FOUND',
+  'ALREADY_EXISTS', 'PERMISSION_DENIED', 'RESOURCE_EXHAUSTED', 'FAILED_PRECONDITION', 'ABORTED',
+  'OUT_OF_RANGE', 'UNIMPLEMENTED', 'INTERNAL', 'UNAVAILABLE', 'DATA_LOSS', 'UNAUTHENTICATED'];
+
+// Codes of errors that may be gone the next time, whether or not the server says when.
+const PASSING = ['UNKNOWN', 'DEADLINE_EXCEEDED', 'ABORTED', 'INTERNAL', 'UNAVAILABLE'];
+
+// What to do about errors with these reasons or, if none is named here, these codes.
+const ADVICE = [
+  ['Choose a JPEG, PNG or WebP picture.', 'IMAGE_FORMAT_UNSUPPORTED'],
+  ['This picture is damaged: choose another.', 'IMAGE_DECODE_FAILED'],
+  ['Choose a smaller picture.', 'IMAGE_TOO_LARGE', 'INPUTS_TOO_LARGE', 'RESPONSE_TOO_LARGE',
+    'IMAGE_DECODE_TIMEOUT'],
+  ['Wait until the model is ready, or choose another.', 'MODEL_NOT_READY'],
+  ['Choose another model.', 'NOT_FOUND', 'FAILED_PRECONDITION', 'UNIMPLEMENTED'],
+  ['The server does not take this request: change it.', 'INVALID_ARGUMENT'],
+  ['Give a token that the server knows.', 'UNAUTHENTICATED'],
+  ['Use a token that may do this.', 'PERMISSION_DENIED'],
+  ['The server has too much to do: try again later.', 'RESOURCE_EXHAUSTED', 'DEADLINE_EXCEEDED'],
+  ['See whether the server is running, then try again.', 'UNAVAILABLE'],
+];
+const adviceFor = (name) => ADVICE.find(([, ...names]) => names.includes(name))?.[0];
+
+export class CallError extends Error {
+  // `status` is a google.rpc.Status in JSON, `http` the response's status, if any.
+  constructor(status, http = 0, retryAfter = null) {
+    super(status.message || 'no message');
+    this.code = CODES[status.code] ?? `code ${status.code}`;
+    this.http = http;
+    this.retryDelay = retryAfter;  // Seconds; null: nothing says when to try again.
+    this.fields = [];
+    for (const detail of Array.isArray(status.details) ? status.details : []) {
+      const type = String(detail['@type']).split('.').pop();
+      if (type === 'ErrorInfo') this.reason = detail.reason;
+      if (type === 'RetryInfo') this.retryDelay = parseFloat(detail.retryDelay);
+      if (type === 'BadRequest') this.fields = detail.fieldViolations ?? [];
+    }
+    if (!Number.isFinite(this.retryDelay)) this.retryDelay = null;
+    this.passes = this.retryDelay !== null || PASSING.includes(this.code);
+  }
+}
+
+// Without the name of the only picture.
+const bare = (text) => text.replace(/^images\[0\](\.\w+)?: /, '');
+
+const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) +
+    (/[.!?]$/.test(text) ? '' : '.');
+
+// A button that waits as long as the error says.
+function retryButton(error, retry) {
+  const button = make('button', {type: 'button', onclick: retry});
+  let left = Math.ceil(error.retryDelay ?? 0);
+  const tick = () => {
+    button.disabled = left > 0;
+    button.textContent = left > 0 ? `Try again in ${left} s` : 'Try again';
+    if (left-- > 0) setTimeout(tick, 1000);
+  };
+  tick();
+  return button;
+}
+
+// What to do, then why, each once; `retry` is called by a button if that may help.
+export function renderError(error, retry) {
+  const isNew = ({description = ''}) => !error.message.includes(bare(description));
+  const fields = error.fields.filter(isNew);
+  const advice = adviceFor(error.reason) ?? adviceFor(error.code) ??
+      'Something went wrong: try again.';
+  const about = [error.code, error.reason, error.http && `HTTP ${error.http}`];
+  return make('div', {class: 'error'},
+      make('p', {}, make('strong', {}, advice)),
+      make('p', {}, sentence(bare(error.message))),
+      fields.length ? make('ul', {}, ...fields.map(({field, description}) => make('li', {},
+          make('code', {}, field), `: ${description}`))) : null,
+      make('p', {class: 'muted'}, about.filter(Boolean).join(' · ')),
+      error.passes ? retryButton(error, retry) : null);
+}
