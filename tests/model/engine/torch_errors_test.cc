@@ -30,6 +30,20 @@ TEST(CaughtErrorTest, ADevicesMemoryIsAResource) {
   EXPECT_EQ(status, absl::ResourceExhaustedError("80 GiB are in use"));
 }
 
+TEST(CaughtErrorTest, SoIsTheMemoryOfItsLibraries) {
+  for (const char* message :
+       {"CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(h)`",
+        "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        "CUDA error: out of memory\nSearch for `cudaErrorMemoryAllocation'"}) {
+    EXPECT_EQ(StatusOf([&] { TORCH_CHECK(false, message); }),
+              absl::ResourceExhaustedError(message));
+  }
+  EXPECT_TRUE(absl::IsInternal(StatusOf([] {
+    TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED");
+  })));
+}
+
 TEST(CaughtErrorTest, TheStandardLibrarysErrorsAreInternal) {
   EXPECT_EQ(StatusOf([] { throw std::runtime_error("no room"); }),
             absl::InternalError("no room"));
