@@ -1,15 +1,20 @@
 #ifndef SFMAMBA_MODEL_GPUS_H_
 #define SFMAMBA_MODEL_GPUS_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace sfmamba::model {
 
-// The result of a search for CUDA devices.
+// The result of a search for CUDA devices. If none of them can be used, `names`
+// is empty and `why_none` says why for each.
 struct FoundGpus {
   std::vector<std::string> names;  // By index, such as "NVIDIA H200".
   std::string why_none;            // The reason if there are none.
+  // Why models cannot run on a GPU, by its index. At least one of `names` is
+  // not in it.
+  std::map<int, std::string> unusable;
 };
 
 FoundGpus FindGpus();

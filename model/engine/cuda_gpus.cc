@@ -1,26 +1,28 @@
 #include <cuda_runtime_api.h>
 
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "model/engine/found_gpus.h"
 #include "model/gpus.h"
 
 namespace sfmamba::model {
 
 FoundGpus FindGpus() {
-  FoundGpus found;
   int count = 0;
-  cudaError_t error = cudaGetDeviceCount(&count);
-  for (int gpu = 0; error == cudaSuccess && gpu < count; ++gpu) {
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess) return {{}, cudaGetErrorString(counted), {}};
+  std::vector<engine::GpuProperties> gpus;
+  for (int gpu = 0; gpu < count; ++gpu) {
     cudaDeviceProp properties;
-    error = cudaGetDeviceProperties(&properties, gpu);
-    if (error == cudaSuccess) found.names.push_back(properties.name);
+    const cudaError_t error = cudaGetDeviceProperties(&properties, gpu);
+    if (error == cudaSuccess) {
+      gpus.push_back({properties.name, properties.major, properties.minor, ""});
+    } else {
+      gpus.push_back({"unknown", 0, 0, cudaGetErrorString(error)});
+    }
   }
-  if (error != cudaSuccess) {
-    found.names.clear();
-    found.why_none = cudaGetErrorString(error);
-  } else if (count == 0) {
-    found.why_none = "the driver knows no device";
-  }
-  return found;
+  return engine::SortOut(gpus);
 }
 
 std::string CudaVersion() {

@@ -31,6 +31,17 @@ TEST(ChooseGpusTest, CudaTakesThoseThatAreAskedFor) {
             std::vector<int>({1, 0}));
 }
 
+TEST(ChooseGpusTest, GpusThatCannotBeUsedArePassedOver) {
+  const model::FoundGpus found = {{"T4", "A100"}, "", {{0, "too old"}}};
+  EXPECT_EQ(*ChooseGpus(Config("auto"), found), std::vector<int>({1}));
+  EXPECT_EQ(*ChooseGpus(Config("cuda"), found), std::vector<int>({1}));
+  const absl::Status asked = ChooseGpus(Config("auto", {0}), found).status();
+  EXPECT_EQ(asked.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_NE(asked.message().find("found 0 (T4: too old), 1 (A100)"),
+            std::string::npos)
+      << asked;
+}
+
 TEST(ChooseGpusTest, WhatIsNotThereIsAnErrorThatSaysWhatIs) {
   const absl::Status none = ChooseGpus(Config("cuda"), kNone).status();
   EXPECT_EQ(none.code(), absl::StatusCode::kFailedPrecondition);
