@@ -102,14 +102,16 @@ class VisionModel {
   // same name share it.
   virtual std::string context_device(int index) const = 0;
 
-  // Not OK once the device has failed permanently, so that no Run() of
-  // a context can succeed.
+  // Not OK once the device has failed permanently, so that no Run() of a context
+  // can succeed. Of several GPUs all must have failed: until then the contexts
+  // of a failed one run on the others.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;
   // Returns the precision that the model computes in.
   virtual Precision precision() const = 0;
-  // Returns the device's name, such as "cpu (avx2)" or "NVIDIA H200".
+  // Returns the device's name, such as "cpu (avx2)", "NVIDIA H200" or "8 x
+  // NVIDIA H200", of which the GPUs that have failed are not counted.
   virtual std::string device() const = 0;
   // Returns the number of rows that the sequences of the first token stage are
   // folded into (SF-Mamba's B1) for a batch of `images` images of

@@ -7,8 +7,7 @@
 
 namespace sfmamba::engine {
 
-// Whether the devices of a model still work. If one of them fails permanently,
-// the whole model has failed. Thread-safe.
+// Whether one device of a model still works. Thread-safe.
 class DeviceHealth {
  public:
   // Returns the first failure that was reported, OK if there was none.

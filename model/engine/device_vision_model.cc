@@ -1,6 +1,7 @@
 #include "model/engine/device_vision_model.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -54,6 +55,68 @@ struct Gpu {
   const tuning::ScanPlanChooser chooser;
   const ops::CudaImplementation implementation;
   const Network network;
+  DeviceHealth health;
+};
+
+using Gpus = std::vector<std::unique_ptr<Gpu>>;
+
+// Returns the index of a working GPU, `index` itself or the next one after it;
+// none if all have failed.
+std::optional<int> WorkingGpu(const Gpus& gpus, int index) {
+  const int count = static_cast<int>(gpus.size());
+  for (int i = 0; i < count; ++i) {
+    const int next = (index + i) % count;
+    if (gpus[next]->health.status().ok()) return next;
+  }
+  return std::nullopt;
+}
+
+// Runs batches on one of the model's GPUs and moves to the next one that works
+// once that one has failed permanently. CUDA's permanent errors concern one GPU
+// only, so the others stay usable.
+class MovingContext : public model::ExecutionContext {
+ public:
+  using Context = absl::StatusOr<std::unique_ptr<ExecutionContext>>;
+  using Make = std::function<Context(int gpu)>;
+
+  // `first` is on GPU `gpu`. `gpu` is an index of `gpus` here and for `make`.
+  MovingContext(const Gpus& gpus, int gpu,
+                std::unique_ptr<ExecutionContext> first, Make make)
+      : gpus_(gpus), gpu_(gpu), make_(std::move(make)) {
+    contexts_.push_back(std::move(first));
+  }
+
+  absl::Status Run(absl::Span<const model::ModelInput> images,
+                   model::RunInfo* info, Done done) override {
+    // A batch that fails with its GPU has called `done` for no image.
+    return Try([&] { return contexts_.back()->Run(images, info, done); });
+  }
+  absl::Status Prepare(int min_images, int max_images) override {
+    return Try(
+        [&] { return contexts_.back()->Prepare(min_images, max_images); });
+  }
+
+ private:
+  absl::Status Try(const std::function<absl::Status()>& run) {
+    absl::Status status = run();
+    while (!status.ok() && !gpus_[gpu_]->health.status().ok()) {
+      const std::optional<int> next = WorkingGpu(gpus_, gpu_);
+      if (!next.has_value()) return status;
+      Context moved = make_(*next);
+      if (!moved.ok()) return moved.status();
+      contexts_.push_back(*std::move(moved));
+      gpu_ = *next;
+      status = run();
+    }
+    return status;
+  }
+
+  const Gpus& gpus_;
+  int gpu_;
+  const Make make_;
+  // The last one is used. The GPUs of those before it have failed: nothing can
+  // be freed there.
+  std::vector<std::unique_ptr<ExecutionContext>> contexts_;
 };
 
 class DeviceVisionModel : public model::VisionModel {
@@ -76,28 +139,27 @@ class DeviceVisionModel : public model::VisionModel {
 
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int index) override {
-    const Gpu& gpu = GpuOf(index);
-    DeviceContext::Options context;
-    context.type = ops::ComputeType(config_.precision);
-    context.fold_rows = options_.fold_rows;
-    context.graphs = options_.graphs;
-    context.capture_failed = options_.capture_failed;
-    std::unique_ptr<model::ExecutionContext> made;
-    const absl::Status status = Guarded([&] {
-      made = std::make_unique<DeviceContext>(gpu.network, config_, runtime_,
-                                             gpu.index, &health_, context);
-      return absl::OkStatus();
-    });
-    if (!status.ok()) return status;
-    return made;
+    const int asked = index % static_cast<int>(gpus_.size());
+    const int gpu = WorkingGpu(gpus_, asked).value_or(asked);
+    auto made = MakeOn(gpu);
+    if (!made.ok() || gpus_.size() == 1) return made;
+    return std::make_unique<MovingContext>(
+        gpus_, gpu, *std::move(made), [this](int gpu) { return MakeOn(gpu); });
   }
 
-  absl::Status health() const override { return health_.status(); }
+  absl::Status health() const override {
+    if (WorkingGpu(gpus_, 0).has_value()) return absl::OkStatus();
+    return gpus_[0]->health.status();
+  }
   const model::ModelConfig& config() const override { return config_; }
   model::Precision precision() const override { return config_.precision; }
   std::string device() const override {
     const std::string& name = gpus_[0]->device.name;
-    return gpus_.size() == 1 ? name : absl::StrCat(gpus_.size(), " x ", name);
+    if (gpus_.size() == 1) return name;
+    const auto working = std::count_if(
+        gpus_.begin(), gpus_.end(),
+        [](const auto& gpu) { return gpu->health.status().ok(); });
+    return absl::StrCat(working, " x ", name);
   }
   int fold_factor(int images) const override {
     // RunPixels() pads classifiers' batches unless a folding is requested.
@@ -120,10 +182,28 @@ class DeviceVisionModel : public model::VisionModel {
   // GPUs.
   const Gpu& GpuOf(int context) const { return *gpus_[context % gpus_.size()]; }
 
-  static std::vector<std::unique_ptr<Gpu>> MakeGpus(
-      const model::ModelConfig& config, const model::ModelOptions& options,
-      const DeviceRuntime& runtime, weights::StateDict& weights) {
-    std::vector<std::unique_ptr<Gpu>> gpus;
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeOn(int index) {
+    Gpu& gpu = *gpus_[index];
+    DeviceContext::Options context;
+    context.type = ops::ComputeType(config_.precision);
+    context.fold_rows = options_.fold_rows;
+    context.graphs = options_.graphs;
+    context.capture_failed = options_.capture_failed;
+    std::unique_ptr<model::ExecutionContext> made;
+    const absl::Status status = Guarded([&] {
+      made = std::make_unique<DeviceContext>(gpu.network, config_, runtime_,
+                                             gpu.index, &gpu.health, context);
+      return absl::OkStatus();
+    });
+    if (!status.ok()) return status;
+    return made;
+  }
+
+  static Gpus MakeGpus(const model::ModelConfig& config,
+                       const model::ModelOptions& options,
+                       const DeviceRuntime& runtime,
+                       weights::StateDict& weights) {
+    Gpus gpus;
     for (const int gpu : options.gpus) {
       runtime.Load(gpu, [&] {
         gpus.push_back(
@@ -136,8 +216,7 @@ class DeviceVisionModel : public model::VisionModel {
   const model::ModelConfig config_;
   const model::ModelOptions options_;
   const DeviceRuntime& runtime_;
-  const std::vector<std::unique_ptr<Gpu>> gpus_;
-  DeviceHealth health_;
+  const Gpus gpus_;
 };
 
 absl::Status CheckOptions(const DeviceRuntime& runtime,

@@ -50,7 +50,7 @@ class DeviceModelTest : public testing::Test {
   ~DeviceModelTest() override {
     emulated::RefuseToRecord(0);
     emulated::LimitMemory(0);
-    emulated::BreakDevice(false);
+    for (const int gpu : {0, 1}) emulated::BreakDevice(false, gpu);
     EXPECT_EQ(emulated::graphs_alive(), 0);
     EXPECT_EQ(emulated::streams_alive(), 0);
   }
@@ -106,10 +106,10 @@ TEST_F(DeviceModelTest, IsOnTheGpu) {
 
 TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
   ModelOptions options = OnGpu();
-  options.gpus = {0, 1};
+  options.gpus = {0, 2};
   const auto model = VisionModel::Random(Config(), /*seed=*/1, options);
   EXPECT_EQ(model.status(), absl::InvalidArgumentError(
-                                "GPU 1: expected one of the 1 that there are"));
+                                "GPU 2: expected one of the 2 that there are"));
 }
 
 TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
@@ -273,6 +273,55 @@ TEST_F(DeviceModelTest, AFailedDeviceIsToldForGood) {
   EXPECT_EQ(RunBatch(*first, Images(1)).status(), failed);
   EXPECT_EQ(RunBatch(*second, Images(1)).status(), failed);
   EXPECT_EQ(second->Prepare(1, 1), failed);
+}
+
+// ---- Several GPUs ----
+
+ModelOptions OnTwoGpus() {
+  ModelOptions options = OnGpu();
+  options.gpus = {0, 1};
+  options.slots_per_gpu = 1;
+  return options;
+}
+
+TEST_F(DeviceModelTest, ContextsAreSpreadOverTheGpus) {
+  const auto model = MakeModel(Config(), OnTwoGpus());
+  EXPECT_EQ(model->contexts(), 2);
+  EXPECT_EQ(model->context_device(0), "cuda:0");
+  EXPECT_EQ(model->context_device(1), "cuda:1");
+  EXPECT_EQ(model->device(), "2 x an emulated GPU");
+}
+
+TEST_F(DeviceModelTest, TheOtherGpusGoOnAfterOneIsLost) {
+  for (const int lost : {0, 1}) {
+    const auto model = MakeModel(Config(), OnTwoGpus());
+    const auto first = MakeContext(*model, 0), second = MakeContext(*model, 1);
+    ExpectRight(*first, 1);
+    ExpectRight(*second, 1);
+    emulated::BreakDevice(true, lost);
+    // The batch during which the GPU fails is answered too, and those after it.
+    for (int run = 0; run < 2; ++run) {
+      ExpectRight(*first, 1);
+      ExpectRight(*second, 2);
+    }
+    EXPECT_TRUE(model->health().ok());
+    EXPECT_EQ(model->device(), "1 x an emulated GPU");
+    ExpectRight(*MakeContext(*model, lost), 1);
+    EXPECT_TRUE((lost == 0 ? first : second)->Prepare(1, 2).ok());
+    emulated::BreakDevice(false, lost);
+  }
+}
+
+TEST_F(DeviceModelTest, OnceAllGpusAreLostTheModelHasFailed) {
+  const auto model = MakeModel(Config(), OnTwoGpus());
+  const auto first = MakeContext(*model, 0), second = MakeContext(*model, 1);
+  emulated::BreakDevice(true, 0);
+  emulated::BreakDevice(true, 1);
+  EXPECT_TRUE(absl::IsInternal(RunBatch(*first, Images(1)).status()));
+  EXPECT_TRUE(absl::IsInternal(RunBatch(*second, Images(1)).status()));
+  EXPECT_EQ(model->health(), absl::InternalError("GPU 0: it is broken"));
+  EXPECT_EQ(RunBatch(*first, Images(1)).status(),
+            absl::InternalError("the device has failed: GPU 1: it is broken"));
 }
 
 // ---- Several models on one GPU ----

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "ATen/ops/empty.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "model/engine/device_runtime.h"
 #include "model/ops/cuda/cuda_ops.h"
@@ -20,10 +21,12 @@ namespace {
 const bool without_amx =
     setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/1) == 0;
 
+constexpr int kGpus = 2;
+
 struct State {
   std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0};
   std::atomic<int64_t> memory_limit{0};
-  std::atomic<bool> broken{false};
+  std::atomic<bool> broken[kGpus] = {};
 };
 
 State& TheState() {
@@ -59,7 +62,7 @@ class EmulatedGraph : public engine::DeviceGraph {
 
 class EmulatedStream : public engine::DeviceStream {
  public:
-  EmulatedStream() { ++TheState().streams; }
+  explicit EmulatedStream(int gpu) : gpu_(gpu) { ++TheState().streams; }
   ~EmulatedStream() override { --TheState().streams; }
 
   std::unique_ptr<Scope> Enter() override {
@@ -98,28 +101,29 @@ class EmulatedStream : public engine::DeviceStream {
     return std::make_unique<EmulatedGraph>(input, enqueue);
   }
   absl::Status Check() override {
-    return TheState().broken ? absl::InternalError("GPU 0: it is broken")
-                             : absl::OkStatus();
+    if (!TheState().broken[gpu_]) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("GPU ", gpu_, ": it is broken"));
   }
 
  private:
-  static void CheckBroken() {
-    TORCH_CHECK(!TheState().broken, "an illegal memory access");
+  void CheckBroken() const {
+    TORCH_CHECK(!TheState().broken[gpu_], "an illegal memory access");
   }
 
+  const int gpu_;
   absl::Time started_, computed_;
 };
 
 class EmulatedRuntime : public engine::DeviceRuntime {
  public:
-  int count() const override { return 1; }
+  int count() const override { return kGpus; }
   tuning::ScanDevice Describe(int) const override {
     return {"an emulated GPU", 4, "some build"};
   }
   at::Device device(int) const override { return at::kCPU; }
   const ops::DeviceOps& ops() const override { return EmulatedOps(); }
-  std::unique_ptr<engine::DeviceStream> MakeStream(int) const override {
-    return std::make_unique<EmulatedStream>();
+  std::unique_ptr<engine::DeviceStream> MakeStream(int gpu) const override {
+    return std::make_unique<EmulatedStream>(gpu);
   }
   void ConfigureLibraries() const override {}
   void Load(int, const std::function<void()>& load) const override { load(); }
@@ -137,7 +141,7 @@ namespace emulated {
 
 void RefuseToRecord(int count) { TheState().refusals = count; }
 void LimitMemory(int64_t bytes) { TheState().memory_limit = bytes; }
-void BreakDevice(bool broken) { TheState().broken = broken; }
+void BreakDevice(bool broken, int gpu) { TheState().broken[gpu] = broken; }
 int graphs_recorded() { return TheState().recorded; }
 int graphs_replayed() { return TheState().replayed; }
 int graphs_alive() { return TheState().graphs; }

@@ -10,21 +10,21 @@ namespace sfmamba::model {
 // The operations of unmodified CUDA kernels on the emulator, with tensors in
 // the CPU's memory. What cuBLAS and cuDNN would do libtorch does on the CPU.
 //
-// Who links this also has one GPU, on which models can be loaded
-// (ModelOptions::gpus = {0}): their contexts, buffers and padded batches are
+// Who links this also has two GPUs, on which models can be loaded
+// (ModelOptions::gpus = {0, 1}): their contexts, buffers and padded batches are
 // the real ones. A graph is a stand-in: it calls again what was recorded, on
 // the memory of then.
 const ops::DeviceOps& EmulatedOps();
 
-// What the emulated GPU did, and what goes wrong on it. Thread-safe.
+// What the emulated GPUs did, and what goes wrong on them. Thread-safe.
 namespace emulated {
 
 // The next `count` recordings fail.
 void RefuseToRecord(int count);
 // Allocations of more than `bytes` at a time fail; 0: none.
 void LimitMemory(int64_t bytes);
-// From now on the device has failed, or no longer has.
-void BreakDevice(bool broken);
+// From now on GPU `gpu` has failed, or no longer has.
+void BreakDevice(bool broken, int gpu = 0);
 
 int graphs_recorded();
 int graphs_replayed();
