@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
@@ -15,22 +16,22 @@
 namespace sfmamba::engine {
 namespace {
 
-// The most graphs of a context. This suffices for all padded sizes up to 512
-// images of one input size, and for a few other input sizes. A graph takes a
-// few MB.
+// The most graphs of a context for one type of inputs. This suffices for all
+// padded sizes up to 512 images of one input size, and for a few other input
+// sizes. A graph takes a few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
 
-int64_t PixelBytes(int height, int width) {
+int64_t ValuesOf(int height, int width) {
   return int64_t{kChannels} * height * width;
 }
 
-int64_t BytesOf(absl::Span<const model::ModelInput> images) {
-  int64_t bytes = 0;
+int64_t ValuesOf(absl::Span<const model::ModelInput> images) {
+  int64_t values = 0;
   for (const model::ModelInput& image : images) {
-    bytes += PixelBytes(image.height, image.width);
+    values += ValuesOf(image.height, image.width);
   }
-  return bytes;
+  return values;
 }
 
 bool IsUint8(const model::ModelInput& image) { return image.pixels != nullptr; }
@@ -59,7 +60,18 @@ DeviceContext::DeviceContext(const Network& network,
       capturing_(kernels::CaptureMutex(gpu)),
       health_(*health),
       stream_(runtime.MakeStream(gpu)),
-      plan_(options_.graphs ? kMaxGraphs : 0) {}
+      pixels_(at::kByte, options_.graphs ? kMaxGraphs : 0),
+      values_(at::kFloat, options_.graphs ? kMaxGraphs : 0) {}
+
+DeviceContext::~DeviceContext() {
+  // All that the stream worked on is freed before the stream.
+  for (Inputs* inputs : {&pixels_, &values_}) {
+    inputs->graphs.clear();
+    inputs->host = inputs->device = at::Tensor();
+  }
+  host_answers_ = at::Tensor();
+  stream_.reset();
+}
 
 absl::Status DeviceContext::Run(absl::Span<const model::ModelInput> images,
                                 model::RunInfo* info, Done done) {
@@ -119,9 +131,11 @@ absl::StatusOr<DeviceContext::Results> DeviceContext::RunBatch(
 
 DeviceContext::Results DeviceContext::RunOrThrow(
     absl::Span<const model::ModelInput> images, model::RunInfo* info) {
-  const bool uint8 = std::all_of(images.begin(), images.end(), IsUint8);
-  if (uint8 && network_.classifies() && AreAlike(config_, images)) {
-    return RunPixels(images, info);
+  const auto pixels = std::count_if(images.begin(), images.end(), IsUint8);
+  const bool uint8 = pixels == images.size();
+  if ((uint8 || pixels == 0) && network_.classifies() &&
+      AreAlike(config_, images)) {
+    return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
   std::vector<heads::ImageInfo> infos;
   for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
@@ -129,48 +143,54 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   // Libraries may wait for the whole device, which breaks another context's
   // recording.
   const absl::ReaderMutexLock lock(&capturing_);
-  if (uint8) CopyIn(images, BytesOf(images));
-  const ops::ImageBatch x =
-      uint8 ? BatchOf(images, pixels_) : ops::ImageBatch(FromMemory(images));
+  if (uint8) CopyIn(images, ValuesOf(images), pixels_);
+  const ops::ImageBatch x = uint8 ? BatchOf(images, pixels_.device)
+                                  : ops::ImageBatch(FromMemory(images));
   return network_.Forward(x, options_.fold_rows, infos);
 }
 
-DeviceContext::Results DeviceContext::RunPixels(
-    absl::Span<const model::ModelInput> images, model::RunInfo* info) {
+DeviceContext::Results DeviceContext::RunAlike(
+    absl::Span<const model::ModelInput> images, Inputs& inputs,
+    model::RunInfo* info) {
   // A requested folding must divide the sequences, so the batch is not padded.
   const int count = static_cast<int>(images.size());
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
       images[0].width};
-  CopyIn(images, key.images * PixelBytes(key.height, key.width));
-  Results results = CopyOut(Answer(key), count);
+  CopyIn(images, key.images * ValuesOf(key.height, key.width), inputs);
+  Results results = CopyOut(Answer(key, inputs), count);
   *info = {key.images, stream_->ComputeTime()};
   return results;
 }
 
-void DeviceContext::Reserve(int64_t bytes) {
-  if (pixels_.defined() && pixels_.numel() >= bytes) return;
+void DeviceContext::Reserve(int64_t size, Inputs& inputs) {
+  if (inputs.device.defined() && inputs.device.numel() >= size) return;
   stream_->Wait();
-  graphs_.clear();  // Graphs contain the old address.
-  plan_.Reset();
-  pixels_ = at::Tensor();  // Frees its memory before more is allocated.
-  host_pixels_ = stream_->AllocateHost(bytes, at::kByte);
-  pixels_ = stream_->AllocateDevice(bytes, at::kByte);
+  inputs.graphs.clear();  // Graphs contain the old address.
+  inputs.plan.Reset();
+  inputs.device = at::Tensor();  // Frees its memory before more is allocated.
+  inputs.host = stream_->AllocateHost(size, inputs.type);
+  inputs.device = stream_->AllocateDevice(size, inputs.type);
 }
 
 void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
-                           int64_t bytes) {
-  Reserve(bytes);
-  uint8_t* to = host_pixels_.data_ptr<uint8_t>();
+                           int64_t size, Inputs& inputs) {
+  Reserve(size, inputs);
+  auto* const to = static_cast<char*>(inputs.host.mutable_data_ptr());
+  const int64_t each = inputs.host.element_size();
   int64_t used = 0;
   for (const model::ModelInput& image : images) {
-    const int64_t size = PixelBytes(image.height, image.width);
-    std::memcpy(to + used, image.pixels, size);
-    used += size;
+    const int64_t bytes = each * ValuesOf(image.height, image.width);
+    const void* const from = image.pixels != nullptr
+                                 ? static_cast<const void*>(image.pixels)
+                                 : image.values;
+    std::memcpy(to + used, from, bytes);
+    used += bytes;
   }
-  std::memset(to + used, 0, bytes - used);  // Images that pad the batch.
-  stream_->CopyIn(host_pixels_.narrow(0, 0, bytes),
-                  pixels_.narrow(0, 0, bytes));
+  // Images that pad the batch.
+  std::memset(to + used, 0, each * size - used);
+  stream_->CopyIn(inputs.host.narrow(0, 0, size),
+                  inputs.device.narrow(0, 0, size));
 }
 
 ops::ImageBatch DeviceContext::BatchOf(
@@ -184,7 +204,7 @@ ops::ImageBatch DeviceContext::BatchOf(
   const uint8_t* next = pixels.const_data_ptr<uint8_t>();
   for (const model::ModelInput& image : images) {
     batch.images.push_back({next, image.height, image.width});
-    next += PixelBytes(image.height, image.width);
+    next += ValuesOf(image.height, image.width);
   }
   return ops::ImageBatch(std::move(batch), device_, options_.type);
 }
@@ -208,7 +228,7 @@ at::Tensor DeviceContext::FromMemory(
     }
     const at::Tensor pixels =
         at::from_blob(const_cast<uint8_t*>(image.pixels),
-                      {PixelBytes(image.height, image.width)}, at::kByte)
+                      {ValuesOf(image.height, image.width)}, at::kByte)
             .to(device_);
     ops_.NormalizeImages(
         {{{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
@@ -222,44 +242,56 @@ at::Tensor DeviceContext::FromMemory(
 }
 
 at::Tensor DeviceContext::Enqueue(const GraphPlan::Key& key,
-                                  const at::Tensor& pixels) const {
+                                  const at::Tensor& input) const {
+  if (input.scalar_type() == at::kFloat) {
+    const std::vector<int64_t> shape = {key.images, kChannels, key.height,
+                                        key.width};
+    const at::Tensor x =
+        at::empty(shape, at::TensorOptions(device_)
+                             .dtype(options_.type)
+                             .memory_format(at::MemoryFormat::ChannelsLast));
+    // One launch changes both the order and the type.
+    x.copy_(input.narrow(0, 0, key.images * ValuesOf(key.height, key.width))
+                .view(shape));
+    return network_.Answers(x, options_.fold_rows);
+  }
   model::ModelInput image;
   image.height = key.height;
   image.width = key.width;
   const std::vector<model::ModelInput> images(key.images, image);
-  return network_.Answers(BatchOf(images, pixels), options_.fold_rows);
+  return network_.Answers(BatchOf(images, input), options_.fold_rows);
 }
 
-at::Tensor DeviceContext::Answer(const GraphPlan::Key& key) {
-  switch (plan_.Next(key, options_.now())) {
+at::Tensor DeviceContext::Answer(const GraphPlan::Key& key, Inputs& inputs) {
+  switch (inputs.plan.Next(key, options_.now())) {
     case GraphPlan::Step::kRun:
       break;
     case GraphPlan::Step::kCapture:
-      return Capture(key);
+      return Capture(key, inputs);
     case GraphPlan::Step::kReplay:
-      return graphs_.at(key)->Replay();
+      return inputs.graphs.at(key)->Replay();
   }
   const absl::ReaderMutexLock lock(&capturing_);
-  return Enqueue(key, pixels_);
+  return Enqueue(key, inputs.device);
 }
 
-at::Tensor DeviceContext::Capture(const GraphPlan::Key& key) {
+at::Tensor DeviceContext::Capture(const GraphPlan::Key& key, Inputs& inputs) {
   at::Tensor answers;
   absl::StatusOr<std::unique_ptr<DeviceGraph>> graph = nullptr;
   {
     const absl::MutexLock lock(&capturing_);
     // The batch is run before it is recorded. During a recording, libraries
     // cannot make handles or workspaces, load kernels or choose algorithms.
-    answers = Enqueue(key, pixels_);
-    graph = stream_->Record(pixels_, [this, key](const at::Tensor& pixels) {
-      return Enqueue(key, pixels);
-    });
+    answers = Enqueue(key, inputs.device);
+    graph = stream_->Record(
+        inputs.device,
+        [this, key](const at::Tensor& input) { return Enqueue(key, input); });
   }
   if (graph.ok()) {
-    graphs_[key] = *std::move(graph);
-    plan_.DidCapture(key);
+    inputs.graphs[key] = *std::move(graph);
+    inputs.plan.DidCapture(key);
   } else {
-    plan_.FailedToCapture(key, options_.now());
+    inputs.plan.FailedToCapture(key, options_.now());
     options_.capture_failed(graph.status());
   }
   return answers;

@@ -30,9 +30,10 @@ namespace sfmamba::engine {
 // back. Each context has its own stream and buffers, so that one context copies
 // while another computes.
 //
-// A classifier's batches are padded with black images. From the second batch of
-// the same kind on, they replay a recorded graph. Kinds that cannot be recorded
-// are launched kernel by kernel and recorded later, see GraphPlan.
+// A classifier's batches, of pixels or of values, are padded with zeros. From
+// the second batch of the same kind on, they replay a recorded graph. Kinds
+// that cannot be recorded are launched kernel by kernel and recorded later, see
+// GraphPlan.
 class DeviceContext : public model::ExecutionContext {
  public:
   struct Options {
@@ -51,6 +52,7 @@ class DeviceContext : public model::ExecutionContext {
   DeviceContext(const Network& network, const model::ModelConfig& config,
                 const DeviceRuntime& runtime, int gpu, DeviceHealth* health,
                 Options options);
+  ~DeviceContext() override;
 
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override;
@@ -63,32 +65,44 @@ class DeviceContext : public model::ExecutionContext {
  private:
   using Results = std::vector<model::Result>;
 
+  // The inputs of one type: uint8 pixels or fp32 values.
+  struct Inputs {
+    Inputs(at::ScalarType type, int graphs) : type(type), plan(graphs) {}
+
+    const at::ScalarType type;
+    at::Tensor host;    // [values], in the CPU's memory.
+    at::Tensor device;  // [values], on the device.
+    GraphPlan plan;
+    std::map<GraphPlan::Key, std::unique_ptr<DeviceGraph>> graphs;
+  };
+
   // Returns INTERNAL, naming the cause, once a device has failed permanently.
   absl::Status CheckHealth() const;
   // Returns one result for each image.
   absl::StatusOr<Results> RunBatch(absl::Span<const model::ModelInput> images,
                                    model::RunInfo* info);
-  // The same, but these throw exceptions. RunPixels is for a classifier's uint8
-  // images of one size.
+  // The same, but these throw exceptions. RunAlike is for a classifier's images
+  // of one type and size.
   Results RunOrThrow(absl::Span<const model::ModelInput> images,
                      model::RunInfo* info);
-  Results RunPixels(absl::Span<const model::ModelInput> images,
-                    model::RunInfo* info);
-  // Copies the images to pixels_ and fills it with zeros up to `bytes`.
-  void CopyIn(absl::Span<const model::ModelInput> images, int64_t bytes);
-  void Reserve(int64_t bytes);
+  Results RunAlike(absl::Span<const model::ModelInput> images, Inputs& inputs,
+                   model::RunInfo* info);
+  // Copies the images to `inputs` and fills it with zeros up to `size` values.
+  void CopyIn(absl::Span<const model::ModelInput> images, int64_t size,
+              Inputs& inputs);
+  void Reserve(int64_t size, Inputs& inputs);
   // Both return the network's input. BatchOf() makes it of consecutive images
   // in `pixels`, with the sizes of `images`; FromMemory() of images with values
   // or pixels in the CPU's memory.
   ops::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
                           const at::Tensor& pixels) const;
   at::Tensor FromMemory(absl::Span<const model::ModelInput> images) const;
-  // Enqueues the batch in pixels_ or replays its graph. Returns its answers.
-  at::Tensor Answer(const GraphPlan::Key& key);
-  // Enqueues the batch in pixels_, then records a graph for its kind.
-  at::Tensor Capture(const GraphPlan::Key& key);
-  // Enqueues the batch in `pixels`.
-  at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& pixels) const;
+  // Enqueues the batch in `inputs` or replays its graph. Returns its answers.
+  at::Tensor Answer(const GraphPlan::Key& key, Inputs& inputs);
+  // Enqueues the batch in `inputs`, then records a graph for its kind.
+  at::Tensor Capture(const GraphPlan::Key& key, Inputs& inputs);
+  // Enqueues the batch in `input`, which is pixels or values.
+  at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& input) const;
   // Waits for `answers` and converts the first `count` of them to results.
   Results CopyOut(const at::Tensor& answers, int count);
 
@@ -99,13 +113,10 @@ class DeviceContext : public model::ExecutionContext {
   const at::Device device_;
   absl::Mutex& capturing_;
   DeviceHealth& health_;
-  const std::unique_ptr<DeviceStream> stream_;
+  std::unique_ptr<DeviceStream> stream_;
 
-  at::Tensor host_pixels_;   // uint8 [bytes], in the CPU's memory.
-  at::Tensor pixels_;        // uint8 [bytes], on the device.
+  Inputs pixels_, values_;
   at::Tensor host_answers_;  // fp32 [values], in the CPU's memory.
-  GraphPlan plan_;
-  std::map<GraphPlan::Key, std::unique_ptr<DeviceGraph>> graphs_;
 };
 
 }  // namespace sfmamba::engine

@@ -165,6 +165,54 @@ TEST_F(DeviceModelTest, ALargerBatchDropsTheGraphsOfItsContext) {
   EXPECT_EQ(recorded(), 4);
 }
 
+TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
+  const ModelConfig config = Config();
+  const auto model = MakeModel(config, OnGpu());
+  const auto context = MakeContext(*model);
+  std::vector<float> values(pixels_.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t channel = i % 3, pixel = i / 3;
+    values[channel * kSide * kSide + pixel] =
+        (pixels_[i] / 255.0f - config.mean[channel]) / config.std[channel];
+  }
+  std::vector<ModelInput> images = Images(9);
+  for (ModelInput& image : images) {
+    image.pixels = nullptr;
+    image.values = values.data();
+  }
+  const std::vector<float> expected = Expected();
+  for (int run = 0; run < 3; ++run) {
+    RunInfo info;
+    const auto logits = Of(RunBatch(*context, images, &info));
+    EXPECT_EQ(info.padded_images, 10);
+    ASSERT_EQ(logits.size(), 9);
+    for (const auto& own : logits) {
+      EXPECT_LE(LargestDifference(own, expected), 1e-4);
+    }
+  }
+  EXPECT_EQ(recorded(), 1);
+  EXPECT_EQ(replayed(), 2);
+  // Pixels of the same size have a graph of their own, which stays when batches
+  // of values grow.
+  ExpectRight(*context, 9);
+  images.resize(12, images[0]);
+  EXPECT_TRUE(RunBatch(*context, images).ok());
+  ExpectRight(*context, 9);
+  EXPECT_EQ(recorded(), 3);
+  EXPECT_EQ(replayed(), 3);
+}
+
+TEST_F(DeviceModelTest, ABatchOfPixelsAndValuesIsAnswered) {
+  const auto model = MakeModel(Config(), OnGpu());
+  std::vector<float> values(pixels_.size());
+  std::vector<ModelInput> images = Images(2);
+  images[1].pixels = nullptr;
+  images[1].values = values.data();
+  const auto logits = Of(RunBatch(*MakeContext(*model), images));
+  ASSERT_EQ(logits.size(), 2);
+  EXPECT_LE(LargestDifference(logits[0], Expected()), 1e-4);
+}
+
 TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   ModelOptions options = OnGpu();
   options.fold_rows = 3;
