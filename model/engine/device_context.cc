@@ -70,6 +70,9 @@ DeviceContext::~DeviceContext() {
     inputs->host = inputs->device = at::Tensor();
   }
   host_answers_ = at::Tensor();
+  // The stream gives its memory back to the device. While another context
+  // records, libtorch refuses to, and the memory would stay allocated.
+  const absl::ReaderMutexLock lock(&capturing_);
   stream_.reset();
 }
 

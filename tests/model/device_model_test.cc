@@ -392,6 +392,19 @@ TEST_F(DeviceModelTest, NoModelRecordsWhileAnotherRunsOnItsGpu) {
   EXPECT_EQ(recorded(), 1);
 }
 
+TEST_F(DeviceModelTest, NoContextEndsWhileAnotherRecordsOnItsGpu) {
+  const auto model = MakeModel(Config(), OnGpu());
+  std::thread caller;
+  {
+    const absl::MutexLock recording(&kernels::CaptureMutex(0));
+    caller = std::thread([&] { MakeContext(*model).reset(); });
+    absl::SleepFor(absl::Milliseconds(50));
+    EXPECT_EQ(emulated::streams_alive(), 1);
+  }
+  Join(caller, "the other caller");
+  EXPECT_EQ(emulated::streams_alive(), 0);
+}
+
 TEST_F(DeviceModelTest, TwoModelsOfNewSizesAtATimeAreRight) {
   const auto one = MakeModel(Config(), OnGpu());
   const auto other = MakeModel(Config(), OnGpu());
