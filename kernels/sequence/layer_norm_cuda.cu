@@ -8,22 +8,37 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kWarp = 32;
-// Warps in a block. Each processes one row at a time.
-constexpr int kRows = 4;
-constexpr unsigned kAllLanes = 0xffffffff;
+constexpr int kThreads = 128;  // In a block.
 
-// Returns the sum of x over the warp, bit-identical on all lanes.
-__device__ __forceinline__ float WarpSum(float x) {
+// The lanes that process a row at a time: a warp, or half of one where a lane
+// loads 8 values. A warp then has two rows in flight, by half as many loads.
+template <int V>
+constexpr int kLanes = V == 8 ? 16 : 32;
+
+// A lane's sums of its channels, one for each kGroup consecutive ones. A lane
+// with 8 values stands for two with 4, so that rows have the same sums, bit by
+// bit, with either V.
+constexpr int kGroup = 4;
+template <int V>
+using Sums = float[V <= kGroup ? 1 : V / kGroup];
+
+// Returns the sum over a row's lanes, bit-identical on all of them.
+template <int V>
+__device__ __forceinline__ float RowSum(Sums<V>& sums) {
+  // The two rows of a warp may be at different instructions.
+  const unsigned mask =
+      V == 8 ? 0xffffu << threadIdx.y % 2 * kLanes<V> : 0xffffffffu;
 #pragma unroll
-  for (int lane = kWarp / 2; lane > 0; lane /= 2) {
-    x += __shfl_xor_sync(kAllLanes, x, lane);
+  for (int lane = kLanes<V> / 2; lane > 0; lane /= 2) {
+#pragma unroll
+    for (float& sum : sums) sum += __shfl_xor_sync(mask, sum, lane);
   }
-  return x;
+  if constexpr (V == 8) return sums[0] + sums[1];
+  return sums[0];
 }
 
-// A row in a warp's registers. For each n below N, lane l holds V channels from
-// (n * 32 + l) * V on, or zeros beyond the last channel.
+// A row in its lanes' registers. For each n below N, lane l holds V channels
+// from (n * kLanes + l) * V on, or zeros beyond the last channel.
 template <int V, int N>
 struct Row {
   float values[N][V];
@@ -31,7 +46,7 @@ struct Row {
 
 template <int V>
 __device__ __forceinline__ int FirstChannel(int n) {
-  return (n * kWarp + threadIdx.x) * V;
+  return (n * kLanes<V> + threadIdx.x) * V;
 }
 
 // Reads V values of x after the addition, rounded to X.
@@ -63,15 +78,26 @@ __device__ __forceinline__ void ReadRow(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-template <int V, int N, typename X, typename Y>
-__device__ __forceinline__ void WriteX(const LayerNormCudaArgs<X, Y>& args,
-                                       int64_t row, const Row<V, N>& from) {
+template <int V, int N, typename X>
+__device__ __forceinline__ void WriteRow(int channels, const Row<V, N>& from,
+                                         X* to) {
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     const int c = FirstChannel<V>(n);
-    if (c >= args.channels) continue;
-    StoreFloats(args.x + row * args.x_stride + c, from.values[n]);
+    if (c < channels) StoreFloats(to + c, from.values[n]);
   }
+}
+
+// Writes row `row` of the new x to where it is kept, if it is.
+template <int V, int N, typename X, typename Y>
+__device__ __forceinline__ void Keep(const LayerNormCudaArgs<X, Y>& args,
+                                     int row, const Row<V, N>& from) {
+  const int sequence = SequenceOf(args.sequences, row);
+  const int64_t i = row - args.sequences.begin(sequence) - args.kept_first;
+  if (i < 0 || i >= args.kept_count) return;
+  WriteRow(
+      args.channels, from,
+      args.kept + (int64_t{sequence} * args.kept_count + i) * args.channels);
 }
 
 // Exchanges rows `head` and `tail` of x. `held` is row `head` on entry and row
@@ -99,24 +125,24 @@ template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
                                           float share, const Row<V, N>& x,
                                           int64_t row) {
-  float sum = 0;
+  Sums<V> sums = {};
 #pragma unroll
   for (int n = 0; n < N; ++n) {
 #pragma unroll
-    for (int i = 0; i < V; ++i) sum += x.values[n][i];
+    for (int i = 0; i < V; ++i) sums[i / kGroup] += x.values[n][i];
   }
-  sum = WarpSum(sum);
-  float squares = 0;
+  const float sum = RowSum<V>(sums);
+  Sums<V> squares = {};
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     if (FirstChannel<V>(n) >= args.channels) continue;
 #pragma unroll
     for (int i = 0; i < V; ++i) {
       const float difference = fmaf(sum, -share, x.values[n][i]);
-      squares = fmaf(difference, difference, squares);
+      squares[i / kGroup] = fmaf(difference, difference, squares[i / kGroup]);
     }
   }
-  const float scale = rsqrtf(fmaf(WarpSum(squares), share, args.eps));
+  const float scale = rsqrtf(fmaf(RowSum<V>(squares), share, args.eps));
 #pragma unroll
   for (int n = 0; n < N; ++n) {
     const int c = FirstChannel<V>(n);
@@ -133,8 +159,8 @@ __device__ __forceinline__ void Normalize(const LayerNormCudaArgs<X, Y>& args,
   }
 }
 
-// Normalises one row. With `swap`, the warp with a sequence's first row also
-// normalises the last one.
+// Normalises one row. With `swap`, the lanes with a sequence's first row also
+// normalise the last one.
 template <int V, int N, typename X, typename Y>
 __device__ __forceinline__ void NormalizeRow(
     const LayerNormCudaArgs<X, Y>& args, float share, int row) {
@@ -146,7 +172,7 @@ __device__ __forceinline__ void NormalizeRow(
     if (row == first) {
       tail = last;
     } else if (row == last) {
-      return;  // The warp with the first row normalises this one.
+      return;  // The lanes with the first row normalise this one.
     }
   }
   Row<V, N> x;
@@ -155,8 +181,10 @@ __device__ __forceinline__ void NormalizeRow(
   if (head != tail) {
     Exchange(args, head, tail, &x);
     Normalize(args, share, x, head);
+  } else if (args.kept != nullptr) {
+    Keep(args, row, x);
   } else if (args.add != nullptr) {
-    WriteX(args, row, x);
+    WriteRow(args.channels, x, args.x + int64_t{row} * args.x_stride);
   }
 }
 
@@ -166,6 +194,7 @@ __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
   const int begin = static_cast<int>(args.sequences.begin(0));
   const int end =
       static_cast<int>(args.sequences.end(args.sequences.count - 1));
+  constexpr int kRows = kThreads / kLanes<V>;
   for (int row = begin + blockIdx.x * kRows + threadIdx.y; row < end;
        row += gridDim.x * kRows) {
     NormalizeRow<V, N>(args, share, row);
@@ -175,6 +204,7 @@ __global__ void NormalizeKernel(LayerNormCudaArgs<X, Y> args, float share) {
 template <int V, int N, typename X, typename Y>
 absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
                         CudaStream stream) {
+  constexpr int kRows = kThreads / kLanes<V>;
   const PackedSequences& sequences = args.sequences;
   int blocks = kRaggedBlocks;
   if (sequences.offsets == nullptr) {
@@ -182,7 +212,8 @@ absl::Status LaunchRows(const LayerNormCudaArgs<X, Y>& args,
     blocks = static_cast<int>((rows + kRows - 1) / kRows);
   }
   return simt::Launch("layer_norm", NormalizeKernel<X, Y, V, N>, dim3(blocks),
-                      dim3(kWarp, kRows), stream, args, 1.0f / args.channels);
+                      dim3(kLanes<V>, kRows), stream, args,
+                      1.0f / args.channels);
 }
 
 // Launches with the first N of kN, kMore... for which a Row holds all channels.
@@ -190,11 +221,22 @@ template <int V, typename X, typename Y, int kN, int... kMore>
 absl::Status LaunchFitting(const LayerNormCudaArgs<X, Y>& args,
                            CudaStream stream) {
   if constexpr (sizeof...(kMore) > 0) {
-    if (args.channels > kN * V * kWarp) {
+    if (args.channels > kN * V * kLanes<V>) {
       return LaunchFitting<V, X, Y, kMore...>(args, stream);
     }
   }
   return LaunchRows<V, kN>(args, stream);
+}
+
+// Returns whether all rows can be accessed V values at a time.
+template <int V, typename X, typename Y>
+bool AreVectors(const LayerNormCudaArgs<X, Y>& args) {
+  return InVectors<V>(args.x, args.x_stride, args.channels) &&
+         InVectors<V>(args.add, args.add_stride, args.channels) &&
+         InVectors<V>(args.kept, args.channels, args.channels) &&
+         InVectors<V>(args.y, args.y_stride, args.channels) &&
+         InVectors<V>(args.gamma, 0, args.channels) &&
+         InVectors<V>(args.beta, 0, args.channels);
 }
 
 }  // namespace
@@ -208,16 +250,20 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
                      " channels, expected at most ", kLayerNormCudaChannels));
   }
   if (args.sequences.count == 0) return absl::OkStatus();
-  // Vectors are no wider than 4 values because rows are short: with wider ones,
-  // more lanes would be idle at the end of a row.
-  const bool fours = InVectors<4>(args.x, args.x_stride, args.channels) &&
-                     InVectors<4>(args.add, args.add_stride, args.channels) &&
-                     InVectors<4>(args.y, args.y_stride, args.channels) &&
-                     InVectors<4>(args.gamma, 0, args.channels) &&
-                     InVectors<4>(args.beta, 0, args.channels);
-  if (!fours) return LaunchFitting<1, X, Y, 8, 64>(args, stream);
-  // The models' stages have 80, 96, 98 or 128 channels, or up to 16 times that.
-  return LaunchFitting<4, X, Y, 1, 2, 3, 4, 5, 6, 8, 16>(args, stream);
+  if (AreVectors<4>(args)) {
+    // The models' stages have 80, 96, 98 or 128 channels, or up to 16 times
+    // that.
+    if constexpr (sizeof(X) == 2) {
+      // Of more channels a lane would have too many in registers.
+      if (args.channels <= 8 * 128 && AreVectors<8>(args)) {
+        return LaunchFitting<8, X, Y, 1, 2, 3, 4, 5, 6, 8>(args, stream);
+      }
+      return LaunchFitting<4, X, Y, 4, 16>(args, stream);
+    } else {
+      return LaunchFitting<4, X, Y, 1, 2, 3, 4, 5, 6, 8, 16>(args, stream);
+    }
+  }
+  return LaunchFitting<1, X, Y, 8, 64>(args, stream);
 }
 
 template absl::Status LayerNormCuda(const LayerNormCudaArgs<float, float>&,

@@ -18,7 +18,8 @@ constexpr int kLayerNormCudaChannels = 2048;
 template <typename X, typename Y>
 struct LayerNormCudaArgs {
   int channels;  // At most kLayerNormCudaChannels.
-  // [tokens, channels], rows x_stride apart; written only with `add` or `swap`.
+  // [tokens, channels], rows x_stride apart; written only with `add` or `swap`,
+  // and not with `kept`.
   X* x;
   int64_t x_stride;
   // [tokens, channels], rows add_stride apart, in the order before the swap.
@@ -33,7 +34,13 @@ struct LayerNormCudaArgs {
   const float* beta;   // [channels]
   float eps;
   bool swap;
-  // Without `swap`, only the first token and the end of the last one matter.
+  // If not null, the new x is written here instead of to x, and only tokens
+  // [kept_first, kept_first + kept_count) of each sequence, which all of them
+  // have: [sequences * kept_count, channels], contiguous. Not with `swap`.
+  X* kept = nullptr;
+  int kept_first = 0, kept_count = 0;
+  // Without `swap` and `kept`, only the first token and the end of the last one
+  // matter.
   PackedSequences sequences;
 };
 

@@ -30,9 +30,15 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
+  // Tokens of each sequence that are kept apart from x.
+  struct Kept {
+    int first, count;
+    Matrix<X> x;
+  };
+
   // PackedSequences of host offsets. x becomes what the kernel makes of it.
   Matrix<Y> Run(const PackedSequences& sequences, bool swap,
-                bool with_add = false) {
+                bool with_add = false, Kept* kept = nullptr) {
     const DeviceMatrix<X> device_x(x);
     const DeviceMatrix<Y> device_add(add);
     const DeviceMatrix<Y> y(Matrix<Y>(
@@ -58,7 +64,16 @@ struct Norm {
     args.swap = swap;
     args.sequences = sequences;
     if (sequences.offsets != nullptr) args.sequences.offsets = offsets.data();
+    const DeviceMatrix<X> device_kept(Matrix<X>(
+        kept == nullptr ? 0 : sequences.count * kept->count, x.columns(),
+        /*padding=*/0));
+    if (kept != nullptr) {
+      args.kept = device_kept.data();
+      args.kept_first = kept->first;
+      args.kept_count = kept->count;
+    }
     EXPECT_TRUE(LayerNormCuda(args, TestStream()).ok());
+    if (kept != nullptr) kept->x = device_kept.ToHost();
     x = device_x.ToHost();
     return y.ToHost();
   }
@@ -161,6 +176,42 @@ TYPED_TEST(LayerNormCudaTest, AddsToXBefore) {
     const auto y = sum.Run({1, 9}, false);
     EXPECT_TRUE(norm.Run({1, 9}, false, /*with_add=*/true) == y);
     EXPECT_TRUE(norm.x == sum.x);
+  }
+}
+
+TYPED_TEST(LayerNormCudaTest, KeepsSomeTokensOfEachSequence) {
+  constexpr int kSequences = 3, kLength = 7;
+  for (int channels : {7, 66, 320}) {
+    for (bool with_add : {false, true}) {
+      for (const auto& [first, count] :
+           std::vector<std::pair<int, int>>{{0, 7}, {0, 3}, {1, 5}, {6, 1}}) {
+        NormOf<TypeParam> norm(kSequences * kLength, channels);
+        NormOf<TypeParam> whole = norm;
+        const auto before = norm.x;
+        typename NormOf<TypeParam>::Kept kept{first, count, norm.x};
+        const auto y = norm.Run({kSequences, kLength}, false, with_add, &kept);
+        EXPECT_TRUE(whole.Run({kSequences, kLength}, false, with_add) == y);
+        EXPECT_TRUE(norm.x == before);
+        for (int row = 0; row < kSequences * count; ++row) {
+          EXPECT_TRUE(kept.x.RowEquals(
+              row, whole.x, row / count * kLength + first + row % count))
+              << row;
+        }
+      }
+    }
+  }
+}
+
+// Lanes with 8 values and two rows a warp, lanes with 4 and one.
+TYPED_TEST(LayerNormCudaTest, AnyLoadGivesTheSameBits) {
+  constexpr int kLesser = 4;
+  for (int channels : {8, 80, 128, 192, 320, 640, 1024}) {
+    for (bool with_add : {false, true}) {
+      NormOf<TypeParam> wide(7, channels, kWide), lesser(7, channels, kLesser);
+      const auto y = wide.Run({1, 7}, false, with_add);
+      const auto z = lesser.Run({1, 7}, false, with_add);
+      for (int i = 0; i < 7; ++i) EXPECT_TRUE(y.RowEquals(i, z, i)) << channels;
+    }
   }
 }
 
