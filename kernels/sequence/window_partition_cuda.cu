@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "kernels/cuda/device_rows.h"
+#include "kernels/sequence/device_token_mean.h"
 #include "kernels/sequence/window_partition_cuda.h"
 #include "simt/simt.h"
 
@@ -60,8 +61,89 @@ __global__ void MoveKernel(WindowArgs<T, X> args) {
   }
 }
 
+// The tokens of one window, from channel c on, which are copied as they are
+// used.
+template <typename T, typename X, int V>
+struct WindowTokens {
+  using Values = simt::Vector<T, V>;
+
+  __device__ __forceinline__ Values Load(int64_t token) const {
+    const int i = static_cast<int>(token) / args.width;
+    const int j = static_cast<int>(token) - i * args.width;
+    if (i < rows && j < columns) {
+      return simt::Load<V>(pixels + i * args.row_stride +
+                           j * args.pixel_stride);
+    }
+    Values zeros;
+#pragma unroll
+    for (int n = 0; n < V; ++n) zeros[n] = simt::FromFloat<T>(0);
+    return zeros;
+  }
+  __device__ __forceinline__ void Use(int64_t token,
+                                      const Values& values) const {
+    float floats[V];
+#pragma unroll
+    for (int n = 0; n < V; ++n) floats[n] = simt::ToFloat(values[n]);
+    StoreFloats(tokens + token * args.token_stride, floats);
+  }
+
+  const WindowArgs<T, X>& args;
+  const T* pixels;    // The window's first pixel.
+  X* tokens;          // The window's first token after the margin.
+  int rows, columns;  // The part of the window that the map contains.
+};
+
+// Copies a window and writes the mean of its tokens to both its ends. Grid: x
+// is the window, y is over channels. Block: x is over groups of V channels, y
+// over kTokenMeanBlock tokens each.
+template <typename T, typename X, int V>
+__global__ void CutWithMeanKernel(WindowArgs<T, X> args) {
+  __shared__ MeanSums<V> sums;
+  const int c = (blockIdx.y * kMeanColumns + threadIdx.x) * V;
+  const bool active = c < args.channels;
+  const int window_rows = (args.map_height + args.height - 1) / args.height;
+  const int window_columns = (args.map_width + args.width - 1) / args.width;
+  const int window_row = blockIdx.x / window_columns;  // Over all images.
+  const int image = window_row / window_rows;
+  const int map_i = (window_row - image * window_rows) * args.height;
+  const int map_j = (blockIdx.x - window_row * window_columns) * args.width;
+  const int64_t count = int64_t{args.height} * args.width;
+  X* const head =
+      args.tokens + blockIdx.x * (count + 2) * args.token_stride + c;
+  const WindowTokens<T, X, V> tokens = {
+      args,
+      args.map + image * args.image_stride + map_i * args.row_stride +
+          map_j * args.pixel_stride + c,
+      head + args.token_stride, args.map_height - map_i,
+      args.map_width - map_j};
+  float mean[V];
+  MeanOfTokens(tokens, count, active, sums, mean);
+  if (!active || threadIdx.y != 0) return;
+  StoreFloats(head, mean);
+  StoreFloats(head + (count + 1) * args.token_stride, mean);
+}
+
+template <int V, typename T, typename X>
+absl::Status LaunchWithMean(const WindowArgs<T, X>& args, CudaStream stream) {
+  constexpr int kChannels = kMeanColumns * V;
+  const int windows = args.images *
+                      ((args.map_height + args.height - 1) / args.height) *
+                      ((args.map_width + args.width - 1) / args.width);
+  const int64_t blocks =
+      (int64_t{args.height} * args.width + kTokenMeanBlock - 1) /
+      kTokenMeanBlock;
+  const int lanes = static_cast<int>(std::min<int64_t>(kMeanLanes, blocks));
+  return simt::Launch(
+      "window_mean", CutWithMeanKernel<T, X, V>,
+      dim3(windows, (args.channels + kChannels - 1) / kChannels),
+      dim3(kMeanColumns, lanes), stream, args);
+}
+
 template <Direction kDirection, int V, typename T, typename X>
 absl::Status LaunchVectors(const WindowArgs<T, X>& args, CudaStream stream) {
+  if constexpr (kDirection == Direction::kCut) {
+    if (args.mean) return LaunchWithMean<V>(args, stream);
+  }
   const int rows = (args.map_height + args.height - 1) / args.height;
   const int columns = (args.map_width + args.width - 1) / args.width;
   const int groups = args.channels / V;

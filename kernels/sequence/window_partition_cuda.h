@@ -28,7 +28,11 @@ struct WindowArgs {
   // token_stride apart.
   X* tokens;
   int64_t token_stride;
-  int margin = 0;  // Auxiliary tokens at each end of a window; not touched.
+  int margin = 0;  // Auxiliary tokens at each end of a window.
+  // Whether WindowPartitionCuda sets both auxiliary tokens of a window to the
+  // mean of its tokens, those beyond the map included, with the bits of
+  // TokenMeanScalar. `margin` is then 1. Otherwise they are not touched.
+  bool mean = false;
 };
 
 // Copies `map` to `tokens`, with zeros for tokens beyond the map.

@@ -1,8 +1,10 @@
 #include "kernels/sequence/window_partition_cuda.h"
 
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "kernels/sequence/token_mean.h"
 #include "tests/kernels/cuda/device_matrix.h"
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
@@ -102,6 +104,50 @@ TYPED_TEST(WindowCudaTest, CutsMapsIntoWindows) {
                       .ok());
       EXPECT_TRUE(device_tokens.ToHost() == expected);
       EXPECT_TRUE(device_map.ToHost() == map);
+    }
+  }
+}
+
+// The windows are those of a partition without it, the ends the scalar loop's.
+TYPED_TEST(WindowCudaTest, WritesTheMeanToBothEnds) {
+  using T = typename TypeParam::first_type;
+  using X = typename TypeParam::second_type;
+  for (Shape shape : std::vector<Shape>{{2, 14, 14, 7, 7, 16, 1},
+                                        {2, 15, 9, 7, 7, 20, 1},
+                                        {1, 14, 14, 14, 14, 72, 1},
+                                        {1, 40, 35, 40, 35, 8, 1}}) {
+    for (int padding : {8, 5}) {
+      std::mt19937 random(1);
+      Matrix<T> map(shape.pixels(), shape.channels, padding);
+      map.FillNormal(random, 1, 1);
+      const DeviceMatrix<T> device_map(map);
+      const Matrix<X> empty(shape.tokens(), shape.channels, padding);
+      const DeviceMatrix<X> without(empty), with(empty);
+      WindowArgs<T, X> args = ArgsOf(shape, device_map, without);
+      ASSERT_TRUE(WindowPartitionCuda(args, TestStream()).ok());
+      args = ArgsOf(shape, device_map, with);
+      args.mean = true;
+      ASSERT_TRUE(WindowPartitionCuda(args, TestStream()).ok());
+      Matrix<float> expected = ToFloats(without.ToHost());
+      const int length = shape.window_tokens();
+      TokenMeanArgs<float> mean{};
+      mean.channels = shape.channels;
+      mean.x = expected.data();
+      mean.x_stride = expected.stride();
+      mean.margin = 1;
+      mean.mean = expected.data();
+      mean.mean_stride = length * expected.stride();
+      mean.copy = expected.data() + (length - 1) * expected.stride();
+      mean.sequences = {shape.tokens() / length, length};
+      TokenMeanScalar(mean);
+      const Matrix<X> got = with.ToHost();
+      for (int i = 0; i < shape.tokens(); ++i) {
+        for (int c = 0; c < shape.channels; ++c) {
+          ASSERT_EQ(static_cast<float>(got.at(i, c)),
+                    static_cast<float>(static_cast<X>(expected.at(i, c))))
+              << i << " " << c;
+        }
+      }
     }
   }
 }
