@@ -19,20 +19,26 @@ Attention::Attention(const weights::StateDict::Scope& scope, int width,
 
 void Attention::AddTo(ops::Residual& residual, const at::Tensor& x,
                       int64_t length) const {
+  AddTokens(residual, x, length, /*first=*/0, /*count=*/length);
+}
+
+void Attention::AddToPart(ops::Residual& residual, const at::Tensor& x,
+                          int64_t first) const {
+  AddTokens(residual, x, x.size(1), first, residual.sizes()[1]);
+}
+
+void Attention::AddTokens(ops::Residual& residual, const at::Tensor& x,
+                          int64_t length, int64_t first, int64_t count) const {
   const int64_t width = x.size(-1);
   // [3, sequences, heads, length, width / heads]
   const at::Tensor qkv = qkv_.Forward(x)
                              .view({-1, length, 3, heads_, width / heads_})
                              .permute({2, 0, 3, 1, 4});
-  // The stream may hold only the first tokens of each sequence. Only these have
-  // queries, but all have keys and values.
-  const int64_t asking =
-      residual.sizes()[0] * residual.sizes()[1] / qkv.size(1);
-  const at::Tensor q = qkv[0].narrow(2, 0, asking);
+  // All tokens have keys and values, but only these have queries.
+  const at::Tensor q = qkv[0].narrow(2, first, count);
   const at::Tensor y = implementation_.Attention(q, qkv[1], qkv[2]);
-  // [sequences, heads, asking, width / heads] becomes [sequences, asking,
-  // width].
-  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, asking, width}));
+  // [sequences, heads, count, width / heads] becomes [sequences, count, width].
+  proj_.AddTo(residual, y.transpose(1, 2).reshape({-1, count, width}));
 }
 
 }  // namespace sfmamba::backbones

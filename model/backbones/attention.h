@@ -9,8 +9,8 @@
 namespace sfmamba::backbones {
 
 // Multi-head softmax attention over the tokens of each sequence, without a
-// mask. If the residual [sequences, tokens, width] holds only the first tokens
-// of each sequence, the result is computed for these tokens only; they still
+// mask. If the residual [sequences, tokens, width] holds only some tokens of
+// each sequence, the result is computed for these tokens only; they still
 // attend to all tokens of x.
 class Attention : public Mixer {
  public:
@@ -20,8 +20,14 @@ class Attention : public Mixer {
 
   void AddTo(ops::Residual& residual, const at::Tensor& x,
              int64_t length) const override;
+  void AddToPart(ops::Residual& residual, const at::Tensor& x,
+                 int64_t first) const override;
 
  private:
+  // Computes the result of tokens [first, first + count) of each sequence.
+  void AddTokens(ops::Residual& residual, const at::Tensor& x, int64_t length,
+                 int64_t first, int64_t count) const;
+
   const ops::Implementation& implementation_;
   int heads_;
   layers::Linear qkv_, proj_;

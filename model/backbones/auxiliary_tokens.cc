@@ -21,18 +21,28 @@ at::Tensor AuxiliaryTokens::Attach(const at::Tensor& x) const {
   const int64_t count = x.size(0), length = x.size(1), width = x.size(2);
   at::Tensor y = at::empty({count, length + 2, width}, x.options());
   y.narrow(1, 1, length).copy_(x);
-  Fill(y);
+  // Both ends get the same mean; the blocks make them differ.
+  if (ends() == ops::WindowEnds::kMean) implementation_.FillEndsWithMean(y);
+  FillUnset(y);
   return y;
 }
 
-void AuxiliaryTokens::Fill(at::Tensor& x) const {
-  // Both ends get the same mean; the blocks make them differ.
-  if (tokens_ == model::Tokens::kData) {
-    implementation_.FillEndsWithMean(x);
-  } else {
-    x.narrow(1, 0, 1).copy_(head_);
-    x.narrow(1, x.size(1) - 1, 1).copy_(tail_);
+void AuxiliaryTokens::FillUnset(at::Tensor& x) const {
+  if (ends() != ops::WindowEnds::kUnset) return;
+  x.narrow(1, 0, 1).copy_(head_);
+  x.narrow(1, x.size(1) - 1, 1).copy_(tail_);
+}
+
+ops::WindowEnds AuxiliaryTokens::ends() const {
+  switch (tokens_) {
+    case model::Tokens::kNone:
+      return ops::WindowEnds::kNone;
+    case model::Tokens::kData:
+      return ops::WindowEnds::kMean;
+    case model::Tokens::kLearnable:
+      return ops::WindowEnds::kUnset;
   }
+  return ops::WindowEnds::kNone;  // Not reached: the cases are all there are.
 }
 
 at::Tensor AuxiliaryTokens::Detach(const at::Tensor& x) {

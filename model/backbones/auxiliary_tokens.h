@@ -23,8 +23,11 @@ class AuxiliaryTokens {
   // Returns x if attaches() is false.
   at::Tensor Attach(const at::Tensor& x) const;
   // Sets the first and the last token of each sequence in x [sequences, T + 2,
-  // width], which is contiguous. Requires attaches().
-  void Fill(at::Tensor& x) const;
+  // width], which is contiguous, unless a partition into windows with ends()
+  // has set them.
+  void FillUnset(at::Tensor& x) const;
+  // Returns what a partition sets at the ends of the sequences.
+  ops::WindowEnds ends() const;
   // The inverse of Attach(). The result is contiguous.
   static at::Tensor Detach(const at::Tensor& x);
 

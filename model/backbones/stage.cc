@@ -1,5 +1,6 @@
 #include "model/backbones/stage.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ATen/ops/cat.h"
@@ -52,9 +53,9 @@ int64_t TokenStage::Sequences(int64_t images, int64_t height,
 
 at::Tensor TokenStage::Enter(const at::Tensor& map,
                              const ops::WindowGrid& grid) const {
-  at::Tensor x = windows_->Partition(map.permute({0, 2, 3, 1}), grid,
-                                     /*margin=*/tokens_.attaches() ? 1 : 0);
-  if (tokens_.attaches()) tokens_.Fill(x);
+  at::Tensor x =
+      windows_->Partition(map.permute({0, 2, 3, 1}), grid, tokens_.ends());
+  tokens_.FillUnset(x);
   return x;
 }
 
@@ -64,7 +65,7 @@ at::Tensor TokenStage::CutSequences(const at::Tensor& x,
   const auto cut = [&](const at::Tensor& patches) {
     return windows_->Partition(patches.reshape({x.size(0), grid.map_height,
                                                 grid.map_width, x.size(2)}),
-                               grid, /*margin=*/0);
+                               grid, ops::WindowEnds::kNone);
   };
   if (!attached) return cut(x);
   // Every sub-window gets copies of the two tokens, because attention in it
@@ -122,17 +123,19 @@ at::Tensor TokenStage::RunAttention(ops::Residual x, bool attached,
                                     int64_t needed) const {
   for (size_t i = 0; i < attention_.size(); ++i) {
     const int64_t length = x.sizes()[1];
-    // Nothing reads what the last block would compute of the other tokens.
-    if (!attached && i + 1 == attention_.size() && needed < length) {
-      attention_[i].ForwardFirst(x, needed);
+    const bool last = i + 1 == attention_.size();
+    const bool detaches =
+        attached && (discard_ == model::Discard::kAfterFirstAttention || last);
+    const int64_t first = detaches ? 1 : 0;
+    int64_t count = length - 2 * first;
+    if (last) count = std::min(count, needed);
+    // Nothing reads what the block would compute of the other tokens.
+    if (count < length) {
+      attention_[i].ForwardPart(x, first, count);
     } else {
       attention_[i].Forward(x, length, /*swap=*/false);
     }
-    if (attached && (discard_ == model::Discard::kAfterFirstAttention ||
-                     i + 1 == attention_.size())) {
-      x = ops::Residual(AuxiliaryTokens::Detach(x.Sum()));
-      attached = false;
-    }
+    attached = attached && !detaches;
   }
   return x.Sum();
 }

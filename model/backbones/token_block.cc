@@ -26,13 +26,12 @@ void TokenBlock::Forward(ops::Residual& x, int64_t length, bool swap) const {
   mlp_->AddTo(x, norm2_.Forward(x, length, /*swap=*/false));
 }
 
-void TokenBlock::ForwardFirst(ops::Residual& x, int64_t count) const {
-  const int64_t length = x.sizes()[1];
-  // All tokens are normalised before the others are dropped: the first ones
+void TokenBlock::ForwardPart(ops::Residual& x, int64_t first,
+                             int64_t count) const {
+  // All tokens are normalised before the others are dropped: those that stay
   // still attend to them.
-  const at::Tensor normalized = norm1_.Forward(x, length, /*swap=*/false);
-  x = ops::Residual(x.Sum().narrow(1, 0, count).contiguous());
-  mixer_->AddTo(x, normalized, length);
+  const at::Tensor normalized = norm1_.ForwardKeeping(x, first, count);
+  mixer_->AddToPart(x, normalized, first);
   mlp_->AddTo(x, norm2_.Forward(x, count, /*swap=*/false));
 }
 

@@ -26,9 +26,9 @@ class TokenBlock {
   // Each `length` consecutive tokens of x are a sequence. With `swap`, the
   // first and the last token of each sequence are exchanged before the mixer.
   void Forward(ops::Residual& x, int64_t length, bool swap) const;
-  // Runs an attention block, where each row of x is a sequence, for the first
-  // `count` tokens of each sequence only and drops the others from x.
-  void ForwardFirst(ops::Residual& x, int64_t count) const;
+  // Runs an attention block, where each row of x is a sequence, for tokens
+  // [first, first + count) of each sequence only and drops the others from x.
+  void ForwardPart(ops::Residual& x, int64_t first, int64_t count) const;
 
  private:
   layers::LayerNorm norm1_, norm2_;

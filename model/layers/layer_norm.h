@@ -23,6 +23,12 @@ class LayerNorm {
   at::Tensor Forward(ops::Residual& x, int64_t length, bool swap) const {
     return op_->Forward(x, length, swap);
   }
+  // Normalises all tokens of a residual stream, then drops all but tokens
+  // [first, first + count) of each row from it.
+  at::Tensor ForwardKeeping(ops::Residual& x, int64_t first,
+                            int64_t count) const {
+    return op_->ForwardKeeping(x, first, count);
+  }
   // Normalises each pixel of map [N, width, H, W]. The result is fp32.
   at::Tensor ForwardMap(const at::Tensor& map) const {
     return op_->ForwardMap(map);

@@ -82,6 +82,13 @@ class DeviceOps {
                          const at::Tensor& gamma, const at::Tensor& beta,
                          int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
+  // y = the norm of x + add, [rows, tokens, channels], as above without a swap.
+  // x is left as it is; its new values of tokens [first, first + count) of each
+  // row are written to `kept` [rows, count, channels], contiguous.
+  virtual void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
+                                const at::Tensor& gamma, const at::Tensor& beta,
+                                int64_t first, const at::Tensor& kept,
+                                const at::Tensor& y) const = 0;
   // Runs one or two convolutions with the same taps, left and length.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                                  int64_t length) const = 0;
@@ -110,10 +117,11 @@ class DeviceOps {
                               const at::Tensor& y) const = 0;
 
   // Copy between maps [N, H, W, C], whose last axis is contiguous, and windows
-  // [N * windows, margin + height * width + margin, C], contiguous. The margins
-  // are not touched. The windows' type is the map's or fp32.
+  // [N * windows, height * width, C], contiguous, with `ends` one token more at
+  // either end. The windows' type is the map's or fp32.
   virtual void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
-                               int margin, const at::Tensor& windows) const = 0;
+                               WindowEnds ends,
+                               const at::Tensor& windows) const = 0;
   virtual void WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
                              const at::Tensor& map) const = 0;
 

@@ -21,6 +21,14 @@ class LayerNormOp {
   // implementation's linear operators read. With `swap`, the first and
   // the last of each `length` tokens of x are exchanged before, in x too.
   virtual at::Tensor Forward(Residual& x, int64_t length, bool swap) const = 0;
+  // Returns the norm of all of x's tokens without a swap, and drops from x all
+  // but tokens [first, first + count) of each row.
+  virtual at::Tensor ForwardKeeping(Residual& x, int64_t first,
+                                    int64_t count) const {
+    const at::Tensor y = Forward(x, x.sizes()[1], /*swap=*/false);
+    x = Residual(x.Sum().narrow(1, first, count).contiguous());
+    return y;
+  }
   // Returns the norm over the channels of each pixel of map [N, width, H, W],
   // in fp32.
   virtual at::Tensor ForwardMap(const at::Tensor& map) const = 0;

@@ -17,6 +17,13 @@ struct WindowGrid {
   int64_t windows() const { return rows() * columns(); }
 };
 
+// What a window has at each of its ends.
+enum class WindowEnds {
+  kNone,
+  kUnset,  // A token that is not initialised.
+  kMean,   // The mean of the window's tokens.
+};
+
 }  // namespace sfmamba::ops
 
 #endif  // SFMAMBA_MODEL_OPS_WINDOW_GRID_H_

@@ -19,18 +19,18 @@ class WindowOp {
  public:
   virtual ~WindowOp() = default;
 
-  // Converts x [N, map_height, map_width, C] to windows [N * windows, margin +
-  // height * width + margin, C] of the residual stream's type, contiguous.
-  // Tokens beyond the map are zeros; the margins are not initialised. Without a
-  // margin the result shares x's memory if possible.
+  // Converts x [N, map_height, map_width, C] to windows [N * windows, height *
+  // width, C] of the residual stream's type, contiguous, with one token more at
+  // either end unless `ends` is kNone. Tokens beyond the map are zeros. Without
+  // ends the result shares x's memory if possible.
   virtual at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
-                               int margin) const = 0;
-  // The inverse, without a margin: [N, map_height, map_width, C]. Tokens beyond
-  // the map are dropped.
+                               WindowEnds ends) const = 0;
+  // The inverse of Partition() without ends: [N, map_height, map_width, C].
+  // Tokens beyond the map are dropped.
   virtual at::Tensor Reverse(const at::Tensor& windows,
                              const WindowGrid& grid) const = 0;
   // The inverse as a map [N, C, map_height, map_width], in the type and the
-  // order in memory that convolutions read.
+  // order in memory that convolutions read. Shares memory if possible.
   virtual at::Tensor ReverseToMap(const at::Tensor& windows,
                                   const WindowGrid& grid) const = 0;
 };

@@ -59,6 +59,13 @@ class RecordingOps : public ops::DeviceOps {
     const double written = add.defined() ? Bytes(x) + Bytes(add) : 0;
     RecordPass("LayerNorm with residual", Bytes(x) + Bytes(y) + written);
   }
+  void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
+                        const at::Tensor&, const at::Tensor&, int64_t,
+                        const at::Tensor& kept,
+                        const at::Tensor& y) const override {
+    RecordPass("LayerNorm with residual",
+               Bytes(x) + Bytes(add) + Bytes(kept) + Bytes(y));
+  }
   void DepthwiseConvSilu(absl::Span<const ops::ShortConv> convs, int,
                          int64_t) const override {
     double bytes = 0;
@@ -110,7 +117,8 @@ class RecordingOps : public ops::DeviceOps {
     launch.bytes = BytesOf(pixels) + Bytes(weights.weight) + Bytes(y);
     Record(launch);
   }
-  void WindowPartition(const at::Tensor& map, const ops::WindowGrid&, int,
+  void WindowPartition(const at::Tensor& map, const ops::WindowGrid&,
+                       ops::WindowEnds,
                        const at::Tensor& windows) const override {
     RecordPass("windows, means, tokens", Bytes(map) + Bytes(windows));
   }

@@ -9,8 +9,11 @@ namespace {
 class CpuWindows : public WindowOp {
  public:
   at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
-                       int margin) const override {
-    return WindowPartition(x, grid, margin);
+                       WindowEnds ends) const override {
+    at::Tensor windows =
+        WindowPartition(x, grid, /*margin=*/ends == WindowEnds::kNone ? 0 : 1);
+    if (ends == WindowEnds::kMean) ops::FillEndsWithMean(windows);
+    return windows;
   }
   at::Tensor Reverse(const at::Tensor& windows,
                      const WindowGrid& grid) const override {

@@ -71,6 +71,33 @@ kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
   return args;
 }
 
+// Returns the arguments for y = the norm of x + add, without a swap, in
+// sequences of `length` tokens.
+template <typename X, typename Y>
+kernels::LayerNormCudaArgs<X, Y> MakeNormArgs(
+    const at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
+    const at::Tensor& beta, int64_t length, const at::Tensor& y) {
+  TORCH_CHECK(
+      !add.defined() || (add.scalar_type() == y.scalar_type() &&
+                         add.is_contiguous() && add.numel() == x.numel()),
+      "expected as many values to add, contiguous, of ", y.scalar_type());
+  const int64_t channels = x.size(-1);
+  kernels::LayerNormCudaArgs<X, Y> args{};
+  args.channels = channels;
+  args.x = Data<X>(x);
+  args.x_stride = channels;
+  if (add.defined()) args.add = Data<Y>(add);
+  args.add_stride = channels;
+  args.y = Data<Y>(y);
+  args.y_stride = channels;
+  args.gamma = Floats(gamma);
+  args.beta = Floats(beta);
+  args.eps = kEps;
+  args.sequences = {static_cast<int>(x.numel() / channels / length),
+                    static_cast<int>(length)};
+  return args;
+}
+
 std::vector<kernels::CudaImage> ToCuda(const std::vector<ImagePixels>& images) {
   std::vector<kernels::CudaImage> sources;
   for (const ImagePixels& image : images) {
@@ -94,30 +121,27 @@ kernels::BiasActivationArgs<T> MakeActivationArgs(
 void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
                         const at::Tensor& gamma, const at::Tensor& beta,
                         int64_t length, bool swap, const at::Tensor& y) const {
-  TORCH_CHECK(
-      !add.defined() || (add.scalar_type() == y.scalar_type() &&
-                         add.is_contiguous() && add.numel() == x.numel()),
-      "expected as many values to add, contiguous, of ", y.scalar_type());
-  const int64_t channels = x.size(-1);
-  const int64_t tokens = x.numel() / channels;
   // Without a swap each token is a sequence of its own.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
-    using X = decltype(x_type);
-    using Y = decltype(y_type);
-    kernels::LayerNormCudaArgs<X, Y> args;
-    args.channels = channels;
-    args.x = Data<X>(x);
-    args.x_stride = channels;
-    if (add.defined()) args.add = Data<Y>(add);
-    args.add_stride = channels;
-    args.y = Data<Y>(y);
-    args.y_stride = channels;
-    args.gamma = Floats(gamma);
-    args.beta = Floats(beta);
-    args.eps = kEps;
+    auto args = MakeNormArgs<decltype(x_type), decltype(y_type)>(x, add, gamma,
+                                                                 beta, unit, y);
     args.swap = swap;
-    args.sequences = {static_cast<int>(tokens / unit), static_cast<int>(unit)};
+    CheckLaunch(kernels::LayerNormCuda(args, stream_of_(x)));
+  });
+}
+
+void CudaOps::LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
+                               const at::Tensor& gamma, const at::Tensor& beta,
+                               int64_t first, const at::Tensor& kept,
+                               const at::Tensor& y) const {
+  DispatchPair(x, y, [&](auto x_type, auto y_type) {
+    using X = decltype(x_type);
+    auto args =
+        MakeNormArgs<X, decltype(y_type)>(x, add, gamma, beta, x.size(1), y);
+    args.kept = Data<X>(kept);
+    args.kept_first = static_cast<int>(first);
+    args.kept_count = static_cast<int>(kept.size(1));
     CheckLaunch(kernels::LayerNormCuda(args, stream_of_(x)));
   });
 }
@@ -249,12 +273,13 @@ void CudaOps::ConvolvePixels(const PixelBatch& pixels,
 }
 
 void CudaOps::WindowPartition(const at::Tensor& map, const WindowGrid& grid,
-                              int margin, const at::Tensor& windows) const {
+                              WindowEnds ends,
+                              const at::Tensor& windows) const {
   DispatchPair(windows, map, [&](auto x_type, auto map_type) {
-    CheckLaunch(kernels::WindowPartitionCuda(
-        MakeWindowArgs<decltype(map_type), decltype(x_type)>(map, grid, margin,
-                                                             windows),
-        stream_of_(map)));
+    auto args = MakeWindowArgs<decltype(map_type), decltype(x_type)>(
+        map, grid, /*margin=*/ends == WindowEnds::kNone ? 0 : 1, windows);
+    args.mean = ends == WindowEnds::kMean;
+    CheckLaunch(kernels::WindowPartitionCuda(args, stream_of_(map)));
   });
 }
 

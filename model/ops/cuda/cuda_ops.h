@@ -18,6 +18,10 @@ class CudaOps : public DeviceOps {
   void LayerNorm(at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
                  const at::Tensor& beta, int64_t length, bool swap,
                  const at::Tensor& y) const override;
+  void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
+                        const at::Tensor& gamma, const at::Tensor& beta,
+                        int64_t first, const at::Tensor& kept,
+                        const at::Tensor& y) const override;
   void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                          int64_t length) const override;
   void SelectiveScan(const Scan& scan, const at::Tensor& u,
@@ -34,7 +38,8 @@ class CudaOps : public DeviceOps {
   void ConvolvePixels(const PixelBatch& pixels, const PixelConvWeights& weights,
                       const at::Tensor& y) const override;
   void WindowPartition(const at::Tensor& map, const WindowGrid& grid,
-                       int margin, const at::Tensor& windows) const override;
+                       WindowEnds ends,
+                       const at::Tensor& windows) const override;
   void WindowReverse(const at::Tensor& windows, const WindowGrid& grid,
                      const at::Tensor& map) const override;
   at::Tensor RoiAlign(const std::vector<at::Tensor>& maps,

@@ -1,3 +1,4 @@
+#include "ATen/ops/empty.h"
 #include "ATen/ops/empty_like.h"
 #include "model/ops/cuda/cuda_implementation.h"
 
@@ -17,6 +18,18 @@ class CudaLayerNorm : public LayerNormOp {
     auto [sum, waiting] = x.TakeParts();
     const at::Tensor y = at::empty_like(sum, sum.options().dtype(type_));
     device_.LayerNorm(sum, waiting, gamma_, beta_, length, swap, y);
+    return y;
+  }
+
+  // The kernel writes what is kept to new memory instead of the sum to x.
+  at::Tensor ForwardKeeping(Residual& x, int64_t first,
+                            int64_t count) const override {
+    const auto [sum, waiting] = x.TakeParts();
+    const at::Tensor y = at::empty_like(sum, sum.options().dtype(type_));
+    const at::Tensor kept =
+        at::empty({sum.size(0), count, sum.size(2)}, sum.options());
+    device_.LayerNormKeeping(sum, waiting, gamma_, beta_, first, kept, y);
+    x = Residual(kept);
     return y;
   }
 

@@ -11,12 +11,13 @@ class CudaWindows : public WindowOp {
       : device_(device), stream_type_(stream_type), map_type_(map_type) {}
 
   at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
-                       int margin) const override {
+                       WindowEnds ends) const override {
+    const int more = ends == WindowEnds::kNone ? 0 : 2;
     const at::Tensor windows =
-        at::empty({x.size(0) * grid.windows(),
-                   grid.height * grid.width + 2 * margin, x.size(3)},
+        at::empty({x.size(0) * grid.windows(), grid.height * grid.width + more,
+                   x.size(3)},
                   x.options().dtype(stream_type_));
-    device_.WindowPartition(x, grid, margin, windows);
+    device_.WindowPartition(x, grid, ends, windows);
     return windows;
   }
 
@@ -27,6 +28,12 @@ class CudaWindows : public WindowOp {
 
   at::Tensor ReverseToMap(const at::Tensor& windows,
                           const WindowGrid& grid) const override {
+    if (windows.scalar_type() == map_type_ && windows.is_contiguous() &&
+        grid.height == grid.map_height && grid.width == grid.map_width) {
+      // One window that is the map, in the same order.
+      return windows.view({-1, grid.height, grid.width, windows.size(2)})
+          .permute({0, 3, 1, 2});
+    }
     return ReverseTo(windows, grid, map_type_).permute({0, 3, 1, 2});
   }
 

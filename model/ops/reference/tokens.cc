@@ -9,11 +9,22 @@
 namespace sfmamba::ops {
 namespace {
 
+// Sets the first and the last token of each sequence to the mean of the others.
+void FillEnds(const at::Tensor& x) {
+  const int64_t last = x.size(1) - 1;
+  const at::Tensor mean = x.narrow(1, 1, last - 1).contiguous().mean(1);
+  x.select(1, 0).copy_(mean);
+  x.select(1, last).copy_(mean);
+}
+
 class ReferenceWindows : public WindowOp {
  public:
   at::Tensor Partition(const at::Tensor& x, const WindowGrid& grid,
-                       int margin) const override {
-    return WindowPartition(x, grid, margin);
+                       WindowEnds ends) const override {
+    at::Tensor windows =
+        WindowPartition(x, grid, /*margin=*/ends == WindowEnds::kNone ? 0 : 1);
+    if (ends == WindowEnds::kMean) FillEnds(windows);
+    return windows;
   }
   at::Tensor Reverse(const at::Tensor& windows,
                      const WindowGrid& grid) const override {
@@ -33,10 +44,7 @@ std::unique_ptr<WindowOp> ReferenceImplementation::MakeWindows(
 }
 
 void ReferenceImplementation::FillEndsWithMean(at::Tensor& x) const {
-  const int64_t last = x.size(1) - 1;
-  const at::Tensor mean = x.narrow(1, 1, last - 1).contiguous().mean(1);
-  x.select(1, 0).copy_(mean);
-  x.select(1, last).copy_(mean);
+  FillEnds(x);
 }
 
 at::Tensor ReferenceImplementation::Attention(const at::Tensor& q,

@@ -27,14 +27,18 @@ TEST_P(AttentionTest, MixesTheTokensOfEachSequence) {
   }
 }
 
-TEST_P(AttentionTest, AsksForTheFirstTokensOnly) {
+TEST_P(AttentionTest, AsksForSomeTokensOnly) {
   const auto attention = Make(/*scaled=*/false);
   const at::Tensor x = model::RandomValues("x", {3, 7, kWidth});
-  const at::Tensor sum = model::RandomValues("sum", {3, 4, kWidth});
-  ops::Residual a = Stream(sum), b(sum.clone());
-  attention.tested.AddTo(a, Normed(x), /*length=*/7);
-  attention.reference.AddTo(b, x, /*length=*/7);
-  ExpectNear(a.Sum(), b.Sum());
+  const at::Tensor sum = model::RandomValues("sum", {3, 7, kWidth});
+  ops::Residual all(sum.clone());
+  attention.reference.AddTo(all, x, /*length=*/7);
+  for (const int64_t first : {0, 1, 3}) {
+    const at::Tensor some = sum.narrow(1, first, 4).contiguous();
+    ops::Residual a = Stream(some);
+    attention.tested.AddToPart(a, Normed(x), first);
+    ExpectNear(a.Sum(), all.Sum().narrow(1, first, 4));
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionTest,

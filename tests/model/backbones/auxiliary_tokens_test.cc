@@ -49,22 +49,23 @@ TEST_P(TokenSwapTest, LearnableTokensAreTheParameters) {
   EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(y), Sequences()));
 }
 
-// Sequences(), between ends that Fill() must replace.
-at::Tensor WithRoom() {
+TEST_P(TokenSwapTest, WhatAPartitionLeavesUnsetIsFilled) {
+  const AuxiliaryTokens swap =
+      Make(model::Tokens::kLearnable, true, GetParam());
   at::Tensor x = at::full({3, 7, kWidth}, -1.0);
   x.narrow(1, 1, 5).copy_(Sequences());
-  return x;
+  EXPECT_EQ(swap.ends(), ops::WindowEnds::kUnset);
+  swap.FillUnset(x);
+  EXPECT_TRUE(at::equal(x, swap.Attach(Sequences())));
 }
 
-TEST_P(TokenSwapTest, FillGivesWhatAttachDoes) {
-  for (model::Tokens tokens :
-       {model::Tokens::kData, model::Tokens::kLearnable}) {
-    const AuxiliaryTokens swap = Make(tokens, true, GetParam());
-    at::Tensor x = WithRoom();
-    swap.Fill(x);
-    EXPECT_TRUE(at::allclose(x, swap.Attach(Sequences())));
-    EXPECT_TRUE(at::equal(AuxiliaryTokens::Detach(x), Sequences()));
-  }
+TEST_P(TokenSwapTest, MeansAreLeftToThePartition) {
+  const AuxiliaryTokens swap = Make(model::Tokens::kData, true, GetParam());
+  EXPECT_EQ(swap.ends(), ops::WindowEnds::kMean);
+  at::Tensor x = at::full({3, 7, kWidth}, -1.0);
+  const at::Tensor before = x.clone();
+  swap.FillUnset(x);
+  EXPECT_TRUE(at::equal(x, before));
 }
 
 TEST_P(TokenSwapTest, WithoutTokensNothingChanges) {

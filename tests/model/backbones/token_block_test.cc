@@ -42,15 +42,23 @@ TEST_P(TokenBlockTest, MixesTokensAndSwapsTheEnds) {
   }
 }
 
-TEST_P(TokenBlockTest, ComputesTheFirstTokensOnly) {
+TEST_P(TokenBlockTest, ComputesSomeTokensOnly) {
+  constexpr int kLength = 7;
   const auto blocks = Make(/*layer_scale=*/true, kAttention);
-  for (const int64_t count : {1, 4, 7}) {
-    const at::Tensor x = Tokens(/*rows=*/3, 7);
-    ops::Residual a = Stream(x), b(x.clone());
-    blocks.tested.ForwardFirst(a, count);
-    blocks.reference.ForwardFirst(b, count);
-    ExpectNear(a.Sum(), b.Sum());
+  const at::Tensor x = Tokens(/*rows=*/3, kLength);
+  ops::Residual all(x.clone());
+  blocks.reference.Forward(all, kLength, /*swap=*/false);
+  for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, 1}, {0, 4}, {0, kLength}, {1, 5}, {3, 1}, {2, 5}}) {
+    ops::Residual a = Stream(x);
+    blocks.tested.ForwardPart(a, first, count);
+    ExpectNear(a.Sum(), all.Sum().narrow(1, first, count));
   }
+}
+
+TEST_P(TokenBlockTest, AScanHasNoPart) {
+  ops::Residual x = Stream(Tokens(/*rows=*/1, 7));
+  EXPECT_THROW(Make(false, kMamba).tested.ForwardPart(x, 1, 5), c10::Error);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TokenBlockTest,
