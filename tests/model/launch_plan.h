@@ -35,6 +35,12 @@ struct Launch {
 // a GPU runs, on tensors that have shapes but no values.
 std::vector<Launch> LaunchesOf(const ModelConfig& config, int images);
 
+// The launches of our own kernels and of libraries in one pass of a model's
+// backbone over `images` pictures of this size, in order, without libtorch's
+// own operators. They are recorded likewise.
+std::vector<Launch> BackboneLaunches(const ModelConfig& config, int images,
+                                     int height, int width);
+
 // The shapes of the scans of one pass of a model's backbone over `images`
 // pictures of this size, in order. They are recorded likewise.
 std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,

@@ -1,9 +1,12 @@
 #include "tests/model/launch_plan.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -80,6 +83,26 @@ TEST(LaunchPlanTest, WithTheExactGeluEachMlpHasAPassMore) {
   ModelConfig config = Bf16("sf_mamba_t");
   config.precision = Precision::kFloat32;  // Where it always is exact.
   EXPECT_EQ(Count(LaunchesOf(config, 1), "GELU of the MLPs"), 12);
+}
+
+// A library builds a plan of attention for each of its shapes.
+TEST(LaunchPlanTest, PicturesOfManySizesHaveFewShapesOfAttention) {
+  const ModelConfig config =
+      *VariantConfig("sf_mamba_t", VisionTask::kDetection);
+  std::set<std::pair<double, double>> shapes;
+  int sizes = 0;
+  for (int height = 480; height <= 1344; height += 32) {
+    for (const int width : {800, 1088, 1344}) {
+      ++sizes;
+      for (const Launch& launch : BackboneLaunches(config, 1, height, width)) {
+        if (launch.kind == LaunchKind::kAttention) {
+          shapes.insert({launch.flops, launch.bytes});
+        }
+      }
+    }
+  }
+  std::printf("%zu shapes of %d sizes\n", shapes.size(), sizes);
+  EXPECT_LE(shapes.size(), 24);
 }
 
 // A launch of each kind, by hand.

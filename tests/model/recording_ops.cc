@@ -324,20 +324,23 @@ std::vector<Launch> LaunchesOf(const ModelConfig& config, int images) {
   });
 }
 
+std::vector<Launch> BackboneLaunches(const ModelConfig& config, int images,
+                                     int height, int width) {
+  return Recorded(config, [&](const auto& scope, const auto& implementation) {
+    const auto backbone = backbones::MakeBackbone(
+        config.backbone, config.image_size, backbones::FeatureMaps::kAll, scope,
+        implementation);
+    const ops::ImageBatch batch = Images(config, images, height, width);
+    LaunchRecorder recorder(/*operators=*/false);
+    backbone->Forward(batch, /*fold_rows=*/0);
+    return recorder.launches;
+  });
+}
+
 std::vector<tuning::ScanShape> ScansOf(const ModelConfig& config, int images,
                                        int height, int width) {
-  const std::vector<Launch> launches =
-      Recorded(config, [&](const auto& scope, const auto& implementation) {
-        const auto backbone = backbones::MakeBackbone(
-            config.backbone, config.image_size, backbones::FeatureMaps::kAll,
-            scope, implementation);
-        const ops::ImageBatch batch = Images(config, images, height, width);
-        LaunchRecorder recorder(/*operators=*/false);
-        backbone->Forward(batch, /*fold_rows=*/0);
-        return recorder.launches;
-      });
   std::vector<tuning::ScanShape> scans;
-  for (const Launch& launch : launches) {
+  for (const Launch& launch : BackboneLaunches(config, images, height, width)) {
     if (launch.kind == LaunchKind::kScan) scans.push_back(launch.scan);
   }
   return scans;
