@@ -18,7 +18,6 @@
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
-#include "tests/testing/line_masks.h"
 #include "tests/testing/patience.h"
 #include "tests/testing/run_model.h"
 
@@ -137,7 +136,8 @@ INSTANTIATE_TEST_SUITE_P(All, GpuVariantsTest,
 // ---- The CPU's answer at many shapes ----
 
 struct Shape {
-  const char* variant;  // "small": SmallModel().
+  // "small": SmallModel(); "lite", "lite32": LiteModel(), LiteStride32Model().
+  const char* variant;
   int images, height, width;
   model::WindowMode windows = model::WindowMode::kFixed;
   int attention_window = 0;  // Side in stages 3 and 4; 0: none.
@@ -169,16 +169,26 @@ constexpr Shape kShapes[] = {
     {"sf_mamba_s", 3, 224, 224},
     {"sf_mamba_b", 3, 224, 224},
     {"vim_t", 2, 224, 224},
+    {"lite", 3, 160, 160},
+    {"lite", 1, 73, 60},
+    {"lite32", 3, 160, 160},
+    {"lite32", 1, 73, 60},
 };
+
+model::ModelConfig ConfigOf(const Shape& shape) {
+  const std::string variant = shape.variant;
+  if (variant == "small") return model::SmallModel();
+  if (variant == "lite") return model::LiteModel();
+  if (variant == "lite32") return model::LiteStride32Model();
+  return *model::VariantConfig(variant);
+}
 
 class GpuShapesTest : public GpuModelTest,
                       public testing::WithParamInterface<Shape> {};
 
 TEST_P(GpuShapesTest, AgreesWithTheCpu) {
   const Shape& shape = GetParam();
-  const bool small = std::string(shape.variant) == "small";
-  model::ModelConfig config =
-      small ? model::SmallModel() : *model::VariantConfig(shape.variant);
+  model::ModelConfig config = ConfigOf(shape);
   config.backbone.window_mode = shape.windows;
   if (shape.attention_window > 0) {
     config.backbone.attention_windows = {shape.attention_window,
@@ -209,111 +219,6 @@ INSTANTIATE_TEST_SUITE_P(All, GpuShapesTest, testing::ValuesIn(kShapes),
                            return std::to_string(info.index) + "_" +
                                   info.param.variant;
                          });
-
-// ---- Dense models ----
-
-model::ModelConfig SmallDense(model::VisionTask task) {
-  model::ModelConfig config = *model::VariantConfig("custom", task);
-  config.backbone = model::SmallModel().backbone;
-  config.backbone.windows = {8, 4};
-  config.backbone.output_norms = true;
-  config.num_classes = 6;
-  config.segmentation_channels = 16;
-  config.detector.channels = 16;
-  config.detector.fc_width = 32;
-  config.detector.proposals = 60;
-  config.image_size = 96;
-  return config;
-}
-
-model::Result RunOnNoise(const model::ModelConfig& config,
-                         const model::ModelOptions& options, int height,
-                         int width) {
-  std::vector<uint8_t> pixels(height * width * 3);
-  uint32_t state = 1;
-  for (uint8_t& value : pixels) {
-    state = state * 1664525 + 1013904223;
-    value = state >> 24;
-  }
-  model::ModelInput input;
-  input.height = height;
-  input.width = width;
-  input.pixels = pixels.data();
-  input.original_height = 3 * height / 2;
-  input.original_width = 3 * width / 2;
-  input.options = model::AskForAll(config.task);
-  const auto model = model::VisionModel::Random(config, /*seed=*/1, options);
-  EXPECT_TRUE(model.ok()) << model.status();
-  auto results = model::RunBatch(**model, {input});
-  EXPECT_TRUE(results.ok()) << results.status();
-  return (*results)[0];
-}
-
-double IntersectionOverUnion(const model::Box& a, const model::Box& b) {
-  const double width =
-      std::max(0.f, std::min(a.x2, b.x2) - std::max(a.x1, b.x1));
-  const double height =
-      std::max(0.f, std::min(a.y2, b.y2) - std::max(a.y1, b.y1));
-  const double both = width * height;
-  return both / (double{a.x2 - a.x1} * (a.y2 - a.y1) +
-                 double{b.x2 - b.x1} * (b.y2 - b.y1) - both);
-}
-
-// The mean of the masks' pixels that differ, as a part of the mask's area.
-double MaskDifference(const model::Detection& a, const model::Detection& b) {
-  const base::Mask own = PixelsOf(*a.mask), other = PixelsOf(*b.mask);
-  if (own.width != other.width || own.height != other.height) return 1;
-  double different = 0;
-  for (size_t i = 0; i < own.data.size(); ++i) {
-    different += own.data[i] != other.data[i];
-  }
-  return different / std::max<size_t>(own.data.size(), 1);
-}
-
-using GpuDenseTest = GpuModelTest;
-
-TEST_F(GpuDenseTest, ADetectorFindsWhatTheCpuFinds) {
-  const model::ModelConfig config = SmallDense(model::VisionTask::kDetection);
-  const model::Result expected = RunOnNoise(config, {}, 60, 90);
-  const model::Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
-  const auto& wanted = std::get<model::Detections>(expected).detections;
-  const auto& found = std::get<model::Detections>(actual).detections;
-  ASSERT_GT(wanted.size(), 0);
-  // Near a threshold a detection may come or go.
-  EXPECT_NEAR(found.size(), wanted.size(), 1 + wanted.size() / 20);
-  int missing = 0;
-  for (const model::Detection& one : wanted) {
-    const bool matched = std::any_of(
-        found.begin(), found.end(), [&](const model::Detection& other) {
-          return other.class_id == one.class_id &&
-                 std::fabs(other.score - one.score) < 1e-3 &&
-                 IntersectionOverUnion(other.box, one.box) > 0.99 &&
-                 MaskDifference(other, one) < 0.01;
-        });
-    missing += matched ? 0 : 1;
-  }
-  EXPECT_LE(missing, 1 + wanted.size() / 20);
-}
-
-TEST_F(GpuDenseTest, ASegmenterSeesWhatTheCpuSees) {
-  const model::ModelConfig config =
-      SmallDense(model::VisionTask::kSegmentation);
-  const model::Result expected = RunOnNoise(config, {}, 60, 90);
-  const model::Result actual = RunOnNoise(config, OnModelDevice(), 60, 90);
-  const auto& wanted = std::get<model::Segmentation>(expected);
-  const auto& seen = std::get<model::Segmentation>(actual);
-  ASSERT_EQ(seen.height, wanted.height);
-  ASSERT_EQ(seen.width, wanted.width);
-  size_t different = 0;
-  for (size_t i = 0; i < wanted.labels.size(); ++i) {
-    if (wanted.labels[i] == seen.labels[i]) {
-      EXPECT_NEAR(wanted.confidence[i], seen.confidence[i], 1) << i;
-    } else {
-      ++different;
-    }
-  }
-  EXPECT_LE(different, wanted.labels.size() / 1000);
-}
 
 // ---- Promises of VisionModel ----
 
