@@ -102,9 +102,9 @@ class VisionModel {
   // same name share it.
   virtual std::string context_device(int index) const = 0;
 
-  // Not OK once the device has failed permanently, so that no Run() of a context
-  // can succeed. Of several GPUs all must have failed: until then the contexts
-  // of a failed one run on the others.
+  // Not OK once the device has failed permanently, so that no Run() of a
+  // context can succeed. Of several GPUs all must have failed: until then the
+  // contexts of a failed one run on the others.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;

@@ -254,7 +254,7 @@ absl::Status LayerNormCuda(const LayerNormCudaArgs<X, Y>& args,
     // The models' stages have 80, 96, 98 or 128 channels, or up to 16 times
     // that.
     if constexpr (sizeof(X) == 2) {
-      // Of more channels a lane would have too many in registers.
+      // A lane would have too many registers for more channels.
       if (args.channels <= 8 * 128 && AreVectors<8>(args)) {
         return LaunchFitting<8, X, Y, 1, 2, 3, 4, 5, 6, 8>(args, stream);
       }

@@ -20,9 +20,9 @@ class Mixer {
   // sequences.
   virtual void AddTo(ops::Residual& residual, const at::Tensor& x,
                      int64_t length) const = 0;
-  // The same where each row is a sequence and the residual holds only some
-  // consecutive tokens of each, from token `first` on. For attention: throws
-  // c10::Error otherwise.
+  // AddTo() for a residual that holds only some consecutive tokens of each
+  // sequence, from token `first` on. Each row of x is a sequence. Throws
+  // c10::Error unless the mixer is attention.
   virtual void AddToPart(ops::Residual& /*residual*/, const at::Tensor& /*x*/,
                          int64_t /*first*/) const {
     TORCH_CHECK(false, "a scan has no part");

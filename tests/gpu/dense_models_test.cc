@@ -23,7 +23,7 @@ namespace {
 struct Tolerance {
   double score, iou, mask, labels;
 
-  // Of this many detections one may be another.
+  // One detection in this many may be another.
   size_t one_of;
 
   size_t missing(size_t all) const { return 1 + all / one_of; }
@@ -187,7 +187,7 @@ TEST_F(GpuDenseTest, ASegmenterSeesWhatTheCpuSees) {
 
 // ---- The models of the folder models ----
 
-// Settings as in config.textproto, but for those of a picture's size.
+// The settings of config.textproto, without those of a picture's size.
 model::ModelConfig Lite0(model::VisionTask task, int classes,
                          std::array<int, 2> windows) {
   model::ModelConfig config = *model::VariantConfig("custom", task);
@@ -203,7 +203,7 @@ model::ModelConfig Lite0(model::VisionTask task, int classes,
 struct Shipped {
   const char* name;
   model::ModelConfig config;
-  int height, width;  // Of the picture.
+  int height, width;  // The picture's size.
 };
 
 Shipped Everyday() {
