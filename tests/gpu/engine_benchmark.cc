@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <future>
 #include <map>
 #include <memory>
@@ -38,10 +39,16 @@ class FailedCapture {
   std::string message_ ABSL_GUARDED_BY(mu_);
 };
 
-// Pictures of noise, as a server would hand them over.
-class Batch {
+// Batches of pictures of noise, as a server would hand them over. No picture is
+// in two of kBatches consecutive batches, nor twice in one: copies to pinned
+// memory would find it in a cache, which those of a server do not. Thread-safe.
+class Pictures {
  public:
-  Batch(int count, int side) : pixels_(size_t{3} * side * side) {
+  Pictures(int count, int side)
+      : count_(count),
+        bytes_(size_t{3} * side * side),
+        batches_(std::clamp<size_t>(kMostBytes / bytes_ / count, 1, kBatches)),
+        pixels_(bytes_ * count * batches_) {
     uint32_t state = 1;
     for (uint8_t& value : pixels_) {
       state = state * 1664525 + 1013904223;
@@ -49,15 +56,25 @@ class Batch {
     }
     model::ModelInput input;
     input.height = input.width = side;
-    input.pixels = pixels_.data();  // One picture for all: equally costly.
-    inputs_.assign(count, input);
+    inputs_.assign(count * batches_, input);
+    for (size_t i = 0; i < inputs_.size(); ++i) {
+      inputs_[i].pixels = pixels_.data() + i * bytes_;
+    }
   }
 
-  const std::vector<model::ModelInput>& inputs() const { return inputs_; }
+  absl::Span<const model::ModelInput> NextBatch() const {
+    return absl::MakeConstSpan(inputs_).subspan(next_++ % batches_ * count_,
+                                                count_);
+  }
 
  private:
+  static constexpr size_t kBatches = 4;
+  static constexpr size_t kMostBytes = size_t{512} << 20;
+
+  const size_t count_, bytes_, batches_;
   std::vector<uint8_t> pixels_;
   std::vector<model::ModelInput> inputs_;
+  mutable std::atomic<size_t> next_{0};
 };
 
 // One thread for each of a model's contexts.
@@ -71,24 +88,25 @@ Threads MakeThreads(model::VisionModel& model) {
   return threads;
 }
 
-// Runs the batch once and drops its results.
-absl::Status RunBatch(model::ExecutionContext& context, const Batch& batch,
-                      model::RunInfo* info) {
-  return context.Run(batch.inputs(), info, [](const model::Result&) {});
+// Runs the next batch and drops its results.
+absl::Status RunBatch(model::ExecutionContext& context,
+                      const Pictures& pictures, model::RunInfo* info) {
+  return context.Run(pictures.NextBatch(), info, [](const model::Result&) {});
 }
 
 // Fills in the times of one caller.
 absl::Status MeasureLatency(model::ExecutionContext& context,
-                            const Batch& batch, const EngineOptions& options,
+                            const Pictures& pictures,
+                            const EngineOptions& options,
                             EngineFigure* figure) {
   model::RunInfo info;
-  absl::Status status = RunBatch(context, batch, &info);  // Warms up.
+  absl::Status status = RunBatch(context, pictures, &info);  // Warms up.
   std::vector<double> ms, device_ms;
   const absl::Time end = absl::Now() + options.duration;
   while (status.ok() &&
          (absl::Now() < end || ms.size() < FewestCalls(options.tiny))) {
     const absl::Time start = absl::Now();
-    status = RunBatch(context, batch, &info);
+    status = RunBatch(context, pictures, &info);
     ms.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
     device_ms.push_back(absl::ToDoubleMilliseconds(info.device_time));
     figure->padded_images = info.padded_images;
@@ -100,7 +118,8 @@ absl::Status MeasureLatency(model::ExecutionContext& context,
 }
 
 // Returns the batches per second of all threads.
-absl::StatusOr<double> Throughput(const Threads& threads, const Batch& batch,
+absl::StatusOr<double> Throughput(const Threads& threads,
+                                  const Pictures& pictures,
                                   const EngineOptions& options) {
   const int fewest = FewestCalls(options.tiny);
   std::atomic<int> batches = 0;
@@ -112,7 +131,7 @@ absl::StatusOr<double> Throughput(const Threads& threads, const Batch& batch,
       model::RunInfo info;
       for (int calls = 0; status.ok() && (calls < fewest || absl::Now() < end);
            ++calls) {
-        status = RunBatch(context, batch, &info);
+        status = RunBatch(context, pictures, &info);
         if (status.ok()) ++batches;
       }
       return status;
@@ -128,13 +147,13 @@ absl::Status MeasureModel(const model::VisionModel& model,
                           const Threads& threads, const EngineOptions& options,
                           EngineFigure* figure) {
   const int count = figure->engine.RunBatch(options.tiny);
-  const Batch batch(count, model.config().image_size);
+  const Pictures pictures(count, model.config().image_size);
   const absl::Status status =
       threads[0]->Do([&](model::ExecutionContext& context) {
-        return MeasureLatency(context, batch, options, figure);
+        return MeasureLatency(context, pictures, options, figure);
       });
   if (!status.ok()) return status;
-  const auto batches = Throughput(threads, batch, options);
+  const auto batches = Throughput(threads, pictures, options);
   if (!batches.ok()) return batches.status();
   figure->images_per_second = *batches * count;
   figure->mib = DeviceMib();
@@ -173,8 +192,9 @@ std::map<int, absl::Status> Prepare(const Threads& threads,
 }
 
 // Measures cases that share a model.
-void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
-                  const Setting& setting, const WriteLine& write) {
+void MeasureCases(absl::Span<const EngineCase> cases, int round,
+                  EngineOptions options, const Setting& setting,
+                  const WriteLine& write) {
   ReleaseCachedMemory();
   FailedCapture failed;  // Outlives the model.
   options.device.capture_failed = [&](const absl::Status& status) {
@@ -196,6 +216,8 @@ void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
           absl::IsResourceExhausted(status) ? "OOM" : status.ToString();
     }
     figure.uncaptured = failed.message();
+    figure.round = round;
+    figure.clocks = ReadClocks();
     write(Json(figure, setting));
   }
 }
@@ -205,10 +227,12 @@ void MeasureCases(absl::Span<const EngineCase> cases, EngineOptions options,
 void MeasureEngines(const std::vector<EngineCase>& cases,
                     const EngineOptions& options, const Setting& setting,
                     const WriteLine& write) {
-  for (size_t begin = 0, end = 0; begin < cases.size(); begin = end) {
-    while (end < cases.size() && SameModel(cases[begin], cases[end])) ++end;
-    MeasureCases(absl::MakeSpan(cases).subspan(begin, end - begin), options,
-                 setting, write);
+  for (int round = 1; round <= options.rounds; ++round) {
+    for (size_t begin = 0, end = 0; begin < cases.size(); begin = end) {
+      while (end < cases.size() && SameModel(cases[begin], cases[end])) ++end;
+      MeasureCases(absl::MakeSpan(cases).subspan(begin, end - begin), round,
+                   options, setting, write);
+    }
   }
 }
 
@@ -226,12 +250,12 @@ absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
   if (!context.ok()) return context.status();
   const absl::Status prepared = (*context)->Prepare(count, count);
   if (!prepared.ok()) return prepared;
-  const Batch batch(count, config.image_size);
+  const Pictures pictures(count, config.image_size);
   model::RunInfo info;
-  const absl::Status warm = RunBatch(**context, batch, &info);
+  const absl::Status warm = RunBatch(**context, pictures, &info);
   if (!warm.ok()) return warm;
   StartProfiler();
-  const absl::Status status = RunBatch(**context, batch, &info);
+  const absl::Status status = RunBatch(**context, pictures, &info);
   StopProfiler();
   return status;
 }

@@ -48,9 +48,10 @@ bool Allows(const EngineFilter& filter, const EngineCase& engine) {
 }
 
 void AddBatches(std::vector<EngineCase>* cases) {
+  // Those that are compared stand beside each other.
   for (const char* variant :
-       {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b", "mamba_vision_t",
-        "mamba_vision_s", "mamba_vision_b"}) {
+       {"sf_mamba_t", "mamba_vision_t", "sf_mamba_s", "mamba_vision_s",
+        "sf_mamba_b", "mamba_vision_b"}) {
     for (const int batch : kBatches) {
       cases->push_back(
           {EngineCase::kBatch, variant, model::Precision::kBFloat16, batch});
@@ -167,13 +168,15 @@ std::string Json(const EngineFigure& figure, const Setting& setting) {
       R"("images_per_second": %.2f, "ms": %.4f, "ms_p10": %.4f, )"
       R"("ms_p90": %.4f, "device_ms": %.4f, "device_ms_p10": %.4f, )"
       R"("device_ms_p90": %.4f, "padded_images": %d, "device_mib": %.0f, )"
+      R"("round": %d, "sm_mhz": %d, "watts": %.0f, )"
       R"("note": %s, "uncaptured": %s, %s})",
       kGroups[engine.group], base::JsonString(engine.variant),
       NameOf(engine.precision), engine.batch, engine.side, Bool(engine.club),
       engine.fold_rows, engine.slots, Bool(figure.tuned),
       figure.images_per_second, figure.ms.median, figure.ms.p10, figure.ms.p90,
       figure.device_ms.median, figure.device_ms.p10, figure.device_ms.p90,
-      figure.padded_images, figure.mib, base::JsonString(figure.note),
+      figure.padded_images, figure.mib, figure.round, figure.clocks.sm_mhz,
+      figure.clocks.watts, base::JsonString(figure.note),
       base::JsonString(figure.uncaptured), setting.Json());
 }
 

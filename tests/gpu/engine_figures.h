@@ -71,6 +71,8 @@ struct EngineFigure {
   // The network's part of these, by the GPU's clock.
   kernels::Quantiles device_ms;
   int padded_images = 0;
+  int round = 1;           // Counts the turns in which models are measured.
+  Clocks clocks;           // At the end of the measurement.
   double mib = 0;          // Device memory in use during the measurement.
   std::string note;        // Why there is no figure: "OOM" or an error.
   std::string uncaptured;  // Why a graph could not be recorded.

@@ -309,6 +309,9 @@ TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   figure.ms = {4.4, 4.5, 4.6};
   figure.device_ms = {3.9, 4.0, 4.1};
   figure.padded_images = 104;
+  figure.round = 3;
+  figure.clocks.sm_mhz = 1755;
+  figure.clocks.watts = 681;
   figure.note = "a \"quoted\" error";
   figure.uncaptured = "INTERNAL: no";
   const std::string json = Json(figure, H200());
@@ -317,6 +320,7 @@ TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   EXPECT_THAT(json, HasSubstr(R"("ms": 4.5000, "ms_p10": 4.4000)"));
   EXPECT_THAT(json, HasSubstr(R"("device_ms": 4.0000)"));
   EXPECT_THAT(json, HasSubstr(R"("padded_images": 104)"));
+  EXPECT_THAT(json, HasSubstr(R"("round": 3, "sm_mhz": 1755, "watts": 681)"));
   EXPECT_THAT(json, HasSubstr(R"("note": "a \"quoted\" error", )"
                               R"("uncaptured": "INTERNAL: no")"));
 }

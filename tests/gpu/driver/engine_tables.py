@@ -1,5 +1,8 @@
 """The tables of whole models: by slots, batch, resolution and B1, beside the paper's."""
 
+import collections
+import statistics
+
 import paper
 from results import latest
 from tables import number, ratio, table
@@ -16,8 +19,10 @@ def render(lines):
         return '## Whole models\n\nNone was measured.'
     intro = ('224 x 224 pixels and bf16 unless said otherwise; from uint8 pictures in memory to '
              "results there, as many callers as slots. \"GPU alone\" is the network's pass by the "
-             "device's clock. The paper's figures are an A100's in mixed precision.")
-    sections = [by_slots(found), by_batch(found), latencies(found), by_resolution(found),
+             "device's clock, with one caller: the card rests between passes and may clock higher "
+             "than under a server's load, and it overlaps no two passes. The paper's figures are an A100's in mixed precision.")
+    peers = peers_by_variant(lines)
+    sections = [by_slots(found, peers), in_rounds(lines), by_batch(found), latencies(found), by_resolution(found),
                 by_fold(found), failures(found)]
     return '\n\n'.join(['## Whole models', intro] + [one for one in sections if one])
 
@@ -52,27 +57,67 @@ def baseline(variant):
     return variant.replace('sf_mamba', 'mamba_vision')
 
 
-def by_slots(found):
+def peers_by_variant(lines):
+    """PyTorch's images per second in bf16 at batch 128, the best of its settings."""
+    best = {}
+    for line in latest(lines, 'peer_model', 'variant', 'precision', 'batch', 'setting'):
+        if line['precision'] == 'bf16' and line['batch'] == 128 and not line['note']:
+            best[line['variant']] = max(best.get(line['variant'], 0), line['images_per_second'])
+    return best
+
+
+def by_slots(found, peers):
+    """Speeds, and both of the paper's ratios beside the same ratio of ours."""
     rows = []
     for variant in ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b'):
         own = pick(found, group='batch', variant=variant, precision='bf16', batch=128)
         if not own:
             continue
-        other = fastest(found, group='batch', variant=baseline(variant), precision='bf16',
-                        batch=128, slots=2)
+        other = baseline(variant)
+        equal = fastest(found, group='batch', variant=other, precision='bf16', batch=128, slots=2)
         same = fastest(own, slots=2, tuned=False)
-        ours = ratio(gpu_alone(same), gpu_alone(other))
-        if ours == '-':
-            ours = ratio(speed(same), speed(other))
-        paper_own, paper_other = (paper.BY_BATCH[name][128]
-                                  for name in (variant, baseline(variant)))
+        figure = paper.BY_BATCH[variant][128]
         rows.append([variant, number(gpu_alone(same or own[0])),
                      *[number(speed(fastest(own, slots=slots, tuned=False))) for slots in SLOTS],
-                     number(speed(fastest(own, tuned=True))), paper_own, ours,
-                     ratio(paper_own, paper_other)])
+                     number(speed(fastest(own, tuned=True))), figure,
+                     ratio(speed(fastest(own)), peers.get(other)),
+                     ratio(figure, paper.BY_BATCH[other][128]),
+                     ratio(speed(same), speed(equal)),
+                     ratio(figure, paper.SAME_KERNELS.get(other))])
     return table(['images/s, batch 128', 'GPU alone', *[f'{slots} slots' for slots in SLOTS],
-                  'fold table', 'the paper', 'over MambaVision', "the paper's"],
+                  'fold table', 'the paper', "end to end over PyTorch's MambaVision",
+                  "the paper's", 'over MambaVision on the same kernels', "the paper's"],
                  rows) if rows else ''
+
+
+def in_rounds(lines):
+    """SF-Mamba over MambaVision, each round's neighbours compared."""
+    rounds = collections.defaultdict(dict)
+    for line in lines:
+        if line['benchmark'] == 'engine' and line['group'] == 'batch' and not line['note']:
+            case = line['precision'], line['batch'], line['slots'], line['tuned']
+            rounds[(*case, line.get('round', 1))][line['variant']] = line
+    pairs = collections.defaultdict(list)
+    for case, found in rounds.items():
+        for variant, own in found.items():
+            other = found.get(baseline(variant))
+            if other and other is not own:
+                pairs[(variant, *case[:4])].append((own, other))
+    rows = []
+    for (variant, precision, batch, slots, tuned), measured in pairs.items():
+        if len(measured) < 3:
+            continue
+        cells = [spread([get(own) / get(other) for own, other in measured])
+                 for get in (speed, gpu_alone) if all(map(get, sum(measured, ())))]
+        clocks = [line.get('sm_mhz', 0) for pair in measured for line in pair]
+        rows.append([variant, precision, batch, slots, len(measured),
+                     *(cells + ['-'] * (2 - len(cells))), f'{min(clocks)} to {max(clocks)}'])
+    return table(['over MambaVision, in turn', 'precision', 'batch', 'slots', 'rounds',
+                  'end to end', 'GPU alone', 'SM MHz'], rows) if rows else ''
+
+
+def spread(ratios):
+    return f'{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})'
 
 
 def by_batch(found):

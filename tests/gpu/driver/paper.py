@@ -13,6 +13,10 @@ BY_BATCH = {
     'sf_mamba_b': {1: 98, 32: 3168, 128: 3534, 256: 3592, 512: 3641, 1024: 3685},
 }
 
+# MambaVision-T at batch 128 with the kernels of SF-Mamba: all that differs from it are the
+# auxiliary tokens. BY_BATCH has MambaVision with mamba-ssm's kernels.
+SAME_KERNELS = {'mamba_vision_t': 7645}
+
 SIDES = (224, 448, 896, 1792, 3584)
 
 # Images per second by side, of a model, a batch and whether attention is in windows of 32

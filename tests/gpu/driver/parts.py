@@ -8,6 +8,7 @@ import dataclasses
 # Tests of whole models, other libraries' kernels for the most part, have "Gpu" in their names.
 GRAPH_TESTS, MODEL_TESTS, KERNEL_TESTS = '*GpuPixels*', '*Gpu*-*GpuPixels*', '-*Gpu*'
 MODELS = ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b')
+BASELINES = ('mamba_vision_t', 'mamba_vision_s', 'mamba_vision_b')
 # Of many seconds each under racecheck; others of the same kernels are smaller.
 LONG_TESTS = '*AgreesWithFp64/Fold*:*DetectorsSize:*RealSizes'
 METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
@@ -74,7 +75,7 @@ PARTS = (
          tuple(profile(variant) for variant in MODELS)),
     Part('batches', 'batches 1, 8, 32, 256; MambaVision; fp16; T in fp32', 240, (
         engines('mamba_vision', '--batches=128', '--precisions=bf16', '--duration=500ms',
-                models=('mamba_vision_t', 'mamba_vision_s', 'mamba_vision_b'), reserve=40),
+                models=BASELINES, reserve=40),
         engines('bf16', '--batches=1,8,32,256', '--precisions=bf16', '--duration=500ms',
                 reserve=90),
         engines('fp16', '--batches=128', '--precisions=fp16', '--duration=500ms', reserve=40),
@@ -91,6 +92,9 @@ PARTS = (
         Step('peers', 'peers', ('--out', '{lines}', '--budget', '{seconds}')),)),
     sanitizer('memcheck', 'kernels: memory accesses', 120),
     # With time left:
+    Part('rounds', 'SF-Mamba and MambaVision in turn, five rounds', 240, (
+        engines('rounds', '--batches=128', '--precisions=bf16', '--slots=3', '--rounds=5',
+                '--duration=1s', models=MODELS + BASELINES),)),
     Part('tests', 'kernels beside their references', 120, (tests('kernels', KERNEL_TESTS),)),
     Part('tuned', 'T, S, B in bf16, batch 128, with the fold table', 60, (
         engines('tuned', '--batches=128', '--precisions=bf16', '--duration=700ms', tuned=True),)),

@@ -23,7 +23,7 @@ case $* in
   *--gtest_filter=-\\*Gpu\\*) echo '[ RUN      ] Fake.Crashes'; kill -SEGV $$ ;;
   *--gtest_filter=-*) exec {suite} '--gtest_filter=RowSums*' ;;
   *--parts=pass*) sleep 1000 & wait ;;
-  *) exec {suite} --tiny "$@" --duration=5ms --tune_budget=2s ;;
+  *) exec {suite} --tiny "$@" --duration=5ms --rounds=1 --tune_budget=2s ;;
 esac
 '''
 

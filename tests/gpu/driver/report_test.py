@@ -106,8 +106,27 @@ class EnginesTest(unittest.TestCase):
             engine(), engine(slots=3, images_per_second=26000.0),
             engine(variant='mamba_vision_t', device_ms=5.0, images_per_second=20000.0),
             engine(tuned=True, images_per_second=26500.0)])
-        self.assertIn('| sf_mamba_t | 32000 | 25000 | 26000 | - | 26500 | 7600 | 1.25x | 1.14x |',
-                      text)
+        self.assertIn('| sf_mamba_t | 32000 | 25000 | 26000 | - | 26500 | 7600 | - | 1.14x | 1.25x | '
+                      '0.99x |', text)
+
+    def test_the_papers_gain_stands_beside_the_same_question(self):
+        peer = {'benchmark': 'peer_model', 'variant': 'mamba_vision_t', 'precision': 'bf16',
+                'batch': 128, 'setting': 'graph', 'note': '', 'images_per_second': 12500.0}
+        text = engine_tables.render([
+            engine(), peer, {**peer, 'setting': 'eager', 'images_per_second': 5000.0},
+            {**peer, 'setting': 'compile', 'note': 'no', 'images_per_second': None}])
+        self.assertIn('| 7600 | 2.00x | 1.14x | - | 0.99x |', text)
+
+    def test_neighbours_of_a_round_are_compared(self):
+        lines = []
+        for number, (own, other) in enumerate([(99, 100), (198, 200), (101, 100)], 1):
+            lines += [engine(round=number, images_per_second=own, sm_mhz=1700 + number),
+                      engine(round=number, images_per_second=other, sm_mhz=1800,
+                             variant='mamba_vision_t')]
+        text = engine_tables.render(lines)
+        self.assertIn('| sf_mamba_t | bf16 | 128 | 2 | 3 | 0.990 (0.990 to 1.010) | '
+                      '1.000 (1.000 to 1.000) | 1701 to 1800 |', text)
+        self.assertNotIn('in turn', engine_tables.render(lines[:4]))
 
     def test_batches_stand_beside_the_paper(self):
         text = engine_tables.render([engine(), engine(batch=1, images_per_second=900.0,
