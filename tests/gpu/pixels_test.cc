@@ -78,18 +78,19 @@ Answers RunPixels(model::ExecutionContext& context, const Pictures& pictures,
   return LogitsOf(model::RunBatch(context, pictures.inputs(), info));
 }
 
-// Runs the pictures as values, with one of pixels behind them: such a batch is
-// neither padded nor recorded.
-Answers RunValues(model::ExecutionContext& context, const Pictures& pictures) {
+// Runs the pictures as values. With `apart` one of pixels is behind them: such
+// a batch is neither padded nor recorded.
+Answers RunValues(model::ExecutionContext& context, const Pictures& pictures,
+                  bool apart = true) {
   const auto values = pictures.Values(model::SmallModel());
   std::vector<model::ModelInput> inputs = pictures.inputs();
-  inputs.push_back(inputs.front());
+  if (apart) inputs.push_back(inputs.front());
   for (size_t i = 0; i < values.size(); ++i) {
     inputs[i].pixels = nullptr;
     inputs[i].values = values[i].data();
   }
   Answers answers = LogitsOf(model::RunBatch(context, inputs));
-  if (!answers.empty()) answers.pop_back();
+  answers.resize(std::min(answers.size(), values.size()));
   return answers;
 }
 
@@ -157,6 +158,18 @@ TEST_P(GpuPixelsTest, AReplayHasTheBytesOfTheFirstRun) {
   const Answers first = RunPixels(*context_, pictures);
   for (int i = 0; i < 5; ++i)
     EXPECT_EQ(RunPixels(*context_, pictures), first) << i;
+}
+
+TEST_P(GpuPixelsTest, ValuesArePaddedAndReplayedToo) {
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    for (const int count : {3, 9}) {
+      const Pictures pictures(count, seed);
+      ExpectNear(RunValues(*context_, pictures, /*apart=*/false),
+                 RunValues(*context_, pictures), tolerance(),
+                 std::to_string(count) + " as values");
+      ExpectAsValues(*context_, count, seed, "pixels between them");
+    }
+  }
 }
 
 TEST_P(GpuPixelsTest, PaddingChangesNoAnswer) {
