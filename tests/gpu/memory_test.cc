@@ -1,17 +1,27 @@
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdio>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "ATen/core/Tensor.h"
+#include "ATen/ops/add.h"
+#include "absl/time/time.h"
+#include "c10/cuda/CUDAStream.h"
 #include "gtest/gtest.h"
+#include "model/engine/device_runtime.h"
 #include "model/vision_model.h"
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/model/testing.h"
+#include "tests/testing/patience.h"
 #include "tests/testing/run_model.h"
 
 namespace sfmamba {
 namespace {
+
+constexpr double kToleranceMib = 32;
 
 double FreeMib() {
   size_t available = 0, all = 0;
@@ -23,7 +33,6 @@ double FreeMib() {
 TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
   if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
   constexpr int kLoads = 20;
-  constexpr double kToleranceMib = 32;
   model::ModelOptions options;
   options.gpus = {0};
   double first = 0;
@@ -38,6 +47,60 @@ TEST(GpuMemoryTest, LoadingAndUnloadingLeavesNothing) {
     std::printf("load %d: %.0f MiB free\n", i, free);
     // Libraries keep what the first load makes until the process ends.
     if (i == 1) first = free;
+  }
+  EXPECT_GE(FreeMib(), first - kToleranceMib);
+}
+
+// libtorch gives no memory back while a graph is recorded on the GPU.
+TEST(GpuMemoryTest, ContextsThatEndWhileOthersRecordGiveTheirMemoryBack) {
+  if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
+  constexpr int kContexts = 50;
+  model::ModelOptions options;
+  options.gpus = {0};
+  const auto model = model::MakeModel(model::SmallModel(), options);
+  const auto prepare = [&](int context, int images) {
+    EXPECT_TRUE(model::MakeContext(*model, context)->Prepare(1, images).ok());
+  };
+  // Libraries keep what the first contexts make until the process ends.
+  for (const int context : {0, 1}) prepare(context, 16);
+  const double first = FreeMib();
+  std::atomic<bool> stop{false};
+  std::thread recorder([&] {
+    while (!stop) prepare(0, 16);
+  });
+  for (int i = 0; i < kContexts; ++i) prepare(1, 8);
+  stop = true;
+  Join(recorder, "the recording context", absl::Minutes(2));
+  const double last = FreeMib();
+  std::printf("%.0f MiB free before, %.0f after\n", first, last);
+  EXPECT_GE(last, first - kToleranceMib);
+}
+
+TEST(GpuMemoryTest, AFailedRecordingHarmsNoLaterOne) {
+  if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
+  constexpr int kValues = 4 << 20;
+  const auto stream = engine::Devices()->MakeStream(0);
+  const auto scope = stream->Enter();
+  const at::Tensor input = stream->AllocateDevice(kValues, at::kFloat);
+  input.fill_(3);
+  double first = 0;
+  for (int i = 0; i < 10; ++i) {
+    const auto failed = stream->Record(input, [](const at::Tensor& x) {
+      const at::Tensor y = at::add(x, x);
+      // No thread may wait for a stream that is recorded.
+      cudaStreamSynchronize(c10::cuda::getCurrentCUDAStream().stream());
+      return y;
+    });
+    EXPECT_FALSE(failed.ok());
+    for (int run = 0; run < 3; ++run) {
+      const auto graph = stream->Record(
+          input, [](const at::Tensor& x) { return at::add(x, x); });
+      ASSERT_TRUE(graph.ok()) << graph.status();
+      const at::Tensor answers = (*graph)->Replay();
+      EXPECT_EQ(answers[kValues - 1].item<float>(), 6);
+    }
+    EXPECT_TRUE(stream->Check().ok());
+    if (i == 1) first = FreeMib();
   }
   EXPECT_GE(FreeMib(), first - kToleranceMib);
 }
