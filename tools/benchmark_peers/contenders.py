@@ -13,7 +13,7 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
+sys.path[:0] = [str(ROOT / 'tools' / 'pytorch'), str(ROOT / 'tools')]
 
 SIZE = 224  # Input pixels a side of a classifier.
 
@@ -54,8 +54,9 @@ class Job:
         size = DENSE[self.network].size if self.network in DENSE else (SIZE, SIZE)
         return deterministic.deterministic_input(self.batch, 3, *size)
 
-    def onnx_path(self):
-        return os.path.join(self.folder, f'{self.network}_{self.batch}.onnx')
+    def onnx_path(self, scan=False):
+        end = '_scan' if scan else ''
+        return os.path.join(self.folder, f'{self.network}_{self.batch}{end}.onnx')
 
 
 # Each class is one program in one setting. It is constructed in its own process with a
@@ -160,7 +161,7 @@ class Compiled(Eager):
 
 
 class OnnxRuntime(Contender):
-    name, setting = 'ONNX Runtime, no scan', 'all optimisations'
+    name, setting, scan = 'ONNX Runtime, no scan', 'all optimisations', False
 
     def __init__(self, job):
         super().__init__(job)
@@ -168,29 +169,35 @@ class OnnxRuntime(Contender):
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.intra_op_num_threads = job.threads
-        self.session = onnxruntime.InferenceSession(job.onnx_path(), options,
+        self.session = onnxruntime.InferenceSession(job.onnx_path(self.scan), options,
                                                     providers=['CPUExecutionProvider'])
         self.feed = {'images': job.input().numpy()}
-        check(self.run(), job)
+        check(self.run(), job, self.scan)
 
     def run(self):
         return self.session.run(None, self.feed)
 
 
+class OnnxRuntimeScan(OnnxRuntime):
+    """The whole network, as tools/export_onnx.py writes it."""
+
+    name, scan = 'ONNX Runtime', True
+
+
 class OpenVino(Contender):
-    name, setting = 'OpenVINO, no scan', 'LATENCY hint'
+    name, setting, scan = 'OpenVINO, no scan', 'LATENCY hint', False
     hint = 'LATENCY'
 
     def __init__(self, job):
         super().__init__(job)
         import openvino
         # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
-        self.compiled = openvino.Core().compile_model(job.onnx_path(), 'CPU', {
+        self.compiled = openvino.Core().compile_model(job.onnx_path(self.scan), 'CPU', {
             'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
             'INFERENCE_PRECISION_HINT': {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]})
         self.input = job.input().numpy()
         answer = self.compiled([self.input])
-        check([answer[i] for i in range(len(answer))], job)
+        check([answer[i] for i in range(len(answer))], job, self.scan)
 
     def run(self):
         return self.compiled([self.input], share_inputs=True)
@@ -214,18 +221,28 @@ class OpenVinoThroughput(OpenVino):
         self.queue.wait_all()
 
 
-CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRuntime, OpenVino,
-              OpenVinoThroughput]
-NO_BF16 = {OnnxRuntime}  # Its CPU provider has no bf16 convolutions and products.
+class OpenVinoScan(OpenVino):
+    name, scan = 'OpenVINO', True
+
+
+class OpenVinoThroughputScan(OpenVinoThroughput):
+    name, scan = 'OpenVINO', True
+
+
+CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRuntime,
+              OnnxRuntimeScan, OpenVino, OpenVinoThroughput, OpenVinoScan, OpenVinoThroughputScan]
+NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions and products.
 # Contexts are for small models. The others' reference scan is a loop in Python over every
-# token of a map: no opponent.
-NO_DENSE = {EngineContexts, Eager, EagerChannelsLast}
+# token of a map: no opponent. The exported file has a whole classifier.
+NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
+            OpenVinoThroughputScan}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
+WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name]
 
 
-# The network for the runtimes. They have no scan: exported as it is, it would become
-# thousands of tiny operations, a straw man. It is replaced by something that costs next
-# to nothing but reads all that the scan reads, so that nothing before it is cut away.
+# The network for the runtimes: as it is, by tools/export_onnx.py, and as a bound in their favour
+# without its scan, which is replaced by something that costs next to nothing but reads all that
+# the scan reads, so that nothing before it is cut away.
 
 def scan_stand_in(u, dt, A, B, C, D, bias):
     return u * D + (dt + bias) + (B * C).sum(-1, keepdim=True) + A.sum(-1)
@@ -238,19 +255,33 @@ def without_scan(job):
 
 
 def export(job):
-    """Writes the network without its scan to job.onnx_path()."""
+    """Writes the network without its scan, and of classifiers the whole one, to
+    job.onnx_path()."""
     import torch
+    if job.network not in DENSE:
+        export_whole(job)
     with torch.inference_mode():
         torch.onnx.export(without_scan(job), (job.input(),), job.onnx_path(), dynamo=True,
                           opset_version=20, input_names=['images'], external_data=False,
                           verbose=False)
 
 
-def check(answer, job):
+def export_whole(job):
+    import export_onnx
+    from onnx_export.model_folder import Model, read_config
+    variant = {'L3': 'l3_256_21k'}.get(job.network, job.network.lower())
+    tensors = {key: value.numpy() for key, value in job.model().state_dict().items()
+               if not key.endswith('num_batches_tracked')}
+    model = Model(read_config(f'backbone {{ variant: "sf_mamba_{variant}" }}'), tensors, [])
+    export_onnx.save(export_onnx.network(model, job.batch, SIZE, SIZE),
+                     pathlib.Path(job.onnx_path(scan=True)))
+
+
+def check(answer, job, scan=False):
     """Stops the run unless a runtime computes what PyTorch does on the same network."""
     import torch
     with torch.inference_mode():
-        expected = without_scan(job)(job.input())
+        expected = (job.model() if scan else without_scan(job))(job.input())
     if isinstance(expected, torch.Tensor):
         expected = [expected]
     if isinstance(answer, torch.Tensor):

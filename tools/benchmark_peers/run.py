@@ -19,7 +19,7 @@ import sys
 import tempfile
 
 import contenders
-from contenders import CONTENDERS, DENSE, NO_BF16, NO_DENSE, RUNTIMES, Eager, Engine
+from contenders import CONTENDERS, DENSE, NO_BF16, NO_DENSE, RUNTIMES, WITH_SCAN, Eager, Engine
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -104,15 +104,16 @@ def markdown(report):
     lines = [f'Images per second (median of {report["rounds"]} rounds), '
              f'{report["threads"]} threads of {report["cpu"]}; '
              + ', '.join(f'{k} {v}' for k, v in report['versions'].items()) + '.', '',
-             '| network | dtype | batch | ' + ' | '.join(names) + ' | to eager | to best runtime |',
-             '|---|---|---|' + '---|' * (len(names) + 2)]
+             '| network | dtype | batch | ' + ' | '.join(names)
+             + ' | to eager | to best runtime with scan | to best without |',
+             '|---|---|---|' + '---|' * (len(names) + 3)]
     for cell in report['cells']:
         medians = {name: figure['images_per_second'] for name, figure in cell['contenders'].items()}
         row = [f'{medians[name]:.3g}' if name in medians else '-' for name in names]
         ours = medians.get(Engine.name)
-        runtimes = [medians[name] for name in RUNTIMES if name in medians]
-        ratios = [f'{ours / other:.2f}x' if ours and other else '-'
-                  for other in (medians.get(Eager.name), max(runtimes, default=None))]
+        best = [max((medians[name] for name in group if name in medians), default=None)
+                for group in ([Eager.name], WITH_SCAN, RUNTIMES)]
+        ratios = [f'{ours / other:.2f}x' if ours and other else '-' for other in best]
         lines.append(f'| {cell["network"]} | {cell["dtype"]} | {cell["batch"]} | '
                      + ' | '.join(row + ratios) + ' |')
     return '\n'.join(lines)
