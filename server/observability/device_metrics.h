@@ -34,8 +34,7 @@ class BusyMeter {
   std::deque<Period> ended_;  // Disjoint; older ones than kWindow are dropped.
 };
 
-// The series of one device. They are removed when the last owner releases this.
-// Thread-safe.
+// The series of one device. Thread-safe.
 class DeviceMetrics {
  public:
   // Called by the threads that run batches on the device, when a batch begins

@@ -1,7 +1,7 @@
 #include "server/observability/metric_families.h"
 
 #include <cstdint>
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,37 +18,49 @@ Buckets PowersOfTwo(int first, int last) {
   return buckets;
 }
 
-prometheus::Family<prometheus::Counter>& MetricFamilies::counter(
-    const char* name, const char* help) {
-  return prometheus::BuildCounter()
-      .Name(absl::StrCat("sfmamba_", name))
-      .Help(help)
-      .Register(registry);
+Family<Counter> MetricFamilies::counter(const char* name, const char* help,
+                                        Names labels) {
+  return {prometheus::BuildCounter()
+              .Name(absl::StrCat("sfmamba_", name))
+              .Help(help)
+              .Register(registry),
+          std::move(labels),
+          {}};
 }
-prometheus::Family<prometheus::Gauge>& MetricFamilies::gauge(const char* name,
-                                                             const char* help) {
-  return prometheus::BuildGauge()
-      .Name(absl::StrCat("sfmamba_", name))
-      .Help(help)
-      .Register(registry);
+
+Family<Gauge> MetricFamilies::gauge(const char* name, const char* help,
+                                    Names labels) {
+  return {prometheus::BuildGauge()
+              .Name(absl::StrCat("sfmamba_", name))
+              .Help(help)
+              .Register(registry),
+          std::move(labels),
+          {}};
 }
-HistogramFamily& MetricFamilies::histogram(const char* name, const char* help) {
-  return histograms.emplace_back(absl::StrCat("sfmamba_", name), help);
+
+Family<Histogram> MetricFamilies::histogram(const char* name, const char* help,
+                                            Names labels, Buckets bounds) {
+  return {prometheus::BuildHistogram()
+              .Name(absl::StrCat("sfmamba_", name))
+              .Help(help)
+              .Register(registry),
+          std::move(labels), std::move(bounds)};
 }
 
 MetricFamilies::MetricFamilies(const BuildInfo& build) {
-  build_info
-      .Add({{"version", build.version},
-            {"revision", build.revision},
-            {"cuda", build.cuda},
-            {"torch", build.torch}})
+  build_info.Of({build.version, build.revision, build.cuda, build.torch})
       .Set(1);
   for (int i = 0; i < kMethodCount; ++i) {
-    const std::string method(MethodName(static_cast<Method>(i)));
-    in_flight_by_method[i] = &in_flight.Add({{"method", method}});
-    bytes_by_method[i] =
-        &request_bytes.Add({{"method", method}}, PowersOfTwo(8, 26));
+    in_flight.Of({MethodName(static_cast<Method>(i))});
+    request_bytes.Of({MethodName(static_cast<Method>(i))});
   }
+  decode_busy.Of();
+  decode_queue.Of();
+  for (Series<Counter>* series : {&log_lines_dropped, &spans_exported,
+                                  &spans_dropped, &handshake_failures}) {
+    series->Of();
+  }
+  for (const char* port : {"grpc", "http"}) connections_refused.Of({port});
 }
 
 }  // namespace sfmamba::observability

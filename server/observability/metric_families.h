@@ -1,20 +1,18 @@
 #ifndef SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_
 #define SFMAMBA_SERVER_OBSERVABILITY_METRIC_FAMILIES_H_
 
-#include <array>
-#include <atomic>
-#include <deque>
+#include <string>
 #include <vector>
 
-#include "prometheus/counter.h"
-#include "prometheus/family.h"
-#include "prometheus/gauge.h"
 #include "prometheus/registry.h"
 #include "server/observability/metrics.h"
-#include "server/observability/sharded_histogram.h"
+#include "server/observability/series.h"
 
 namespace sfmamba::observability {
 
+using prometheus::Counter;
+using prometheus::Gauge;
+using prometheus::Histogram;
 using Buckets = std::vector<double>;
 
 // Seconds, up to the longest deadline that a request may have by default.
@@ -23,119 +21,147 @@ Buckets LatencyBuckets();
 // 2^first .. 2^last.
 Buckets PowersOfTwo(int first, int last);
 
-// Every family: the one list of names, helps and types.
+// Every family: the one list of names, helps, types and labels. Those that no
+// model or device owns are Series.
 struct MetricFamilies {
-  prometheus::Registry registry;  // Counters and gauges.
-  std::deque<HistogramFamily> histograms;
+  using Names = std::vector<std::string>;
+
+  prometheus::Registry registry;
 
   // Each registers a family; "sfmamba_" goes before `name`.
-  prometheus::Family<prometheus::Counter>& counter(const char* name,
-                                                   const char* help);
-  prometheus::Family<prometheus::Gauge>& gauge(const char* name,
-                                               const char* help);
-  HistogramFamily& histogram(const char* name, const char* help);
+  Family<Counter> counter(const char* name, const char* help, Names labels);
+  Family<Gauge> gauge(const char* name, const char* help, Names labels);
+  Family<Histogram> histogram(const char* name, const char* help, Names labels,
+                              Buckets bounds);
 
-  prometheus::Family<prometheus::Gauge>& build_info =
-      gauge("build_info", "Always 1; the labels say what was built.");
-  prometheus::Family<prometheus::Counter>& requests = counter(
-      "requests_total", "Requests finished, by gRPC status code and reason.");
-  HistogramFamily& request_duration =
+  Series<Gauge> build_info{gauge("build_info",
+                                 "Always 1; the labels say what was built.",
+                                 {"version", "revision", "cuda", "torch"})};
+  Family<Counter> requests = counter(
+      "requests_total", "Requests finished, by gRPC status code and reason.",
+      {"model", "version", "method", "code", "reason"});
+  Family<Histogram> request_duration =
       histogram("request_duration_seconds",
-                "From a request's arrival to its end, by gRPC status code.");
-  HistogramFamily& stage_duration =
+                "From a request's arrival to its end, by gRPC status code.",
+                {"model", "method", "code"}, LatencyBuckets());
+  Family<Histogram> stage_duration =
       histogram("stage_duration_seconds",
-                "Time of an image in each stage, by how the image ended.");
-  prometheus::Family<prometheus::Counter>& items =
-      counter("items_total", "Images finished, by outcome.");
-  prometheus::Family<prometheus::Counter>& batches =
-      counter("batches_total", "Batches run, by what made them leave.");
-  prometheus::Family<prometheus::Gauge>& in_flight_batches =
-      gauge("in_flight_batches", "Batches that the model runs now.");
-  HistogramFamily& batch_items = histogram("batch_items", "Images in a batch.");
-  HistogramFamily& fold_occupancy =
+                "Time of an image in each stage, by how the image ended.",
+                {"model", "stage", "outcome"}, LatencyBuckets());
+  Family<Counter> items = counter("items_total", "Images finished, by outcome.",
+                                  {"model", "version", "outcome"});
+  Family<Counter> batches =
+      counter("batches_total", "Batches run, by what made them leave.",
+              {"model", "version", "bucket", "trigger"});
+  Family<Gauge> in_flight_batches =
+      gauge("in_flight_batches", "Batches that the model runs now.", {"model"});
+  Family<Histogram> batch_items = histogram("batch_items", "Images in a batch.",
+                                            {"model"}, PowersOfTwo(0, 7));
+  Family<Histogram> fold_occupancy =
       histogram("batch_fold_occupancy_ratio",
-                "Images in a batch over the size it was padded to.");
-  prometheus::Family<prometheus::Counter>& padding_items =
-      counter("padding_items_total", "Padding run in place of images.");
-  HistogramFamily& cost_model_error = histogram(
-      "cost_model_error_ratio",
-      "How long a batch took over how long it was predicted to take.");
-  prometheus::Family<prometheus::Counter>& capture_failures =
+                "Images in a batch over the size it was padded to.", {"model"},
+                {.1, .2, .3, .4, .5, .6, .7, .8, .9, 1});
+  Family<Counter> padding_items = counter(
+      "padding_items_total", "Padding run in place of images.", {"model"});
+  Family<Histogram> cost_model_error =
+      histogram("cost_model_error_ratio",
+                "How long a batch took over how long it was predicted to take.",
+                {"model"}, {.5, .7, .8, .9, 1, 1.1, 1.25, 1.5, 2, 4});
+  Family<Counter> capture_failures =
       counter("graph_capture_failures_total",
-              "CUDA graphs of batches that could not be recorded.");
-  prometheus::Family<prometheus::Counter>& rejections =
+              "CUDA graphs of batches that could not be recorded.", {"model"});
+  Family<Counter> rejections =
       counter("admission_rejections_total",
-              "Images refused before a batch took them, by reason and queue.");
-  prometheus::Family<prometheus::Counter>& item_errors = counter(
-      "item_errors_total", "Images that ended with an error, by reason.");
-  prometheus::Family<prometheus::Counter>& deadline_misses =
+              "Images refused before a batch took them, by reason and queue.",
+              {"model", "reason", "queue"});
+  Family<Counter> item_errors = counter(
+      "item_errors_total", "Images that ended with an error, by reason.",
+      {"model", "reason"});
+  Family<Counter> deadline_misses =
       counter("deadline_misses_total",
-              "Images finished late or expired, by the stage it was seen in.");
-  prometheus::Family<prometheus::Gauge>& in_flight =
-      gauge("in_flight_requests",
-            "Requests being handled, until their answers are sent.");
-  prometheus::Family<prometheus::Gauge>& decode_busy =
-      gauge("decode_threads_busy", "Decode threads at work.");
-  prometheus::Family<prometheus::Gauge>& decode_queue =
-      gauge("decode_queue_items", "Images waiting for a decode thread.");
-  prometheus::Family<prometheus::Counter>& decode_failures =
-      counter("image_decode_failures_total", "Images that were not decoded.");
-  HistogramFamily& image_pixels =
-      histogram("image_pixels", "Pixels of the images decoded.");
-  HistogramFamily& request_bytes =
-      histogram("request_bytes", "Size of request messages.");
-  prometheus::Family<prometheus::Gauge>& model_state =
-      gauge("model_state", "1 for the state that a model version is in.");
-  prometheus::Family<prometheus::Gauge>& model_alive = gauge(
-      "model_alive",
-      "0 while a batch of a loaded model hangs or its device has failed.");
-  prometheus::Family<prometheus::Counter>& log_lines_dropped = counter(
-      "log_lines_dropped_total", "Lines of the log that nobody read in time.");
-  prometheus::Family<prometheus::Counter>& trace_spans_exported =
+              "Images finished late or expired, by the stage it was seen in.",
+              {"model", "stage"});
+  Family<Gauge> queue_items = gauge(
+      "queue_items", "Images waiting for a batch.", {"model", "priority"});
+  Family<Gauge> queue_bytes = gauge(
+      "queue_bytes", "Size of the images waiting.", {"model", "priority"});
+  Family<Gauge> queue_age =
+      gauge("queue_oldest_age_seconds", "How long the oldest image has waited.",
+            {"model", "priority"});
+  Family<Gauge> predicted_wait = gauge(
+      "predicted_wait_seconds",
+      "What the least urgent image of normal priority would wait.", {"model"});
+  Series<Gauge> device_busy{gauge(
+      "device_busy_ratio",
+      "Share of the last 5 s in which the device ran a batch.", {"device"})};
+  Series<Gauge> in_flight{gauge(
+      "in_flight_requests",
+      "Requests being handled, until their answers are sent.", {"method"})};
+  Series<Gauge> decode_busy{
+      gauge("decode_threads_busy", "Decode threads at work.", {})};
+  Series<Gauge> decode_queue{
+      gauge("decode_queue_items", "Images waiting for a decode thread.", {})};
+  Series<Counter> decode_failures{counter("image_decode_failures_total",
+                                          "Images that were not decoded.",
+                                          {"format", "reason"})};
+  Series<Histogram> image_pixels{histogram("image_pixels",
+                                           "Pixels of the images decoded.",
+                                           {"format"}, PowersOfTwo(16, 26))};
+  Series<Histogram> request_bytes{histogram("request_bytes",
+                                            "Size of request messages.",
+                                            {"method"}, PowersOfTwo(8, 26))};
+  Series<Gauge> memory_budget{
+      gauge("memory_budget_bytes",
+            "Memory that all requests together may hold.", {})};
+  Series<Gauge> memory_held{gauge("memory_held_bytes",
+                                  "Memory that requests hold, by what for.",
+                                  {"what"})};
+  Family<Gauge> model_state =
+      gauge("model_state", "1 for the state that a model version is in.",
+            {"model", "version", "state"});
+  Family<Gauge> model_alive =
+      gauge("model_alive",
+            "0 while a batch of a loaded model hangs or its device has failed.",
+            {"model", "version"});
+  Series<Counter> log_lines_dropped{
+      counter("log_lines_dropped_total",
+              "Lines of the log that nobody read in time.", {})};
+  Series<Counter> spans_exported{
       counter("trace_spans_exported_total",
-              "Spans that the file or the collector has taken.");
-  prometheus::Family<prometheus::Counter>& trace_spans_dropped =
+              "Spans that the file or the collector has taken.", {})};
+  Series<Counter> spans_dropped{
       counter("trace_spans_dropped_total",
-              "Spans that were not taken in time or not at all.");
-  prometheus::Family<prometheus::Counter>& connections_refused =
+              "Spans that were not taken in time or not at all.", {})};
+  Series<Counter> connections_refused{
       counter("connections_refused_total",
               "Connections that the server ended: there were too many, or they "
-              "reset too many calls.");
-  prometheus::Family<prometheus::Counter>& unauthorized =
-      counter("unauthorized_total",
-              "Calls refused because of who made them, by reason.");
-  prometheus::Family<prometheus::Counter>& tls_handshake_failures =
+              "reset too many calls.",
+              {"port"})};
+  Series<Counter> unauthorized{counter(
+      "unauthorized_total",
+      "Calls refused because of who made them, by reason.", {"reason"})};
+  Series<Counter> handshake_failures{
       counter("tls_handshake_failures_total",
-              "Connections that failed before they were TLS.");
-  prometheus::Family<prometheus::Counter>& file_reloads =
+              "Connections that failed before they were TLS.", {})};
+  Series<Counter> file_reloads{
       counter("security_reloads_total",
               "Changes of the files of tokens and TLS, by whether they were "
-              "taken.");
-  prometheus::Family<prometheus::Gauge>& certificate_expiry =
+              "taken.",
+              {"files", "outcome"})};
+  Series<Gauge> certificate_expiry{
       gauge("tls_certificate_expiry_timestamp_seconds",
-            "When the server's certificate expires, in Unix time.");
-  HistogramFamily& load_duration =
+            "When the server's certificate expires, in Unix time.", {})};
+  Family<Histogram> load_duration =
       histogram("model_load_duration_seconds",
-                "Reading, checking and warming up a model version.");
-  prometheus::Family<prometheus::Counter>& reloads =
+                "Reading, checking and warming up a model version.",
+                {"model", "version", "result"},
+                {.1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250});
+  Family<Counter> reloads =
       counter("model_reloads_total",
-              "Loads of model versions after the start, by result.");
+              "Loads of model versions after the start, by result.",
+              {"model", "result"});
 
-  std::array<prometheus::Gauge*, kMethodCount> in_flight_by_method;
-  std::array<ShardedHistogram*, kMethodCount> bytes_by_method;
-  // By format; null until first observed.
-  std::array<std::atomic<ShardedHistogram*>, 6> pixels_by_format = {};
-  prometheus::Gauge& busy = decode_busy.Add({});
-  prometheus::Gauge& queued = decode_queue.Add({});
-  prometheus::Counter& lines_dropped = log_lines_dropped.Add({});
-  prometheus::Counter& spans_exported = trace_spans_exported.Add({});
-  prometheus::Counter& spans_dropped = trace_spans_dropped.Add({});
-  prometheus::Counter& handshake_failures = tls_handshake_failures.Add({});
-  prometheus::Counter& grpc_connections_refused =
-      connections_refused.Add({{"port", "grpc"}});
-  prometheus::Counter& http_connections_refused =
-      connections_refused.Add({{"port", "http"}});
-
+  // Makes the series that are there before anything happens.
   explicit MetricFamilies(const BuildInfo& build);
 };
 

@@ -3,13 +3,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -33,7 +33,7 @@ struct BuildInfo {
 // All metrics of the server: their names, help and buckets, and the verbs that
 // count. docs/serving.md, "Metrics", lists them.
 //
-// Thread-safe. Outlives the ModelMetrics it makes.
+// Thread-safe. Outlives all uses of the ModelMetrics that it makes.
 class Metrics {
  public:
   explicit Metrics(const BuildInfo& build);
@@ -91,27 +91,26 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // The items, bytes and age of what waits, summed over a model's versions, and
-  // the longest wait that one of them predicts.
-  std::vector<prometheus::MetricFamily> CollectQueues() const
-      ABSL_LOCKS_EXCLUDED(mu_);
-  prometheus::MetricFamily CollectDevices() const ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<prometheus::MetricFamily> CollectMemory() const;
+  // Lets go of what has no owner outside any more, and its series with it.
+  void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets the gauges that are computed now: of queues, devices and memory.
+  void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
+  // Held during a scrape, too.
   mutable absl::Mutex mu_;
-  absl::flat_hash_map<std::string, std::weak_ptr<ModelSeries>> shared_
+  mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
       ABSL_GUARDED_BY(mu_);  // By model.
-  absl::flat_hash_map<std::pair<std::string, std::string>,
-                      std::weak_ptr<ModelMetrics>>
+  mutable std::map<std::pair<std::string, std::string>,
+                   std::shared_ptr<ModelMetrics>>
       models_ ABSL_GUARDED_BY(mu_);  // By model and version.
-  absl::flat_hash_map<std::string, std::weak_ptr<DeviceMetrics>> devices_
+  mutable std::map<std::string, std::shared_ptr<DeviceMetrics>> devices_
       ABSL_GUARDED_BY(mu_);  // By name.
 
-  std::shared_ptr<ModelMetrics> unknown_;
-  std::shared_ptr<ModelMetrics> none_;
+  const std::shared_ptr<ModelMetrics> unknown_;
+  const std::shared_ptr<ModelMetrics> none_;
 };
 
 }  // namespace sfmamba::observability

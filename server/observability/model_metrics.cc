@@ -1,187 +1,93 @@
 #include "server/observability/model_metrics.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "server/observability/metric_families.h"
 #include "server/observability/model_series.h"
 
 namespace sfmamba::observability {
 namespace {
 
-using prometheus::Counter;
-using prometheus::Gauge;
-
 // Most sizes of a version that have their own series.
-constexpr int kMaxBuckets = 64;
+constexpr int kMaxSizes = 64;
 
-std::string Label(absl::string_view text) { return std::string(text); }
+absl::string_view ResultName(bool ok) { return ok ? "ok" : "error"; }
 
 }  // namespace
 
-ModelMetrics::ModelMetrics(std::shared_ptr<ModelSeries> shared,
+ModelMetrics::ModelMetrics(const MetricFamilies& families,
+                           std::shared_ptr<ModelSeries> shared,
                            absl::string_view version)
-    : shared_(std::move(shared)), version_(version) {
+    : shared_(std::move(shared)),
+      own_(std::make_unique<VersionSeries>(
+          families,
+          std::vector<std::string>{shared_->model, std::string(version)})) {
   for (int i = 0; i < kItemOutcomeCount; ++i) {
-    items_[i] = &shared_->families.items.Add(
-        {{"model", shared_->model},
-         {"version", version_},
-         {"outcome", Label(ItemOutcomeName(ItemOutcome(i)))}});
+    own_->items.Of({ItemOutcomeName(ItemOutcome(i))});
   }
 }
 
-ModelMetrics::~ModelMetrics() {
-  MetricFamilies& families = shared_->families;
-  for (Counter* counter : items_) families.items.Remove(counter);
-  absl::MutexLock lock(&mu_);
-  for (Gauge* state : state_) {
-    if (state != nullptr) families.model_state.Remove(state);
-  }
-  if (alive_ != nullptr) families.model_alive.Remove(alive_);
-  for (ShardedHistogram* duration : load_durations_) {
-    families.load_duration.Remove(duration);
-  }
-  for (auto& [key, counter] : requests_) families.requests.Remove(counter);
-  for (auto& [key, counter] : batches_) families.batches.Remove(counter);
-}
+ModelMetrics::~ModelMetrics() = default;
 
 void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
                                absl::string_view reason,
                                absl::Duration duration) {
-  RequestsOf(method, code, reason)->Increment();
-  // Series are made at their first value, since most pairs never occur. Later
-  // values find them without a lock.
-  std::atomic<ShardedHistogram*>& made =
-      shared_->durations[static_cast<int>(method)][static_cast<int>(code)];
-  ShardedHistogram* histogram = made.load(std::memory_order_acquire);
-  if (histogram == nullptr) {
-    // Add() returns the same histogram to two threads that come here at once.
-    histogram = &shared_->families.request_duration.Add(
-        {{"method", Label(MethodName(method))},
-         {"model", shared_->model},
-         {"code", Label(CodeName(code))}},
-        LatencyBuckets());
-    made.store(histogram, std::memory_order_release);
-  }
-  histogram->Observe(absl::ToDoubleSeconds(duration));
-}
-
-Counter* ModelMetrics::RequestsOf(Method method, absl::StatusCode code,
-                                  absl::string_view reason) {
-  // Successes, which are most requests, are counted without a lock.
-  const bool is_ok = code == absl::StatusCode::kOk && reason.empty();
-  std::atomic<Counter*>& ok = ok_requests_[static_cast<int>(method)];
-  Counter* counter = is_ok ? ok.load(std::memory_order_acquire) : nullptr;
-  if (counter != nullptr) return counter;
-  absl::MutexLock lock(&mu_);
-  Counter*& made = requests_[{method, code, Label(reason)}];
-  if (made == nullptr) {
-    made =
-        &shared_->families.requests.Add({{"method", Label(MethodName(method))},
-                                         {"model", shared_->model},
-                                         {"version", version_},
-                                         {"code", Label(CodeName(code))},
-                                         {"reason", Label(reason)}});
-  }
-  if (is_ok) ok.store(made, std::memory_order_release);
-  return made;
+  own_->requests.Of({MethodName(method), CodeName(code), reason}).Increment();
+  shared_->durations.Of({MethodName(method), CodeName(code)})
+      .Observe(absl::ToDoubleSeconds(duration));
 }
 
 void ModelMetrics::ItemDone(ItemOutcome outcome) {
-  items_[static_cast<int>(outcome)]->Increment();
+  own_->items.Of({ItemOutcomeName(outcome)}).Increment();
 }
 
 void ModelMetrics::Rejected(absl::string_view reason, absl::string_view queue) {
-  absl::MutexLock lock(&shared_->mu);
-  Counter*& counter = shared_->rejections[{Label(reason), Label(queue)}];
-  if (counter == nullptr) {
-    counter = &shared_->families.rejections.Add({{"model", shared_->model},
-                                                 {"reason", Label(reason)},
-                                                 {"queue", Label(queue)}});
-  }
-  counter->Increment();
+  shared_->rejections.Of({reason, queue}).Increment();
 }
 
 void ModelMetrics::ItemFailed(absl::string_view reason) {
-  absl::MutexLock lock(&shared_->mu);
-  Counter*& counter = shared_->errors[reason];
-  if (counter == nullptr) {
-    counter = &shared_->families.item_errors.Add(
-        {{"model", shared_->model}, {"reason", Label(reason)}});
-  }
-  counter->Increment();
+  shared_->errors.Of({reason}).Increment();
 }
 
 void ModelMetrics::DeadlineMissed(absl::string_view stage) {
-  absl::MutexLock lock(&shared_->mu);
-  Counter*& counter = shared_->misses[stage];
-  if (counter == nullptr) {
-    counter = &shared_->families.deadline_misses.Add(
-        {{"model", shared_->model}, {"stage", Label(stage)}});
-  }
-  counter->Increment();
+  shared_->misses.Of({stage}).Increment();
 }
 
 void ModelMetrics::StageDone(Stage stage, ItemOutcome outcome,
                              absl::Duration duration) {
-  std::atomic<ShardedHistogram*>& made =
-      shared_->stages[static_cast<int>(stage)][static_cast<int>(outcome)];
-  ShardedHistogram* histogram = made.load(std::memory_order_acquire);
-  if (histogram == nullptr) {
-    // Add() returns the same histogram to two threads that come here at once.
-    histogram = &shared_->families.stage_duration.Add(
-        {{"model", shared_->model},
-         {"stage", Label(StageName(stage))},
-         {"outcome", Label(ItemOutcomeName(outcome))}},
-        LatencyBuckets());
-    made.store(histogram, std::memory_order_release);
-  }
-  histogram->Observe(absl::ToDoubleSeconds(duration));
+  shared_->stages.Of({StageName(stage), ItemOutcomeName(outcome)})
+      .Observe(absl::ToDoubleSeconds(duration));
 }
 
-void ModelMetrics::BatchStarted() { shared_->in_flight.Increment(); }
+void ModelMetrics::BatchStarted() { shared_->in_flight.Of().Increment(); }
 
-void ModelMetrics::BatchRun(absl::string_view bucket, absl::string_view trigger,
+void ModelMetrics::BatchRun(absl::string_view size, absl::string_view trigger,
                             int items, int padded) {
   {
     absl::MutexLock lock(&mu_);
-    if (buckets_.size() >= kMaxBuckets && !buckets_.contains(bucket)) {
-      bucket = "other";
-    }
-    buckets_.emplace(bucket);
-    Counter*& counter = batches_[absl::StrCat(bucket, " ", trigger)];
-    if (counter == nullptr) {
-      counter = &shared_->families.batches.Add({{"model", shared_->model},
-                                                {"version", version_},
-                                                {"bucket", Label(bucket)},
-                                                {"trigger", Label(trigger)}});
-    }
-    counter->Increment();
+    const bool is_full = sizes_.size() >= kMaxSizes;
+    if (is_full && !sizes_.contains(size)) size = "other";
+    sizes_.emplace(size);
   }
-  shared_->in_flight.Decrement();
-  shared_->batch_items.Observe(items);
-  shared_->occupancy.Observe(static_cast<double>(items) / padded);
-  shared_->padding.Increment(padded - items);
+  own_->batches.Of({size, trigger}).Increment();
+  shared_->in_flight.Of().Decrement();
+  shared_->batch_items.Of().Observe(items);
+  shared_->occupancy.Of().Observe(static_cast<double>(items) / padded);
+  shared_->padding.Of().Increment(padded - items);
 }
 
 void ModelMetrics::BatchPredicted(absl::Duration measured,
                                   absl::Duration predicted) {
   if (predicted <= absl::ZeroDuration()) return;
-  ShardedHistogram* histogram;
-  {
-    absl::MutexLock lock(&shared_->mu);
-    ShardedHistogram*& made = shared_->cost_model_error;
-    if (made == nullptr) {
-      made = &shared_->families.cost_model_error.Add(
-          {{"model", shared_->model}},
-          Buckets{.5, .7, .8, .9, 1, 1.1, 1.25, 1.5, 2, 4});
-    }
-    histogram = made;
-  }
-  histogram->Observe(absl::FDivDuration(measured, predicted));
+  shared_->cost_model_error.Of().Observe(
+      absl::FDivDuration(measured, predicted));
 }
 
-void ModelMetrics::CaptureFailed() { shared_->capture_failures.Increment(); }
+void ModelMetrics::CaptureFailed() {
+  shared_->capture_failures.Of().Increment();
+}
 
 void ModelMetrics::QueueChanged(server::Priority priority, int items,
                                 int64_t bytes, absl::Time oldest) {
@@ -205,51 +111,40 @@ void ModelMetrics::PredictedWait(absl::Duration wait) {
   predicted_wait_.store(absl::ToDoubleSeconds(wait), std::memory_order_relaxed);
 }
 
+void ModelMetrics::ShowQueue(absl::Time now) const {
+  const int64_t now_nanos = absl::ToUnixNanos(now);
+  for (int i = 0; i < server::kPriorityCount; ++i) {
+    const Queue& queue = queues_[i];
+    const absl::string_view priority = PriorityName(server::Priority(i));
+    shared_->queue_items.Of({priority}).Increment(queue.items.load());
+    shared_->queue_bytes.Of({priority}).Increment(queue.bytes.load());
+    const int64_t oldest = queue.oldest_nanos.load();
+    const double age = oldest == kNoTime ? 0 : (now_nanos - oldest) * 1e-9;
+    Gauge& oldest_age = shared_->queue_age.Of({priority});
+    oldest_age.Set(std::max(oldest_age.Value(), age));
+  }
+  const double wait = predicted_wait_.load();
+  if (wait < 0) return;
+  Gauge& longest = shared_->predicted_wait.Of();
+  longest.Set(std::max(longest.Value(), wait));
+}
+
 void ModelMetrics::StateChanged(ModelState state) {
-  absl::MutexLock lock(&mu_);
   for (int i = 0; i < kModelStateCount; ++i) {
-    if (state_[i] == nullptr) {
-      state_[i] = &shared_->families.model_state.Add(
-          {{"model", shared_->model},
-           {"version", version_},
-           {"state", Label(ModelStateName(ModelState(i)))}});
-    }
-    state_[i]->Set(i == static_cast<int>(state) ? 1 : 0);
+    own_->state.Of({ModelStateName(ModelState(i))})
+        .Set(i == static_cast<int>(state) ? 1 : 0);
   }
 }
 
-void ModelMetrics::AliveIs(bool alive) {
-  absl::MutexLock lock(&mu_);
-  if (alive_ == nullptr) {
-    alive_ = &shared_->families.model_alive.Add(
-        {{"model", shared_->model}, {"version", version_}});
-  }
-  alive_->Set(alive ? 1 : 0);
-}
+void ModelMetrics::AliveIs(bool alive) { own_->alive.Of().Set(alive ? 1 : 0); }
 
 void ModelMetrics::ReloadDone(bool ok) {
-  const std::string result = ok ? "ok" : "error";
-  absl::MutexLock lock(&shared_->mu);
-  Counter*& counter = shared_->reloads[result];
-  if (counter == nullptr) {
-    counter = &shared_->families.reloads.Add(
-        {{"model", shared_->model}, {"result", result}});
-  }
-  counter->Increment();
+  shared_->reloads.Of({ResultName(ok)}).Increment();
 }
 
 void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
-  ShardedHistogram* histogram;
-  {
-    absl::MutexLock lock(&mu_);
-    histogram = &shared_->families.load_duration.Add(
-        {{"model", shared_->model},
-         {"version", version_},
-         {"result", ok ? "ok" : "error"}},
-        Buckets{.1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250});
-    load_durations_.insert(histogram);
-  }
-  histogram->Observe(absl::ToDoubleSeconds(duration));
+  own_->load_durations.Of({ResultName(ok)})
+      .Observe(absl::ToDoubleSeconds(duration));
 }
 
 }  // namespace sfmamba::observability

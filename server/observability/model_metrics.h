@@ -7,30 +7,27 @@
 #include <limits>
 #include <memory>
 #include <string>
-#include <tuple>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "prometheus/counter.h"
-#include "prometheus/gauge.h"
 #include "server/observability/inference_statistics.h"
 #include "server/observability/metric_names.h"
-#include "server/observability/sharded_histogram.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::observability {
 
 class Metrics;
-struct ModelSeries;  // In model_series.h.
+struct MetricFamilies;  // In metric_families.h.
+struct ModelSeries;     // In model_series.h.
+struct VersionSeries;
 
-// The series of one version of a model. They are removed when the last owner
-// releases this. Thread-safe; the verbs take no lock that a scrape holds for
-// long.
+// The series of one version of a model. They are removed by the first scrape
+// after the last owner has released this. Thread-safe; the verbs take no lock
+// that a scrape holds for long.
 class ModelMetrics {
  public:
   ~ModelMetrics();
@@ -53,11 +50,11 @@ class ModelMetrics {
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
   // Called by the executor when a batch begins, and when a batch of `items`
-  // images, padded to `padded`, has ended. `bucket` is a size such as
-  // "224x224", `trigger` why the batch left its queue. Sizes after the first 64
-  // are counted as "other", because a dense model may have thousands.
+  // images, padded to `padded`, has ended. `size` is such as "224x224",
+  // `trigger` why the batch left its queue. Sizes after the first 64 are
+  // counted as "other", because a dense model may have thousands.
   void BatchStarted();
-  void BatchRun(absl::string_view bucket, absl::string_view trigger, int items,
+  void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
   // Sets what waits now of a priority. `oldest` is the submission of the oldest
   // image, in SteadyNow()'s time, or InfiniteFuture() if no image waits.
@@ -97,15 +94,14 @@ class ModelMetrics {
 
   static constexpr int64_t kNoTime = std::numeric_limits<int64_t>::max();
 
-  ModelMetrics(std::shared_ptr<ModelSeries> shared, absl::string_view version);
+  ModelMetrics(const MetricFamilies& families,
+               std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
-  prometheus::Counter* RequestsOf(Method method, absl::StatusCode code,
-                                  absl::string_view reason)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Adds what waits to the gauges of all versions, at the time `now`.
+  void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;
-  const std::string version_;
-  std::array<prometheus::Counter*, kItemOutcomeCount> items_;
+  const std::unique_ptr<VersionSeries> own_;
   struct Queue {
     std::atomic<int64_t> items{0};
     std::atomic<int64_t> bytes{0};
@@ -115,22 +111,8 @@ class ModelMetrics {
   std::atomic<double> predicted_wait_{-1};  // Seconds; negative: unknown.
   InferenceStatistics statistics_;
 
-  // One of `requests_` for each method, found without a lock.
-  std::array<std::atomic<prometheus::Counter*>, kMethodCount> ok_requests_ = {};
-
   absl::Mutex mu_;
-  // The members below are created when first counted, because most codes and
-  // buckets never are.
-  std::array<prometheus::Gauge*, kModelStateCount> state_
-      ABSL_GUARDED_BY(mu_) = {};
-  prometheus::Gauge* alive_ ABSL_GUARDED_BY(mu_) = nullptr;
-  absl::flat_hash_set<ShardedHistogram*> load_durations_ ABSL_GUARDED_BY(mu_);
-  absl::flat_hash_map<std::tuple<Method, absl::StatusCode, std::string>,
-                      prometheus::Counter*>
-      requests_ ABSL_GUARDED_BY(mu_);  // By method, code and reason.
-  absl::flat_hash_map<std::string, prometheus::Counter*> batches_
-      ABSL_GUARDED_BY(mu_);  // By bucket and trigger.
-  absl::flat_hash_set<std::string> buckets_ ABSL_GUARDED_BY(mu_);  // Seen.
+  absl::flat_hash_set<std::string> sizes_ ABSL_GUARDED_BY(mu_);  // Seen.
 };
 
 }  // namespace sfmamba::observability

@@ -1,55 +1,55 @@
 #ifndef SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_
 #define SFMAMBA_SERVER_OBSERVABILITY_MODEL_SERIES_H_
 
-#include <array>
-#include <atomic>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
-#include "prometheus/counter.h"
-#include "prometheus/gauge.h"
 #include "server/observability/metric_families.h"
-#include "server/observability/metric_names.h"
-#include "server/observability/sharded_histogram.h"
+#include "server/observability/series.h"
 
 namespace sfmamba::observability {
 
-// The series that all versions of a model share. They are removed with this.
+// The series that all versions of a model share.
 struct ModelSeries {
-  MetricFamilies& families;
+  const MetricFamilies& families;
   const std::string model;
-  ShardedHistogram& batch_items;
-  ShardedHistogram& occupancy;
-  prometheus::Counter& padding;
-  prometheus::Counter& capture_failures;
-  prometheus::Gauge& in_flight;
-  // By stage and outcome. Null until first observed.
-  std::array<std::array<std::atomic<ShardedHistogram*>, kItemOutcomeCount>,
-             kStageCount>
-      stages = {};
-  // By method and code. The same.
-  std::array<std::array<std::atomic<ShardedHistogram*>, kCodeCount>,
-             kMethodCount>
-      durations = {};
+  Series<Histogram> batch_items{families.batch_items, {model}};
+  Series<Histogram> occupancy{families.fold_occupancy, {model}};
+  Series<Histogram> stages{families.stage_duration, {model}};
+  Series<Histogram> durations{families.request_duration, {model}};
+  Series<Histogram> cost_model_error{families.cost_model_error, {model}};
+  Series<Counter> padding{families.padding_items, {model}};
+  Series<Counter> capture_failures{families.capture_failures, {model}};
+  Series<Counter> rejections{families.rejections, {model}};
+  Series<Counter> errors{families.item_errors, {model}};
+  Series<Counter> misses{families.deadline_misses, {model}};
+  Series<Counter> reloads{families.reloads, {model}};
+  Series<Gauge> in_flight{families.in_flight_batches, {model}};
+  // Made anew by each scrape.
+  Series<Gauge> queue_items{families.queue_items, {model}};
+  Series<Gauge> queue_bytes{families.queue_bytes, {model}};
+  Series<Gauge> queue_age{families.queue_age, {model}};
+  Series<Gauge> predicted_wait{families.predicted_wait, {model}};
 
-  absl::Mutex mu;
-  // The members below are created when first counted.
-  ShardedHistogram* cost_model_error ABSL_GUARDED_BY(mu) = nullptr;
-  absl::flat_hash_map<std::pair<std::string, std::string>, prometheus::Counter*>
-      rejections ABSL_GUARDED_BY(mu);  // By reason and queue.
-  absl::flat_hash_map<std::string, prometheus::Counter*> errors
-      ABSL_GUARDED_BY(mu);  // By reason.
-  absl::flat_hash_map<std::string, prometheus::Counter*> misses
-      ABSL_GUARDED_BY(mu);
-  absl::flat_hash_map<std::string, prometheus::Counter*> reloads
-      ABSL_GUARDED_BY(mu);  // By result.
+  ModelSeries(const MetricFamilies& families, std::string name)
+      : families(families), model(std::move(name)) {}
+};
 
-  ModelSeries(MetricFamilies& families, absl::string_view name);
-  ~ModelSeries();
+// The series of one version.
+struct VersionSeries {
+  const MetricFamilies& families;
+  const std::vector<std::string> version;  // The model and its version.
+  Series<Counter> items{families.items, version};
+  Series<Counter> requests{families.requests, version};
+  Series<Counter> batches{families.batches, version};
+  Series<Gauge> state{families.model_state, version};
+  Series<Gauge> alive{families.model_alive, version};
+  Series<Histogram> load_durations{families.load_duration, version};
+
+  VersionSeries(const MetricFamilies& families,
+                std::vector<std::string> version)
+      : families(families), version(std::move(version)) {}
 };
 
 }  // namespace sfmamba::observability
