@@ -12,8 +12,8 @@ namespace {
 
 using prometheus::MetricFamily;
 
-// Removes the entries that nobody else has. Nobody can get them meanwhile: only
-// the map's owner hands them out, under the lock that guards it.
+// Removes the entries that only the map has. No other thread can get them
+// meanwhile: they are handed out under the lock that guards the map.
 template <typename Map>
 void EraseUnowned(Map* map) {
   for (auto it = map->begin(); it != map->end();) {
