@@ -1,12 +1,16 @@
-#include "server/prediction/classification.h"
-
+// What Classify requests ask for and get.
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "absl/container/btree_set.h"
+#include "server/prediction/request_validation.h"
+#include "server/prediction/task_handler.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -47,10 +51,9 @@ std::vector<int> Candidates(const ClassifyParams& params, int classes) {
     std::iota(all.begin(), all.end(), 0);
     return all;
   }
-  std::vector<int> some(params.class_filter.begin(), params.class_filter.end());
-  std::sort(some.begin(), some.end());
-  some.erase(std::unique(some.begin(), some.end()), some.end());
-  return some;
+  const absl::btree_set<int> some(params.class_filter.begin(),
+                                  params.class_filter.end());
+  return {some.begin(), some.end()};
 }
 
 ClassificationAnswer ToAnswer(const ClassifyParams& params,
@@ -104,35 +107,36 @@ class ClassificationEncoder final : public AnswerEncoder {
   std::optional<ClassificationAnswer> answer_;
 };
 
+class ClassificationHandler final : public TaskHandler {
+ public:
+  explicit ClassificationHandler(const ClassifyParams& params)
+      : params_(params) {}
+
+  model::VisionTask task() const override {
+    return model::VisionTask::kClassification;
+  }
+  absl::Status CheckParams(
+      const repository::ModelDirectory& model) const override {
+    return ValidateParams(params_, model.labels.size());
+  }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const repository::ModelDirectory& model, model::Result result,
+      const image::PictureFrame&) const override {
+    return std::make_unique<ClassificationEncoder>(
+        params_, model, std::get<model::Classification>(std::move(result)));
+  }
+  absl::string_view SmallerResponse() const override {
+    return "fewer images, a smaller top_k, or no include_embedding";
+  }
+
+ private:
+  const ClassifyParams params_;
+};
+
 }  // namespace
 
-absl::Status ClassificationHandler::CheckParams(
-    const repository::ModelDirectory& model) const {
-  return ValidateParams(params_, model.labels.size());
-}
-
-int64_t ClassificationHandler::ResultBytes(const repository::ModelDirectory&,
-                                           const ImageFacts&) const {
-  return 0;  // Too few to count.
-}
-
-absl::Duration ClassificationHandler::LongestAnswer(
-    const repository::ModelDirectory&, const ImageFacts&) const {
-  return absl::ZeroDuration();  // Microseconds.
-}
-
-void ClassificationHandler::FillTask(const repository::ModelDirectory&,
-                                     batching::BatchTask*) const {}
-
-std::unique_ptr<AnswerEncoder> ClassificationHandler::MakeEncoder(
-    const repository::ModelDirectory& model, model::Result result,
-    const image::PictureFrame&) const {
-  return std::make_unique<ClassificationEncoder>(
-      params_, model, std::get<model::Classification>(std::move(result)));
-}
-
-absl::string_view ClassificationHandler::SmallerResponse() const {
-  return "fewer images, a smaller top_k, or no include_embedding";
+std::unique_ptr<const TaskHandler> MakeHandler(const ClassifyParams& params) {
+  return std::make_unique<ClassificationHandler>(params);
 }
 
 }  // namespace sfmamba::prediction

@@ -1,10 +1,14 @@
-#include "server/prediction/detection.h"
-
+// What Detect requests ask for and get.
 #include <algorithm>
+#include <memory>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "server/prediction/mask_encoder.h"
+#include "server/prediction/request_validation.h"
+#include "server/prediction/task_handler.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -147,64 +151,70 @@ class DetectionEncoder final : public AnswerEncoder {
   absl::Duration left_;      // The expected cost of what is not encoded yet.
 };
 
+class DetectionHandler final : public TaskHandler {
+ public:
+  explicit DetectionHandler(const DetectParams& params) : params_(params) {}
+
+  model::VisionTask task() const override {
+    return model::VisionTask::kDetection;
+  }
+  absl::Status CheckParams(
+      const repository::ModelDirectory& model) const override {
+    return ValidateParams(params_, model.labels.size());
+  }
+  int64_t ResultBytes(const repository::ModelDirectory& model,
+                      const ImageFacts&) const override {
+    // The masks' pixels are never in memory, only their probabilities.
+    return WantsMasks(params_, model) ? MaxObjects(model) * kMaskBytes : 0;
+  }
+  absl::Duration LongestAnswer(const repository::ModelDirectory& model,
+                               const ImageFacts& image) const override {
+    absl::Duration per_mask;
+    if (WantsMasks(params_, model)) {
+      per_mask =
+          PerMask(params_.mask_encoding, image.seen.width, image.seen.height);
+    }
+    return MaxObjects(model) * (kPerObject + per_mask);
+  }
+  void FillTask(const repository::ModelDirectory& model,
+                batching::BatchTask* task) const override {
+    model::DetectionOptions options;
+    options.score_threshold = params_.score_threshold;
+    options.nms_iou_threshold = params_.nms_iou_threshold;
+    options.max_detections = params_.max_detections;
+    const absl::btree_set<int> classes(params_.class_filter.begin(),
+                                       params_.class_filter.end());
+    options.classes.assign(classes.begin(), classes.end());
+    options.class_agnostic_nms = params_.class_agnostic_nms;
+    options.masks = WantsMasks(params_, model);
+    task->options = std::move(options);
+  }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const repository::ModelDirectory& model, model::Result result,
+      const image::PictureFrame& frame) const override {
+    return std::make_unique<DetectionEncoder>(
+        WantsMasks(params_, model) ? params_.mask_encoding
+                                   : DetectParams::MaskEncoding::kNone,
+        model, std::get<model::Detections>(std::move(result)), frame);
+  }
+  absl::string_view SmallerResponse() const override {
+    return "fewer images, a smaller max_detections, a higher score_threshold, "
+           "or another mask_encoding";
+  }
+
+ private:
+  int64_t MaxObjects(const repository::ModelDirectory& model) const {
+    return params_.max_detections > 0 ? params_.max_detections
+                                      : model.config.detector.max_detections;
+  }
+
+  const DetectParams params_;
+};
+
 }  // namespace
 
-absl::Status DetectionHandler::CheckParams(
-    const repository::ModelDirectory& model) const {
-  return ValidateParams(params_, model.labels.size());
-}
-
-int64_t DetectionHandler::ResultBytes(const repository::ModelDirectory& model,
-                                      const ImageFacts&) const {
-  // The masks' pixels are never in memory, only their probabilities.
-  return WantsMasks(params_, model) ? MaxObjects(model) * kMaskBytes : 0;
-}
-
-absl::Duration DetectionHandler::LongestAnswer(
-    const repository::ModelDirectory& model, const ImageFacts& image) const {
-  absl::Duration per_mask;
-  if (WantsMasks(params_, model)) {
-    per_mask =
-        PerMask(params_.mask_encoding, image.seen.width, image.seen.height);
-  }
-  return MaxObjects(model) * (kPerObject + per_mask);
-}
-
-int64_t DetectionHandler::MaxObjects(
-    const repository::ModelDirectory& model) const {
-  return params_.max_detections > 0 ? params_.max_detections
-                                    : model.config.detector.max_detections;
-}
-
-void DetectionHandler::FillTask(const repository::ModelDirectory& model,
-                                batching::BatchTask* task) const {
-  model::DetectionOptions options;
-  options.score_threshold = params_.score_threshold;
-  options.nms_iou_threshold = params_.nms_iou_threshold;
-  options.max_detections = params_.max_detections;
-  options.classes.assign(params_.class_filter.begin(),
-                         params_.class_filter.end());
-  std::sort(options.classes.begin(), options.classes.end());
-  options.classes.erase(
-      std::unique(options.classes.begin(), options.classes.end()),
-      options.classes.end());
-  options.class_agnostic_nms = params_.class_agnostic_nms;
-  options.masks = WantsMasks(params_, model);
-  task->options = std::move(options);
-}
-
-std::unique_ptr<AnswerEncoder> DetectionHandler::MakeEncoder(
-    const repository::ModelDirectory& model, model::Result result,
-    const image::PictureFrame& frame) const {
-  return std::make_unique<DetectionEncoder>(
-      WantsMasks(params_, model) ? params_.mask_encoding
-                                 : DetectParams::MaskEncoding::kNone,
-      model, std::get<model::Detections>(std::move(result)), frame);
-}
-
-absl::string_view DetectionHandler::SmallerResponse() const {
-  return "fewer images, a smaller max_detections, a higher score_threshold, or "
-         "another mask_encoding";
+std::unique_ptr<const TaskHandler> MakeHandler(const DetectParams& params) {
+  return std::make_unique<DetectionHandler>(params);
 }
 
 }  // namespace sfmamba::prediction

@@ -25,7 +25,6 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/answer.h"
-#include "server/prediction/answer_encoder.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"

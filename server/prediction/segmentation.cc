@@ -1,15 +1,17 @@
-#include "server/prediction/segmentation.h"
-
+// What Segment requests ask for and get.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
+#include <vector>
 
-#include "absl/types/span.h"
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
+#include "server/prediction/request_validation.h"
+#include "server/prediction/task_handler.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -267,48 +269,59 @@ class SegmentationEncoder final : public AnswerEncoder {
   std::optional<base::GreyPngEncoder> confidence_;
 };
 
+class SegmentationHandler final : public TaskHandler {
+ public:
+  explicit SegmentationHandler(const SegmentParams& params) : params_(params) {}
+
+  model::VisionTask task() const override {
+    return model::VisionTask::kSegmentation;
+  }
+  absl::Status CheckParams(
+      const repository::ModelDirectory& model) const override {
+    return ValidateParams(params_, model.labels.size());
+  }
+  int64_t ResultBytes(const repository::ModelDirectory&,
+                      const ImageFacts& image) const override {
+    return MapPixels(image) *
+           (sizeof(uint16_t) + params_.include_confidence_map);
+  }
+  absl::Duration LongestAnswer(const repository::ModelDirectory&,
+                               const ImageFacts& image) const override {
+    return MapPixels(image) * (1 + params_.include_confidence_map) * kPerPixel;
+  }
+  void FillTask(const repository::ModelDirectory&,
+                batching::BatchTask* task) const override {
+    model::SegmentationOptions options;
+    options.original_size =
+        params_.output_size == SegmentParams::OutputSize::kOriginal;
+    options.confidence = params_.include_confidence_map;
+    task->options = options;
+  }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const repository::ModelDirectory& model, model::Result result,
+      const image::PictureFrame&) const override {
+    return std::make_unique<SegmentationEncoder>(
+        params_, model, std::get<model::Segmentation>(std::move(result)));
+  }
+  absl::string_view SmallerResponse() const override {
+    return "fewer images, encoding PNG_INDEX, output_size MODEL, or no "
+           "include_confidence_map";
+  }
+
+ private:
+  int64_t MapPixels(const ImageFacts& image) const {
+    return params_.output_size == SegmentParams::OutputSize::kOriginal
+               ? image.seen.pixels()
+               : image.input.pixels();
+  }
+
+  const SegmentParams params_;
+};
+
 }  // namespace
 
-absl::Status SegmentationHandler::CheckParams(
-    const repository::ModelDirectory& model) const {
-  return ValidateParams(params_, model.labels.size());
-}
-
-int64_t SegmentationHandler::ResultBytes(const repository::ModelDirectory&,
-                                         const ImageFacts& image) const {
-  return MapPixels(image) * (sizeof(uint16_t) + params_.include_confidence_map);
-}
-
-int64_t SegmentationHandler::MapPixels(const ImageFacts& image) const {
-  return params_.output_size == SegmentParams::OutputSize::kOriginal
-             ? image.seen.pixels()
-             : image.input.pixels();
-}
-
-absl::Duration SegmentationHandler::LongestAnswer(
-    const repository::ModelDirectory&, const ImageFacts& image) const {
-  return MapPixels(image) * (1 + params_.include_confidence_map) * kPerPixel;
-}
-
-void SegmentationHandler::FillTask(const repository::ModelDirectory&,
-                                   batching::BatchTask* task) const {
-  model::SegmentationOptions options;
-  options.original_size =
-      params_.output_size == SegmentParams::OutputSize::kOriginal;
-  options.confidence = params_.include_confidence_map;
-  task->options = options;
-}
-
-std::unique_ptr<AnswerEncoder> SegmentationHandler::MakeEncoder(
-    const repository::ModelDirectory& model, model::Result result,
-    const image::PictureFrame&) const {
-  return std::make_unique<SegmentationEncoder>(
-      params_, model, std::get<model::Segmentation>(std::move(result)));
-}
-
-absl::string_view SegmentationHandler::SmallerResponse() const {
-  return "fewer images, encoding PNG_INDEX, output_size MODEL, or no "
-         "include_confidence_map";
+std::unique_ptr<const TaskHandler> MakeHandler(const SegmentParams& params) {
+  return std::make_unique<SegmentationHandler>(params);
 }
 
 }  // namespace sfmamba::prediction

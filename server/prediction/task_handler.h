@@ -3,20 +3,53 @@
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "model/result.h"
 #include "server/batching/batch_task.h"
 #include "server/image/image_input.h"
-#include "server/prediction/answer_encoder.h"
+#include "server/prediction/answer.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/repository/model_directory.h"
 
 namespace sfmamba::prediction {
+
+// Turns the model's result for one image into its answer, in pieces between
+// which the caller may do other work or give the image up.
+//
+// Thread-compatible; the pieces may be encoded by different threads.
+class AnswerEncoder {
+ public:
+  virtual ~AnswerEncoder() = default;
+
+  // Whether all pieces are encoded.
+  virtual bool done() const = 0;
+  // How long one thread is expected to work on the next piece, about 10 ms at
+  // most but for a mask that takes longer by itself. Only while not done().
+  virtual absl::Duration NextCost() const = 0;
+  // Encodes the next piece. Only while not done(). INTERNAL if a mask or a map
+  // cannot be encoded.
+  virtual absl::Status EncodeNext() = 0;
+  // The bytes of what has been encoded so far, about.
+  virtual int64_t bytes() const = 0;
+  // The answer; once, when done().
+  virtual Answer Take() = 0;
+};
+
+// Encodes all pieces.
+inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
+  while (!encoder->done()) {
+    const absl::Status status = encoder->EncodeNext();
+    if (!status.ok()) return status;
+  }
+  return encoder->Take();
+}
 
 // The part of a prediction that differs between the tasks, for one request.
 // `model` is the one that was asked, of this handler's task. Immutable; any
@@ -31,18 +64,24 @@ class TaskHandler {
   virtual absl::Status CheckParams(
       const repository::ModelDirectory& model) const = 0;
 
-  // The memory that the model's result for an image may take, about, in bytes.
-  virtual int64_t ResultBytes(const repository::ModelDirectory& model,
-                              const ImageFacts& image) const = 0;
+  // The memory that the model's result for an image may take, about, in bytes;
+  // 0 if it is too little to count.
+  virtual int64_t ResultBytes(const repository::ModelDirectory& /*model*/,
+                              const ImageFacts& /*image*/) const {
+    return 0;
+  }
 
   // How long one thread is expected to encode the answer to an image at most:
-  // if as much is found in it as the parameters allow.
-  virtual absl::Duration LongestAnswer(const repository::ModelDirectory& model,
-                                       const ImageFacts& image) const = 0;
+  // if as much is found in it as the parameters allow. Zero: microseconds.
+  virtual absl::Duration LongestAnswer(
+      const repository::ModelDirectory& /*model*/,
+      const ImageFacts& /*image*/) const {
+    return absl::ZeroDuration();
+  }
 
   // Puts into the task what the parameters ask of the model.
-  virtual void FillTask(const repository::ModelDirectory& model,
-                        batching::BatchTask* task) const = 0;
+  virtual void FillTask(const repository::ModelDirectory& /*model*/,
+                        batching::BatchTask* /*task*/) const {}
 
   // Turns the model's result for an image into its answer: filters, sorts and
   // encodes. Returns at once; the work is done by the encoder, which this and
@@ -55,8 +94,14 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// The handler of the task that `params` belong to.
-std::unique_ptr<const TaskHandler> MakeTaskHandler(const TaskParams& params);
+// The handler of each task, and of the task that `params` belong to.
+std::unique_ptr<const TaskHandler> MakeHandler(const ClassifyParams& params);
+std::unique_ptr<const TaskHandler> MakeHandler(const DetectParams& params);
+std::unique_ptr<const TaskHandler> MakeHandler(const SegmentParams& params);
+inline std::unique_ptr<const TaskHandler> MakeTaskHandler(
+    const TaskParams& params) {
+  return std::visit([](const auto& own) { return MakeHandler(own); }, params);
+}
 
 }  // namespace sfmamba::prediction
 

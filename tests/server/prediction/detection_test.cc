@@ -62,6 +62,24 @@ std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
+// A PNG is encoded row by row, run lengths column by column.
+TEST(DetectionTest, AMasksExpectedTimeGrowsWithTheLinesOfItsEncoding) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = true;
+  const auto longest = [&](MaskEncoding encoding, int height, int width) {
+    v1::DetectParams params;
+    params.set_mask_encoding(encoding);
+    params.set_max_detections(1);
+    ImageFacts facts;
+    facts.seen = {height, width};
+    return HandlerOf(params)->LongestAnswer(model, facts);
+  };
+  EXPECT_GT(longest(v1::DetectParams::PNG_CROP, 4000, 100),
+            4 * longest(v1::DetectParams::PNG_CROP, 100, 4000));
+  EXPECT_GT(longest(v1::DetectParams::COCO_RLE, 100, 4000),
+            4 * longest(v1::DetectParams::COCO_RLE, 4000, 100));
+}
+
 TEST(DetectionTest, NothingFoundStillTellsThePicturesSize) {
   const v1::DetectResult result = Convert({});
   EXPECT_EQ(result.detections_size(), 0);
