@@ -19,7 +19,7 @@
 #include "server/kserve/kserve_service.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/repository/model_repository.h"
 #include "server/rest/rest_port.h"
 #include "server/rpc/admin/admin_service.h"
@@ -112,7 +112,7 @@ class Server {
   Server(const Options& options, observability::Logger* log);
 
   // What predictions of all transports work with.
-  prediction::PredictionEnvironment Environment();
+  prediction::TransportEnvironment Environment();
   kserve::KserveService::Options KserveOptions(const std::string& version);
 
   // Null unless calls may load and unload models.

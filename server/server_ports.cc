@@ -22,26 +22,15 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
 
 }  // namespace
 
-prediction::PredictionEnvironment Server::Environment() {
-  prediction::PredictionEnvironment environment{
-      repository_,
-      decode_pool_,
-      decode_room_,
-      finish_pool_,
-      finish_room_,
-      memory_,
-      metrics_,
-      log_,
-      without_deadline_,
-      LimitsOf(config_),
-      config_.max_message_bytes(),
-      base::FromProto(config_.default_deadline()),
-      base::FromProto(config_.max_deadline()),
-      clock_,
-      config_.publish_encoded_models(),
-      tracer_.get()};
-  environment.gate = &security_.gate();
-  environment.quotas = &security_.quotas();
+prediction::TransportEnvironment Server::Environment() {
+  prediction::TransportEnvironment environment{
+      {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
+       memory_, metrics_, log_, without_deadline_, LimitsOf(config_),
+       config_.max_message_bytes(), base::FromProto(config_.default_deadline()),
+       base::FromProto(config_.max_deadline()), clock_, tracer_.get(),
+       &security_.quotas()},
+      &security_.gate(),
+      config_.publish_encoded_models()};
   environment.message_came = [this](const std::string& peer, int64_t bytes) {
     receives_.HandedOver(peer, bytes);
   };

@@ -8,7 +8,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/kserve/inference.h"
 #include "server/observability/metrics.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/call.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/unary_call.h"
@@ -19,7 +19,7 @@ namespace sfmamba::kserve {
 // A ModelInfer call.
 class InferCall final : public rpc::UnaryCall {
  public:
-  InferCall(const prediction::PredictionEnvironment& environment,
+  InferCall(const prediction::TransportEnvironment& environment,
             grpc::CallbackServerContext* context, security::Caller caller,
             grpc::ByteBuffer* request, grpc::ByteBuffer* response,
             rpc::SendWatch* sends)

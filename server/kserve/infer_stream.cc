@@ -42,7 +42,7 @@ std::string Describe(const absl::Status& status, absl::string_view id) {
 
 class InferItem final : public rpc::StreamItem {
  public:
-  InferItem(const prediction::PredictionEnvironment& environment,
+  InferItem(const prediction::TransportEnvironment& environment,
             const grpc::CallbackServerContext& context,
             const security::Caller& caller, grpc::ByteBuffer* message,
             bool errors_end_stream)
@@ -108,7 +108,7 @@ rpc::StreamCall::Options OptionsOf(rpc::StreamRights rights,
 
 }  // namespace
 
-InferStream::InferStream(const prediction::PredictionEnvironment& environment,
+InferStream::InferStream(const prediction::TransportEnvironment& environment,
                          grpc::CallbackServerContext* context,
                          rpc::SendWatch* sends, rpc::StreamRights rights,
                          std::function<absl::Status()> serving)

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
@@ -27,7 +27,7 @@ class InferStream final : public rpc::StreamCall {
   static constexpr int kMaxInFlight = 64;
 
   // StreamCall's constructor.
-  InferStream(const prediction::PredictionEnvironment& environment,
+  InferStream(const prediction::TransportEnvironment& environment,
               grpc::CallbackServerContext* context, rpc::SendWatch* sends,
               rpc::StreamRights rights, std::function<absl::Status()> serving);
 
@@ -35,7 +35,7 @@ class InferStream final : public rpc::StreamCall {
   absl::StatusOr<std::unique_ptr<rpc::StreamItem>> Take(
       grpc::ByteBuffer* received) override;
 
-  const prediction::PredictionEnvironment& env_;
+  const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;
   const bool errors_end_it_;
 };

@@ -92,7 +92,7 @@ absl::Status InRequestWords(const absl::Status& status) {
   return server::MakeError(status.code(), named, std::move(detail));
 }
 
-Inference::Inference(const prediction::PredictionEnvironment& environment,
+Inference::Inference(const prediction::TransportEnvironment& environment,
                      observability::Method method, rpc::CallInfo call,
                      grpc::ByteBuffer* message, Ended ended)
     : received_(message, environment.limits.max_images),

@@ -14,6 +14,7 @@
 #include "server/kserve/received_inference.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/call.h"
 
 namespace sfmamba::kserve {
@@ -33,7 +34,7 @@ class Inference final : private prediction::ResponseWriter {
                               inference::packed::ModelInferResponse* response)>;
 
   // Takes the bytes of `message`.
-  Inference(const prediction::PredictionEnvironment& environment,
+  Inference(const prediction::TransportEnvironment& environment,
             observability::Method method, rpc::CallInfo call,
             grpc::ByteBuffer* message, Ended ended);
 

@@ -36,7 +36,7 @@ grpc::ServerUnaryReactor* EndProbe(grpc::CallbackServerContext* context,
 
 }  // namespace
 
-KserveService::KserveService(prediction::PredictionEnvironment environment,
+KserveService::KserveService(prediction::TransportEnvironment environment,
                              Options options)
     : env_(std::move(environment)),
       options_(std::move(options)),

@@ -15,7 +15,7 @@
 #include "server/kserve/repository_control.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_set.h"
 
@@ -38,7 +38,7 @@ class KserveService final : public KserveMethods {
     admin::ModelChanges* changes = nullptr;
   };
 
-  KserveService(prediction::PredictionEnvironment environment, Options options);
+  KserveService(prediction::TransportEnvironment environment, Options options);
 
   // See VisionService's methods of these names.
   void StartDraining();
@@ -135,7 +135,7 @@ class KserveService final : public KserveMethods {
       observability::Method method, const grpc::ByteBuffer& request,
       const grpc::CallbackServerContext& context) const;
 
-  const prediction::PredictionEnvironment env_;
+  const prediction::TransportEnvironment env_;
   const Options options_;
   const ModelQueries queries_;
   RepositoryControl control_;

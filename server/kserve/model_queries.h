@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/observability/request_record.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 
 namespace sfmamba::kserve {
 
@@ -20,7 +20,7 @@ void DescribeServer(absl::string_view version,
 class ModelQueries {
  public:
   // `environment` outlives the queries.
-  explicit ModelQueries(const prediction::PredictionEnvironment& environment)
+  explicit ModelQueries(const prediction::TransportEnvironment& environment)
       : env_(environment) {}
 
   // A model that is not there is not ready.
@@ -40,7 +40,7 @@ class ModelQueries {
                      observability::RequestRecord* record) const;
 
  private:
-  const prediction::PredictionEnvironment& env_;
+  const prediction::TransportEnvironment& env_;
 };
 
 }  // namespace sfmamba::kserve

@@ -30,7 +30,7 @@ std::string PublishedModel::name() const {
 }
 
 absl::StatusOr<PublishedModel> FindModel(
-    const prediction::PredictionEnvironment& environment,
+    const prediction::TransportEnvironment& environment,
     absl::string_view name, absl::string_view version, absl::string_view field,
     repository::ModelRepository::Use use) {
   if (name.empty()) {
@@ -55,7 +55,7 @@ absl::StatusOr<PublishedModel> FindModel(
 }
 
 std::vector<PublishedModel> ListModels(
-    const prediction::PredictionEnvironment& environment) {
+    const prediction::TransportEnvironment& environment) {
   std::vector<PublishedModel> models;
   for (const auto& version : environment.repository.List()) {
     models.push_back({version});

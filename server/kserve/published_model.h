@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/repository/model_repository.h"
 
 namespace sfmamba::kserve {
@@ -29,14 +29,14 @@ struct PublishedModel {
 // before another's second name. NOT_FOUND, or INVALID_ARGUMENT with field
 // `field`.
 absl::StatusOr<PublishedModel> FindModel(
-    const prediction::PredictionEnvironment& environment,
+    const prediction::TransportEnvironment& environment,
     absl::string_view name, absl::string_view version, absl::string_view field,
     repository::ModelRepository::Use use =
         repository::ModelRepository::Use::kDescribe);
 
 // All of them, by ascending id and version.
 std::vector<PublishedModel> ListModels(
-    const prediction::PredictionEnvironment& environment);
+    const prediction::TransportEnvironment& environment);
 
 }  // namespace sfmamba::kserve
 

@@ -5,7 +5,7 @@
 
 #include "inference/grpc_service.pb.h"
 #include "server/admin/model_changes.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 
 namespace sfmamba::kserve {
 
@@ -17,7 +17,7 @@ class RepositoryControl {
 
   // `environment` and `changes` outlive this. Null: nothing is loaded,
   // FAILED_PRECONDITION with reason MODEL_CONTROL_OFF.
-  RepositoryControl(const prediction::PredictionEnvironment& environment,
+  RepositoryControl(const prediction::TransportEnvironment& environment,
                     admin::ModelChanges* changes)
       : env_(environment), changes_(changes) {}
 
@@ -38,7 +38,7 @@ class RepositoryControl {
   template <typename Request>
   absl::StatusOr<std::string> ModelOf(const Request& request) const;
 
-  const prediction::PredictionEnvironment& env_;
+  const prediction::TransportEnvironment& env_;
   admin::ModelChanges* const changes_;
 };
 

@@ -30,7 +30,6 @@
 #include "server/prediction/task_handler.h"
 #include "server/repository/model_repository.h"
 #include "server/security/client_quotas.h"
-#include "server/security/gate.h"
 #include "server/shares/client_set.h"
 #include "server/shares/memory_budget.h"
 #include "server/threads/fair_pool.h"
@@ -62,16 +61,9 @@ struct PredictionEnvironment {
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
   std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
-  bool encoded_models = false;        // Whether KServe has "{id}_encoded" too.
   tracing::Tracer* tracer = nullptr;  // Null: no request is traced.
-  // Who may call; null: everybody.
-  const security::Gate* gate = nullptr;
   // What each caller may have in the server; null: any number of images.
   security::ClientQuotas* quotas = nullptr;
-  // Told of each message of images or tensors that gRPC hands over, and of its
-  // peer. Must not block.
-  std::function<void(const std::string& peer, int64_t bytes)> message_came =
-      [](const std::string&, int64_t) {};
 };
 
 // Where a request's time went; of several images the slowest for each stage.

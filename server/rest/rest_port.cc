@@ -46,7 +46,7 @@ RestService::Options ServiceOptions(observability::Metrics& metrics,
 }
 
 http::HttpOptions HttpOptionsOf(
-    const prediction::PredictionEnvironment& environment,
+    const prediction::TransportEnvironment& environment,
     const RestPort::Options& options) {
   observability::Metrics& metrics = environment.metrics;
   http::HttpOptions result;
@@ -78,14 +78,14 @@ http::HttpOptions HttpOptionsOf(
 
 }  // namespace
 
-RestPort::RestPort(prediction::PredictionEnvironment environment,
+RestPort::RestPort(prediction::TransportEnvironment environment,
                    const Options& options)
     : kserve_(environment, KserveOptions(service_, options)),
       service_(environment,
                ServiceOptions(environment.metrics, &kserve_, options)) {}
 
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
-    prediction::PredictionEnvironment environment, const Options& options) {
+    prediction::TransportEnvironment environment, const Options& options) {
   auto port = absl::WrapUnique(new RestPort(environment, options));
   http::HttpOptions http_options = HttpOptionsOf(environment, options);
   if (options.tls != nullptr) {

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "server/admin/model_changes.h"
 #include "server/http/http_server.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/rest_service.h"
 #include "server/security/tls_identity.h"
@@ -45,7 +45,7 @@ class RestPort {
   // UNAVAILABLE, naming host and port, if the port cannot be bound;
   // INVALID_ARGUMENT if the identity is none for TLS.
   static absl::StatusOr<std::unique_ptr<RestPort>> Start(
-      prediction::PredictionEnvironment environment, const Options& options);
+      prediction::TransportEnvironment environment, const Options& options);
 
   int port() const { return http_->port(); }
 
@@ -55,7 +55,7 @@ class RestPort {
   bool Drain(absl::Duration limit) { return http_->Drain(limit); }
 
  private:
-  RestPort(prediction::PredictionEnvironment environment,
+  RestPort(prediction::TransportEnvironment environment,
            const Options& options);
 
   KserveRest kserve_;

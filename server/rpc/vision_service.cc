@@ -14,7 +14,7 @@
 
 namespace sfmamba::rpc {
 
-VisionService::VisionService(prediction::PredictionEnvironment environment,
+VisionService::VisionService(prediction::TransportEnvironment environment,
                              absl::Duration send_timeout)
     : env_(std::move(environment)), sends_(send_timeout, env_.clock) {}
 

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/observability/request_record.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_set.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
@@ -32,7 +32,7 @@ class VisionService final : public VisionMethods {
   // A call whose client has not taken its answer after `send_timeout` is ended
   // by EndUnreadCalls().
   explicit VisionService(
-      prediction::PredictionEnvironment environment,
+      prediction::TransportEnvironment environment,
       absl::Duration send_timeout = absl::InfiniteDuration());
 
   // From now on new calls are answered UNAVAILABLE with reason DRAINING, to be
@@ -80,7 +80,7 @@ class VisionService final : public VisionMethods {
       observability::Method method, int64_t message_bytes,
       const grpc::CallbackServerContext& context) const;
 
-  const prediction::PredictionEnvironment env_;
+  const prediction::TransportEnvironment env_;
   SendWatch sends_;
   StreamSet streams_;
   std::atomic<bool> draining_{false};

@@ -194,10 +194,10 @@ class CancellationTest : public testing::Test {
     return options;
   }
   // Its clock holds a decode thread at `decode_gate_`.
-  prediction::PredictionEnvironment Environment() {
-    prediction::PredictionEnvironment environment{
-        repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
-        memory_,     metrics_,     log_,         clients_};
+  prediction::TransportEnvironment Environment() {
+    prediction::TransportEnvironment environment{
+        {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
+         memory_, metrics_, log_, clients_}};
     environment.clock = [this] {
       char name[16] = "";
       pthread_getname_np(pthread_self(), name, sizeof(name));

@@ -13,7 +13,7 @@ KserveInferCall::KserveInferCall(OutputForms outputs,
     : outputs_(std::move(outputs)), exchange_(std::move(exchange)) {}
 
 void KserveInferCall::Start(
-    const prediction::PredictionEnvironment& environment, rpc::CallInfo call,
+    const prediction::TransportEnvironment& environment, rpc::CallInfo call,
     KserveRequest request, std::unique_ptr<http::Exchange> exchange) {
   const std::shared_ptr<KserveInferCall> self = absl::WrapUnique(
       new KserveInferCall(std::move(request.outputs), std::move(exchange)));

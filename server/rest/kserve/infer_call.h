@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "server/http/exchange.h"
 #include "server/kserve/inference.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rest/kserve/request.h"
 #include "server/rpc/call.h"
 
@@ -18,7 +18,7 @@ class KserveInferCall {
  public:
   // Starts the prediction, which answers the exchange and is cancelled if the
   // client goes. `environment` outlives it.
-  static void Start(const prediction::PredictionEnvironment& environment,
+  static void Start(const prediction::TransportEnvironment& environment,
                     rpc::CallInfo call, KserveRequest request,
                     std::unique_ptr<http::Exchange> exchange);
 

@@ -28,8 +28,8 @@ using observability::RequestRecord;
 constexpr size_t kMaxIndexBytes = 64 << 10;
 constexpr size_t kMaxPathShown = 200;
 
-prediction::PredictionEnvironment WithLimit(
-    int64_t max_response_bytes, prediction::PredictionEnvironment environment) {
+prediction::TransportEnvironment WithLimit(
+    int64_t max_response_bytes, prediction::TransportEnvironment environment) {
   environment.max_response_bytes =
       std::min(environment.max_response_bytes, max_response_bytes);
   return environment;
@@ -88,7 +88,7 @@ absl::StatusOr<bool> ReadOnlyReady(const std::string& body) {
 
 }  // namespace
 
-KserveRest::KserveRest(prediction::PredictionEnvironment environment,
+KserveRest::KserveRest(prediction::TransportEnvironment environment,
                        Options options)
     : env_(std::move(environment)),
       json_env_(WithLimit(options.max_json_answer_bytes, env_)),

@@ -14,7 +14,7 @@
 #include "server/kserve/repository_control.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rest/kserve/request.h"
 #include "server/rest/kserve/route.h"
 
@@ -43,7 +43,7 @@ class KserveRest {
     admin::ModelChanges* changes = nullptr;
   };
 
-  KserveRest(prediction::PredictionEnvironment environment, Options options);
+  KserveRest(prediction::TransportEnvironment environment, Options options);
 
   // Answers a request, now or, of a prediction, when it is done. The whole
   // request is read here, which takes time in proportion to its JSON.
@@ -77,9 +77,9 @@ class KserveRest {
                                       int64_t bytes,
                                       const http::HttpRequest& request) const;
 
-  const prediction::PredictionEnvironment env_;
+  const prediction::TransportEnvironment env_;
   // env_ with the smaller limit of answers that come as JSON.
-  const prediction::PredictionEnvironment json_env_;
+  const prediction::TransportEnvironment json_env_;
   const Options options_;
   const kserve::ModelQueries queries_;
   kserve::RepositoryControl control_;

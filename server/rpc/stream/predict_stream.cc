@@ -34,7 +34,7 @@ StreamCall::Options OptionsOf(StreamRights rights,
 }  // namespace
 
 PredictStream::PredictStream(
-    const prediction::PredictionEnvironment& environment,
+    const prediction::TransportEnvironment& environment,
     grpc::CallbackServerContext* context, SendWatch* sends, StreamRights rights,
     std::function<absl::Status()> serving)
     : StreamCall(environment, context, sends,

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
@@ -27,7 +27,7 @@ class PredictStream final : public StreamCall {
   static constexpr int kDefaultInFlight = 16;
 
   // StreamCall's constructor.
-  PredictStream(const prediction::PredictionEnvironment& environment,
+  PredictStream(const prediction::TransportEnvironment& environment,
                 grpc::CallbackServerContext* context, SendWatch* sends,
                 StreamRights rights, std::function<absl::Status()> serving);
 
@@ -44,7 +44,7 @@ class PredictStream final : public StreamCall {
       StreamMessage message,
       Response* (v1::StreamPredictResponse::*alternative)());
 
-  const prediction::PredictionEnvironment& env_;
+  const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;
   // Used by Take() only.
   bool any_message_ = false;

@@ -9,7 +9,7 @@
 
 namespace sfmamba::rpc {
 
-StreamCall::StreamCall(const prediction::PredictionEnvironment& environment,
+StreamCall::StreamCall(const prediction::TransportEnvironment& environment,
                        grpc::CallbackServerContext* context, SendWatch* sends,
                        Options options)
     : env_(environment),

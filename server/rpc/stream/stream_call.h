@@ -19,7 +19,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/observability/metrics.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_item.h"
 #include "server/security/caller.h"
@@ -73,7 +73,7 @@ class StreamCall
 
  protected:
   // All that is passed outlives gRPC's use of the call.
-  StreamCall(const prediction::PredictionEnvironment& environment,
+  StreamCall(const prediction::TransportEnvironment& environment,
              grpc::CallbackServerContext* context, SendWatch* sends,
              Options options);
 
@@ -129,7 +129,7 @@ class StreamCall
   absl::AnyInvocable<void()> Write(const grpc::ByteBuffer& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  const prediction::PredictionEnvironment& env_;
+  const prediction::TransportEnvironment& env_;
   grpc::CallbackServerContext& context_;
   SendWatch& sends_;
   const Options options_;
