@@ -154,6 +154,7 @@ class Server {
   rpc::GrpcLog grpc_log_;
   batching::QueueRoom decode_room_;
   batching::QueueRoom finish_room_;
+  prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   rpc::HealthService health_;
   // Executors end tasks on the pool above; the pool below hands them tasks.

@@ -25,7 +25,7 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
 prediction::TransportEnvironment Server::Environment() {
   prediction::TransportEnvironment environment{
       {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
-       memory_, metrics_, log_, without_deadline_, LimitsOf(config_),
+       memory_, costs_, metrics_, log_, without_deadline_, LimitsOf(config_),
        config_.max_message_bytes(), base::FromProto(config_.default_deadline()),
        base::FromProto(config_.max_deadline()), clock_, tracer_.get(),
        &security_.quotas()},

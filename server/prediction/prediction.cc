@@ -8,7 +8,6 @@
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 #include "server/prediction/deadline.h"
-#include "server/prediction/expected_cost.h"
 #include "server/prediction/guarded.h"
 #include "server/prediction/item_counts.h"
 #include "server/shares/client_shares.h"
@@ -99,7 +98,7 @@ void Prediction::Schedule(OpenItem open) {
   observability::Metrics& metrics = env_.metrics;
   const ImageFacts& facts = items_[open.index()].facts;
   server::Work work =
-      MakeWork(ExpectedDecode(facts), queue_deadline_,
+      MakeWork(env_.costs.Decode(facts), queue_deadline_,
                [this, &metrics, open = std::move(open)]() mutable {
                  metrics.DecodeStarted();
                  const auto done =
@@ -141,6 +140,7 @@ void Prediction::Prepare(OpenItem open) {
   item.frame = input->frame;
   item.decode = input->decode;
   item.preprocess = input->preprocess;
+  env_.costs.Decoded(item.facts, item.decode + item.preprocess);
   env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
   status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));

@@ -25,6 +25,7 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/answer.h"
+#include "server/prediction/expected_costs.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
@@ -52,6 +53,8 @@ struct PredictionEnvironment {
   batching::QueueRoom& finish_room;
   // What requests hold is counted here.
   server::MemoryBudget& memory;
+  // Tells how long pieces of work for both pools take.
+  ExpectedCosts& costs;
   observability::Metrics& metrics;
   observability::Logger& log;
   // Peers already logged as sending no deadline.
@@ -205,6 +208,9 @@ class Prediction {
   void Prepare(OpenItem open);
   void Submit(OpenItem open, image::ImageBuffer input);
   void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result);
+  // How long the next piece of the answer is expected to take; zero: none is
+  // left.
+  absl::Duration NextCost(const Item& item) const;
   // Encodes the next piece of the answer, or ends the image with `status`.
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);

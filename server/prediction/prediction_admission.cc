@@ -7,7 +7,6 @@
 #include "model/config.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
-#include "server/prediction/expected_cost.h"
 #include "server/prediction/prediction.h"
 
 namespace sfmamba::prediction {
@@ -106,9 +105,10 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
   absl::Duration decode, answer, longest_answer;
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
-    decode += ExpectedDecode(item.facts);
-    const absl::Duration own =
-        handler_->LongestAnswer(model_->directory, item.facts);
+    decode += env_.costs.Decode(item.facts);
+    const absl::Duration own = env_.costs.Encode(
+        handler_->task(),
+        handler_->LongestAnswer(model_->directory, item.facts));
     answer += own;
     longest_answer = std::max(longest_answer, own);
   }

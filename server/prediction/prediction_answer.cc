@@ -29,8 +29,7 @@ void Prediction::StartAnswer(OpenItem open,
     item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
                                          item.frame);
   }
-  const bool is_short = !result.ok() || item.encoder->done() ||
-                        item.encoder->NextCost() <= kShortAnswer;
+  const bool is_short = !result.ok() || NextCost(item) <= kShortAnswer;
   if (!item.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), result.status());
   }
@@ -41,11 +40,15 @@ void Prediction::StartAnswer(OpenItem open,
   }).IgnoreError();
 }
 
+absl::Duration Prediction::NextCost(const Item& item) const {
+  return item.encoder->done()
+             ? absl::ZeroDuration()
+             : env_.costs.Encode(handler_->task(), item.encoder->NextCost());
+}
+
 void Prediction::SchedulePostprocess(OpenItem open, absl::Status status) {
-  const Item& item = items_[open.index()];
-  const bool any_left = status.ok() && !item.encoder->done();
   const absl::Duration cost =
-      any_left ? item.encoder->NextCost() : absl::ZeroDuration();
+      status.ok() ? NextCost(items_[open.index()]) : absl::ZeroDuration();
   env_.finish_pool.Run(MakeWork(
       cost, deadline_, [this, open = std::move(open), status]() mutable {
         Postprocess(std::move(open), std::move(status));
@@ -74,7 +77,12 @@ absl::Status Prediction::EncodePiece(int i) {
   Item& item = items_[i];
   std::unique_ptr<AnswerEncoder>& encoder = item.encoder;
   absl::Status status;
-  if (!encoder->done()) status = encoder->EncodeNext();
+  if (!encoder->done()) {
+    const absl::Duration cost = encoder->NextCost();
+    const absl::Time start = base::SteadyNow();
+    status = encoder->EncodeNext();
+    env_.costs.Encoded(handler_->task(), cost, base::SteadyNow() - start);
+  }
   // The model's result is there until all of it is encoded.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();

@@ -179,6 +179,7 @@ class CancellationTest : public testing::Test {
   MemoryBudget memory_{512 << 20, 0, absl::Seconds(1)};
   batching::QueueRoom finish_room_{{kQueueItems, 1 << 20}, absl::Seconds(1)};
   ClientSet clients_{1};
+  prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   repository::ModelRepository repository_;
   FairPool decode_pool_;
@@ -197,7 +198,7 @@ class CancellationTest : public testing::Test {
   prediction::TransportEnvironment Environment() {
     prediction::TransportEnvironment environment{
         {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
-         memory_, metrics_, log_, clients_}};
+         memory_, costs_, metrics_, log_, clients_}};
     environment.clock = [this] {
       char name[16] = "";
       pthread_getname_np(pthread_self(), name, sizeof(name));

@@ -227,7 +227,7 @@ class PredictionTest : public testing::Test {
     environment_ =
         std::make_unique<PredictionEnvironment>(PredictionEnvironment{
             *repository_, decode_pool_, decode_room_, finish_pool_,
-            finish_room_, memory_, metrics_, log_, without_deadline_});
+            finish_room_, memory_, costs_, metrics_, log_, without_deadline_});
     environment_->clock = [this] { return Now(); };
   }
 
@@ -333,6 +333,7 @@ class PredictionTest : public testing::Test {
   std::unique_ptr<repository::ModelRepository> repository_;
   server::FairPool decode_pool_;
   server::ClientSet without_deadline_;
+  ExpectedCosts costs_;
   std::unique_ptr<PredictionEnvironment> environment_;
 };
 

@@ -101,9 +101,10 @@ TEST_F(PredictionMemoryTest, WhatCanNeverFitIsNotToldToRetry) {
   // With its inputs it is too much.
   server::MemoryBudget little(320 << 10, 160 << 10, absl::Seconds(1));
   KeptResponse response;
-  PredictionEnvironment small{*repository_, decode_pool_, decode_room_,
-                              finish_pool_, finish_room_, little,
-                              metrics_,     log_,         without_deadline_};
+  PredictionEnvironment small{*repository_,     decode_pool_, decode_room_,
+                              finish_pool_,     finish_room_, little,
+                              costs_,           metrics_,     log_,
+                              without_deadline_};
   Prediction prediction(small, RequestOf(6, kMessageBytes), &response);
   prediction.Start(absl::OkStatus());
   EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "INPUTS_TOO_LARGE");

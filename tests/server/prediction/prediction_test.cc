@@ -45,6 +45,28 @@ TEST_F(PredictionTest, TimingIsWrittenOnRequest) {
   EXPECT_EQ(response.timing_->device, "fake");
 }
 
+TEST_F(PredictionTest, LearnsHowLongImagesTakeToDecode) {
+  const std::string grey(3 * 1200 * 1200, '\x7f');
+  ImageFacts facts;
+  facts.format = "pixels";
+  facts.pixels = 1200 * 1200;
+  const absl::Duration before = costs_.Decode(facts);
+  PredictionRequest request = Request(1);
+  request.image = [&grey](int) -> absl::StatusOr<image::ImageSource> {
+    image::PixelBuffer pixels;
+    pixels.width = pixels.height = 1200;
+    pixels.data = grey;
+    image::ImageSource source;
+    source.source = pixels;
+    return source;
+  };
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  ASSERT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_NE(costs_.Decode(facts), before);
+}
+
 TEST_F(PredictionTest, AServerThatStopsRefusesBeforeAnythingElse) {
   KeptResponse response;
   Prediction prediction(*environment_, Request(1), &response);

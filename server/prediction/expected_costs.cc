@@ -1,0 +1,57 @@
+#include "server/prediction/expected_costs.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// Weight of the newest measurement in the moving average.
+constexpr double kWeight = 0.1;
+constexpr absl::Duration kShortest = absl::Microseconds(50);
+
+// Time to decode and resize one pixel of a photograph, measured with
+// tests/server/image:image_benchmark on a core with AVX-512.
+struct Format {
+  absl::string_view name;
+  absl::Duration per_pixel;
+};
+constexpr Format kFormats[] = {
+    {"jpeg", absl::Nanoseconds(6)},   {"png", absl::Nanoseconds(25)},
+    {"webp", absl::Nanoseconds(29)},  {"pixels", absl::Nanoseconds(3)},
+    {"tensor", absl::Nanoseconds(2)},  // It is only copied.
+};
+
+// The index of the image's format. A refused file's is the last: it is never
+// decoded.
+int FormatOf(const ImageFacts& image) {
+  const auto found = std::find_if(
+      std::begin(kFormats), std::end(kFormats) - 1,
+      [&image](const Format& format) { return format.name == image.format; });
+  return static_cast<int>(found - std::begin(kFormats));
+}
+
+}  // namespace
+
+void LearnedFactor::Add(absl::Duration expected, absl::Duration measured) {
+  if (expected < kShortest) return;
+  const double mean = value();
+  const double factor =
+      std::min(absl::FDivDuration(measured, expected), 4 * mean);
+  value_.store(std::clamp(mean + kWeight * (factor - mean), 0.25, 16.0),
+               std::memory_order_relaxed);
+}
+
+absl::Duration ExpectedCosts::Decode(const ImageFacts& image) const {
+  const int format = FormatOf(image);
+  return image.pixels * kFormats[format].per_pixel * formats_[format].value();
+}
+
+void ExpectedCosts::Decoded(const ImageFacts& image, absl::Duration took) {
+  const int format = FormatOf(image);
+  formats_[format].Add(image.pixels * kFormats[format].per_pixel, took);
+}
+
+}  // namespace sfmamba::prediction
