@@ -95,9 +95,8 @@ std::optional<double> CgroupProcessors(const std::string& membership,
   return smallest;
 }
 
-int UsableProcessors() {
-  const double quota = CgroupProcessors("/proc/self/cgroup", "/sys/fs/cgroup")
-                           .value_or(kNoQuota);
+int UsableProcessors(const std::string& membership, const std::string& root) {
+  const double quota = CgroupProcessors(membership, root).value_or(kNoQuota);
   return std::max<int>(1, std::min<double>(AllowedProcessors(), quota));
 }
 

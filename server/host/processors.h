@@ -10,7 +10,9 @@ namespace sfmamba::server {
 // processors that it is allowed on (sched_getaffinity), or its control group's
 // quota of processor time if that is less. A quota is rounded down, because
 // with one thread more all of them would be stopped whenever it is used up.
-int UsableProcessors();
+// `membership` and `root` as below.
+int UsableProcessors(const std::string& membership = "/proc/self/cgroup",
+                     const std::string& root = "/sys/fs/cgroup");
 
 // The quota of processor time in processors, such as 2.5; none if there is none
 // or it cannot be read. It is the smallest of the process's control group and

@@ -41,6 +41,12 @@ TEST_F(CgroupTest, AContainerOfVersion2SeesItsOwnQuota) {
   EXPECT_EQ(Processors(), 4);
 }
 
+TEST_F(CgroupTest, AQuotaOfLessThanOneProcessorLeavesOneThread) {
+  Write("cgroup", "0::/\n");
+  Write("fs/cpu.max", "50000 100000\n");
+  EXPECT_EQ(UsableProcessors(folder_ + "/cgroup", folder_ + "/fs"), 1);
+}
+
 TEST_F(CgroupTest, OfVersion2TheSmallestQuotaOnTheWayUpCounts) {
   Write("cgroup", "0::/kubepods/pod/box\n");
   Write("fs/kubepods/cpu.max", "max 100000\n");

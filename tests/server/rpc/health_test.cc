@@ -134,6 +134,14 @@ TEST_F(HealthTest, CheckTellsWhatWasSet) {
   EXPECT_EQ(Check("m"), kServing);
 }
 
+TEST_F(HealthTest, OnlyWhatWasSaidToServeIsServing) {
+  service_.SetServing("m", true);
+  service_.SetServing("other", false);
+  EXPECT_TRUE(service_.IsServing("m"));
+  EXPECT_FALSE(service_.IsServing("other"));
+  EXPECT_FALSE(service_.IsServing("unknown"));
+}
+
 TEST_F(HealthTest, LivenessFollowsTheFunction) {
   EXPECT_EQ(Check("liveness"), kServing);
   alive_ = false;

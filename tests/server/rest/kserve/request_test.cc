@@ -85,6 +85,21 @@ TEST(KserveRequestTest, BinaryDataStaysInTheBodysMemory) {
               testing::ElementsAre(std::string("\3\0\0\0abc", 7)));
 }
 
+// The length's encoding grows by a byte at 128, 16384 and so on.
+TEST(KserveRequestTest, BinaryDataOfAnyLengthArrives) {
+  for (const size_t size : {0, 1, 127, 128, 129, 16383, 16384, 16385}) {
+    const std::string json =
+        absl::StrCat(R"({"inputs": [{"datatype": "UINT8", "shape": [)", size,
+                     R"(], "parameters": {"binary_data_size": )", size, "}}]}");
+    const std::string data(size, 'x');
+    auto request = Read(absl::StrCat(json.size()), json + data);
+    ASSERT_TRUE(request.ok()) << size << ": " << request.status();
+    EXPECT_THAT(Parsed(*std::move(request)).raw_input_contents(),
+                testing::ElementsAre(data))
+        << size;
+  }
+}
+
 TEST(KserveRequestTest, EachInputHasItsPartInTheirOrder) {
   const std::string json =
       R"({"inputs": [{"datatype": "X", "parameters": {"binary_data_size": 2}},
