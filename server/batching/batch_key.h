@@ -12,11 +12,10 @@ struct BatchKey {
   int height = 0;  // Pixels, with the model's padding.
   int width = 0;
   ImageType type = ImageType::kUint8;
-  int variant = 0;  // Which outputs are computed; the model's own numbers.
 
   friend bool operator<(const BatchKey& a, const BatchKey& b) {
-    return std::tie(a.height, a.width, a.type, a.variant) <
-           std::tie(b.height, b.width, b.type, b.variant);
+    return std::tie(a.height, a.width, a.type) <
+           std::tie(b.height, b.width, b.type);
   }
   friend bool operator==(const BatchKey& a, const BatchKey& b) {
     return !(a < b) && !(b < a);

@@ -3,89 +3,79 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <limits>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
 #include "server/settings/replace_file.h"
 
 namespace sfmamba::batching {
 namespace {
 
-constexpr absl::string_view kFormat = "sfmamba batch profile 1";
-constexpr absl::string_view kColumns =
-    "height width type variant images median_us p95_us";
-constexpr size_t kHeader = 5;  // Lines.
+using nlohmann::json;
+
+constexpr char kFormat[] = "sfmamba batch profile 2";
 constexpr size_t kMaxBytes = 4 << 20;
-constexpr int kMaxSide = 1 << 16;    // Pixels.
-constexpr int kMaxImages = 1 << 16;  // In a batch.
+constexpr double kMaxSide = 1 << 16;    // Pixels.
+constexpr double kMaxImages = 1 << 16;  // In a batch.
 constexpr double kMaxMicroseconds = 3.6e9;
 
-absl::Status LineError(size_t line, absl::string_view expected,
-                       absl::string_view found) {
-  return absl::InvalidArgumentError(absl::StrCat("line ", line, ": expected ",
-                                                 expected, ", got \"",
-                                                 found.substr(0, 80), "\""));
+json ToJson(const BatchProfileKey& key) {
+  return {{"format", kFormat},
+          {"content", key.content},
+          {"device", key.device},
+          {"build", key.build}};
 }
 
-// Reads a line "name value" of the key.
-absl::Status CheckKey(size_t line, absl::string_view name,
-                      absl::string_view expected, absl::string_view found) {
-  absl::string_view value = found;
-  if (!absl::ConsumePrefix(&value, absl::StrCat(name, " "))) {
-    return LineError(line, absl::StrCat("\"", name, " ...\""), found);
-  }
-  if (value == expected) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat("measured for the ", name, " \"", value.substr(0, 80),
-                   "\", not for \"", expected, "\""));
+// The field, or null.
+json Field(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found == object.end() ? json() : *found;
 }
 
-bool ParseInt(absl::string_view text, int low, int high, int* value) {
-  return absl::SimpleAtoi(text, value) && *value >= low && *value <= high;
+// The number of that name, if it is in the range; else NaN.
+double Number(const json& entry, const char* name, double low, double high) {
+  const json field = Field(entry, name);
+  const double value = field.is_number() ? field.get<double>() : NAN;
+  return value >= low && value <= high ? value : NAN;
 }
 
-bool ParseMicroseconds(absl::string_view text, absl::Duration* value) {
-  double microseconds;
-  if (!absl::SimpleAtod(text, &microseconds) || !(microseconds > 0) ||
-      microseconds > kMaxMicroseconds) {
-    return false;
-  }
-  *value = absl::Microseconds(microseconds);
+// Returns whether `entry` is the time of a batch.
+bool ParseTime(const json& entry, BatchTime* time) {
+  const double height = Number(entry, "height", 1, kMaxSide);
+  const double width = Number(entry, "width", 1, kMaxSide);
+  const double images = Number(entry, "images", 1, kMaxImages);
+  const double median = Number(
+      entry, "median_us", std::numeric_limits<double>::min(), kMaxMicroseconds);
+  const double p95 = Number(entry, "p95_us", median, kMaxMicroseconds);
+  const json type = Field(entry, "type");
+  if (std::isnan(height + width + images + median + p95)) return false;
+  if (type != "uint8" && type != "float32") return false;
+  time->key = {static_cast<int>(height), static_cast<int>(width),
+               type == "uint8" ? ImageType::kUint8 : ImageType::kFloat32};
+  time->images = static_cast<int>(images);
+  time->median = absl::Microseconds(median);
+  time->p95 = absl::Microseconds(p95);
   return true;
-}
-
-bool ParseTime(absl::string_view line, BatchTime* time) {
-  const std::vector<absl::string_view> fields = absl::StrSplit(line, ' ');
-  if (fields.size() != 7) return false;
-  if (fields[2] != "uint8" && fields[2] != "float32") return false;
-  time->key.type =
-      fields[2] == "uint8" ? ImageType::kUint8 : ImageType::kFloat32;
-  return ParseInt(fields[0], 1, kMaxSide, &time->key.height) &&
-         ParseInt(fields[1], 1, kMaxSide, &time->key.width) &&
-         ParseInt(fields[3], 0, kMaxSide, &time->key.variant) &&
-         ParseInt(fields[4], 1, kMaxImages, &time->images) &&
-         ParseMicroseconds(fields[5], &time->median) &&
-         ParseMicroseconds(fields[6], &time->p95) && time->median <= time->p95;
 }
 
 }  // namespace
 
 std::string BatchProfileText(const BatchProfileKey& key,
                              const std::vector<BatchTime>& times) {
-  std::string text =
-      absl::StrCat(kFormat, "\ncontent ", key.content, "\ndevice ", key.device,
-                   "\nbuild ", key.build, "\n", kColumns, "\n");
+  json document = ToJson(key);
+  json& entries = document["times"] = json::array();
   for (const BatchTime& time : times) {
-    absl::StrAppendFormat(
-        &text, "%d %d %s %d %d %.3f %.3f\n", time.key.height, time.key.width,
-        time.key.type == ImageType::kUint8 ? "uint8" : "float32",
-        time.key.variant, time.images, absl::ToDoubleMicroseconds(time.median),
-        absl::ToDoubleMicroseconds(time.p95));
+    entries.push_back(
+        {{"height", time.key.height},
+         {"width", time.key.width},
+         {"type", time.key.type == ImageType::kUint8 ? "uint8" : "float32"},
+         {"images", time.images},
+         {"median_us", absl::ToDoubleMicroseconds(time.median)},
+         {"p95_us", absl::ToDoubleMicroseconds(time.p95)}});
   }
-  return text;
+  // A device's name may be any bytes, for which dump() would throw otherwise.
+  return document.dump(1, ' ', false, json::error_handler_t::replace);
 }
 
 absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
@@ -94,31 +84,31 @@ absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
     return absl::InvalidArgumentError(absl::StrCat(
         "expected at most ", kMaxBytes, " bytes, got ", text.size()));
   }
-  if (!absl::ConsumeSuffix(&text, "\n")) {
-    return absl::InvalidArgumentError("expected a newline at the end");
+  const json document = json::parse(text.begin(), text.end(), nullptr,
+                                    /*allow_exceptions=*/false);
+  if (!document.is_object() || Field(document, "format") != kFormat) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected JSON with format \"", kFormat, "\""));
   }
-  const std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  if (lines[0] != kFormat) {
-    return LineError(1, absl::StrCat("\"", kFormat, "\""), lines[0]);
+  const json wanted = ToJson(key);
+  for (const auto& [name, expected] : wanted.items()) {
+    const json got = Field(document, name.c_str());
+    if (got == expected) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("measured for the ", name, " ", got.dump().substr(0, 80),
+                     ", not for ", expected.dump()));
   }
-  if (lines.size() < kHeader) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected at least ", kHeader, " lines, got ", lines.size()));
-  }
-  absl::Status status = CheckKey(2, "content", key.content, lines[1]);
-  if (status.ok()) status = CheckKey(3, "device", key.device, lines[2]);
-  if (status.ok()) status = CheckKey(4, "build", key.build, lines[3]);
-  if (!status.ok()) return status;
-  if (lines[4] != kColumns) {
-    return LineError(5, absl::StrCat("\"", kColumns, "\""), lines[4]);
+  const json entries = Field(document, "times");
+  if (!entries.is_array()) {
+    return absl::InvalidArgumentError("times: expected a list");
   }
   std::vector<BatchTime> times;
-  for (size_t i = kHeader; i < lines.size(); ++i) {
-    BatchTime time;
-    if (!ParseTime(lines[i], &time)) {
-      return LineError(i + 1, "a batch's time", lines[i]);
+  for (const json& entry : entries) {
+    if (!ParseTime(entry, &times.emplace_back())) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "times[", times.size() - 1, "]: expected the time of a batch, got ",
+          entry.dump().substr(0, 200)));
     }
-    times.push_back(time);
   }
   return times;
 }

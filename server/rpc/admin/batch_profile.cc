@@ -17,7 +17,6 @@ void ToProto(const batching::KeyProfile& profile,
   size_class->set_image_type(profile.key.type == batching::ImageType::kUint8
                                  ? v1::BatchProfile::UINT8
                                  : v1::BatchProfile::FLOAT32);
-  size_class->set_variant(profile.key.variant);
   for (const auto& [images, point] : profile.curve.Points()) {
     v1::BatchProfile::BatchTime* time = size_class->add_times();
     time->set_images(images);

@@ -22,11 +22,10 @@ TEST(BatchProfileTest, KnowsNothingOfAKeyThatNeverRan) {
   EXPECT_EQ(profile.Curve(kKey).P95(1), absl::ZeroDuration());
 }
 
-TEST(BatchProfileTest, KeysDifferInTypeAndVariant) {
+TEST(BatchProfileTest, KeysDifferInType) {
   BatchProfile profile(kMaxImages);
   profile.Record(kKey, 1, Ms(10), kStart);
   EXPECT_FALSE(profile.Curve({224, 224, ImageType::kFloat32}).is_known());
-  EXPECT_FALSE(profile.Curve({224, 224, ImageType::kUint8, 1}).is_known());
 }
 
 TEST(BatchProfileTest, WhatIsExportedCanBeImported) {
@@ -34,11 +33,11 @@ TEST(BatchProfileTest, WhatIsExportedCanBeImported) {
   for (int i = 0; i < 30; ++i) {
     profile.Record(kKey, 1, Ms(i % 2 == 0 ? 9 : 11), kStart);
     profile.Record(kKey, 8, Ms(40), kStart);
-    profile.Record({32, 64, ImageType::kFloat32, 2}, 2, Ms(5), kStart);
+    profile.Record({32, 64, ImageType::kFloat32}, 2, Ms(5), kStart);
   }
   BatchProfile other(kMaxImages);
   other.Import(profile.Export(), kStart);
-  for (const BatchKey& key : {kKey, BatchKey{32, 64, ImageType::kFloat32, 2}}) {
+  for (const BatchKey& key : {kKey, BatchKey{32, 64, ImageType::kFloat32}}) {
     for (int n = 1; n <= kMaxImages; ++n) {
       EXPECT_NEAR(absl::FDivDuration(other.Curve(key).Median(n),
                                      profile.Curve(key).Median(n)),
