@@ -58,11 +58,4 @@ const BatchCurve& BatchProfile::Curve(const BatchKey& key) const {
   return found == curves_.end() ? unknown_ : found->second;
 }
 
-const BatchCurve& BatchProfile::Cursor::Next(const BatchKey& key) {
-  const auto end = profile_.curves_.end();
-  while (next_ != end && next_->first < key) ++next_;
-  return next_ != end && next_->first == key ? next_->second
-                                             : profile_.unknown_;
-}
-
 }  // namespace sfmamba::batching

@@ -45,21 +45,6 @@ class BatchProfile {
   // is valid until the next Record() or Import().
   const BatchCurve& Curve(const BatchKey& key) const;
 
-  // Finds the curves of many keys faster. The profile must not change
-  // meanwhile.
-  class Cursor {
-   public:
-    explicit Cursor(const BatchProfile& profile)
-        : profile_(profile), next_(profile.curves_.begin()) {}
-
-    // Returns Curve(key). Keys must ascend from call to call.
-    const BatchCurve& Next(const BatchKey& key);
-
-   private:
-    const BatchProfile& profile_;
-    std::map<BatchKey, BatchCurve>::const_iterator next_;
-  };
-
  private:
   BatchCurve& MutableCurve(const BatchKey& key);
 

@@ -8,8 +8,8 @@ namespace sfmamba::batching {
 
 namespace {
 
-using Bucket = WaitingTasks::Bucket;
-using Place = WaitingTasks::Place;
+using KeyTasks = WaitingTasks::KeyTasks;
+using TaskId = WaitingTasks::TaskId;
 
 // Least device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
@@ -21,21 +21,21 @@ constexpr int kMostDelay = 2;
 // Weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
-// Up to `count` tasks of the bucket, those of class `first` before others.
-std::vector<Place> FirstTasks(const Bucket& bucket, const BatchKey& key,
-                              server::Priority first, size_t count) {
-  std::vector<Place> places;
+// Up to `count` tasks of a key, those of class `first` before others.
+std::vector<TaskId> FirstTasks(const KeyTasks& waiting, const BatchKey& key,
+                               server::Priority first, size_t count) {
+  std::vector<TaskId> ids;
   const auto add = [&](server::Priority priority) {
-    for (const auto& [urgency, task] : bucket.line(priority).tasks()) {
-      if (places.size() == count) return;
-      places.push_back({key, priority, urgency});
+    for (const auto& [urgency, task] : waiting.line(priority).tasks()) {
+      if (ids.size() == count) return;
+      ids.push_back({key, priority, urgency});
     }
   };
   add(first);
   for (int i = 0; i < server::kPriorityCount; ++i) {
     if (i != static_cast<int>(first)) add(static_cast<server::Priority>(i));
   }
-  return places;
+  return ids;
 }
 
 // Whether a batch of `images` should be cut to `fewer` where more arrive than
@@ -49,11 +49,11 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
 
 // How many of `images` a batch of class `first` should have, so that tasks of
 // lower classes do not delay it much.
-int CountWithMates(const Bucket& bucket, const BatchCurve& curve,
+int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
   for (int i = 0; i <= static_cast<int>(first); ++i) {
-    own += bucket.lines[i].size();
+    own += waiting.lines[i].size();
   }
   own = std::min(own, images);
   const absl::Duration most = curve.Median(std::max(own, 1)) * kMostDelay;
@@ -64,10 +64,7 @@ int CountWithMates(const Bucket& bucket, const BatchCurve& curve,
 }  // namespace
 
 BatchQueue::BatchQueue(const BatchOptions& options, int slots)
-    : options_(options),
-      schedule_{options.mode, options.max_batch_size, options.max_queue_delay},
-      slots_(slots),
-      profile_(options.max_batch_size) {}
+    : options_(options), slots_(slots), profile_(options.max_batch_size) {}
 
 absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
   const absl::Time finish = std::min(task.deadline, task.finish_by);
@@ -106,17 +103,17 @@ std::vector<WaitingLine> BatchQueue::Lines(server::Priority priority,
                                            absl::Time now,
                                            std::vector<BatchKey>* keys) const {
   std::vector<WaitingLine> lines;
-  for (const auto& [key, bucket] : waiting_.buckets()) {
-    if (bucket.line(priority).empty()) continue;
-    const auto& [urgency, first] = *bucket.line(priority).tasks().begin();
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    if (waiting.line(priority).empty()) continue;
+    const auto& [urgency, first] = *waiting.line(priority).tasks().begin();
     WaitingLine line;
     line.curve = &profile_.Curve(key);
-    line.tasks = bucket.size();
-    line.oldest = bucket.arrivals.begin()->second;
+    line.tasks = waiting.size();
+    line.oldest = waiting.arrivals.begin()->second;
     line.order_by = urgency.first;
     line.start_by = first.deadline;
     line.finish_by = first.finish_by;
-    line.gap = bucket.gap.Mean(now);
+    line.gap = waiting.gap.Mean(now);
     lines.push_back(line);
     keys->push_back(key);
   }
@@ -130,7 +127,7 @@ absl::Time BatchQueue::Due(absl::Time now) const {
     std::vector<BatchKey> keys;
     for (const WaitingLine& line :
          Lines(static_cast<server::Priority>(i), now, &keys)) {
-      due = std::min(due, LeaveAt(schedule_, line));
+      due = std::min(due, LeaveAt(options_, line));
     }
   }
   return due <= now ? absl::InfinitePast() : due;
@@ -146,7 +143,7 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
     return {priority,
-            first->curve->Median(std::max(1, ChooseSize(schedule_, *first))),
+            first->curve->Median(std::max(1, ChooseSize(options_, *first))),
             first->order_by};
   }
   return {};
@@ -157,7 +154,7 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   Batch batch;
   batch.dropped = TakeDropped(now);
   waiting_.Promote(now);
-  ScheduleOptions schedule = schedule_;
+  ScheduleOptions schedule = options_;
   if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
   for (const server::Priority priority : ClassesInTurn()) {
     std::vector<BatchKey> keys;
@@ -185,7 +182,7 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
 
 void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
                       Batch* batch) {
-  const Bucket& bucket = waiting_.buckets().at(batch->key);
+  const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
   // No task is given up because of an old curve: it may be wrong.
   const bool drops_late = curve.IsFresh(now);
@@ -193,32 +190,32 @@ void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
   const bool is_busy = IsBusy(now);
-  images = CountWithMates(bucket, curve, first, images);
+  images = CountWithMates(waiting, curve, first, images);
   int wanted = images;
   // Each round tries the first `wanted` tasks. Some may end too late in their
   // batch: then a smaller one is tried for their sake, or they are dropped and
-  // others take their places.
+  // others run in their stead.
   while (true) {
-    const std::vector<Place> places =
-        FirstTasks(bucket, batch->key, first, wanted);
-    const int count = static_cast<int>(places.size());
+    const std::vector<TaskId> ids =
+        FirstTasks(waiting, batch->key, first, wanted);
+    const int count = static_cast<int>(ids.size());
     if (count == 0) return;
 
-    std::vector<Place> late;
+    std::vector<TaskId> late;
     // Infinite if none is late, and tasks are only cancelled.
     absl::Time earliest = absl::InfiniteFuture();
-    for (const Place& place : places) {
-      const BatchTask& task = bucket.line(place.line).tasks().at(place.urgency);
+    for (const TaskId& id : ids) {
+      const BatchTask& task = waiting.line(id.line).tasks().at(id.urgency);
       const bool is_late = task.finish_by < end(count);
       if (is_late) earliest = std::min(earliest, task.finish_by);
       if (is_late || task.is_cancelled()) {
-        late.push_back(place);
+        late.push_back(id);
       }
     }
     if (late.empty()) {
-      Charge(curve, places);
-      for (const Place& place : places) {
-        batch->tasks.push_back(waiting_.Take(place));
+      Charge(curve, ids);
+      for (const TaskId& id : ids) {
+        batch->tasks.push_back(waiting_.Take(id));
       }
       return;
     }
@@ -229,14 +226,14 @@ void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
     // by waiting. So it is cut only if no other task of the key waits, and
     // either the device has time to spare or the images saved are worth it.
     const bool may_cut = earliest < absl::InfiniteFuture() && fewer > 0 &&
-                         bucket.size() == count;
+                         waiting.size() == count;
     if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
                                           std::min<int>(late.size(), fewer)))) {
       wanted = fewer;
       continue;
     }
-    for (const Place& place : late) {
-      batch->dropped.push_back(waiting_.Take(place));
+    for (const TaskId& id : late) {
+      batch->dropped.push_back(waiting_.Take(id));
     }
     wanted = images;
   }
@@ -245,12 +242,12 @@ void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
 bool BatchQueue::IsBusy(absl::Time now) const {
   constexpr double kBusy = 0.7;  // Part of the slots' time.
   double busy = 0;
-  for (const auto& [key, bucket] : waiting_.buckets()) {
+  for (const auto& [key, waiting] : waiting_.keys()) {
     const BatchCurve& curve = profile_.Curve(key);
     const int best = curve.best_size();
     busy += absl::FDivDuration(
         curve.Median(best),
-        std::max(best * bucket.gap.Mean(now), absl::Nanoseconds(1)));
+        std::max(best * waiting.gap.Mean(now), absl::Nanoseconds(1)));
   }
   return busy >= kBusy * slots_;
 }
@@ -267,7 +264,7 @@ std::array<server::Priority, server::kPriorityCount> BatchQueue::ClassesInTurn()
 }
 
 void BatchQueue::Charge(const BatchCurve& curve,
-                        const std::vector<Place>& places) {
+                        const std::vector<TaskId>& ids) {
   // The virtual time passes no class that waits, though another had to leave.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
@@ -275,20 +272,19 @@ void BatchQueue::Charge(const BatchCurve& curve,
     least = std::min(least, shares_.StartOf(priority));
   }
   shares_.AdvanceTo(least);
-  const int images = static_cast<int>(places.size());
+  const int images = static_cast<int>(ids.size());
   const absl::Duration cost =
       std::max(kLeastCost, curve.Median(images)) / images;
-  for (const Place& place : places)
-    shares_.Charge(place.line, cost, place.line);
+  for (const TaskId& id : ids) shares_.Charge(id.line, cost, id.line);
 }
 
-BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
-                                       bool failed) {
+BatchQueue::BatchDuration BatchQueue::Ran(uint64_t number, absl::Time now,
+                                          bool failed) {
   const auto it = running_.find(number);
   if (it == running_.end()) return {};
   const Running running = it->second;
   running_.erase(it);
-  const BatchTimes times = {running.predicted, now - running.start};
+  const BatchDuration times = {running.predicted, now - running.start};
   if (failed) return times;
   profile_.Record(running.key, running.images, times.measured, now);
   turn_wait_ += kTurnWaitRate * (running.waited - turn_wait_);
@@ -296,8 +292,8 @@ BatchQueue::BatchTimes BatchQueue::Ran(uint64_t number, absl::Time now,
 }
 
 bool BatchQueue::IsUsed(const BatchKey& key) const {
-  const auto bucket = waiting_.buckets().find(key);
-  if (bucket != waiting_.buckets().end() && bucket->second.size() > 0) {
+  const auto waiting = waiting_.keys().find(key);
+  if (waiting != waiting_.keys().end() && waiting->second.size() > 0) {
     return true;
   }
   return std::any_of(running_.begin(), running_.end(), [&](const auto& batch) {
@@ -308,8 +304,8 @@ bool BatchQueue::IsUsed(const BatchKey& key) const {
 absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
                                 const BatchCurve& curve,
                                 absl::Time order_by) const {
-  const auto found = waiting_.buckets().find(request.key);
-  if (found == waiting_.buckets().end()) return order_by;
+  const auto found = waiting_.keys().find(request.key);
+  if (found == waiting_.keys().end()) return order_by;
   const WaitingTasks::Line& line = found->second.line(request.priority);
   const int mates = line.CountUntil(order_by);
   const int best = curve.best_size();
@@ -349,14 +345,13 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
   }
   state.work.earlier = state.work.all = state.own_others;
   const absl::Time leaves_as = LeavesAs(request, *state.curve, order_by);
-  BatchProfile::Cursor curves(profile_);
-  for (const auto& [key, bucket] : waiting_.buckets()) {
-    if (bucket.size() == 0) continue;
-    const BatchCurve& curve = curves.Next(key);
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    if (waiting.size() == 0) continue;
+    const BatchCurve& curve = profile_.Curve(key);
     const bool is_own = key == request.key;
     int earlier = 0, higher = 0;
     for (int i = 0; i <= static_cast<int>(request.priority); ++i) {
-      const WaitingTasks::Line& line = bucket.lines[i];
+      const WaitingTasks::Line& line = waiting.lines[i];
       const int until = line.CountUntil(is_own ? order_by : leaves_as);
       earlier += until;
       if (i < static_cast<int>(request.priority)) {
@@ -367,12 +362,12 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
     const int best = curve.best_size();
     const int first = earlier + (is_own ? request.images : 0);
     const int filled =
-        std::min(bucket.size(), (first + best - 1) / best * best);
+        std::min(waiting.size(), (first + best - 1) / best * best);
     const absl::Duration with_earlier = curve.Work(filled);
     if (is_own) {
       state.mates = earlier;
-      state.others = bucket.size() - earlier;
-      state.gap = bucket.gap.Mean(now);
+      state.others = waiting.size() - earlier;
+      state.gap = waiting.gap.Mean(now);
     } else {
       state.work.earlier += with_earlier;
     }
@@ -380,7 +375,7 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
         higher == 0 ? with_earlier
                     : curve.Work(std::max(filled, earlier + higher));
     const absl::Duration all =
-        filled == bucket.size() ? with_earlier : curve.Work(bucket.size());
+        filled == waiting.size() ? with_earlier : curve.Work(waiting.size());
     state.work.higher += with_higher - with_earlier;
     state.work.lower += all - with_higher;
     state.work.all += all;
@@ -391,10 +386,10 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
 std::vector<KeyProfile> BatchQueue::KeyProfiles(absl::Time now) const {
   std::vector<KeyProfile> profiles;
   for (const auto& [key, curve] : profile_.curves()) {
-    const auto bucket = waiting_.buckets().find(key);
-    const absl::Duration gap = bucket == waiting_.buckets().end()
+    const auto waiting = waiting_.keys().find(key);
+    const absl::Duration gap = waiting == waiting_.keys().end()
                                    ? absl::InfiniteDuration()
-                                   : bucket->second.gap.Mean(now);
+                                   : waiting->second.gap.Mean(now);
     profiles.push_back({key, curve, gap});
   }
   return profiles;

@@ -25,16 +25,7 @@ namespace sfmamba::batching {
 // then a cancelled task takes room, but it never runs.
 inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
-struct BatchOptions {
-  // The largest number of images in a batch. A larger one raises the throughput
-  // as long as the device is not full, and the latency of every image.
-  int max_batch_size = 8;
-  // How long an image may wait for others while the device is free. A longer
-  // delay makes larger batches under light load; with zero, a batch leaves as
-  // soon as there is an image.
-  absl::Duration max_queue_delay = absl::Milliseconds(2);
-  // What batches wait for. See BatchMode.
-  BatchMode mode = BatchMode::kLatency;
+struct BatchOptions : ScheduleOptions {
   // How many images and bytes may wait, including images still to be decoded.
   // Larger limits absorb longer bursts, but an image that waits beyond its
   // deadline is lost work.
@@ -115,13 +106,13 @@ class BatchQueue {
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration());
 
-  struct BatchTimes {
+  struct BatchDuration {
     absl::Duration predicted;  // Zero if nothing was known.
     absl::Duration measured;
   };
   // The batch `number` ended at `now`. How long it took says nothing of others
   // if it failed. Ignores a number that does not run.
-  BatchTimes Ran(uint64_t number, absl::Time now, bool failed = false);
+  BatchDuration Ran(uint64_t number, absl::Time now, bool failed = false);
 
   // From now on every task is due at once.
   void Drain() { draining_ = true; }
@@ -189,13 +180,12 @@ class BatchQueue {
   // All classes, the one that is furthest behind its share first; of equal ones
   // the higher first.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
-  // Charges a batch of the tasks at `places`, which still wait, to their lines'
+  // Charges a batch of the tasks at `ids`, which still wait, to their lines'
   // classes.
   void Charge(const BatchCurve& curve,
-              const std::vector<WaitingTasks::Place>& places);
+              const std::vector<WaitingTasks::TaskId>& ids);
 
   const BatchOptions options_;
-  const ScheduleOptions schedule_;
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;

@@ -29,7 +29,7 @@ struct BatchInfo {
   int batch_size = 0;         // The images that were computed together.
   int padded_batch_size = 0;  // The same, including padding.
   int fold_factor = 0;
-  std::string bucket;         // Such as "224x224".
+  std::string size_class;     // Such as "224x224".
   absl::Time started;         // The batch was.
   tracing::SpanContext span;  // The batch's; empty if no image is traced.
   // No batch waits for the thread that calls `done`, which may work a little.

@@ -56,7 +56,7 @@ Batcher::~Batcher() {
 void Batcher::Submit(BatchTask task) {
   absl::Status refusal;
   if (task.reservation.empty()) {
-    absl::StatusOr<Reservation> room = Reserve(1, task.image.bytes());
+    absl::StatusOr<Reservation> room = room_.Take(1, task.image.bytes());
     if (room.ok()) task.reservation = *std::move(room);
     refusal = room.status();
   }
@@ -124,7 +124,7 @@ void Batcher::RunLoop(int thread) {
   server::NameThisThread(absl::StrCat("batch-", thread));
   Run run = make_run_(thread);
   std::optional<DeviceTurns::Turn> last;
-  while (std::optional<Work> work = NextWork(thread, std::move(last))) {
+  while (std::optional<Ready> work = NextWork(thread, std::move(last))) {
     const uint64_t number = work->batch.number;
     Ran ran = run(std::move(work->batch));
     last.emplace(std::move(work->turn));
@@ -138,13 +138,13 @@ bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
   absl::MutexLock lock(&mu_);
   states_[thread].running_since = absl::InfiniteFuture();
   const absl::Time now = clock_();
-  const BatchQueue::BatchTimes times = queue_.Ran(number, now, !succeeded);
+  const BatchQueue::BatchDuration times = queue_.Ran(number, now, !succeeded);
   ReportWait(now);
   if (observer_ != nullptr && succeeded) observer_->BatchEnded(times);
   return queue_.Due(now) > now;
 }
 
-std::optional<Batcher::Work> Batcher::NextWork(
+std::optional<Batcher::Ready> Batcher::NextWork(
     int thread, std::optional<DeviceTurns::Turn> last) {
   {
     absl::MutexLock lock(&mu_);
@@ -157,7 +157,7 @@ std::optional<Batcher::Work> Batcher::NextWork(
     DeviceTurns::Turn turn = TakeTurn(thread, *next, std::move(last));
     last.reset();
     std::optional<Batch> batch = TakeBatch(thread, since);
-    if (batch.has_value()) return Work{*std::move(batch), std::move(turn)};
+    if (batch.has_value()) return Ready{*std::move(batch), std::move(turn)};
     turn.Return();
   }
   return std::nullopt;
@@ -190,10 +190,7 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread, const BatchQueue::Next& next,
                                     std::optional<DeviceTurns::Turn> last) {
   DeviceTurns::Member& device = *devices_[thread];
   std::optional<DeviceTurns::Turn> turn =
-      last.has_value()
-          ? device.TryKeep(*std::move(last), next.priority, next.cost,
-                           next.order_by)
-          : device.TryTake(next.priority, next.cost, next.order_by);
+      device.TryTake(next.priority, next.cost, next.order_by, std::move(last));
   if (turn.has_value()) return *std::move(turn);
   BatchQueue::Next asked;
   {

@@ -62,7 +62,7 @@ class Batcher {
     // How long an image of priority NORMAL would wait for its batch now. Told
     // now and then, and whenever a batch has ended.
     virtual void WaitPredicted(absl::Duration wait) = 0;
-    virtual void BatchEnded(const BatchQueue::BatchTimes& times) = 0;
+    virtual void BatchEnded(const BatchQueue::BatchDuration& times) = 0;
   };
   using Clock = std::function<absl::Time()>;
 
@@ -73,17 +73,10 @@ class Batcher {
           Clock clock = base::SteadyNow);
   ~Batcher();
 
-  // See QueueRoom::Take. The reservation is released when the task that carries
-  // it leaves the queue.
-  absl::StatusOr<Reservation> Reserve(int items, int64_t bytes,
-                                      absl::string_view client = "") {
-    return room_.Take(items, bytes, client);
-  }
-  // What may be reserved; see QueueRoom.
-  QueueLimits queue_limits() const { return room_.limits(); }
-  void SetQueueLimits(const QueueLimits& limits) { room_.SetLimits(limits); }
-  // Who has reserved how many items.
-  const server::ClientShares& clients() const { return room_.clients(); }
+  // What may wait. A task's reservation is released when the task leaves the
+  // queue.
+  QueueRoom& room() { return room_; }
+  const QueueRoom& room() const { return room_; }
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -111,7 +104,8 @@ class Batcher {
     absl::Time running_since = absl::InfiniteFuture();
     bool waits_for_turn = false;
   };
-  struct Work {
+  // A batch, and the turn that it runs in.
+  struct Ready {
     Batch batch;
     DeviceTurns::Turn turn;
   };
@@ -126,8 +120,8 @@ class Batcher {
   // Waits for the next batch and for a turn to run it, which goes on from
   // `last`, of the thread's last batch, where one is due at once. Returns none
   // once the batcher stops and no task is left.
-  std::optional<Work> NextWork(int thread,
-                               std::optional<DeviceTurns::Turn> last)
+  std::optional<Ready> NextWork(int thread,
+                                std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
   // The steps of NextWork(). Between them the lock is free, and another thread
   // may take the batch.

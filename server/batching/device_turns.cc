@@ -30,22 +30,16 @@ DeviceTurns::Member::~Member() {
 }
 
 std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
-    server::Priority priority, absl::Duration cost, absl::Time order_by) {
+    server::Priority priority, absl::Duration cost, absl::Time order_by,
+    std::optional<Turn> last) {
   absl::MutexLock lock(&turns_.mu_);
-  // Turns are granted as soon as they are free, so none is while others wait.
+  if (last.has_value()) {
+    turns_.End(last->wish_, turns_.clock_() - last->start_);
+    last->turns_ = nullptr;
+  }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
   const TurnWish wish = turns_.MakeWish(number_, priority, cost, order_by);
-  turns_.Start(wish);
-  return Turn(&turns_, wish, turns_.clock_());
-}
-
-std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryKeep(
-    Turn turn, server::Priority priority, absl::Duration cost,
-    absl::Time order_by) {
-  absl::MutexLock lock(&turns_.mu_);
-  turn.turns_ = nullptr;
-  turns_.End(turn.wish_, turns_.clock_() - turn.start_);
-  const TurnWish wish = turns_.MakeWish(number_, priority, cost, order_by);
+  // Turns are granted as soon as they are free, so others wait only for `last`.
   std::vector<TurnWish> wishes = turns_.Wishes();
   wishes.push_back(wish);
   if (turns_.order_.Next(wishes) + 1 < static_cast<int>(wishes.size())) {
@@ -142,6 +136,19 @@ void DeviceTurns::EndAndGrant(const TurnWish& wish, absl::Duration took) {
   absl::MutexLock lock(&mu_);
   End(wish, took);
   Grant();
+}
+
+DeviceTurns& Devices::Get(const std::string& name, int at_once) {
+  absl::MutexLock lock(&mu_);
+  std::unique_ptr<DeviceTurns>& turns = devices_[name];
+  if (turns == nullptr) turns = std::make_unique<DeviceTurns>(at_once);
+  return *turns;
+}
+
+void Devices::ForEach(const std::function<void(const std::string& name,
+                                               DeviceTurns& turns)>& body) {
+  absl::MutexLock lock(&mu_);
+  for (auto& [name, turns] : devices_) body(name, *turns);
 }
 
 }  // namespace sfmamba::batching

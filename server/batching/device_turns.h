@@ -59,17 +59,13 @@ class DeviceTurns {
 
     // Returns a turn for a batch that will take `cost`, or none if that must
     // wait for others. Of a model's batches the one with the earlier `order_by`
-    // goes first, whichever version it is of.
+    // goes first, whichever version it is of. Ends `last`, of the batch before
+    // it: without that a member that has only just ended its turn would always
+    // come after those who wait, so that one of short batches got as many turns
+    // as the others, not as much time.
     std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost,
-                                absl::Time order_by = absl::InfiniteFuture());
-    // Ends `turn` and returns the next one, for a batch that will take `cost`,
-    // or none if others go first, who have theirs then. Without it a member
-    // that has only just ended its turn would always come after those who wait,
-    // so that one of short batches got as many turns as the others, not as much
-    // time.
-    std::optional<Turn> TryKeep(Turn turn, server::Priority priority,
-                                absl::Duration cost,
-                                absl::Time order_by = absl::InfiniteFuture());
+                                absl::Time order_by = absl::InfiniteFuture(),
+                                std::optional<Turn> last = std::nullopt);
     // Waits for a turn.
     Turn Take(server::Priority priority, absl::Duration cost,
               absl::Time order_by = absl::InfiniteFuture());
@@ -133,6 +129,26 @@ class DeviceTurns {
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // With a name.
   int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // That models have got so far.
   uint64_t arrivals_ ABSL_GUARDED_BY(mu_) = 0;
+};
+
+// The devices of this process, which its models share.
+//
+// Thread-safe. Must outlive its devices' members.
+class Devices {
+ public:
+  // Returns the device of that name, such as "cpu" or "cuda:0". Who asks for it
+  // first says how many turns of it may be taken at once.
+  DeviceTurns& Get(const std::string& name, int at_once)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  void ForEach(const std::function<void(const std::string& name,
+                                        DeviceTurns& turns)>& body)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Mutex mu_;
+  std::map<std::string, std::unique_ptr<DeviceTurns>> devices_
+      ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::batching

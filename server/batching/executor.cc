@@ -120,7 +120,7 @@ void Executor::WaitPredicted(absl::Duration wait) {
   metrics_->PredictedWait(wait);
 }
 
-void Executor::BatchEnded(const BatchQueue::BatchTimes& times) {
+void Executor::BatchEnded(const BatchQueue::BatchDuration& times) {
   metrics_->BatchPredicted(times.measured, times.predicted);
 }
 
@@ -195,7 +195,7 @@ std::vector<tracing::Attribute> Executor::SpanAttributes(const BatchInfo& info,
           {"sfmamba.batch_size", size},
           {"sfmamba.padded_batch_size", size + padding},
           {"sfmamba.fold_factor", info.fold_factor},
-          {"sfmamba.size_class", info.bucket},
+          {"sfmamba.size_class", info.size_class},
           {"sfmamba.trigger", BatchTriggerName(batch.trigger)},
           {"sfmamba.device", model_->device()}};
 }
@@ -209,7 +209,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   const BatchLimits::Size size(batch.key.height, batch.key.width);
   const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;
-  info.bucket = absl::StrCat(size.first, "x", size.second);
+  info.size_class = absl::StrCat(size.first, "x", size.second);
   info.started = start;
   tracing::BatchTrace trace;
   for (const BatchTask& task : tasks) trace.AddImage(task.trace);
@@ -228,7 +228,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     // Counted before the last answer, so that a client with all answers of a
     // batch finds it in the metrics.
     if (++answered == batch_size) {
-      metrics_->BatchRun(info.bucket, BatchTriggerName(batch.trigger),
+      metrics_->BatchRun(info.size_class, BatchTriggerName(batch.trigger),
                          batch_size, batch_size + progress.padding);
       metrics_->statistics().BatchRun(batch_size, info.inference);
       if (!info.span.empty()) {

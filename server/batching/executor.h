@@ -18,13 +18,11 @@
 #include "model/config.h"
 #include "model/result.h"
 #include "model/vision_model.h"
-#include "server/batching/batch_limits.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_runner.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/batcher.h"
 #include "server/batching/device_turns.h"
-#include "server/batching/devices.h"
 #include "server/batching/reservation.h"
 #include "server/batching/warm_up.h"
 #include "server/observability/metrics.h"
@@ -94,9 +92,9 @@ class Executor : private Batcher::Observer {
       ABSL_LOCKS_EXCLUDED(admit_mu_);
 
   // How much may be admitted at a time: as in BatchOptions until it is set.
-  QueueLimits queue_limits() const { return batcher_.queue_limits(); }
+  QueueLimits queue_limits() const { return batcher_.room().limits(); }
   void SetQueueLimits(const QueueLimits& limits) {
-    batcher_.SetQueueLimits(limits);
+    batcher_.room().SetLimits(limits);
   }
 
   // Never blocks. Calls `task.done` exactly once: with the result or with
@@ -125,7 +123,7 @@ class Executor : private Batcher::Observer {
   void QueueChanged(server::Priority priority,
                     const WaitingTasks::Waiting& waiting) override;
   void WaitPredicted(absl::Duration wait) override;
-  void BatchEnded(const BatchQueue::BatchTimes& times) override;
+  void BatchEnded(const BatchQueue::BatchDuration& times) override;
 
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 

@@ -19,7 +19,7 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
                                             int64_t bytes) {
   absl::MutexLock lock(&admit_mu_);
   absl::StatusOr<Reservation> room =
-      batcher_.Reserve(request.all_images(), bytes, request.client);
+      batcher_.room().Take(request.all_images(), bytes, request.client);
   if (!room.ok()) return room.status();
   const absl::Status load = CheckLoad(request);
   if (!load.ok()) return load;
@@ -62,11 +62,12 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   }
   // Who is alone needs no share: with short deadlines it would lose batches.
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
-  const int64_t held = batcher_.clients().HeldBy(request.client);
+  const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
   const double free =
       absl::ToDoubleSeconds(request.deadline - estimate.finish) + work;
-  if (batcher_.clients().IsShare(work / request.all_images() * held, free)) {
+  if (batcher_.room().clients().IsShare(work / request.all_images() * held,
+                                        free)) {
     return absl::OkStatus();
   }
   return server::ClientQuota(request.client, "the time before the deadline",

@@ -23,9 +23,14 @@ enum class BatchTrigger { kFull, kDelay, kDrain };
 absl::string_view BatchTriggerName(BatchTrigger trigger);  // "full".
 
 struct ScheduleOptions {
-  BatchMode mode = BatchMode::kLatency;
+  // The largest number of images in a batch. A larger one raises the throughput
+  // as long as the device is not full, and the latency of every image.
   int max_batch_size = 8;
+  // How long an image may wait for others while the device is free. A longer
+  // delay makes larger batches under light load; with zero, a batch leaves as
+  // soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
+  BatchMode mode = BatchMode::kLatency;  // What batches wait for.
 };
 
 // The waiting tasks of one key, as Decide() sees them. "The first" is the task

@@ -8,8 +8,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// Most empty buckets kept, for what is known of their arrivals.
-constexpr size_t kMaxBuckets = 256;
+// Most empty keys kept, for what is known of their arrivals.
+constexpr size_t kMaxKeys = 256;
 
 absl::Time PromoteAt(const BatchTask& task, absl::Time order_by) {
   return task.submitted + (order_by - task.submitted) / 2;
@@ -25,56 +25,56 @@ int WaitingTasks::Line::CountUntil(absl::Time order_by) const {
       ranks_.order_of_key({order_by, std::numeric_limits<uint64_t>::max()}));
 }
 
-void WaitingTasks::Insert(Line* line, const Place& place, BatchTask task) {
-  line->ranks_.insert(place.urgency);
-  line->tasks_.emplace(place.urgency, std::move(task));
-  ++counts_[static_cast<int>(place.line)];
+void WaitingTasks::Insert(Line* line, const TaskId& id, BatchTask task) {
+  line->ranks_.insert(id.urgency);
+  line->tasks_.emplace(id.urgency, std::move(task));
+  ++counts_[static_cast<int>(id.line)];
 }
 
-BatchTask WaitingTasks::Extract(Line* line, const Place& place) {
-  const auto it = line->tasks_.find(place.urgency);
+BatchTask WaitingTasks::Extract(Line* line, const TaskId& id) {
+  const auto it = line->tasks_.find(id.urgency);
   BatchTask task = std::move(it->second);
   line->tasks_.erase(it);
-  line->ranks_.erase(place.urgency);
-  --counts_[static_cast<int>(place.line)];
+  line->ranks_.erase(id.urgency);
+  --counts_[static_cast<int>(id.line)];
   return task;
 }
 
 void WaitingTasks::Add(BatchTask task, const BatchKey& key,
                        server::Priority line, absl::Time order_by) {
-  if (buckets_.size() >= kMaxBuckets && buckets_.count(key) == 0) {
-    for (auto it = buckets_.begin(); it != buckets_.end();) {
-      it = it->second.size() == 0 ? buckets_.erase(it) : std::next(it);
+  if (keys_.size() >= kMaxKeys && keys_.count(key) == 0) {
+    for (auto it = keys_.begin(); it != keys_.end();) {
+      it = it->second.size() == 0 ? keys_.erase(it) : std::next(it);
     }
   }
-  Bucket& bucket = buckets_[key];
+  KeyTasks& waiting = keys_[key];
   const uint64_t arrival = ++added_;
-  const Place place = {key, line, {order_by, arrival}};
-  bucket.gap.Arrived(task.submitted);
-  bucket.arrivals.emplace(arrival, task.submitted);
+  const TaskId id = {key, line, {order_by, arrival}};
+  waiting.gap.Arrived(task.submitted);
+  waiting.arrivals.emplace(arrival, task.submitted);
   const int own = static_cast<int>(task.priority);
   arrivals_[own].emplace(arrival, task.submitted);
   bytes_[own] += task.image.bytes();
   if (task.deadline != absl::InfiniteFuture()) {
-    deadlines_.emplace(std::make_pair(task.deadline, arrival), place);
+    deadlines_.emplace(std::make_pair(task.deadline, arrival), id);
   }
   if (line != server::Priority::kHigh) {
     promotions_[static_cast<int>(line)].emplace(
-        std::make_pair(PromoteAt(task, order_by), arrival), place);
+        std::make_pair(PromoteAt(task, order_by), arrival), id);
   }
-  Insert(&LineAt(place), place, std::move(task));
+  Insert(&LineAt(id), id, std::move(task));
 }
 
-BatchTask WaitingTasks::Take(const Place& place) {
-  const auto& [order_by, arrival] = place.urgency;
-  Bucket& bucket = buckets_.at(place.key);
-  BatchTask task = Extract(&LineAt(place), place);
-  bucket.arrivals.erase(arrival);
+BatchTask WaitingTasks::Take(const TaskId& id) {
+  const auto& [order_by, arrival] = id.urgency;
+  KeyTasks& waiting = keys_.at(id.key);
+  BatchTask task = Extract(&LineAt(id), id);
+  waiting.arrivals.erase(arrival);
   const int own = static_cast<int>(task.priority);
   arrivals_[own].erase(arrival);
   bytes_[own] -= task.image.bytes();
   deadlines_.erase({task.deadline, arrival});
-  promotions_[static_cast<int>(place.line)].erase(
+  promotions_[static_cast<int>(id.line)].erase(
       {PromoteAt(task, order_by), arrival});
   return task;
 }
@@ -82,24 +82,24 @@ BatchTask WaitingTasks::Take(const Place& place) {
 std::vector<BatchTask> WaitingTasks::TakeExpired(absl::Time now) {
   std::vector<BatchTask> expired;
   while (!deadlines_.empty() && deadlines_.begin()->first.first <= now) {
-    expired.push_back(Take(Place(deadlines_.begin()->second)));
+    expired.push_back(Take(TaskId(deadlines_.begin()->second)));
   }
   return expired;
 }
 
 std::vector<BatchTask> WaitingTasks::TakeCancelled() {
-  std::vector<Place> places;
-  for (const auto& [key, bucket] : buckets_) {
+  std::vector<TaskId> ids;
+  for (const auto& [key, waiting] : keys_) {
     for (int i = 0; i < server::kPriorityCount; ++i) {
-      for (const auto& [urgency, task] : bucket.lines[i].tasks()) {
+      for (const auto& [urgency, task] : waiting.lines[i].tasks()) {
         if (task.is_cancelled()) {
-          places.push_back({key, static_cast<server::Priority>(i), urgency});
+          ids.push_back({key, static_cast<server::Priority>(i), urgency});
         }
       }
     }
   }
   std::vector<BatchTask> cancelled;
-  for (const Place& place : places) cancelled.push_back(Take(place));
+  for (const TaskId& id : ids) cancelled.push_back(Take(id));
   return cancelled;
 }
 
@@ -112,14 +112,13 @@ void WaitingTasks::Promote(absl::Time now) {
 void WaitingTasks::Promote(server::Priority priority, absl::Time now) {
   ByTime& promotions = promotions_[static_cast<int>(priority)];
   while (!promotions.empty() && promotions.begin()->first.first <= now) {
-    Place place = promotions.begin()->second;
+    TaskId id = promotions.begin()->second;
     promotions.erase(promotions.begin());
-    BatchTask task = Extract(&LineAt(place), place);
-    place.line = static_cast<server::Priority>(static_cast<int>(priority) - 1);
-    const auto deadline =
-        deadlines_.find({task.deadline, place.urgency.second});
-    if (deadline != deadlines_.end()) deadline->second = place;
-    Insert(&LineAt(place), place, std::move(task));
+    BatchTask task = Extract(&LineAt(id), id);
+    id.line = static_cast<server::Priority>(static_cast<int>(priority) - 1);
+    const auto deadline = deadlines_.find({task.deadline, id.urgency.second});
+    if (deadline != deadlines_.end()) deadline->second = id;
+    Insert(&LineAt(id), id, std::move(task));
   }
 }
 

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_BATCHING_WAITING_TASKS_H_
 #define SFMAMBA_SERVER_BATCHING_WAITING_TASKS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <ext/pb_ds/assoc_container.hpp>
@@ -10,12 +11,36 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/batching/arrival_gap.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_task.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::batching {
+
+// Moving average of the time between arrivals. Thread-compatible.
+class ArrivalGap {
+ public:
+  void Arrived(absl::Time now) {
+    if (last_ != absl::InfinitePast()) {
+      const absl::Duration gap = now - last_;
+      mean_ = mean_ == absl::InfiniteDuration()
+                  ? gap
+                  : mean_ + kWeight * (gap - mean_);
+    }
+    last_ = now;
+  }
+
+  // Infinite until two have arrived. Grows while nothing arrives.
+  absl::Duration Mean(absl::Time now) const {
+    return std::max(mean_, now - last_);
+  }
+
+ private:
+  static constexpr double kWeight = 0.1;
+
+  absl::Time last_ = absl::InfinitePast();
+  absl::Duration mean_ = absl::InfiniteDuration();
+};
 
 // The tasks that wait for a batch, by key and priority class, in the order in
 // which they would leave. It decides nothing.
@@ -52,7 +77,8 @@ class WaitingTasks {
     Ranks ranks_;  // The keys of tasks_.
   };
 
-  struct Bucket {
+  // The tasks of one key.
+  struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // By Priority.
     // The arrivals of the same tasks, the oldest first.
     std::map<uint64_t, absl::Time> arrivals;
@@ -72,8 +98,8 @@ class WaitingTasks {
     absl::Time oldest = absl::InfiniteFuture();
   };
 
-  // The place of a task.
-  struct Place {
+  // Where a task waits.
+  struct TaskId {
     BatchKey key;
     server::Priority line;
     Urgency urgency;
@@ -82,8 +108,8 @@ class WaitingTasks {
   // `task.submitted` must be set. The task waits in the line `line` of `key`.
   void Add(BatchTask task, const BatchKey& key, server::Priority line,
            absl::Time order_by);
-  // Removes the task at `place`, which must exist, and returns it.
-  BatchTask Take(const Place& place);
+  // Removes the task at `id`, which must exist, and returns it.
+  BatchTask Take(const TaskId& id);
 
   // Removes and returns the tasks whose deadline is not after `now`.
   std::vector<BatchTask> TakeExpired(absl::Time now);
@@ -100,8 +126,8 @@ class WaitingTasks {
   // The arrival of the oldest task; InfiniteFuture() if no task waits.
   absl::Time Oldest() const;
 
-  // May hold buckets without tasks, for their arrivals.
-  const std::map<BatchKey, Bucket>& buckets() const { return buckets_; }
+  // May hold keys without tasks, for their arrivals.
+  const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
   // The tasks in the lines of a class, of all keys.
   int count(server::Priority priority) const {
     return counts_[static_cast<int>(priority)];
@@ -111,16 +137,16 @@ class WaitingTasks {
   Waiting waiting(server::Priority priority) const;
 
  private:
-  using ByTime = std::map<std::pair<absl::Time, uint64_t>, Place>;
+  using ByTime = std::map<std::pair<absl::Time, uint64_t>, TaskId>;
 
-  Line& LineAt(const Place& place) {
-    return buckets_.at(place.key).lines[static_cast<int>(place.line)];
+  Line& LineAt(const TaskId& id) {
+    return keys_.at(id.key).lines[static_cast<int>(id.line)];
   }
   void Promote(server::Priority priority, absl::Time now);
-  void Insert(Line* line, const Place& place, BatchTask task);
-  BatchTask Extract(Line* line, const Place& place);
+  void Insert(Line* line, const TaskId& id, BatchTask task);
+  BatchTask Extract(Line* line, const TaskId& id);
 
-  std::map<BatchKey, Bucket> buckets_;
+  std::map<BatchKey, KeyTasks> keys_;
   // Arrivals of all tasks, by their own priority.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};

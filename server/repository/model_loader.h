@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
-#include "server/batching/devices.h"
+#include "server/batching/device_turns.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/repository/batch_times.h"

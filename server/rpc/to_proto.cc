@@ -112,7 +112,7 @@ void ToProto(const prediction::Timing& timing, v1::Timing* result) {
   result->set_batch_size(timing.batch.batch_size);
   result->set_padded_batch_size(timing.batch.padded_batch_size);
   result->set_fold_factor(timing.batch.fold_factor);
-  result->set_bucket(timing.batch.bucket);
+  result->set_bucket(timing.batch.size_class);
   result->set_device(timing.device);
 }
 

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "model/config.h"
 #include "model/vision_model.h"
-#include "server/batching/devices.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/repository/precision/precision_check.h"

@@ -1,6 +1,5 @@
-#include "server/batching/batch_limits.h"
-
 #include "gtest/gtest.h"
+#include "server/batching/batch_runner.h"
 
 namespace sfmamba::batching {
 namespace {

@@ -27,7 +27,7 @@ class QueueLog : public Batcher::Observer {
     absl::MutexLock lock(&mu);
     wait = new_wait;
   }
-  void BatchEnded(const BatchQueue::BatchTimes& new_times) override {
+  void BatchEnded(const BatchQueue::BatchDuration& new_times) override {
     absl::MutexLock lock(&mu);
     times.push_back(new_times);
   }
@@ -41,7 +41,7 @@ class QueueLog : public Batcher::Observer {
   std::array<WaitingTasks::Waiting, server::kPriorityCount> waiting
       ABSL_GUARDED_BY(mu);  // By priority.
   absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
-  std::vector<BatchQueue::BatchTimes> times ABSL_GUARDED_BY(mu);
+  std::vector<BatchQueue::BatchDuration> times ABSL_GUARDED_BY(mu);
 };
 
 TEST(BatcherObserverTest, IsToldWhatWaitsOfEachPriority) {

@@ -170,11 +170,11 @@ TEST(BatcherTest, RefusesWhatDoesNotFit) {
   batcher.Submit(MakeTask(refused));
   EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Reason(refused.status), "QUEUE_FULL");
-  EXPECT_FALSE(batcher.Reserve(1, 0).ok());
+  EXPECT_FALSE(batcher.room().Take(1, 0).ok());
   runs.Release();
   EXPECT_TRUE(running.Wait().ok());
   for (Answer& answer : waiting) EXPECT_TRUE(answer.Wait().ok());
-  EXPECT_TRUE(batcher.Reserve(2, 0).ok());
+  EXPECT_TRUE(batcher.room().Take(2, 0).ok());
 }
 
 TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
@@ -183,7 +183,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items = 1;
   Batcher batcher(options, OneThread(), runs.run());
-  absl::StatusOr<Reservation> reserved = batcher.Reserve(1, 100);
+  absl::StatusOr<Reservation> reserved = batcher.room().Take(1, 100);
   ASSERT_TRUE(reserved.ok());
   Answer refused, accepted;
   batcher.Submit(MakeTask(refused));
@@ -192,7 +192,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   task.reservation = *std::move(reserved);
   batcher.Submit(std::move(task));
   EXPECT_TRUE(accepted.Wait().ok());
-  EXPECT_TRUE(batcher.Reserve(1, 0).ok());
+  EXPECT_TRUE(batcher.room().Take(1, 0).ok());
 }
 
 TEST(BatcherTest, TheDestructorRunsWhatWaits) {
@@ -280,7 +280,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
           flags.push_back(std::make_shared<std::atomic<bool>>(false));
           task.cancelled = flags.back();
           if (random() % 3 == 0) {
-            absl::StatusOr<Reservation> room = batcher.Reserve(1, 12);
+            absl::StatusOr<Reservation> room = batcher.room().Take(1, 12);
             if (room.ok()) task.reservation = *std::move(room);
           }
           task.done = [&counts, &count = answered[t * kTasks + i]](

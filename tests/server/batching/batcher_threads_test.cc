@@ -72,8 +72,9 @@ TEST(BatcherThreadsTest,
   Batcher batcher(Options(1, absl::ZeroDuration()), Threads(3), runs.run());
   for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
   runs.WaitUntilRunning({0, 1, 2});
-  EXPECT_TRUE(batcher.Reserve(1021, 0).ok());  // The other three still wait.
-  EXPECT_FALSE(batcher.Reserve(1022, 0).ok());
+  EXPECT_TRUE(
+      batcher.room().Take(1021, 0).ok());  // The other three still wait.
+  EXPECT_FALSE(batcher.room().Take(1022, 0).ok());
   runs.Release(1);
   runs.WaitUntilRunning({0, 2, 3});
   EXPECT_TRUE(answers[1].Wait().ok());

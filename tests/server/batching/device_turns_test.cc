@@ -59,11 +59,11 @@ TEST_F(DeviceTurnsTest, OfAModelsBatchesTheMoreUrgentGoesFirst) {
   TakeLater(turns, *next, server::Priority::kNormal, 2, took, at(100));
   now_ += took;
   auto more =
-      old->TryKeep(*std::move(turn), server::Priority::kNormal, took, at(50));
+      old->TryTake(server::Priority::kNormal, took, at(50), std::move(turn));
   ASSERT_TRUE(more.has_value());
   now_ += took;
   EXPECT_FALSE(
-      old->TryKeep(*std::move(more), server::Priority::kNormal, took, at(150)));
+      old->TryTake(server::Priority::kNormal, took, at(150), std::move(more)));
   EXPECT_EQ(JoinAll(), std::vector<int>({2}));
 }
 
@@ -160,8 +160,8 @@ TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
   int kept = 0;
   while (true) {
     now_ += cost;
-    auto next =
-        brief->TryKeep(*std::move(turn), server::Priority::kNormal, cost);
+    auto next = brief->TryTake(server::Priority::kNormal, cost,
+                               absl::InfiniteFuture(), std::move(turn));
     turn.reset();
     if (!next.has_value()) break;
     turn.emplace(*std::move(next));

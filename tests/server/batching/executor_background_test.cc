@@ -9,7 +9,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
-#include "server/batching/devices.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
 #include "server/threads/background.h"
 #include "tests/server/batching/executor_fixture.h"

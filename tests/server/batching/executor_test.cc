@@ -38,7 +38,7 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
   EXPECT_EQ(first.info.batch_size, 2);
   EXPECT_EQ(first.info.padded_batch_size, 2);
   EXPECT_EQ(first.info.fold_factor, 20);
-  EXPECT_EQ(first.info.bucket, "4x4");
+  EXPECT_EQ(first.info.size_class, "4x4");
   EXPECT_GT(first.info.queue, second.info.queue);
   EXPECT_LE(first.info.inference, second.info.inference);
   EXPECT_EQ(Metric("sfmamba_batches_total",
@@ -278,7 +278,7 @@ TEST_F(ExecutorTest, SizesRunApart) {
     EXPECT_EQ(small[i].logit(), 1);
     EXPECT_EQ(large[i].logit(), 2);
   }
-  EXPECT_EQ(large[0].info.bucket, "8x4");
+  EXPECT_EQ(large[0].info.size_class, "8x4");
 }
 
 TEST_F(ExecutorTest, CancelledAndLateTasksAreAnsweredAndNotRun) {
@@ -351,7 +351,7 @@ TEST_F(ExecutorTest, HandsOnWhatIsAskedOfTheModel) {
   EXPECT_EQ(input.original_height, 70);
   EXPECT_EQ(input.original_width, 90);
   EXPECT_EQ(std::get<model::DetectionOptions>(input.options).max_detections, 7);
-  EXPECT_EQ(answer.info.bucket, "32x4");
+  EXPECT_EQ(answer.info.size_class, "32x4");
 }
 
 TEST_F(ExecutorTest, TheQueueIsVisibleInTheMetrics) {

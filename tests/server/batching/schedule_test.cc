@@ -36,7 +36,7 @@ WaitingLine Line(const BatchCurve& curve, int tasks, double deadline = 1000) {
 }
 
 ScheduleOptions Options(BatchMode mode, double delay = 5) {
-  return {mode, 8, Ms(delay)};
+  return {8, Ms(delay), mode};
 }
 
 const ScheduleOptions kLatency = Options(BatchMode::kLatency);

@@ -30,7 +30,7 @@ TEST(ToProtoTest, ATimingIsWhole) {
   timing.batch.batch_size = 7;
   timing.batch.padded_batch_size = 8;
   timing.batch.fold_factor = 9;
-  timing.batch.bucket = "10x11";
+  timing.batch.size_class = "10x11";
   timing.device = "cpu";
   v1::Timing message;
   ToProto(timing, &message);

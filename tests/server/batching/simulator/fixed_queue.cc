@@ -18,16 +18,16 @@ std::vector<BatchTask> FixedQueue::TakeDropped(absl::Time now) {
   return waiting_.TakeExpired(now);
 }
 
-absl::Time FixedQueue::LeaveAt(const WaitingTasks::Bucket& bucket) const {
-  if (bucket.size() == 0) return absl::InfiniteFuture();
-  if (bucket.size() >= options_.max_batch_size) return absl::InfinitePast();
-  return bucket.arrivals.begin()->second + options_.max_queue_delay;
+absl::Time FixedQueue::LeaveAt(const WaitingTasks::KeyTasks& waiting) const {
+  if (waiting.size() == 0) return absl::InfiniteFuture();
+  if (waiting.size() >= options_.max_batch_size) return absl::InfinitePast();
+  return waiting.arrivals.begin()->second + options_.max_queue_delay;
 }
 
 absl::Time FixedQueue::Due(absl::Time now) const {
   absl::Time due = absl::InfiniteFuture();
-  for (const auto& [key, bucket] : waiting_.buckets()) {
-    due = std::min(due, LeaveAt(bucket));
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    due = std::min(due, LeaveAt(waiting));
   }
   return due <= now ? absl::InfinitePast() : due;
 }
@@ -35,19 +35,19 @@ absl::Time FixedQueue::Due(absl::Time now) const {
 std::optional<Batch> FixedQueue::PopBatch(absl::Time now) {
   Batch batch;
   absl::Time oldest = absl::InfiniteFuture();
-  for (const auto& [key, bucket] : waiting_.buckets()) {
-    if (LeaveAt(bucket) > now) continue;
-    if (bucket.arrivals.begin()->second >= oldest) continue;
-    oldest = bucket.arrivals.begin()->second;
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    if (LeaveAt(waiting) > now) continue;
+    if (waiting.arrivals.begin()->second >= oldest) continue;
+    oldest = waiting.arrivals.begin()->second;
     batch.key = key;
   }
   if (oldest == absl::InfiniteFuture()) return std::nullopt;
   const auto& tasks =
-      waiting_.buckets().at(batch.key).line(server::Priority::kHigh).tasks();
+      waiting_.keys().at(batch.key).line(server::Priority::kHigh).tasks();
   while (!tasks.empty() &&
          static_cast<int>(batch.tasks.size()) < options_.max_batch_size) {
-    const WaitingTasks::Place first = {batch.key, server::Priority::kHigh,
-                                       tasks.begin()->first};
+    const WaitingTasks::TaskId first = {batch.key, server::Priority::kHigh,
+                                        tasks.begin()->first};
     batch.tasks.push_back(waiting_.Take(first));
   }
   return batch;

@@ -41,7 +41,7 @@ class FixedQueue {
 
  private:
   // When the tasks of a key leave.
-  absl::Time LeaveAt(const WaitingTasks::Bucket& bucket) const;
+  absl::Time LeaveAt(const WaitingTasks::KeyTasks& waiting) const;
 
   const BatchOptions options_;
   WaitingTasks waiting_;
