@@ -30,8 +30,8 @@ std::string PublishedModel::name() const {
 }
 
 absl::StatusOr<PublishedModel> FindModel(
-    const prediction::TransportEnvironment& environment,
-    absl::string_view name, absl::string_view version, absl::string_view field,
+    const prediction::TransportEnvironment& environment, absl::string_view name,
+    absl::string_view version, absl::string_view field,
     repository::ModelRepository::Use use) {
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");

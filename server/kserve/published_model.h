@@ -29,8 +29,8 @@ struct PublishedModel {
 // before another's second name. NOT_FOUND, or INVALID_ARGUMENT with field
 // `field`.
 absl::StatusOr<PublishedModel> FindModel(
-    const prediction::TransportEnvironment& environment,
-    absl::string_view name, absl::string_view version, absl::string_view field,
+    const prediction::TransportEnvironment& environment, absl::string_view name,
+    absl::string_view version, absl::string_view field,
     repository::ModelRepository::Use use =
         repository::ModelRepository::Use::kDescribe);
 

@@ -12,9 +12,9 @@ KserveInferCall::KserveInferCall(OutputForms outputs,
                                  std::unique_ptr<http::Exchange> exchange)
     : outputs_(std::move(outputs)), exchange_(std::move(exchange)) {}
 
-void KserveInferCall::Start(
-    const prediction::TransportEnvironment& environment, rpc::CallInfo call,
-    KserveRequest request, std::unique_ptr<http::Exchange> exchange) {
+void KserveInferCall::Start(const prediction::TransportEnvironment& environment,
+                            rpc::CallInfo call, KserveRequest request,
+                            std::unique_ptr<http::Exchange> exchange) {
   const std::shared_ptr<KserveInferCall> self = absl::WrapUnique(
       new KserveInferCall(std::move(request.outputs), std::move(exchange)));
   // The inference's callback keeps this alive until the inference has ended.
