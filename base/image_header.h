@@ -7,10 +7,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/image_format.h"
 
 namespace sfmamba::base {
-
-enum class ImageFormat { kJpeg, kPng, kWebp };
 
 struct ImageLimits {
   int64_t max_bytes = 32 << 20;     // Encoded.
@@ -34,9 +33,10 @@ struct ImageHeader {
 absl::Status CheckImageSize(int64_t width, int64_t height,
                             const ImageLimits& limits);
 
-// Reads format and size without decoding or allocating. Returns UNIMPLEMENTED
-// unless the first bytes are those of an 8-bit JPEG, a PNG or a still WebP,
-// INVALID_ARGUMENT for a broken header, and OUT_OF_RANGE beyond the limits.
+// Reads format and size without decoding; at most 64 KiB are allocated
+// meanwhile. Returns UNIMPLEMENTED unless it is an 8-bit JPEG, a PNG or a still
+// WebP, INVALID_ARGUMENT for a broken header, and OUT_OF_RANGE beyond the
+// limits.
 absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
                                             const ImageLimits& limits);
 

@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <csetjmp>
 #include <cstdio>  // Before jpeglib.h, which needs FILE and size_t.
+#include <optional>
+#include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
+#include "base/orientation.h"
 #include "jerror.h"
 #include "jpeglib.h"
 
@@ -13,6 +18,10 @@ namespace {
 
 // A progressive picture has about ten. Each costs a pass over all coefficients.
 constexpr int kMaxScans = 100;
+
+// Most bytes that are taken for junk behind scans. More of them would be rows
+// that the header does not count.
+constexpr int kMostJunk = 1 << 10;
 
 // Interval between two looks at the watch, in rows of pixels or of blocks:
 // about 0.1 ms, or a few ms where rows of blocks are read. A look costs a
@@ -34,6 +43,8 @@ struct Decoder {
   jmp_buf failed;
   const DecodeWatch* watch = nullptr;
   int rows = 0;  // Calls of OnProgress() so far.
+  int junk = 0;  // Bytes skipped behind the first scan's header.
+  std::optional<int> orientation;  // Of the first EXIF block.
   bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
 };
@@ -52,15 +63,17 @@ Decoder* DecoderOf(j_common_ptr common) {
 // that cost none may pass.
 void OnMessage(j_common_ptr common, int level) {
   if (level >= 0) return;
+  Decoder* decoder = DecoderOf(common);
   switch (common->err->msg_code) {
     case JWRN_ADOBE_XFORM:  // An unknown colour transform: guessed.
     case JWRN_JFIF_MAJOR:   // An unknown JFIF version.
     case JWRN_BOGUS_ICC:
       return;
     case JWRN_EXTRANEOUS_DATA:
-      // Stray bytes between segments are harmless; within the scans they mean
-      // that the header's size is wrong.
-      if (DecoderOf(common)->decompress.input_scan_number == 0) return;
+      // Before the first scan no bytes that are skipped can be pixels.
+      if (decoder->decompress.input_scan_number == 0) return;
+      decoder->junk += common->err->msg_parm.i[0];
+      if (decoder->junk <= kMostJunk) return;
   }
   Fail(common);
 }
@@ -82,6 +95,30 @@ void OnProgress(j_common_ptr common) {
 
 void IgnoreOutput(j_common_ptr) {}
 
+// Takes the orientation from the first EXIF block, and skips the segment as
+// libjpeg does, which has all of the file in its buffer.
+boolean OnApp1(j_decompress_ptr decompress) {
+  std::optional<int>& orientation =
+      DecoderOf(reinterpret_cast<j_common_ptr>(decompress))->orientation;
+  jpeg_source_mgr* source = decompress->src;
+  const absl::string_view rest(
+      reinterpret_cast<const char*>(source->next_input_byte),
+      source->bytes_in_buffer);
+  constexpr size_t kLengthBytes = 2;  // The length counts itself.
+  const size_t length =
+      rest.size() < kLengthBytes
+          ? kLengthBytes
+          : std::max<size_t>(BigEndian(rest, 0, kLengthBytes), kLengthBytes);
+  if (length <= rest.size() && !orientation.has_value()) {
+    const absl::string_view payload = rest.substr(2, length - kLengthBytes);
+    if (absl::StartsWith(payload, "Exif")) {
+      orientation = ExifOrientation(payload);
+    }
+  }
+  source->skip_input_data(decompress, length);
+  return TRUE;
+}
+
 // a * b / 255, rounded, as Pillow does it.
 int MultiplyDivide255(int a, int b) {
   const int product = a * b + 128;
@@ -98,34 +135,56 @@ void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
   }
 }
 
-// False: decoder.message says why.
-bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
-            int height, int64_t max_memory, RowPlace place) {
+// Reads up to the first scan. Errors jump to decoder.failed, which is set.
+void ReadHeader(Decoder& decoder, absl::string_view bytes) {
   jpeg_decompress_struct& decompress = decoder.decompress;
   decompress.err = jpeg_std_error(&decoder.error);
   decoder.error.error_exit = Fail;
   decoder.error.emit_message = OnMessage;
   decoder.error.output_message = IgnoreOutput;
   decompress.client_data = &decoder;
-  if (setjmp(decoder.failed)) return false;
   jpeg_create_decompress(&decompress);
-  decompress.mem->max_memory_to_use = max_memory;
-  decoder.progress.progress_monitor = OnProgress;
-  decompress.progress = &decoder.progress;
   jpeg_mem_src(&decompress,
                reinterpret_cast<const unsigned char*>(bytes.data()),
                bytes.size());
+  jpeg_set_marker_processor(&decompress, JPEG_APP0 + 1, OnApp1);
   jpeg_read_header(&decompress, TRUE);
+}
+
+// Whether the end marker follows the last row, at most kMostJunk bytes later.
+bool HasEnd(jpeg_decompress_struct& decompress) {
+  if (decompress.unread_marker == JPEG_EOI ||
+      jpeg_input_complete(&decompress)) {
+    return true;
+  }
+  const jpeg_source_mgr& source = *decompress.src;
+  const absl::string_view rest(
+      reinterpret_cast<const char*>(source.next_input_byte),
+      std::min<size_t>(source.bytes_in_buffer, kMostJunk + 2));
+  return absl::StrContains(rest, "\xFF\xD9");
+}
+
+// The next two return false if decoder.message says what is wrong.
+
+bool TryHeader(Decoder& decoder, absl::string_view bytes) {
+  if (setjmp(decoder.failed)) return false;
+  ReadHeader(decoder, bytes);
+  return true;
+}
+
+bool TryDecode(Decoder& decoder, absl::string_view bytes, int eighths,
+               int width, int height, int64_t max_memory, RowPlace place) {
+  jpeg_decompress_struct& decompress = decoder.decompress;
+  if (setjmp(decoder.failed)) return false;
+  ReadHeader(decoder, bytes);
+  decompress.mem->max_memory_to_use = max_memory;
+  decoder.progress.progress_monitor = OnProgress;
+  decompress.progress = &decoder.progress;
   const bool is_cmyk = decompress.num_components == 4;
   decompress.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
   decompress.scale_num = eighths;
   decompress.scale_denom = 8;
   jpeg_start_decompress(&decompress);
-  if (decompress.output_width != width || decompress.output_height != height) {
-    snprintf(decoder.message, sizeof(decoder.message),
-             "two frame headers disagree");
-    return false;
-  }
   JSAMPARRAY cmyk = (*decompress.mem->alloc_sarray)(
       reinterpret_cast<j_common_ptr>(&decompress), JPOOL_IMAGE,
       is_cmyk ? 4 * width : 1, 1);
@@ -135,11 +194,51 @@ bool Decode(Decoder& decoder, absl::string_view bytes, int eighths, int width,
     jpeg_read_scanlines(&decompress, &target, 1);
     if (is_cmyk) CmykToRgb(cmyk[0], width, row);
   }
-  jpeg_finish_decompress(&decompress);
-  return true;
+  if (HasEnd(decompress)) return true;
+  snprintf(decoder.message, sizeof(decoder.message),
+           "no end marker follows the last row");
+  return false;
+}
+
+absl::Status ErrorOf(const Decoder& decoder) {
+  const std::string message = absl::StrCat("JPEG: ", decoder.message);
+  switch (decoder.error.msg_code) {
+    case JERR_BAD_PRECISION:
+    case JERR_SOF_UNSUPPORTED:
+      return absl::UnimplementedError(message);
+    case JERR_IMAGE_TOO_BIG:
+      return absl::OutOfRangeError(message);
+  }
+  return absl::InvalidArgumentError(message);
 }
 
 }  // namespace
+
+absl::StatusOr<JpegHeader> ReadJpegHeader(absl::string_view bytes) {
+  Decoder decoder = {};
+  jpeg_decompress_struct& decompress = decoder.decompress;
+  const bool read = TryHeader(decoder, bytes);
+  JpegHeader header;
+  JpegFrame& frame = header.frame;
+  header.orientation = decoder.orientation.value_or(1);
+  frame.width = decompress.image_width;
+  frame.height = decompress.image_height;
+  frame.components = decompress.num_components;
+  const bool supported =
+      frame.components == 1 || frame.components == 3 || frame.components == 4;
+  if (read && supported) {
+    frame.several_scans = jpeg_has_multiple_scans(&decompress);
+    for (int i = 0; i < frame.components; ++i) {
+      const jpeg_component_info& component = decompress.comp_info[i];
+      frame.sampling[i] = {component.h_samp_factor, component.v_samp_factor};
+    }
+  }
+  jpeg_destroy_decompress(&decompress);
+  if (!read) return ErrorOf(decoder);
+  if (supported) return header;
+  return absl::UnimplementedError(absl::StrCat(
+      "JPEG: ", frame.components, " components, expected 1, 3 or 4"));
+}
 
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
                         int height, int64_t max_memory,
@@ -147,11 +246,10 @@ absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
   Decoder decoder = {};
   decoder.watch = &watch;
   const bool decoded =
-      Decode(decoder, bytes, eighths, width, height, max_memory, row);
+      TryDecode(decoder, bytes, eighths, width, height, max_memory, row);
   jpeg_destroy_decompress(&decoder.decompress);
   if (decoded) return absl::OkStatus();
-  if (decoder.expired) return watch.status();
-  return absl::InvalidArgumentError(absl::StrCat("JPEG: ", decoder.message));
+  return decoder.expired ? watch.status() : ErrorOf(decoder);
 }
 
 }  // namespace sfmamba::base

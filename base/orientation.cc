@@ -4,34 +4,50 @@
 #include <cstring>
 
 #include "absl/strings/match.h"
+#include "absl/strings/strip.h"
 #include "base/bytes.h"
 
 namespace sfmamba::base {
 namespace {
 
+constexpr absl::string_view kExifMagic("Exif\0\0", 6);
 constexpr uint32_t kOrientationTag = 0x0112;
-constexpr uint32_t kTiffShort = 3;
+
+// Returns the bytes of an unsigned integer of a TIFF type, 0 for other types.
+int IntegerBytes(uint32_t type) {
+  switch (type) {
+    case 1:  // BYTE
+      return 1;
+    case 3:  // SHORT
+      return 2;
+    case 4:  // LONG
+      return 4;
+  }
+  return 0;
+}
 
 }  // namespace
 
 // Source: TIFF 6.0, section 2; EXIF 2.3, section 4.6.
-int ExifOrientation(absl::string_view tiff) {
-  if (tiff.size() < 8) return 1;
-  const bool little = absl::StartsWith(tiff, "II");
-  if (!little && !absl::StartsWith(tiff, "MM")) return 1;
+std::optional<int> ExifOrientation(absl::string_view block) {
+  absl::ConsumePrefix(&block, kExifMagic);
+  const bool little = absl::StartsWith(block, "II");
+  if (block.size() < 8 || (!little && !absl::StartsWith(block, "MM"))) {
+    return std::nullopt;
+  }
   const auto read = little ? LittleEndian : BigEndian;
-  const uint64_t directory = read(tiff, 4, 4);
-  if (read(tiff, 2, 2) != 42 || directory + 2 > tiff.size()) return 1;
-  const int entries = read(tiff, directory, 2);
+  if (read(block, 2, 2) != 42) return std::nullopt;
+  const uint64_t directory = read(block, 4, 4);
+  if (directory + 2 > block.size()) return 1;
+  const int entries = read(block, directory, 2);
   for (int i = 0; i < entries; ++i) {
     const uint64_t entry = directory + 2 + 12 * i;
-    if (entry + 12 > tiff.size()) return 1;
-    if (read(tiff, entry, 2) != kOrientationTag) continue;
-    const uint32_t value = read(tiff, entry + 8, 2);
-    const bool valid = read(tiff, entry + 2, 2) == kTiffShort &&
-                       read(tiff, entry + 4, 4) == 1 && value >= 1 &&
-                       value <= 8;
-    return valid ? value : 1;
+    if (entry + 12 > block.size()) return 1;
+    if (read(block, entry, 2) != kOrientationTag) continue;
+    const int bytes = IntegerBytes(read(block, entry + 2, 2));
+    if (bytes == 0 || read(block, entry + 4, 4) != 1) return 1;
+    const uint32_t value = read(block, entry + 8, bytes);
+    return value >= 1 && value <= 8 ? value : 1;
   }
   return 1;
 }

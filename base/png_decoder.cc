@@ -4,7 +4,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/bytes.h"
 #include "png.h"
 
 namespace sfmamba::base {
@@ -13,8 +16,16 @@ namespace {
 // Interval between two looks at the watch, in rows.
 constexpr int kWatchedRows = 16;
 
+// Bytes around a chunk's data: its length, its type, its CRC.
+constexpr size_t kChunkFrame = 12;
+
+constexpr absl::string_view kEnd("\0\0\0\0IEND\xAE\x42\x60\x82", 12);
+
+// The file as libpng reads it, without what no pixel needs.
 struct Source {
-  absl::string_view left;  // Not read yet.
+  absl::string_view chunk;  // Not read yet of the chunk, or the signature.
+  absl::string_view left;   // The chunks behind it.
+  bool palette = false;     // Whether the pixels are indices of PLTE.
   char message[128] = "";
   bool expired = false;
 };
@@ -25,23 +36,47 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-void IgnoreWarning(png_structp, png_const_charp) {}
+// Benign errors come as warnings. All but one cost pixels, or may.
+void Warn(png_structp png, png_const_charp message) {
+  if (!absl::StrContains(message, "Extra compressed data")) Fail(png, message);
+}
 
+// Makes the next chunk that pixels need the one to read: all critical ones but
+// a suggested palette. The end is one without data and with a valid CRC.
+void TakeChunk(png_structp png, Source& source) {
+  do {
+    if (source.left.size() < kChunkFrame) png_error(png, "it ends too early");
+    const size_t length = BigEndian(source.left, 0, 4);
+    if (length > source.left.size() - kChunkFrame) {
+      png_error(png, "it ends too early");
+    }
+    source.chunk = source.left.substr(0, length + kChunkFrame);
+    source.left.remove_prefix(source.chunk.size());
+  } while (absl::ascii_islower(source.chunk[4]) ||
+           (source.chunk.substr(4, 4) == "PLTE" && !source.palette));
+  if (source.chunk.substr(4, 4) == "IEND") source.chunk = kEnd;
+}
+
+// Requests of libpng end where chunks do.
 void Read(png_structp png, png_bytep target, size_t size) {
-  Source* source = static_cast<Source*>(png_get_io_ptr(png));
-  if (size > source->left.size()) png_error(png, "it ends too early");
-  memcpy(target, source->left.data(), size);
-  source->left.remove_prefix(size);
+  Source& source = *static_cast<Source*>(png_get_io_ptr(png));
+  if (source.chunk.empty()) TakeChunk(png, source);
+  if (size > source.chunk.size()) png_error(png, "a chunk ends too early");
+  memcpy(target, source.chunk.data(), size);
+  source.chunk.remove_prefix(size);
 }
 
 // libpng's reading state. Its errors jump out of the methods that return a
 // bool, which then return false; nothing with a destructor may live in them.
 class Reader {
  public:
+  // The file has a header that ReadImageHeader() has accepted.
   explicit Reader(absl::string_view bytes) {
-    source_.left = bytes;
-    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, Fail,
-                                  IgnoreWarning);
+    constexpr size_t kSignatureBytes = 8, kColorType = 25;
+    source_.chunk = bytes.substr(0, kSignatureBytes);
+    source_.left = bytes.substr(kSignatureBytes);
+    source_.palette = bytes[kColorType] == PNG_COLOR_TYPE_PALETTE;
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source_, Fail, Warn);
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
   }
   ~Reader() { png_destroy_read_struct(&png_, &info_, nullptr); }
@@ -54,10 +89,7 @@ class Reader {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, &source_, Read);
     png_set_user_limits(png_, width, height);
-    png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-    png_set_benign_errors(png_, 0);  // They are errors.
-    // All but IHDR, PLTE, tRNS, IDAT and IEND: they could unpack to gigabytes.
-    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_set_benign_errors(png_, 1);  // They come to Warn().
     png_read_info(png_, info_);
     return true;
   }

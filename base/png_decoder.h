@@ -14,9 +14,12 @@ namespace sfmamba::base {
 
 // Decodes a PNG of the header's `width` and `height` into `rgb`:
 // [height, width, 3]. Palettes and grey are expanded, alpha is dropped, and of
-// 16 bits the high byte is kept. Ancillary chunks are skipped. Returns
-// INVALID_ARGUMENT for truncated or corrupt bytes, including any wrong CRC, and
-// `watch`'s error if it expires; `rgb` then holds part of the picture.
+// 16 bits the high byte is kept. Chunks that no pixel needs are skipped,
+// whatever is wrong with them: ancillary ones, the palette of a picture that
+// has none, and what follows the end of the compressed data. Returns
+// INVALID_ARGUMENT for truncated or corrupt bytes, including a wrong CRC of any
+// other chunk, and `watch`'s error if it expires; `rgb` then holds part of the
+// picture.
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
                        const DecodeWatch& watch, uint8_t* rgb);
 

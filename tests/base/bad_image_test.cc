@@ -120,7 +120,6 @@ TEST(BadImageTest, OtherFormatsAreRefusedByTheirFirstBytes) {
       {"BMP", "BM" + std::string(60, '\0'), kUnsupported},
       {"RIFF that is a WAVE", "RIFF\x24\x08" + nul + nul + "WAVEfmt ",
        kUnsupported},
-      {"JPEG start of image only", "\xFF\xD8", kUnsupported},
       {"half of a PNG signature", "\x89PNG", kUnsupported},
   };
   for (const BadInput& input : inputs) ExpectRefusedByHeader(input);
@@ -128,6 +127,7 @@ TEST(BadImageTest, OtherFormatsAreRefusedByTheirFirstBytes) {
 
 TEST(BadImageTest, NothingBehindTheMagicIsABrokenPicture) {
   const BadInput inputs[] = {
+      {"JPEG start of image only", "\xFF\xD8", kFailed},
       {"JPEG", "\xFF\xD8\xFF", kFailed},
       {"JPEG, only fill bytes", "\xFF\xD8" + std::string(100, '\xFF'), kFailed},
       {"JPEG, segment past the end", "\xFF\xD8\xFF\xE0\xFF\xFFJFIF", kFailed},
@@ -193,8 +193,15 @@ TEST(BadImageTest, UnsupportedKindsOfJpegAreNamed) {
       {"7 bits", PatchFrame(jpeg, kPrecision, "\x07"), kUnsupported});
   ExpectRefusedByHeader(
       {"lossless", PatchFrame(jpeg, kMarker, "\xC3"), kUnsupported});
-  ExpectRefusedByHeader(
-      {"two components", PatchFrame(jpeg, kComponents, "\x02"), kUnsupported});
+  const std::vector<uint8_t> pairs(2 * 16 * 16, 90);
+  const std::string two = server::EncodeJpeg(
+      16, 16, 2, pairs.data(), [](jpeg_compress_struct& compress) {
+        compress.in_color_space = JCS_UNKNOWN;
+        jpeg_set_colorspace(&compress, JCS_UNKNOWN);
+      });
+  ExpectRefusedByHeader({"two components", two, kUnsupported});
+  ExpectRefusedByHeader({"a frame header that is longer than its components",
+                         PatchFrame(jpeg, kComponents, "\x02"), kFailed});
 }
 
 TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
@@ -277,21 +284,46 @@ TEST(BadImageTest, AnimationsAreRefused) {
   ExpectRefusedByHeader({"animated WebP", webp, kUnsupported});
 }
 
-TEST(BadImageTest, AnyWrongPngChecksumIsAnError) {
-  const std::string good =
-      server::WithChunk(server::EncodePng(Noise(20, 20)),
-                        server::PngChunk("tEXt", "Title chair"));
-  ASSERT_TRUE(DecodeImage(good, ImageLimits(), true, 0).ok());
-  for (const char* chunk : {"IHDR", "tEXt", "IDAT", "IEND"}) {
-    std::string bytes = good;
-    const size_t type = bytes.find(chunk);
-    size_t length = 0;
-    for (int i = 4; i > 0; --i) {
-      length = length << 8 | static_cast<uint8_t>(bytes[type - i]);
-    }
-    bytes[type + 4 + length] ^= 1;
-    ExpectRefused({absl::StrCat("CRC of ", chunk), bytes, kFailed});
+// What no pixel needs may have any checksum: strange_picture_test.cc.
+TEST(BadImageTest, AWrongChecksumOfWhatPixelsNeedIsAnError) {
+  const RgbImage picture = Noise(20, 20);
+  const std::string palette =
+      server::EncodePng(8, 8, {/*color_type=*/3, 8}, std::string(64, '\1'));
+  for (const auto& [chunk, good] :
+       {std::pair("IHDR", server::EncodePng(picture)),
+        std::pair("IDAT", server::EncodePng(picture)),
+        std::pair("PLTE", palette)}) {
+    ASSERT_TRUE(DecodeImage(good, ImageLimits(), true, 0).ok());
+    ExpectRefused({absl::StrCat("CRC of ", chunk),
+                   server::WithWrongCrc(good, chunk), kFailed});
   }
+}
+
+TEST(BadImageTest, CompressedPngRowsThatLackSomethingAreAnError) {
+  const std::string header = PngHeader(20, 20);
+  const std::string end = server::PngChunk("IEND", "");
+  const std::string packed = Deflate(std::string(20 * 61, '\0'));
+  const auto png = [&](const std::string& data) {
+    return header + server::PngChunk("IDAT", data) + end;
+  };
+  ASSERT_TRUE(DecodeImage(png(packed), ImageLimits(), true, 0).ok());
+  std::string bad_adler = packed;
+  bad_adler.back() ^= 1;
+  ExpectRefused({"Adler-32", png(bad_adler), kFailed});
+  ExpectRefused(
+      {"no Adler-32", png(packed.substr(0, packed.size() - 4)), kFailed});
+  ExpectRefused(
+      {"a row less", png(Deflate(std::string(19 * 61, '\0'))), kFailed});
+  ExpectRefused(
+      {"a row more", png(Deflate(std::string(21 * 61, '\0'))), kFailed});
+  ExpectRefused({"no IDAT", header + end, kFailed});
+}
+
+TEST(BadImageTest, UnknownCriticalPngChunksAreAnError) {
+  ExpectRefused({"a chunk that pixels may need",
+                 server::WithChunk(server::EncodePng(Noise(8, 8)),
+                                   server::PngChunk("ABCD", "x")),
+                 kFailed});
 }
 
 TEST(BadImageTest, APngThatUnpacksToMuchCostsLittle) {

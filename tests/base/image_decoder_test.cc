@@ -256,7 +256,7 @@ TEST(OrientationTest, CorruptExifIsIgnored) {
   broken.push_back(patched(8, "\x2B"));                 // TIFF's 42.
   broken.push_back(patched(10, "\xFF\xFF\xFF\xFF"));    // Directory offset.
   broken.push_back(patched(14, std::string(2, '\0')));  // No entries.
-  broken.push_back(patched(18, "\x04"));                // Type LONG.
+  broken.push_back(patched(18, "\x05"));                // Type RATIONAL.
   broken.push_back(patched(20, "\x02"));                // Two values.
   broken.push_back(patched(24, std::string(1, '\0')));  // Orientation 0.
   broken.push_back(patched(24, "\x09"));                // Orientation 9.

@@ -18,14 +18,38 @@ TEST(ExifOrientationTest, ReadsBothByteOrders) {
     for (int orientation = 1; orientation <= 8; ++orientation) {
       EXPECT_EQ(ExifOrientation(Tiff(orientation, little_endian)), orientation);
     }
+    EXPECT_EQ(ExifOrientation(server::ExifOrientation(6, little_endian)), 6);
     EXPECT_EQ(ExifOrientation(Tiff(0, little_endian)), 1);
     EXPECT_EQ(ExifOrientation(Tiff(9, little_endian)), 1);
   }
 }
 
+// P7.
+TEST(ExifOrientationTest, ReadsEveryIntegerType) {
+  const auto with_type = [](std::string tiff, char type, absl::string_view at) {
+    tiff[tiff[0] == 'I' ? 12 : 13] = type;
+    return tiff.replace(18, at.size(), at.data(), at.size());
+  };
+  constexpr char kByte = 1, kAscii = 2, kShort = 3, kLong = 4, kRational = 5;
+  EXPECT_EQ(ExifOrientation(with_type(Tiff(1, true), kLong, {"\6\0\0\0", 4})),
+            6);
+  EXPECT_EQ(ExifOrientation(with_type(Tiff(1, false), kLong, {"\0\0\0\6", 4})),
+            6);
+  EXPECT_EQ(ExifOrientation(with_type(Tiff(1, true), kLong, {"\6\0\1\0", 4})),
+            1);
+  EXPECT_EQ(ExifOrientation(with_type(Tiff(1, false), kByte, "\6")), 6);
+  EXPECT_EQ(ExifOrientation(with_type(Tiff(6, true), kShort, "")), 6);
+  for (const char type : {kAscii, kRational}) {
+    EXPECT_EQ(ExifOrientation(with_type(Tiff(6, true), type, "")), 1);
+  }
+}
+
 TEST(ExifOrientationTest, WhatIsCutOffIsNone) {
   const std::string tiff = Tiff(6, true);
-  for (size_t size = 0; size < tiff.size() - 4; ++size) {
+  for (size_t size = 0; size < 8; ++size) {
+    EXPECT_EQ(ExifOrientation(tiff.substr(0, size)), std::nullopt) << size;
+  }
+  for (size_t size = 8; size < tiff.size() - 4; ++size) {
     EXPECT_EQ(ExifOrientation(tiff.substr(0, size)), 1) << size;
   }
 }

@@ -104,9 +104,18 @@ std::string EncodeJpeg(const image::RgbImage& image) {
   return EncodeJpeg(image.width, image.height, 3, image.data.data());
 }
 
+std::string Before(std::string jpeg, absl::string_view marker,
+                   absl::string_view bytes) {
+  return jpeg.insert(jpeg.find(marker.data(), 0, marker.size()), bytes.data(),
+                     bytes.size());
+}
+
+std::string App1(absl::string_view exif) {
+  return "\xFF\xE1" + BigEndian(exif.size() + 2, 2) + std::string(exif);
+}
+
 std::string WithExif(const std::string& jpeg, absl::string_view exif) {
-  return jpeg.substr(0, 2) + "\xFF\xE1" + BigEndian(exif.size() + 2, 2) +
-         std::string(exif) + jpeg.substr(2);
+  return jpeg.substr(0, 2) + App1(exif) + jpeg.substr(2);
 }
 
 std::string ExifOrientation(int orientation, bool little_endian) {
@@ -167,6 +176,16 @@ std::string PngChunk(absl::string_view type, absl::string_view payload) {
   const uint32_t crc =
       crc32(0, reinterpret_cast<const Bytef*>(body.data()), body.size());
   return BigEndian(payload.size(), 4) + body + BigEndian(crc, 4);
+}
+
+std::string WithWrongCrc(std::string png, absl::string_view type) {
+  const size_t at = png.find(type.data(), 0, type.size());
+  size_t length = 0;
+  for (int i = 4; i > 0; --i) {
+    length = length << 8 | static_cast<uint8_t>(png[at - i]);
+  }
+  png[at + 4 + length] ^= 1;
+  return png;
 }
 
 std::string WithChunk(const std::string& png, absl::string_view chunk) {

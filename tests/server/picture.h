@@ -25,6 +25,11 @@ std::string EncodeJpeg(int width, int height, int components,
                        const uint8_t* data,
                        std::function<void(jpeg_compress_struct&)> adjust = {});
 std::string EncodeJpeg(const image::RgbImage& image);
+// The JPEG with `bytes` before its first `marker`, such as "\xFF\xDB".
+std::string Before(std::string jpeg, absl::string_view marker,
+                   absl::string_view bytes);
+// An APP1 segment that holds `exif`.
+std::string App1(absl::string_view exif);
 // The JPEG with an APP1 segment after its start that holds `exif`.
 std::string WithExif(const std::string& jpeg, absl::string_view exif);
 // An EXIF block whose only entry is the orientation.
@@ -43,6 +48,8 @@ std::string EncodePng(const image::RgbImage& image);
 uint8_t PaletteColor(int index, int channel);
 // A chunk with its length and CRC.
 std::string PngChunk(absl::string_view type, absl::string_view payload);
+// The PNG with a wrong CRC of its first chunk of a type.
+std::string WithWrongCrc(std::string png, absl::string_view type);
 // The PNG with `chunk` between IHDR and what follows.
 std::string WithChunk(const std::string& png, absl::string_view chunk);
 
