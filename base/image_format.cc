@@ -40,7 +40,7 @@ constexpr Magic kMagics[] = {
     {0, "PK\5\6", "a ZIP archive"},
 };
 
-// Of a BMP only two letters are fixed; the four bytes behind its length are 0.
+// Whether a BMP begins: two letters, the length, and four bytes of 0.
 bool IsBmp(absl::string_view bytes) {
   return bytes.size() >= 14 && absl::StartsWith(bytes, "BM") &&
          bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);

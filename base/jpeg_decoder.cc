@@ -44,7 +44,7 @@ struct Decoder {
   const DecodeWatch* watch = nullptr;
   int rows = 0;  // Calls of OnProgress() so far.
   int junk = 0;  // Bytes skipped behind the first scan's header.
-  std::optional<int> orientation;  // Of the first EXIF block.
+  std::optional<int> orientation;  // In the first EXIF block.
   bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
 };

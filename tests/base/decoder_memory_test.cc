@@ -190,7 +190,7 @@ TEST(DecoderMemoryTest, StrayBytesAreNoFurtherScan) {
 }
 
 TEST(DecoderMemoryTest, AHeaderIsReadInLittleMemory) {
-  // As many EXIF blocks as fit, and a table that is given again and again.
+  // Many EXIF blocks, and tables that are given again and again.
   const std::string jpeg = server::EncodeJpeg(server::Gradient(64, 48));
   const size_t table = jpeg.find("\xFF\xC4");
   const std::string tables = jpeg.substr(table, jpeg.find("\xFF\xDA") - table);

@@ -54,6 +54,7 @@ std::vector<std::pair<std::string, std::string>> Pictures() {
   const image::RgbImage image = server::Gradient(11, 6);
   const std::string jpeg = server::EncodeJpeg(image);
   const std::string png = server::EncodePng(image);
+  const std::string turned = server::ExifOrientation(6, true);
   const std::vector<uint8_t> cmyk(4 * 9 * 8, 90);
   const auto progressive = [](jpeg_compress_struct& compress) {
     jpeg_simple_progression(&compress);
@@ -69,12 +70,30 @@ std::vector<std::pair<std::string, std::string>> Pictures() {
       {"jpeg_progressive",
        server::EncodeJpeg(9, 8, 3, cmyk.data(), progressive)},
       {"jpeg_restarts", server::EncodeJpeg(9, 8, 3, cmyk.data(), restarts)},
-      {"jpeg_turned", server::WithExif(jpeg, server::ExifOrientation(6, true))},
+      {"jpeg_turned", server::WithExif(jpeg, turned)},
+      {"jpeg_turned_twice",
+       server::WithExif(server::WithExif(jpeg, "Exif"), turned)},
+      {"jpeg_turned_late",
+       server::Before(jpeg, "\xFF\xDA", server::App1(turned))},
+      {"jpeg_strays", server::Before(jpeg, "\xFF\xDB", "\x7F\xFF\xD0")},
+      {"jpeg_junk", server::Before(jpeg, "\xFF\xD9", "AAAAAAAA")},
       {"png", png},
       {"png_turned",
        server::WithChunk(
            png, server::PngChunk("eXIf",
                                  server::ExifOrientation(8, false).substr(6)))},
+      {"png_strays",
+       server::WithWrongCrc(
+           server::WithChunk(png, server::PngChunk("PLTE", "x") +
+                                      server::PngChunk("tRNS", "1234567") +
+                                      server::PngChunk("tEXt", "text")),
+           "tEXt")},
+      {"png_more_data", png.substr(0, png.size() - 12) +
+                            server::PngChunk("IDAT", "more") +
+                            png.substr(png.size() - 12)},
+      {"gif", "GIF89a"},
+      {"html", "<!DOCTYPE html><html>"},
+      {"heic", std::string("\0\0\0\x18\x66typmif1\0\0\0\0mif1heic", 24)},
       {"webp_lossy", server::EncodeWebp(image, /*lossless=*/false)},
       {"webp_lossless", Webp("")},
       {"webp_turned", Webp(server::ExifOrientation(3, true).substr(6))},
