@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/closest_name.h"
+#include "base/version.h"
 #include "client/commands/admin/admin_command.h"
 #include "client/commands/bench/bench_command.h"
 #include "client/commands/classify_command.h"
@@ -42,6 +44,12 @@ constexpr Verb kVerbs[] = {
     {"bench", "measure throughput and latency", RunBench},
 };
 
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.push_back(verb.name);
+  return names;
+}
+
 std::string Help() {
   std::string text =
       "sfmamba: a client of the SF-Mamba vision server\n\n"
@@ -52,6 +60,7 @@ std::string Help() {
   absl::StrAppend(
       &text,
       "  help      tell how a verb is used: sfmamba help VERB\n\n"
+      "--version tells which one this is\n\n"
       "exit codes: 0 ok, 1 the server answered with an error, 2 wrong usage\n");
   return text;
 }
@@ -61,8 +70,12 @@ int RunVerb(const std::string& name, const std::vector<std::string>& arguments,
   for (const Verb& verb : kVerbs) {
     if (name == verb.name) return verb.run(arguments, console);
   }
+  const std::string closest = base::ClosestName(name, VerbNames());
   return UsageError(
-      absl::StrCat("no verb '", name, "'; 'sfmamba help' lists them"), console);
+      absl::StrCat("no verb '", name, "'",
+                   closest.empty() ? "; 'sfmamba help' lists them"
+                                   : absl::StrCat(", did you mean ", closest)),
+      console);
 }
 
 int Run(const std::vector<std::string>& arguments, const Console& console) {
@@ -71,6 +84,10 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
     return kExitUsage;
   }
   const std::string& verb = arguments[0];
+  if (verb == "--version" || verb == "version") {
+    console.out << "sfmamba " << base::kVersion << "\n";
+    return kExitOk;
+  }
   if (verb != "help" && verb != "--help" && verb != "-h") {
     return RunVerb(verb, {arguments.begin() + 1, arguments.end()}, console);
   }

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/version.h"
 #include "model/gpus.h"
 #include "model/scan_tuning.h"
 #include "model/tensor_memory.h"
@@ -22,7 +23,6 @@
 namespace sfmamba::server {
 namespace {
 
-constexpr char kVersion[] = "0.1.0";
 constexpr uint64_t kRandomSeed = 0;  // Seeds the weights of random_init.
 constexpr int kInternalError = 1;
 
@@ -49,7 +49,7 @@ void LimitMallocPools() {
 
 Engine ThisEngine() {
   Engine engine;
-  engine.build.version = kVersion;
+  engine.build.version = base::kVersion;
   engine.build.revision = BuildRevision();
   engine.build.cuda = model::CudaVersion();
   engine.build.torch = model::TorchVersion();

@@ -341,6 +341,10 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     std::printf("sfmamba_server [flags]\n%s", FlagsHelp().c_str());
     return kClean;
   }
+  if (line.command.version()) {
+    std::printf("sfmamba_server %s\n", engine.build.version.c_str());
+    return kClean;
+  }
   absl::StatusOr<v1::ServerConfig> config = EffectiveConfig(line);
   if (!config.ok()) {
     std::fprintf(stderr, "%s\n",

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/closest_name.h"
 
 namespace sfmamba::client {
 namespace {
@@ -117,8 +118,12 @@ absl::StatusOr<std::vector<std::string>> FlagSet::Parse(
     }
     const Flag* const flag = Find(name);
     if (flag == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("unknown flag '", *argument, "'"));
+      std::vector<std::string> names;
+      for (const Flag& known : flags_) names.push_back(known.name);
+      const std::string closest = base::ClosestName(name, names);
+      return absl::InvalidArgumentError(absl::StrCat(
+          "unknown flag '", *argument, "'",
+          closest.empty() ? "" : absl::StrCat(", did you mean --", closest)));
     }
     std::string value;
     if (equals != std::string::npos) {

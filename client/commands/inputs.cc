@@ -7,7 +7,10 @@
 #include <sstream>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/image_format.h"
 
 namespace sfmamba::client {
 
@@ -19,6 +22,25 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
     return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
   }
   return std::move(bytes).str();
+}
+
+bool IsPictureFile(const std::filesystem::path& path) {
+  std::error_code error;
+  if (absl::StartsWith(path.filename().string(), ".") ||
+      !std::filesystem::is_regular_file(path, error)) {
+    return false;
+  }
+  const std::string extension =
+      absl::AsciiStrToLower(path.extension().string());
+  for (const absl::string_view name :
+       {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp"}) {
+    if (extension == name) return true;
+  }
+  char start[16] = "";
+  std::ifstream file(path, std::ios::binary);
+  file.read(start, sizeof(start));
+  return base::FormatOf({start, static_cast<size_t>(file.gcount())})
+      .has_value();
 }
 
 absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,

@@ -2,6 +2,7 @@
 #define SFMAMBA_CLIENT_COMMANDS_INPUTS_H_
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,6 +12,11 @@ namespace sfmamba::client {
 
 // The bytes of a file; the error names it.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Whether a file of a folder is taken as a picture: it is not hidden, and a
+// JPEG, PNG or WebP by its first bytes. One that only its name says to be such
+// is taken too, so that it is refused and not passed over in silence.
+bool IsPictureFile(const std::filesystem::path& path);
 
 // Random values of the model's first input size, the same for the same seed:
 // FP32 in

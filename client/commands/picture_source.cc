@@ -1,23 +1,18 @@
 #include "client/commands/picture_source.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/commands/inputs.h"
 
 namespace sfmamba::client {
 namespace {
 
 constexpr absl::Duration kBetweenLooks = absl::Milliseconds(200);
-
-bool IsPicture(const std::filesystem::path& path) {
-  const std::string extension =
-      absl::AsciiStrToLower(path.extension().string());
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" ||
-         extension == ".webp";
-}
 
 }  // namespace
 
@@ -46,10 +41,7 @@ void FolderPictures::LookForMore() {
        !error && it != end; it.increment(error)) {
     const std::string file = it->path().string();
     std::error_code gone;
-    if (!IsPicture(it->path()) || taken_.count(file) > 0 ||
-        !it->is_regular_file(gone)) {
-      continue;
-    }
+    if (taken_.count(file) > 0) continue;
     Look look;
     look.bytes = it->file_size(gone);
     look.time = it->last_write_time(gone).time_since_epoch().count();
@@ -62,7 +54,8 @@ void FolderPictures::LookForMore() {
   }
   first_ = false;
   seen_ = std::move(now);
-  next_.insert(next_.end(), complete.begin(), complete.end());
+  std::copy_if(complete.begin(), complete.end(), std::back_inserter(next_),
+               IsPictureFile);
   taken_.insert(complete.begin(), complete.end());
 }
 

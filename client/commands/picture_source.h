@@ -35,10 +35,10 @@ class ListedPictures final : public PictureSource {
   std::istream& lines_;
 };
 
-// The files of a folder that end with .jpg, .jpeg, .png or .webp, in any case,
-// ordered by name; then, if `watch` is not zero, new ones, until none has come
-// for `watch`. A new file is taken once two looks have found the same size and
-// modification time: it is then taken to be complete.
+// The pictures of a folder (IsPictureFile()), ordered by name; then, if `watch`
+// is not zero, new ones, until none has come for `watch`. A new file is taken
+// once two looks have found the same size and modification time: it is then
+// taken to be complete.
 class FolderPictures final : public PictureSource {
  public:
   FolderPictures(std::string folder, absl::Duration watch);
@@ -64,7 +64,7 @@ class FolderPictures final : public PictureSource {
   const absl::Duration watch_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
-  std::set<std::string> taken_;
+  std::set<std::string> taken_;       // Files that are no pictures too.
   std::map<std::string, Look> seen_;  // Files not taken yet.
   std::deque<std::string> next_;
 };

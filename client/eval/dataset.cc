@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/commands/inputs.h"
 #include "google/protobuf/struct.pb.h"
@@ -19,20 +19,16 @@ constexpr char kAnnotations[] = "annotations.json";
 constexpr char kImages[] = "images";
 constexpr char kMaps[] = "maps";
 
-bool IsPicture(const path& file) {
-  const std::string extension =
-      absl::AsciiStrToLower(file.extension().string());
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png" ||
-         extension == ".webp";
-}
-
-// The folders or the pictures in `folder`, by name. Empty if it cannot be read.
+// The folders or the pictures in `folder`, by name, without hidden ones. Empty
+// if it cannot be read.
 std::vector<path> Entries(const path& folder, bool folders) {
   std::vector<path> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (folders ? entry.is_directory(error) : IsPicture(entry.path())) {
-      found.push_back(entry.path());
+    const path& file = entry.path();
+    const bool hidden = absl::StartsWith(file.filename().string(), ".");
+    if (folders ? entry.is_directory(error) && !hidden : IsPictureFile(file)) {
+      found.push_back(file);
     }
   }
   std::sort(found.begin(), found.end());

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
@@ -86,6 +87,36 @@ absl::Status CheckKeyPair(const ServerAccess& access,
   return absl::OkStatus();
 }
 
+// Returns INVALID_ARGUMENT for a server that no call could reach: gRPC would
+// look for a host of this name, or for port 443.
+absl::Status CheckServer(absl::string_view server) {
+  if (absl::StartsWith(server, "ipv4:") || absl::StartsWith(server, "ipv6:")) {
+    return absl::OkStatus();
+  }
+  const size_t scheme = server.find("://");
+  if (scheme != absl::string_view::npos) {
+    const absl::string_view name = server.substr(0, scheme);
+    return Wrong(
+        "server",
+        absl::StrCat("got '", server, "', expected HOST:PORT without ", name,
+                     "://", name == "https" ? ", and --tls" : ""));
+  }
+  const size_t colon = server.rfind(':');
+  const absl::string_view host = server.substr(0, colon);
+  const bool is_host = !host.empty() && !absl::StrContains(host, '/') &&
+                       (!absl::StrContains(host, ':') ||
+                        (host.front() == '[' && host.back() == ']'));
+  int port = 0;
+  if (colon != absl::string_view::npos && is_host &&
+      absl::SimpleAtoi(server.substr(colon + 1), &port) && port > 0 &&
+      port < 65536) {
+    return absl::OkStatus();
+  }
+  return Wrong("server", absl::StrCat("got '", server,
+                                      "', expected HOST:PORT, such as "
+                                      "127.0.0.1:8001"));
+}
+
 // Whether what is sent to the host stays on this machine.
 bool IsLoopback(absl::string_view server) {
   const absl::string_view host = server.substr(0, server.rfind(':'));
@@ -138,10 +169,11 @@ class TokenInterceptors final
 
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
                                         const AccessOptions& options) {
+  absl::Status status = CheckServer(server);
   ServerAccess access;
   access.tls = options.tls;
   access.server_name = options.server_name;
-  absl::Status status = Read("tls_ca", options.ca_file, &access.roots);
+  status.Update(Read("tls_ca", options.ca_file, &access.roots));
   status.Update(Read("tls_cert", options.cert_file, &access.certificate));
   status.Update(Read("tls_key", options.key_file, &access.private_key));
   status.Update(Read("token_file", options.token_file, &access.token));

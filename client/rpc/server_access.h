@@ -38,7 +38,9 @@ struct AccessOptions {
   bool plaintext_token = false;
 };
 
-// Reads the files. `server` is "host:port". INVALID_ARGUMENT names what cannot
+// Reads the files. `server` is "host:port", or gRPC's list of addresses that
+// begins with "ipv4:" or "ipv6:". INVALID_ARGUMENT says so if it is something
+// else, such as a URL, names what cannot
 // be read or does not fit, such as the key of another certificate, and refuses
 // to send a token in plaintext to another machine unless `options` allow it.
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
+#include "base/closest_name.h"
 #include "server/settings/setting.h"
 
 namespace sfmamba::server {
@@ -20,6 +21,17 @@ const FieldDescriptor* FindFlag(const std::string& name) {
       v1::ServerConfig::descriptor()->FindFieldByName(name);
   return setting != nullptr ? setting
                             : v1::Command::descriptor()->FindFieldByName(name);
+}
+
+std::vector<std::string> FlagNames() {
+  std::vector<std::string> names;
+  for (const auto* message :
+       {v1::Command::descriptor(), v1::ServerConfig::descriptor()}) {
+    for (int i = 0; i < message->field_count(); ++i) {
+      names.push_back(message->field(i)->name());
+    }
+  }
+  return names;
 }
 
 bool IsBool(const FieldDescriptor& field) {
@@ -93,8 +105,10 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
     }
     const FieldDescriptor* field = FindFlag(std::string(name));
     if (field == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(argument, ": there is no such flag"));
+      const std::string closest = base::ClosestName(name, FlagNames());
+      return absl::InvalidArgumentError(absl::StrCat(
+          argument, ": there is no such flag",
+          closest.empty() ? "" : absl::StrCat(", did you mean --", closest)));
     }
     if (equals == absl::string_view::npos) {
       if (IsBool(*field)) {

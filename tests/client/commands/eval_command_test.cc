@@ -92,6 +92,19 @@ TEST_F(EvalCommandTest, AFolderForEachClassGivesTop1AndTop5) {
                          R"("top5": 0.666667, "server_latency_ms": {"p50": )"));
 }
 
+// P9.
+TEST_F(EvalCommandTest, PicturesCountByContentAndHiddenFilesDoNot) {
+  AddPicture("cup/1.png");
+  AddPicture("cup/2.jfif");
+  AddPicture("cup/3");
+  AddPicture("cup/._1.png");
+  AddPicture(".cache/1.png");
+  Add("cup/4.gif", "GIF89a");
+  const Outcome outcome = Eval({"--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, StartsWith(R"({"images": 3, "failed": 0, )"));
+}
+
 TEST_F(EvalCommandTest, TheTableSaysTheSame) {
   AddPicture("cup/1.png");
   const Outcome outcome = Eval();

@@ -19,9 +19,10 @@ class FolderPicturesTest : public testing::Test {
     std::filesystem::create_directories(folder_);
   }
 
-  std::string Write(const std::string& name) {
+  std::string Write(const std::string& name,
+                    const std::string& bytes = "bytes") {
     const std::string path = folder_ + "/" + name;
-    std::ofstream(path) << "bytes";
+    std::ofstream(path) << bytes;
     return path;
   }
 
@@ -40,6 +41,25 @@ TEST_F(FolderPicturesTest, TakesWhatIsThereByName) {
   EXPECT_EQ(file, a);
   ASSERT_TRUE(pictures.Next(&file));
   EXPECT_EQ(file, b);
+  EXPECT_FALSE(pictures.Next(&file));
+}
+
+// P9.
+TEST_F(FolderPicturesTest, TakesPicturesByContentAndNoHiddenFiles) {
+  const std::string jpeg = "\xFF\xD8\xFF\xE0", png = "\x89PNG\r\n\x1A\n";
+  const std::string a = Write("a", jpeg), b = Write("b.jfif", jpeg),
+                    c = Write("c.JPE", jpeg), d = Write("d.bin", png);
+  Write("._a.jpg", jpeg);
+  Write(".hidden.png", png);
+  Write("e.gif", "GIF89a");
+  Write("f.txt", "");
+  const std::string empty = Write("g.jpg", "");  // Refused, not passed over.
+  FolderPictures pictures(folder_, absl::ZeroDuration());
+  std::string file;
+  for (const std::string& expected : {a, b, c, d, empty}) {
+    ASSERT_TRUE(pictures.Next(&file));
+    EXPECT_EQ(file, expected);
+  }
   EXPECT_FALSE(pictures.Next(&file));
 }
 

@@ -52,6 +52,30 @@ TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
   EXPECT_TRUE(OpenAccess("10.0.0.7:8001", options).ok());
 }
 
+// H6.
+TEST(ServerAccessTest, AServerIsHostAndPort) {
+  for (const char* good :
+       {"host:1", "host.example.org:65535", "127.0.0.1:8001", "[::1]:8001",
+        "ipv4:127.0.0.1:1,127.0.0.1:2", "ipv6:[::1]:1"}) {
+    EXPECT_TRUE(OpenAccess(good, {}).ok()) << good;
+  }
+  for (const char* bad :
+       {"", "host", ":1", "host:", "host:0", "host:65536", "host:http", "::1",
+        "host:1/v1", "1.2.3.4", "[::1]", "http://host:1", "https://host",
+        "grpc://host:1", "dns:///host:1"}) {
+    ExpectWrong(bad, {}, "--server");
+  }
+  EXPECT_EQ(OpenAccess("http://host:1", {}).status().message(),
+            "--server: got 'http://host:1', expected HOST:PORT without "
+            "http://");
+  EXPECT_EQ(OpenAccess("https://host:1", {}).status().message(),
+            "--server: got 'https://host:1', expected HOST:PORT without "
+            "https://, and --tls");
+  EXPECT_EQ(OpenAccess("host", {}).status().message(),
+            "--server: got 'host', expected HOST:PORT, such as "
+            "127.0.0.1:8001");
+}
+
 TEST(ServerAccessTest, ErrorNamesTheFlag) {
   AccessOptions options;
   options.token = "two words";

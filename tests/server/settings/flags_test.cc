@@ -129,11 +129,23 @@ TEST(FlagsTest, AFlagOfTextsMayBeGivenSeveralTimes) {
 
 TEST(FlagsTest, WrongArgumentsAreNamed) {
   EXPECT_EQ(ErrorOf({"serve"}), "serve: expected a flag, --name=value");
-  EXPECT_EQ(ErrorOf({"--prot=1"}), "--prot=1: there is no such flag");
+  EXPECT_EQ(ErrorOf({"--colour=red"}), "--colour=red: there is no such flag");
   EXPECT_EQ(ErrorOf({"--port"}), "--port: expected a value");
   EXPECT_EQ(ErrorOf({"--port=x"}),
             "--port: got \"x\", expected a whole number, 0 to 65535");
   EXPECT_EQ(ErrorOf({"--help=x"}), "--help: got \"x\", expected true or false");
+}
+
+// H8.
+TEST(FlagsTest, AMisspeltFlagIsSuggested) {
+  EXPECT_EQ(ErrorOf({"--ports=1"}),
+            "--ports=1: there is no such flag, did you mean --port");
+  EXPECT_EQ(ErrorOf({"--model_repositori", "x"}),
+            "--model_repositori: there is no such flag, did you mean "
+            "--model_repository");
+  EXPECT_EQ(ErrorOf({"--validate-config"}),
+            "--validate-config: there is no such flag, did you mean "
+            "--validate_config");
 }
 
 }  // namespace
