@@ -14,5 +14,7 @@ from .aio import AsyncClient
 from .client import Client
 from .results import (ClassArea, Classification, Detections, ModelInfo, Segmentation, Timing)
 
+__version__ = '0.1.0'
+
 __all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'ModelInfo',
            'Options', 'Picture', 'Segmentation', 'Source', 'Timing', 'VisionError']

@@ -18,6 +18,8 @@ SERVICE = 'sfmamba.v1.VisionService'
 # A token, or what returns the one to send with the next call.
 Token = Union[str, Callable[[], str]]
 
+_ADDRESS = re.compile(r'(?:[^:/\[\]]+|\[[^\[\]]+\]):([0-9]{1,5})')
+_GRPC_TARGET = re.compile(r'(?:unix|unix-abstract|ipv4|ipv6|dns):(?![0-9]+$)')
 _TOKEN = re.compile(r'[\x21-\x7e]+')  # What a header takes: no blanks, no other letters.
 
 
@@ -38,8 +40,18 @@ def channel_options(check_health: bool,
 
 
 def target(server: str) -> str:
-    """'host:port' is looked up by DNS; names with a scheme of gRPC's stay."""
-    return server if '://' in server or server.startswith('unix:') else f'dns:///{server}'
+    """'host:port' is looked up by DNS; names with a scheme of gRPC's stay. ValueError for a server
+    that no call could reach, for which gRPC would try port 443 or a host of that name."""
+    scheme, colon, _ = server.partition('://')
+    if colon and scheme.lower() in ('http', 'https', 'grpc', 'grpcs', 'tcp'):
+        raise ValueError(f"server: got {server!r}, expected 'host:port' without {scheme}://"
+                         + (', and tls=True' if scheme.lower() == 'https' else ''))
+    if not colon and not _GRPC_TARGET.match(server):
+        address = _ADDRESS.fullmatch(server)
+        if not address or not 0 < int(address[1]) < 65536:
+            raise ValueError(f"server: got {server!r}, expected 'host:port', such as "
+                             "'127.0.0.1:8001'")
+    return server if colon or _GRPC_TARGET.match(server) else f'dns:///{server}'
 
 
 def credentials(tls: bool, root_certificates: Optional[bytes], private_key: Optional[bytes],
@@ -102,6 +114,7 @@ class Connection:
             raise ValueError('server_name is of TLS: pass tls=True or root_certificates')
         if token is not None and secrets is None and not plaintext_token:
             _check_token_is_safe(server)
+        name = target(server)
         self.budget = Budget()
         self._token = token
         if isinstance(token, str):
@@ -111,8 +124,8 @@ class Connection:
         for check_health in (True, False):
             options = channel_options(check_health, server_name)
             self._channels.append(
-                api.insecure_channel(target(server), options) if secrets is None
-                else api.secure_channel(target(server), secrets, options))
+                api.insecure_channel(name, options) if secrets is None
+                else api.secure_channel(name, secrets, options))
         self._stubs: Dict[str, Any] = {}
 
     def metadata(self, traceparent: str = '') -> Tuple[Tuple[str, str], ...]:

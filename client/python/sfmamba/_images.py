@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from . import _messages
 
 _FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By channels.
+_ORIENTATION = 0x0112  # EXIF's tag.
 _TENSOR_TYPES = {np.dtype(np.float32): 'FP32', np.dtype(np.float16): 'FP16'}
 
 
@@ -35,8 +36,8 @@ class Picture:
     Attributes:
       source: whatever else the client's methods take.
       crop: (x_min, y_min, x_max, y_max) in fractions of the oriented picture, 0..1.
-      ignore_orientation: whether to leave the picture as the file has it, although its EXIF data
-        says that it is turned.
+      ignore_orientation: whether to leave the picture as the file or the PIL image has it,
+        although its EXIF data says that it is turned.
     """
 
     source: 'Source'
@@ -54,12 +55,18 @@ def to_image(source: Any) -> Any:
     Raises OSError if a file cannot be read, TypeError or ValueError for anything else.
     """
     if isinstance(source, Picture):
-        image = to_image(source.source)
+        image = _to_image(source.source, not source.ignore_orientation)
         if source.crop is not None:
             image.crop.x_min, image.crop.y_min, image.crop.x_max, image.crop.y_max = source.crop
         if source.ignore_orientation:
             image.orientation = _messages.Image.IGNORE
         return image
+    return _to_image(source, True)
+
+
+def _to_image(source: Any, oriented: bool) -> Any:
+    if isinstance(source, Picture):
+        return to_image(source)
     if isinstance(source, (str, os.PathLike)):
         with open(source, 'rb') as file:
             return _messages.Image(encoded=file.read())
@@ -68,8 +75,7 @@ def to_image(source: Any) -> Any:
     if isinstance(source, np.ndarray):
         return _from_array(source)
     if hasattr(source, 'convert') and hasattr(source, 'mode'):  # A PIL image.
-        known = source.mode in ('L', 'RGB', 'RGBA')
-        return _from_array(np.asarray(source if known else source.convert('RGB')))
+        return _from_array(_pil_pixels(source, oriented))
     if hasattr(source, 'read'):
         data = source.read()
         if not isinstance(data, bytes):
@@ -77,6 +83,20 @@ def to_image(source: Any) -> Any:
         return _messages.Image(encoded=data)
     raise TypeError('a picture is a path, bytes, a binary file, a NumPy array or a PIL image, '
                     f'not {type(source).__name__}')
+
+
+def _pil_pixels(image: Any, oriented: bool) -> NDArray[np.uint8]:
+    """The pixels that the server would find in the image's file, turned as its EXIF data say if
+    they are to be `oriented`."""
+    # Pillow before 11 reads a PNG of 16-bit grey as mode I.
+    deep = image.mode.startswith('I;16') or (image.mode == 'I'
+                                             and getattr(image, 'format', None) == 'PNG')
+    if oriented and hasattr(image, 'getexif') and image.getexif().get(_ORIENTATION, 1) != 1:
+        from PIL import ImageOps  # The image shows that it is there.
+        image = ImageOps.exif_transpose(image)
+    if deep:
+        return (np.asarray(image) >> 8).astype(np.uint8)
+    return np.asarray(image if image.mode in ('L', 'RGB', 'RGBA') else image.convert('RGB'))
 
 
 def _from_array(array: NDArray[Any]) -> Any:

@@ -28,7 +28,8 @@ class Client:
 
     A picture is a path, bytes or an open binary file with a JPEG, PNG or WebP; a NumPy array: uint8
     [H, W, 3] in RGB, [H, W, 4] with alpha, which is dropped, or [H, W], or a preprocessed float32
-    or float16 [3, H, W]; a PIL image, whose pixels are sent as they are; or a Picture.
+    or float16 [3, H, W]; a PIL image, whose pixels are sent, turned as its EXIF data say; or a
+    Picture.
 
     A list of pictures is one request with one answer for each, in order: what the server cannot use
     has a VisionError in its place. A list of more than `max_images_per_request` pictures or 64 MiB
@@ -50,7 +51,8 @@ class Client:
         """Connects when first used.
 
         Args:
-          server: 'host:port'.
+          server: 'host:port', or a target with a scheme of gRPC's; ValueError for anything else,
+            such as a URL.
           timeout: seconds of every call that has none of its own.
           tls: whether to use TLS; certificates imply it.
           root_certificates: PEM of those that the server's must descend from; None: gRPC's own.

@@ -2,7 +2,8 @@
 
 import unittest
 
-from sfmamba._channel import is_loopback
+import sfmamba
+from sfmamba._channel import is_loopback, target
 
 
 class IsLoopbackTest(unittest.TestCase):
@@ -19,6 +20,33 @@ class IsLoopbackTest(unittest.TestCase):
                        'dns:///vision.example.org:443', 'dns://10.0.0.1/localhost:1',
                        'ipv4:127.0.0.1:1,10.0.0.1:1', 'xds:///localhost', 'https://localhost:1'):
             self.assertFalse(is_loopback(server), server)
+
+
+# H6.
+class TargetTest(unittest.TestCase):
+    def test_a_host_and_a_port(self):
+        for server in ('host:1', 'vision.example.org:65535', '127.0.0.1:8001', '[::1]:8001',
+                       'dns:1'):
+            self.assertEqual(target(server), f'dns:///{server}')
+
+    def test_targets_of_grpc_stay(self):
+        for server in ('dns:///host:1', 'dns:host:1', 'xds:///vision', 'unix:/run/vision.sock',
+                       'unix:///run/v.sock', 'unix-abstract:vision',
+                       'ipv4:127.0.0.1:1,127.0.0.2:2', 'ipv6:[::1]:1'):
+            self.assertEqual(target(server), server)
+
+    def test_others_are_refused_at_once(self):
+        for server in ('', 'host', ':1', 'host:', 'host:0', 'host:65536', 'host:http', '::1',
+                       '1.2.3.4', 'host:1/v1', '[::1]', 'http://host:1', 'https://host',
+                       'grpc://host:1'):
+            for client in (sfmamba.Client, sfmamba.AsyncClient):
+                with self.assertRaisesRegex(ValueError, 'server: got'):
+                    client(server)
+        with self.assertRaisesRegex(ValueError, "got 'http://host:1', expected 'host:port' without "
+                                    'http://$'):
+            sfmamba.Client('http://host:1')
+        with self.assertRaisesRegex(ValueError, 'without https://, and tls=True$'):
+            sfmamba.Client('https://host:1')
 
 
 if __name__ == '__main__':

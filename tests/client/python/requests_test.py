@@ -37,6 +37,29 @@ class ImagesTest(unittest.TestCase):
         palette = Image.fromarray(PIXELS).convert('P')
         self.assertEqual(to_image(palette), to_image(np.asarray(palette.convert('RGB'))))
 
+    # P2.
+    def test_a_pil_image_is_turned_as_its_exif_data_say(self):
+        file = io.BytesIO()
+        exif = Image.Exif()
+        exif[0x0112] = 6  # The stored left side is the top.
+        Image.fromarray(PIXELS).save(file, 'PNG', exif=exif)
+        turned = Image.open(file)
+        self.assertEqual(to_image(turned), to_image(np.rot90(PIXELS, -1)))
+        self.assertEqual(to_image(Picture(turned)), to_image(np.rot90(PIXELS, -1)))
+        as_stored = to_image(Picture(turned, ignore_orientation=True))
+        self.assertEqual(as_stored.pixels, to_image(PIXELS).pixels)
+
+    # P2.
+    def test_of_16_bit_grey_the_high_byte_is_sent(self):
+        deep = np.array([[0x0102, 0xfe01, 0x7fff], [0x8000, 0xffff, 0x00ff]], np.uint16)
+        expected = to_image((deep >> 8).astype(np.uint8))
+        file = io.BytesIO()
+        Image.fromarray(deep).save(file, 'PNG')
+        self.assertEqual(to_image(Image.open(file)), expected)
+        for mode, kind in [('I;16', '<u2'), ('I;16B', '>u2')]:
+            image = Image.frombytes(mode, (3, 2), deep.astype(kind).tobytes())
+            self.assertEqual(to_image(image), expected, mode)
+
     def test_a_tensor(self):
         values = np.arange(12).reshape(2, 2, 3).transpose(2, 0, 1)
         for dtype, name in [('<f4', 'FP32'), ('<f2', 'FP16'), ('>f4', 'FP32')]:
