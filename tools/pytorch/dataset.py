@@ -1,6 +1,8 @@
 """Pictures to train a classifier on, held in memory."""
 
 import pathlib
+import struct
+import warnings
 
 import numpy as np
 import torch
@@ -8,12 +10,65 @@ from PIL import Image
 
 MARGIN = 14     # Pixels that training pictures are larger than the model's input.
 HELD_OUT = 5    # Of a folder's pictures, every fifth is for validation.
-SUFFIXES = ('.jpg', '.jpeg', '.png', '.webp', '.bmp')
+SUFFIXES = ('.jpg', '.jpeg', '.jpe', '.jfif', '.png', '.webp', '.bmp')
+ORIENTATION = 0x0112  # EXIF's tag.
+TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
+         4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
+         6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+         8: Image.Transpose.ROTATE_90}
+
+
+def orientation(image):
+    """EXIF's, 1 if there is none or it is corrupt. XMP's and that of a PNG's text are not read, as
+    the server does not."""
+    exif = Image.Exif()
+    try:
+        with warnings.catch_warnings(action='ignore'):
+            exif.load(image.info.get('exif', b''))
+            return exif.get(ORIENTATION, 1)
+    except (SyntaxError, ValueError, struct.error):
+        return 1
+
+
+def as_served(image):
+    """The picture in RGB as the server decodes it: turned as its EXIF data say; of 16-bit grey the
+    high byte."""
+    image.load()  # A PNG's EXIF data may follow its pixels.
+    turn = TURNS.get(orientation(image))
+    # Pillow before 11 reads a PNG of 16-bit grey as mode I.
+    if image.mode.startswith('I;16') or (image.mode == 'I' and image.format == 'PNG'):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    image = image.convert('RGB')
+    return image if turn is None else image.transpose(turn)
+
+
+def is_picture(path):
+    """Whether a file of a folder is taken: it is not hidden, and a picture by its name or its first
+    bytes."""
+    if path.name.startswith('.') or not path.is_file():
+        return False
+    if path.suffix.lower() in SUFFIXES:
+        return True
+    with path.open('rb') as file:
+        start = file.read(12)
+    return (start.startswith((b'\xff\xd8', b'\x89PNG\r\n\x1a\n'))
+            or start[:4] + start[8:] == b'RIFFWEBP')
+
+
+def read(path, size):
+    """The file's preprocess(). ValueError that names it if it cannot be decoded, such as one that
+    is truncated."""
+    try:
+        with Image.open(path) as image:
+            return preprocess(image, size)
+    except (OSError, SyntaxError, ValueError) as error:
+        raise ValueError(f'{path}: {error}') from error
 
 
 def preprocess(image, size):
-    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]."""
-    image = image.convert('RGB')
+    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]. The picture
+    is turned first, as the server does."""
+    image = as_served(image)
     scale = size / min(image.size)
     wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)
     image = image.resize((wide, high), Image.BICUBIC)
@@ -68,15 +123,16 @@ class Folders:
     has_teacher = has_maps = False
 
     def __init__(self, folder, size):
-        self.labels = sorted(path.name for path in folder.iterdir() if path.is_dir())
+        self.labels = sorted(path.name for path in folder.iterdir()
+                             if path.is_dir() and not path.name.startswith('.'))
         train, held_out = [], []
         for k, label in enumerate(self.labels):
-            paths = sorted(p for p in (folder / label).iterdir() if p.suffix.lower() in SUFFIXES)
+            paths = sorted(filter(is_picture, (folder / label).iterdir()))
             if len(paths) < HELD_OUT:
                 raise ValueError(f'{folder / label}: fewer than {HELD_OUT} pictures')
             for i, path in enumerate(paths):
                 group, side = (held_out, size) if i % HELD_OUT == 0 else (train, size + MARGIN)
-                group.append((preprocess(Image.open(path), side), k))
+                group.append((read(path, side), k))
         if len(self.labels) < 2:
             raise ValueError(f'{folder}: fewer than two sub-folders')
         (self.pictures, self.classes), self.validation = (

@@ -147,6 +147,61 @@ class FoldersTest(unittest.TestCase):
             with self.assertRaises(ValueError):
                 dataset.open_data(pathlib.Path(folder), 32)
 
+    # P3.
+    def test_pictures_are_turned_as_they_are_served(self):
+        stored = np.arange(6 * 9 * 3, dtype=np.uint8).reshape(6, 9, 3)
+        turned = {1: stored, 2: stored[:, ::-1], 3: stored[::-1, ::-1], 4: stored[::-1],
+                  5: stored.transpose(1, 0, 2), 6: np.rot90(stored, -1),
+                  7: np.rot90(stored, 2).transpose(1, 0, 2), 8: np.rot90(stored)}
+        for orientation, expected in turned.items():
+            exif = Image.Exif()
+            exif[dataset.ORIENTATION] = orientation
+            for kind, options in (('PNG', {}), ('WEBP', {'lossless': True})):
+                file = io.BytesIO()
+                Image.fromarray(stored).save(file, kind, exif=exif, **options)
+                seen = dataset.as_served(Image.open(file))
+                np.testing.assert_array_equal(np.asarray(seen), expected, f'{kind} {orientation}')
+
+    def test_corrupt_exif_data_turn_nothing(self):
+        for exif in (b'', b'Exif\0\0', b'Exif\0\0II*\0', b'Exif\0\0II*\0\xff\xff\xff\xff', b'junk'):
+            image = Image.new('RGB', (3, 2))
+            image.info['exif'] = exif
+            self.assertEqual(dataset.as_served(image).size, (3, 2), exif)
+
+    # P2.
+    def test_of_16_bit_grey_the_high_byte_is_learnt(self):
+        deep = np.array([[0x0102, 0xfe01, 0x7fff]], np.uint16)
+        file = io.BytesIO()
+        Image.fromarray(deep).save(file, 'PNG')
+        seen = np.asarray(dataset.as_served(Image.open(file)))
+        np.testing.assert_array_equal(seen, np.repeat(deep >> 8, 3).reshape(1, 3, 3))
+
+    # P3.
+    def test_a_truncated_picture_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            write_pictures(pathlib.Path(folder))
+            path = pathlib.Path(folder, 'dark', '3.png')
+            path.write_bytes(path.read_bytes()[:900])
+            with self.assertRaisesRegex(ValueError, f'^{path}: .*truncated'):
+                dataset.open_data(pathlib.Path(folder), 32)
+            path.write_bytes(b'')
+            with self.assertRaisesRegex(ValueError, f'^{path}: cannot identify'):
+                dataset.open_data(pathlib.Path(folder), 32)
+
+    # P9.
+    def test_pictures_count_by_content_and_hidden_files_do_not(self):
+        with tempfile.TemporaryDirectory() as folder:
+            dark = pathlib.Path(folder, 'dark')
+            write_pictures(pathlib.Path(folder))
+            (dark / '0.png').rename(dark / '0')
+            (dark / '1.png').rename(dark / '1.jfif')
+            (dark / '._2.png').write_bytes(b'not a picture')
+            (dark / 'notes.txt').write_bytes(b'text')
+            pathlib.Path(folder, '.cache').mkdir()
+            data = dataset.open_data(pathlib.Path(folder), 32)
+        self.assertEqual(data.labels, ['dark', 'light'])
+        self.assertEqual(len(data.pictures) + len(data.validation[0]), 20)
+
 
 class TrunkTest(unittest.TestCase):
     def test_it_sees_what_the_original_sees(self):
