@@ -1,7 +1,9 @@
 """The Python client, installed from its wheel, beside the real server and the sfmamba command."""
 
 import asyncio
+import csv
 import doctest
+import importlib.metadata
 import io
 import json
 import pathlib
@@ -22,6 +24,7 @@ SAMPLES = pathlib.Path('client/samples')
 TRIPOD = SAMPLES / 'camera.jpg'
 RENDER = SAMPLES / 'render_04.jpg'
 SCENE = SAMPLES / 'scene_01.jpg'
+STRANGERS = pathlib.Path('tests/testdata/strangers')
 SCENES = sorted(SAMPLES.glob('scene_*.jpg'))
 PATIENCE = 60  # Seconds: detectors take their time on a busy machine.
 
@@ -70,6 +73,24 @@ class InstalledTest(unittest.TestCase):
         self.assertTrue(package.is_relative_to(sys.prefix), package)
         self.assertTrue((package / 'py.typed').exists())
         self.assertFalse((package.parent / 'google' / 'rpc').exists())
+
+    # H8.
+    def test_there_is_one_version(self):
+        self.assertEqual(importlib.metadata.version('sfmamba'), sfmamba.__version__)
+        for program in ('client/sfmamba', 'server/sfmamba_server'):
+            said = subprocess.run([program, '--version'], check=True, stdout=subprocess.PIPE,
+                                  text=True).stdout
+            self.assertEqual(said, f'{pathlib.Path(program).name} {sfmamba.__version__}\n')
+
+    # H8.
+    def test_misspelt_verbs_and_flags_are_suggested(self):
+        for arguments, says in [(['client/sfmamba', 'clasify'], 'did you mean classify'),
+                                (['client/sfmamba', 'models', '--sever=a:1'],
+                                 'did you mean --server'),
+                                (['server/sfmamba_server', '--ports=1'], 'did you mean --port')]:
+            run = subprocess.run(arguments, stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(run.returncode, 2)
+            self.assertIn(says, run.stderr)
 
 
 class PagesTest(unittest.TestCase):
@@ -165,6 +186,24 @@ class SyncTest(unittest.TestCase):
             np.testing.assert_array_equal(self.client.classify(source).scores, expected.scores)
         swapped = self.client.classify(np.asarray(picture)[:, :, ::-1])
         self.assertFalse(np.array_equal(swapped.scores, expected.scores))
+
+    # P1, P2 and P4 to P7.
+    def test_strange_pictures_in_every_form(self):
+        with open(STRANGERS / 'expect.tsv', encoding='utf-8') as file:
+            rows = list(csv.DictReader(file, delimiter='\t'))
+        self.assertEqual(len(rows), 20)
+        for row in rows:
+            path = STRANGERS / row['file']
+            for source in (path, path.read_bytes()):
+                answer = self.client.classify(source, model='photographs', top_k=1,
+                                              score_type='LOGIT')
+                self.assertEqual(answer.class_ids[0], int(row['class_id']), row)
+                self.assertAlmostEqual(answer.scores[0], float(row['logit']), delta=0.01, msg=row)
+        for file in ('plain.jpg', 'orient6.jpg', 'eXIf_6.png', 'exif_6_then_1.jpg'):
+            by_path = self.client.detect(STRANGERS / file)
+            by_pixels = self.client.detect(Image.open(STRANGERS / file))
+            self.assertEqual((by_pixels.width, by_pixels.height), (by_path.width, by_path.height),
+                             file)
 
     def test_a_list_with_a_broken_picture(self):
         data = RENDER.read_bytes()
