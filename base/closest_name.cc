@@ -32,7 +32,7 @@ std::string ClosestName(absl::string_view name,
   size_t least = kLongest;
   for (const std::string& candidate : names) {
     const size_t distance = Distance(candidate, name);
-    if (distance < least && 3 * distance <= candidate.size()) {
+    if (distance < least && 3 * distance <= candidate.size() + 1) {
       closest = candidate;
       least = distance;
     }

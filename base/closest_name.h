@@ -9,8 +9,8 @@
 namespace sfmamba::base {
 
 // Returns the one of `names` that becomes `name` by the fewest letters added,
-// taken out or replaced, at most a third of its own; "" if there is none. For
-// suggestions: `name` is what a person has typed.
+// taken out or replaced, at most about a third of its own; "" if there is none.
+// For suggestions: `name` is what a person has typed.
 std::string ClosestName(absl::string_view name,
                         const std::vector<std::string>& names);
 

@@ -16,6 +16,7 @@ TEST(ClosestNameTest, ASlipOfTheHandIsUnderstood) {
   EXPECT_EQ(ClosestName("pork", kNames), "port");
   EXPECT_EQ(ClosestName("http-port", kNames), "http_port");
   EXPECT_EQ(ClosestName("topk", kNames), "top_k");
+  EXPECT_EQ(ClosestName("tpo_k", kNames), "top_k");
 }
 
 TEST(ClosestNameTest, OtherWordsAreNotGuessed) {
