@@ -299,7 +299,7 @@ TEST(DrawDetectionsTest, RefusesWhatDoesNotFit) {
   status = DrawDetections(picture, result).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(status.message(),
-              HasSubstr("detection 1: mask: the first of 7 bytes"));
+              HasSubstr("detection 1: mask: this is no known kind"));
 
   v1::CocoRle* rle = result.mutable_detections(1)->mutable_rle();
   rle->set_width(40);

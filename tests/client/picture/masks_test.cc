@@ -81,7 +81,7 @@ TEST(DecodePngCropTest, RefusesWhatIsMalformed) {
   const std::string png = server::EncodePng(3, 2, {kGrey, 1}, "\xA0\x40");
   const v1::BoundingBox box = Box(0, 0, 3, 2);
   ASSERT_TRUE(DecodePngCrop(png, box).ok());
-  ExpectMalformed(DecodePngCrop("", box).status(), "the first of 0 bytes");
+  ExpectMalformed(DecodePngCrop("", box).status(), "this is nothing, 0 bytes");
   ExpectMalformed(DecodePngCrop(png.substr(0, 60), box).status(), "PNG: ");
   ExpectMalformed(DecodePngCrop(png, Box(0, 0, 3.5, 2)).status(),
                   "3 x 2 PNG of 1 bits, expected 4 x 2");
@@ -202,7 +202,7 @@ TEST(DecodeIndexMapTest, RefusesWhatIsMalformed) {
   result.set_height(1);
   ExpectMalformed(DecodeIndexMap(result).status(), "there is none");
   result.set_png_index("");
-  ExpectMalformed(DecodeIndexMap(result).status(), "the first of 0 bytes");
+  ExpectMalformed(DecodeIndexMap(result).status(), "this is nothing, 0 bytes");
   result.set_png_index(server::EncodePng(2, 1, {kGrey, 8}, "ab"));
   ExpectMalformed(DecodeIndexMap(result).status(), "2 x 1, expected 3 x 1");
   result.set_png_index(server::EncodePng(3, 1, {kGrey, 4}, "ab"));

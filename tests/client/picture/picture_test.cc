@@ -65,8 +65,8 @@ TEST(ReadPictureTest, TurnsByExif) {
 
 TEST(ReadPictureTest, SaysWhyAPictureIsRefused) {
   const std::string png = server::EncodePng(server::Gradient(60, 45));
-  ExpectRefused("empty", "", "the first of 0 bytes");
-  ExpectRefused("GIF", "GIF89a", "JPEG, PNG or WebP");
+  ExpectRefused("empty", "", "this is nothing, 0 bytes");
+  ExpectRefused("GIF", "GIF89a", "this is a GIF");
   ExpectRefused("truncated", png.substr(0, 200), "PNG: ");
   std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
   jpeg.replace(jpeg.find("\xFF\xC0") + 5, 4, "\x40\x01\x00\x10", 4);
