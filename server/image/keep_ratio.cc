@@ -15,6 +15,11 @@ int Scaled(int side, double factor) {
 
 }  // namespace
 
+void UseOneOpenCvThread() {
+  static const bool single_threaded = (cv::setNumThreads(1), true);
+  (void)single_threaded;
+}
+
 PictureSize KeepRatioSize(const PictureSize& size, int short_side,
                           int long_side) {
   const double factor = std::min(
@@ -25,9 +30,7 @@ PictureSize KeepRatioSize(const PictureSize& size, int short_side,
 
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size) {
   if (image.height == size.height && image.width == size.width) return image;
-  // OpenCV would divide the rows among threads of its own.
-  static const bool single_threaded = (cv::setNumThreads(1), true);
-  (void)single_threaded;
+  UseOneOpenCvThread();
   RgbImage resized{size.width, size.height, {}};
   resized.data.resize(3 * size.pixels());
   const cv::Mat from(image.height, image.width, CV_8UC3, image.data.data());

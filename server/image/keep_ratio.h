@@ -14,9 +14,13 @@ namespace sfmamba::image {
 PictureSize KeepRatioSize(const PictureSize& size, int short_side,
                           int long_side);
 
-// Bilinear, on 8 bits, as OpenCV's INTER_LINEAR, bit for bit: the one place
-// that uses OpenCV, on the calling thread alone. Neither size is empty.
+// Bilinear, on 8 bits, as OpenCV's INTER_LINEAR, bit for bit, on the calling
+// thread alone. Neither size is empty.
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size);
+
+// Makes OpenCV compute on the thread that calls it, in all of the process; it
+// would divide rows among threads of its own.
+void UseOneOpenCvThread();
 
 }  // namespace sfmamba::image
 

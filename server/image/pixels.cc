@@ -9,8 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "opencv2/core.hpp"
+#include "opencv2/imgproc.hpp"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
+#include "server/image/keep_ratio.h"
 
 namespace sfmamba::image {
 namespace {
@@ -37,34 +39,6 @@ int64_t Stride(const PixelBuffer& pixels) {
              : int64_t{pixels.width} * PixelSize(pixels.format);
 }
 
-uint8_t Clamp(int value) { return std::clamp(value, 0, 255); }
-
-// BT.601, video range, in 8-bit fixed point.
-void YuvToRgb(int y, int u, int v, uint8_t* rgb) {
-  const int c = 298 * (y - 16) + 128, d = u - 128, e = v - 128;
-  rgb[0] = Clamp((c + 409 * e) >> 8);
-  rgb[1] = Clamp((c - 100 * d - 208 * e) >> 8);
-  rgb[2] = Clamp((c + 516 * d) >> 8);
-}
-
-void Nv12RowToRgb(const uint8_t* luma, const uint8_t* chroma, int width,
-                  uint8_t* rgb) {
-  for (int x = 0; x < width; ++x) {
-    const uint8_t* uv = chroma + (x & ~1);  // Two pixels share a pair.
-    YuvToRgb(luma[x], uv[0], uv[1], rgb + 3 * x);
-  }
-}
-
-// Copies the bytes at `red`, `green` and `blue` of each pixel of `size` bytes.
-void RowToRgb(const uint8_t* row, int width, int size, int red, int green,
-              int blue, uint8_t* rgb) {
-  for (int x = 0; x < width; ++x, row += size, rgb += 3) {
-    rgb[0] = row[red];
-    rgb[1] = row[green];
-    rgb[2] = row[blue];
-  }
-}
-
 int ElementSize(InputTensor::Type type) {
   switch (type) {
     case InputTensor::Type::kFloat32:
@@ -84,19 +58,6 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = uint32_t{half & 0x8000u} << 16;
-  const int exponent = (half >> 10) & 31;
-  const uint32_t mantissa = half & 0x3FFu;
-  if (exponent == 31) return FromBits(sign | 0x7F800000u | mantissa << 13);
-  if (exponent != 0) {
-    return FromBits(sign | uint32_t(exponent + 112) << 23 | mantissa << 13);
-  }
-  // Subnormal: the mantissa counts units of 2^-24.
-  return std::copysign(std::ldexp(static_cast<float>(mantissa), -24),
-                       FromBits(sign | 0x3F800000u));
-}
-
 // Reads `count` little-endian elements; this machine is little-endian.
 std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
@@ -109,7 +70,8 @@ std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     uint16_t bits;
     std::memcpy(&bits, data + 2 * i, sizeof(bits));
-    values[i] = half ? HalfToFloat(bits) : FromBits(uint32_t{bits} << 16);
+    values[i] = half ? float{cv::float16_t::fromBits(bits)}
+                     : FromBits(uint32_t{bits} << 16);
   }
   return values;
 }
@@ -157,13 +119,9 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
                               "format is NV12"));
     }
   }
-  if (std::max(width, height) > limits.max_side ||
-      width * height > limits.max_pixels) {
-    return server::AtField(
-        ".width",
-        server::ImageTooLarge(absl::StrCat(
-            "got ", width, " x ", height, " pixels, expected at most ",
-            limits.max_pixels, ", and sides of at most ", limits.max_side)));
+  const absl::Status within = base::CheckImageSize(width, height, limits);
+  if (!within.ok()) {
+    return server::AtField(".width", server::ImageTooLarge(within.message()));
   }
   const int64_t stride = Stride(pixels);
   if (stride < width * size) {
@@ -176,33 +134,37 @@ absl::Status ValidatePixels(const PixelBuffer& pixels,
 }
 
 RgbImage ToRgb(const PixelBuffer& pixels) {
+  UseOneOpenCvThread();
   const int width = pixels.width, height = pixels.height;
-  const int64_t stride = Stride(pixels);
-  const uint8_t* data = reinterpret_cast<const uint8_t*>(pixels.data.data());
+  const size_t stride = Stride(pixels);
+  // OpenCV has no view of constant pixels.
+  char* const data = const_cast<char*>(pixels.data.data());
+  const cv::Mat from(height, width, CV_8UC(PixelSize(pixels.format)), data,
+                     stride);
   RgbImage image{width, height, {}};
-  image.data.resize(int64_t{3} * width * height);
-  for (int y = 0; y < height; ++y) {
-    const uint8_t* row = data + y * stride;
-    uint8_t* rgb = image.data.data() + int64_t{3} * width * y;
-    switch (pixels.format) {
-      case PixelBuffer::Format::kBgr8:
-        RowToRgb(row, width, 3, 2, 1, 0, rgb);
-        break;
-      case PixelBuffer::Format::kRgba8:
-        RowToRgb(row, width, 4, 0, 1, 2, rgb);
-        break;
-      case PixelBuffer::Format::kBgra8:
-        RowToRgb(row, width, 4, 2, 1, 0, rgb);
-        break;
-      case PixelBuffer::Format::kGray8:
-        RowToRgb(row, width, 1, 0, 0, 0, rgb);
-        break;
-      case PixelBuffer::Format::kNv12:
-        Nv12RowToRgb(row, data + (height + y / 2) * stride, width, rgb);
-        break;
-      case PixelBuffer::Format::kRgb8:
-        RowToRgb(row, width, 3, 0, 1, 2, rgb);
-        break;
+  image.data.resize(size_t{3} * width * height);
+  cv::Mat to(height, width, CV_8UC3, image.data.data());
+  switch (pixels.format) {
+    case PixelBuffer::Format::kRgb8:
+      from.copyTo(to);
+      break;
+    case PixelBuffer::Format::kBgr8:
+      cv::cvtColor(from, to, cv::COLOR_BGR2RGB);
+      break;
+    case PixelBuffer::Format::kRgba8:
+      cv::cvtColor(from, to, cv::COLOR_RGBA2RGB);
+      break;
+    case PixelBuffer::Format::kBgra8:
+      cv::cvtColor(from, to, cv::COLOR_BGRA2RGB);
+      break;
+    case PixelBuffer::Format::kGray8:
+      cv::cvtColor(from, to, cv::COLOR_GRAY2RGB);
+      break;
+    case PixelBuffer::Format::kNv12: {
+      const cv::Mat chroma(height / 2, width / 2, CV_8UC2,
+                           data + height * stride, stride);
+      cv::cvtColorTwoPlane(from, chroma, to, cv::COLOR_YUV2RGB_NV12);
+      break;
     }
   }
   return image;

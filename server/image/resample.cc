@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/container/inlined_vector.h"
 #include "base/steady_clock.h"
 #include "kernels/pixels/fixed_point_resize.h"
 
@@ -14,9 +15,9 @@ namespace {
 
 using kernels::FixedPointTaps;
 
-// Interval between two looks at the watch, in multiplied pixels: some hundred
-// microseconds.
-constexpr int64_t kWatchedPixels = 1 << 19;
+// Interval between two looks at the watch, in pixels of the picture: some
+// hundred microseconds.
+constexpr int64_t kWatchedPixels = 1 << 17;
 
 // Keys' cubic with a = -0.5.
 double Cubic(double x) {
@@ -28,9 +29,10 @@ double Cubic(double x) {
 }
 
 // Returns the weights of outputs begin .. begin + size - 1 of a side of `in`
-// pixels resized to `out`. Follows Pillow operation by operation, because
-// doubles round too.
-FixedPointTaps MakeTaps(int in, int out, int begin, int size) {
+// pixels resized to `out`, unset if these are the same. Follows Pillow
+// operation by operation, because doubles round too.
+std::optional<FixedPointTaps> MakeTaps(int in, int out, int begin, int size) {
+  if (in == out) return std::nullopt;
   const double scale = static_cast<double>(in) / out;
   const double filter_scale = std::max(scale, 1.0);
   const double support = 2 * filter_scale;
@@ -58,139 +60,36 @@ FixedPointTaps MakeTaps(int in, int out, int begin, int size) {
   return taps;
 }
 
-// Tells when enough was done to ask the watch.
-class Pace {
- public:
-  explicit Pace(const base::DecodeWatch& watch) : watch_(watch) {}
-
-  // Whether the watch was asked, and has expired.
-  bool Expired(int64_t pixels) {
-    done_ += pixels;
-    if (done_ < kWatchedPixels) return false;
-    done_ = 0;
-    return watch_.Expired();
-  }
-
- private:
-  const base::DecodeWatch& watch_;
-  int64_t done_ = 0;
-};
-
 }  // namespace
 
-struct BicubicResizer::Taps {
-  std::optional<FixedPointTaps> across, down;  // Unset if the side stays.
-};
-
-BicubicResizer::BicubicResizer(int width, int height,
-                               const ResizeWindow& window)
-    : window_(window),
-      row_bytes_(size_t{3} * window.columns),
-      taps_(std::make_unique<Taps>()),
-      result_(row_bytes_ * window.rows) {
-  if (width != window.width) {
-    taps_->across = MakeTaps(width, window.width, window.left, window.columns);
-  }
-  if (height != window.height) {
-    taps_->down = MakeTaps(height, window.height, window.top, window.rows);
-  }
-  const int kept = taps_->down ? taps_->down->max_count() : 1;
-  begin_ = taken_ = FirstOf(0);
-  end_ = EndOf(window.rows - 1);
-  // The rows that one output needs, and those of the next Take().
-  slots_ = kept + kAtOnce;
-  narrow_.resize(slots_ * row_bytes_);
-  combined_.resize(kept);
-  readable_ = taps_->across ? kernels::ReadableRowBytes(*taps_->across)
-                            : size_t{3} * width;
-}
-
-BicubicResizer::~BicubicResizer() = default;
-
-int BicubicResizer::FirstOf(int output) const {
-  return taps_->down ? taps_->down->first(output) : window_.top + output;
-}
-
-int BicubicResizer::EndOf(int output) const {
-  return taps_->down ? taps_->down->end(output) : window_.top + output + 1;
-}
-
-int64_t BicubicResizer::Take(const uint8_t* const* rows) {
-  const int64_t narrowed = Narrow(rows);
-  taken_ = std::min(taken_ + kAtOnce, end_);
-  int64_t combined = 0;
-  for (; made_ < window_.rows && EndOf(made_) <= taken_; ++made_) {
-    combined += Combine(made_);
-  }
-  return narrowed + combined;
-}
-
-int64_t BicubicResizer::Narrow(const uint8_t* const* rows) {
-  kernels::ResizeRowsArgs args;
-  for (int i = 0; i < kAtOnce; ++i) {
-    // Beyond the end the last row is computed again: the kernel takes kAtOnce.
-    const int y = std::min(taken_ + i, end_ - 1);
-    args.in[i] = rows[y - taken_];
-    args.out[i] = &narrow_[y % slots_ * row_bytes_];
-  }
-  if (taps_->across) {
-    args.taps = &*taps_->across;
-    kernels::ResizeRows(args);
-    return int64_t{1} * kAtOnce * window_.columns * args.taps->max_count();
-  }
-  for (int i = 0; i < kAtOnce; ++i) {
-    memcpy(args.out[i], args.in[i] + 3 * window_.left, row_bytes_);
-  }
-  return int64_t{1} * kAtOnce * window_.columns;
-}
-
-int64_t BicubicResizer::Combine(int output) {
-  const int first = FirstOf(output);
-  const int count = EndOf(output) - first;
-  for (int i = 0; i < count; ++i) {
-    combined_[i] = &narrow_[(first + i) % slots_ * row_bytes_];
-  }
-  uint8_t* out = &result_[row_bytes_ * output];
-  if (taps_->down) {
-    const int size = row_bytes_;
-    kernels::CombineRows({&*taps_->down, output, combined_.data(), size, out});
-  } else {
-    memcpy(out, combined_[0], row_bytes_);
-  }
-  return int64_t{1} * window_.columns * count;
-}
-
-absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
-    const uint8_t* rgb, int width, int height, const ResizeWindow& window,
-    const base::DecodeWatch& watch) {
-  constexpr int kAtOnce = BicubicResizer::kAtOnce;
-  BicubicResizer resizer(width, height, window);
-  const size_t row_bytes = size_t{3} * width;
-  const size_t readable = resizer.readable_bytes();
-  const uint8_t* const picture_end = rgb + row_bytes * height;
-  // Copies of the last rows: the kernel may read beyond the picture's end.
-  std::vector<uint8_t> padded(kAtOnce * readable);
-  Pace pace(watch);
-  while (!resizer.done()) {
-    const uint8_t* rows[kAtOnce];
-    for (int i = 0; i < kAtOnce; ++i) {
-      const int y = std::min(resizer.next() + i, height - 1);
-      rows[i] = rgb + row_bytes * y;
-      if (picture_end - rows[i] >= static_cast<int64_t>(readable)) continue;
-      rows[i] = static_cast<const uint8_t*>(memcpy(
-          &padded[i * readable], rows[i], std::min(row_bytes, readable)));
-    }
-    if (pace.Expired(resizer.Take(rows))) return watch.status();
-  }
-  return std::move(resizer).result();
-}
-
 RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
-    : resizer_(width, height, window),
-      begin_(resizer_.next()),
-      stride_((std::max(resizer_.readable_bytes(), size_t{3} * width) + 15) /
+    : width_(width),
+      height_(height),
+      window_(window),
+      row_bytes_(size_t{3} * window.columns),
+      across_(MakeTaps(width, window.width, window.left, window.columns)),
+      down_(MakeTaps(height, window.height, window.top, window.rows)),
+      begin_(FirstOf(0)),
+      end_(EndOf(window.rows - 1)),
+      // The kernel may read beyond a row's end.
+      stride_((std::max(across_ ? kernels::ReadableRowBytes(*across_) : 0,
+                        size_t{3} * width) +
+               15) /
               16 * 16),
-      rows_(kUnaligned + kRows * stride_) {}
+      rows_(kUnaligned + kRows * stride_),
+      // The rows that one output needs, and those of the next Narrow().
+      slots_((down_ ? down_->max_count() : 1) + kAtOnce),
+      narrow_(slots_ * row_bytes_),
+      taken_(begin_),
+      result_(row_bytes_ * window.rows) {}
+
+int RowResizer::FirstOf(int output) const {
+  return down_ ? down_->first(output) : window_.top + output;
+}
+
+int RowResizer::EndOf(int output) const {
+  return down_ ? down_->end(output) : window_.top + output + 1;
+}
 
 uint8_t* RowResizer::Row(int y) {
   if (y < begin_) return RowAt(0);  // Overwritten: the window begins below.
@@ -201,20 +100,92 @@ uint8_t* RowResizer::Row(int y) {
 
 std::vector<uint8_t> RowResizer::Finish() {
   TakeRows();
-  return std::move(resizer_).result();
+  return std::move(result_);
 }
 
 void RowResizer::TakeRows() {
-  if (resizer_.done()) return;
+  if (taken_ == end_) return;
   const absl::Time start = base::SteadyNow();
-  for (int i = 0; i < kRows && !resizer_.done(); i += BicubicResizer::kAtOnce) {
-    const uint8_t* rows[BicubicResizer::kAtOnce];
-    for (int j = 0; j < BicubicResizer::kAtOnce; ++j) {
-      rows[j] = RowAt(i + j);
-    }
-    resizer_.Take(rows);
+  for (int slot = 0; slot < kRows && taken_ < end_; slot += kAtOnce) {
+    const uint8_t* rows[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) rows[i] = RowAt(slot + i);
+    Take(rows);
   }
   spent_ += base::SteadyNow() - start;
+}
+
+absl::Status RowResizer::TakeAll(const uint8_t* rgb,
+                                 const base::DecodeWatch& watch) {
+  const size_t row_bytes = size_t{3} * width_;
+  const uint8_t* const end = rgb + row_bytes * height_;
+  int64_t unwatched = 0;  // Pixels taken since the last look at the watch.
+  while (taken_ < end_) {
+    const uint8_t* rows[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      rows[i] = rgb + row_bytes * std::min(taken_ + i, height_ - 1);
+      // The kernel may read beyond the picture's end: its last rows are copied.
+      if (end - rows[i] < static_cast<int64_t>(stride_)) {
+        memcpy(RowAt(i), rows[i], row_bytes);
+        rows[i] = RowAt(i);
+      }
+    }
+    Take(rows);
+    unwatched += int64_t{kAtOnce} * width_;
+    if (unwatched < kWatchedPixels) continue;
+    if (watch.Expired()) return watch.status();
+    unwatched = 0;
+  }
+  return absl::OkStatus();
+}
+
+void RowResizer::Take(const uint8_t* const* rows) {
+  Narrow(rows);
+  taken_ = std::min(taken_ + kAtOnce, end_);
+  for (; made_ < window_.rows && EndOf(made_) <= taken_; ++made_) {
+    Combine(made_);
+  }
+}
+
+void RowResizer::Narrow(const uint8_t* const* rows) {
+  kernels::ResizeRowsArgs args;
+  for (int i = 0; i < kAtOnce; ++i) {
+    // Beyond the end the last row is computed again: the kernel takes kAtOnce.
+    const int y = std::min(taken_ + i, end_ - 1);
+    args.in[i] = rows[y - taken_];
+    args.out[i] = &narrow_[y % slots_ * row_bytes_];
+  }
+  if (across_) {
+    args.taps = &*across_;
+    kernels::ResizeRows(args);
+    return;
+  }
+  for (int i = 0; i < kAtOnce; ++i) {
+    memcpy(args.out[i], args.in[i] + 3 * window_.left, row_bytes_);
+  }
+}
+
+void RowResizer::Combine(int output) {
+  uint8_t* out = &result_[row_bytes_ * output];
+  const int first = FirstOf(output), count = EndOf(output) - first;
+  std::vector<const uint8_t*> rows(count);
+  for (int i = 0; i < count; ++i) {
+    rows[i] = &narrow_[(first + i) % slots_ * row_bytes_];
+  }
+  if (down_) {
+    const int size = row_bytes_;
+    kernels::CombineRows({&*down_, output, rows.data(), size, out});
+  } else {
+    memcpy(out, rows[0], row_bytes_);
+  }
+}
+
+absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
+    const uint8_t* rgb, int width, int height, const ResizeWindow& window,
+    const base::DecodeWatch& watch) {
+  RowResizer resizer(width, height, window);
+  const absl::Status status = resizer.TakeAll(rgb, watch);
+  if (!status.ok()) return status;
+  return resizer.Finish();
 }
 
 }  // namespace sfmamba::image

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -32,54 +32,7 @@ absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
     const uint8_t* rgb, int width, int height, const ResizeWindow& window,
     const base::DecodeWatch& watch = base::DecodeWatch());
 
-// ResizeBicubic() for callers that have a few rows of the picture at a time.
-//
-// Thread-compatible.
-class BicubicResizer {
- public:
-  static constexpr int kAtOnce = kernels::ResizeRowsArgs::kRowsAtOnce;
-
-  BicubicResizer(int width, int height, const ResizeWindow& window);
-  ~BicubicResizer();
-
-  bool done() const { return taken_ == end_; }
-  // The row of the picture that Take() needs next. Those before the first and
-  // after the last are not part of the window.
-  int next() const { return taken_; }
-  // Bytes that may be read from a row's begin on: more than a row, maybe.
-  size_t readable_bytes() const { return readable_; }
-  // Takes the rows from next() on; those beyond the picture may be anything.
-  // Requires !done(). Returns how many pixels were multiplied.
-  int64_t Take(const uint8_t* const* rows);  // [kAtOnce]
-  // Requires done().
-  std::vector<uint8_t> result() && { return std::move(result_); }
-
- private:
-  struct Taps;
-
-  // The rows of the picture that a row of the window is made of.
-  int FirstOf(int output) const;
-  int EndOf(int output) const;
-  // Each returns how many pixels were multiplied.
-  int64_t Narrow(const uint8_t* const* rows);
-  int64_t Combine(int output);
-
-  const ResizeWindow window_;
-  const size_t row_bytes_;  // Bytes in a row of the window.
-  const std::unique_ptr<Taps> taps_;
-  int begin_, end_;  // The picture's rows that are needed.
-  size_t readable_;
-  int slots_;
-  // [slots_, row_bytes_]: the last rows with the window's columns. Row y of the
-  // picture is in y % slots_.
-  std::vector<uint8_t> narrow_;
-  std::vector<const uint8_t*> combined_;  // For Combine().
-  int taken_;                             // Rows up to it are narrow.
-  int made_ = 0;                          // Rows of the window.
-  std::vector<uint8_t> result_;           // [rows, columns, 3]
-};
-
-// BicubicResizer for a decoder that writes one row after another: the picture
+// ResizeBicubic() for a decoder that writes one row after another: the picture
 // is never in memory as a whole, and rows are resized while they are in the
 // cache.
 //
@@ -91,26 +44,46 @@ class RowResizer {
   // Where row y of the picture is to be written. To be called for each row from
   // the top; the one before is written then.
   uint8_t* Row(int y);
-  // Returns the window once all rows are written.
+  // In place of Row() of each row: takes the picture as ResizeBicubic() does.
+  absl::Status TakeAll(const uint8_t* rgb, const base::DecodeWatch& watch);
+  // Returns the window once all rows are written or taken.
   std::vector<uint8_t> Finish();
   // The time that was spent resizing.
   absl::Duration spent() const { return spent_; }
 
  private:
+  static constexpr int kAtOnce = kernels::ResizeRowsArgs::kRowsAtOnce;
   // Some, so that the clock is not asked too often.
-  static constexpr int kRows = 4 * BicubicResizer::kAtOnce;
-
+  static constexpr int kRows = 4 * kAtOnce;
   // libjpeg-turbo's vector instructions write rows that begin at a multiple of
   // 16 or 32 bytes past the cache, from where they would have to be read again.
   static constexpr size_t kUnaligned = 8;
 
+  // The rows of the picture that a row of the window is made of.
+  int FirstOf(int output) const;
+  int EndOf(int output) const;
   uint8_t* RowAt(int slot) { return &rows_[kUnaligned + slot * stride_]; }
   void TakeRows();
+  // Takes the rows from taken_ on; those beyond end_ may be anything.
+  void Take(const uint8_t* const* rows);  // [kAtOnce]
+  void Narrow(const uint8_t* const* rows);
+  void Combine(int output);
 
-  BicubicResizer resizer_;
-  const int begin_;
+  const int width_, height_;  // The picture's.
+  const ResizeWindow window_;
+  const size_t row_bytes_;  // Bytes in a row of the window.
+  // Unset if the side stays.
+  std::optional<kernels::FixedPointTaps> across_, down_;
+  const int begin_, end_;      // The rows that the window is made of.
   const size_t stride_;        // A multiple of 16.
   std::vector<uint8_t> rows_;  // [kRows, stride_] from kUnaligned on.
+  const int slots_;
+  // [slots_, row_bytes_]: the last rows with the window's columns. Row y of the
+  // picture is in y % slots_.
+  std::vector<uint8_t> narrow_;
+  int taken_;                    // Rows up to it are narrow.
+  int made_ = 0;                 // Rows of the window.
+  std::vector<uint8_t> result_;  // [rows, columns, 3]
   absl::Duration spent_;
 };
 
