@@ -19,6 +19,10 @@ namespace {
 // A progressive picture has about ten. Each costs a pass over all coefficients.
 constexpr int kMaxScans = 100;
 
+// Most messages of libjpeg's about what is before the first scan, of which each
+// segment brings one to three. Cameras write tens of segments.
+constexpr int kMostHeaderMessages = 10'000;
+
 // Most bytes that are taken for junk behind scans. More of them would be rows
 // that the header does not count.
 constexpr int kMostJunk = 1 << 10;
@@ -43,6 +47,7 @@ struct Decoder {
   jmp_buf failed;
   const DecodeWatch* watch = nullptr;
   int rows = 0;  // Calls of OnProgress() so far.
+  int header_messages = 0;
   int junk = 0;  // Bytes skipped behind the first scan's header.
   std::optional<int> orientation;  // In the first EXIF block.
   bool expired = false;
@@ -59,11 +64,21 @@ Decoder* DecoderOf(j_common_ptr common) {
   longjmp(decoder->failed, 1);
 }
 
+[[noreturn]] void Stop(Decoder* decoder, int most, const char* what) {
+  snprintf(decoder->message, sizeof(decoder->message), "more than %d %s", most,
+           what);
+  longjmp(decoder->failed, 1);
+}
+
 // Negative levels are warnings: libjpeg goes on with made-up pixels. Only those
 // that cost none may pass.
 void OnMessage(j_common_ptr common, int level) {
-  if (level >= 0) return;
   Decoder* decoder = DecoderOf(common);
+  if (decoder->decompress.input_scan_number == 0 &&
+      ++decoder->header_messages > kMostHeaderMessages) {
+    Stop(decoder, kMostHeaderMessages, "segments or tables in the header");
+  }
+  if (level >= 0) return;
   switch (common->err->msg_code) {
     case JWRN_ADOBE_XFORM:  // An unknown colour transform: guessed.
     case JWRN_JFIF_MAJOR:   // An unknown JFIF version.
@@ -81,11 +96,7 @@ void OnMessage(j_common_ptr common, int level) {
 void OnProgress(j_common_ptr common) {
   Decoder* decoder = DecoderOf(common);
   const int scans = decoder->decompress.input_scan_number;
-  if (scans > kMaxScans) {
-    snprintf(decoder->message, sizeof(decoder->message), "more than %d scans",
-             kMaxScans);
-    longjmp(decoder->failed, 1);
-  }
+  if (scans > kMaxScans) Stop(decoder, kMaxScans, "scans");
   if (++decoder->rows % WatchedRows(decoder->decompress.image_width) == 0 &&
       decoder->watch->Expired()) {
     decoder->expired = true;
@@ -98,8 +109,9 @@ void IgnoreOutput(j_common_ptr) {}
 // Takes the orientation from the first EXIF block, and skips the segment as
 // libjpeg does, which has all of the file in its buffer.
 boolean OnApp1(j_decompress_ptr decompress) {
-  std::optional<int>& orientation =
-      DecoderOf(reinterpret_cast<j_common_ptr>(decompress))->orientation;
+  const j_common_ptr common = reinterpret_cast<j_common_ptr>(decompress);
+  OnMessage(common, /*level=*/1);  // Counts it, as it does others.
+  std::optional<int>& orientation = DecoderOf(common)->orientation;
   jpeg_source_mgr* source = decompress->src;
   const absl::string_view rest(
       reinterpret_cast<const char*>(source->next_input_byte),

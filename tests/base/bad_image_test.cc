@@ -230,6 +230,23 @@ TEST(BadImageTest, AJpegOfAThousandScansIsRefused) {
   ExpectRefused({"1000 scans", encode(1000), kFailed});
 }
 
+// Each segment takes time, and this is a thread that must not wait.
+TEST(BadImageTest, AJpegOfThousandsOfSegmentsIsRefused) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
+  for (const absl::string_view segment :
+       {absl::string_view("\xFF\xFE\0\2", 4), absl::string_view("\xFF\xD0"),
+        absl::string_view("\xFF\xE0\0\2", 4),
+        absl::string_view("\xFF\xE1\0\2", 4), absl::string_view("a\xFF\x01")}) {
+    const auto with = [&](int count) {
+      std::string segments;
+      for (int i = 0; i < count; ++i) segments += std::string(segment);
+      return server::Before(jpeg, "\xFF\xDB", segments);
+    };
+    EXPECT_TRUE(DecodeImage(with(1000), ImageLimits(), true, 0).ok());
+    ExpectRefusedByHeader({"many segments", with(20'000), kFailed});
+  }
+}
+
 TEST(BadImageTest, HugeSidesAreRefusedBeforeAnythingIsAllocated) {
   const int64_t before = PeakMemory();
   const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));
