@@ -1,8 +1,11 @@
 #include "server/rpc/health.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
 
@@ -43,9 +46,14 @@ class RefusedWatch final
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
-  Watcher(HealthService* service, std::string name)
-      : service_(*service), name_(std::move(name)) {}
+  Watcher(HealthService* service, grpc::CallbackServerContext* context,
+          std::string name)
+      : service_(*service),
+        context_(*context),
+        client_(server::ClientOf(context->peer())),
+        name_(std::move(name)) {}
 
+  const std::string& client() const { return client_; }
   const std::string& name() const { return name_; }
 
   // For callers inside the service, which hold its mu_.
@@ -68,11 +76,21 @@ class HealthService::Watcher final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     if (finished_) return;
     if (writing_) {
-      end_after_write_ = true;
+      end_after_write_ = status;
       return;
     }
     finished_ = true;
     Finish(status);
+  }
+
+  // Ends the watch, at once if its client does not read.
+  void GiveWay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
+    if (writing_) context_.TryCancel();
+    End(grpc::Status(
+        grpc::StatusCode::RESOURCE_EXHAUSTED,
+        absl::StrCat("got more than ", service_.max_watches_,
+                     " watches, as max_health_watches is, and most of them "
+                     "from this client: its oldest gives way")));
   }
 
   void OnWriteDone(bool ok) override {
@@ -80,8 +98,8 @@ class HealthService::Watcher final
     writing_ = false;
     if (!ok) {
       End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher has gone"));
-    } else if (end_after_write_) {
-      End(Stopping());
+    } else if (end_after_write_.has_value()) {
+      End(*end_after_write_);
     } else {
       Update();
     }
@@ -95,23 +113,21 @@ class HealthService::Watcher final
   void OnDone() override {
     {
       absl::MutexLock lock(&service_.mu_);
-      service_.watchers_.erase(this);
+      AssertLocked();
+      service_.Forget(this);
     }
     delete this;
   }
 
-  static grpc::Status Stopping() {
-    return grpc::Status(grpc::StatusCode::UNAVAILABLE,
-                        "the server is stopping");
-  }
-
  private:
   HealthService& service_;
+  grpc::CallbackServerContext& context_;
+  const std::string client_;
   const std::string name_;
   HealthCheckResponse response_ ABSL_GUARDED_BY(service_.mu_);
   bool sent_ ABSL_GUARDED_BY(service_.mu_) = false;
   bool writing_ ABSL_GUARDED_BY(service_.mu_) = false;
-  bool end_after_write_ ABSL_GUARDED_BY(service_.mu_) = false;
+  std::optional<grpc::Status> end_after_write_ ABSL_GUARDED_BY(service_.mu_);
   bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
 };
 
@@ -137,7 +153,7 @@ void HealthService::SetNoneServing() {
 void HealthService::Fail() {
   absl::MutexLock lock(&mu_);
   failed_ = true;
-  for (Watcher* watcher : watchers_) Tell(watcher);
+  TellAll();
 }
 
 void HealthService::UpdateLiveness() {
@@ -148,7 +164,7 @@ void HealthService::UpdateLiveness() {
 void HealthService::EndWatches() {
   absl::MutexLock lock(&mu_);
   ended_ = true;
-  for (Watcher* watcher : watchers_) Tell(watcher);
+  TellAll();
 }
 
 void HealthService::SetLocked(const std::string& name, bool serving) {
@@ -157,8 +173,16 @@ void HealthService::SetLocked(const std::string& name, bool serving) {
 }
 
 void HealthService::TellWatchersOf(const std::string& name) {
-  for (Watcher* watcher : watchers_) {
-    if (watcher->name() == name) Tell(watcher);
+  for (const auto& [client, watchers] : watchers_) {
+    for (Watcher* watcher : watchers) {
+      if (watcher->name() == name) Tell(watcher);
+    }
+  }
+}
+
+void HealthService::TellAll() {
+  for (const auto& [client, watchers] : watchers_) {
+    for (Watcher* watcher : watchers) Tell(watcher);
   }
 }
 
@@ -193,28 +217,44 @@ grpc::ServerUnaryReactor* HealthService::Check(
 }
 
 grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext*, const HealthCheckRequest* request) {
+    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
+  const grpc::Status named = CheckName(request->service());
+  if (!named.ok()) return new RefusedWatch(named);
   absl::MutexLock lock(&mu_);
-  const grpc::Status allowed = CheckWatch(request->service());
-  if (!allowed.ok()) return new RefusedWatch(allowed);
-  auto* watcher = new Watcher(this, request->service());
-  watchers_.insert(watcher);
+  auto* watcher = new Watcher(this, context, request->service());
+  watchers_[watcher->client()].push_back(watcher);
+  if (++watches_ > max_watches_) EndOneBeside(*watcher);
   Tell(watcher);
   return watcher;
 }
 
-grpc::Status HealthService::CheckWatch(const std::string& name) const {
-  if (watchers_.size() < max_watches_) return CheckName(name);
-  return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                      absl::StrCat("got a watch beside ", watchers_.size(),
-                                   " others, expected at most ", max_watches_,
-                                   ", as max_health_watches is"));
+void HealthService::EndOneBeside(const Watcher& newest) {
+  auto most = watchers_.find(newest.client());
+  for (auto it = watchers_.begin(); it != watchers_.end(); ++it) {
+    if (it->second.size() > most->second.size()) most = it;
+  }
+  Watcher* const oldest = most->second.front();
+  Forget(oldest);
+  oldest->AssertLocked();
+  oldest->GiveWay();
+}
+
+void HealthService::Forget(Watcher* watcher) {
+  const auto found = watchers_.find(watcher->client());
+  if (found == watchers_.end()) return;
+  std::deque<Watcher*>& watchers = found->second;
+  const auto at = std::find(watchers.begin(), watchers.end(), watcher);
+  if (at == watchers.end()) return;
+  watchers.erase(at);
+  --watches_;
+  if (watchers.empty()) watchers_.erase(found);
 }
 
 void HealthService::Tell(Watcher* watcher) {
   watcher->AssertLocked();
   if (ended_) {
-    watcher->End(Watcher::Stopping());
+    watcher->End(
+        grpc::Status(grpc::StatusCode::UNAVAILABLE, "the server is stopping"));
   } else {
     watcher->Update();
   }

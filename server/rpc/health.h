@@ -1,10 +1,9 @@
 #ifndef SFMAMBA_SERVER_RPC_HEALTH_H_
 #define SFMAMBA_SERVER_RPC_HEALTH_H_
 
-#include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -23,8 +22,10 @@ namespace sfmamba::rpc {
 // server cancels them; this one ends them. Thread-safe.
 class HealthService final : public grpc::health::v1::Health::CallbackService {
  public:
-  // `alive` must be quick and thread-safe. Of watches beyond `max_watches` each
-  // is refused with RESOURCE_EXHAUSTED.
+  // `alive` must be quick and thread-safe. When there are more than
+  // `max_watches`, the client with the most loses its oldest: that one ends
+  // with RESOURCE_EXHAUSTED. A client is an address, because health asks for no
+  // token.
   HealthService(std::function<bool()> alive, int max_watches);
 
   void SetServing(const std::string& name, bool serving)
@@ -61,17 +62,22 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // OK, or why there cannot be another watch of `name`.
-  grpc::Status CheckWatch(const std::string& name) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sends the watcher its name's status, or ends it.
   void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void TellAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Ends the oldest watch of the client with the most: of `newest`'s client
+  // unless another has more.
+  void EndOneBeside(const Watcher& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Counts a watch no more; does nothing if it was not counted.
+  void Forget(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<bool()> alive_;
-  const size_t max_watches_;
+  const int max_watches_;
   mutable absl::Mutex mu_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
-  std::set<Watcher*> watchers_ ABSL_GUARDED_BY(mu_);  // Each deletes itself.
+  // By client, the oldest first. Each deletes itself.
+  std::map<std::string, std::deque<Watcher*>> watchers_ ABSL_GUARDED_BY(mu_);
+  int watches_ ABSL_GUARDED_BY(mu_) = 0;  // Those in watchers_.
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   bool failed_ ABSL_GUARDED_BY(mu_) = false;
 };

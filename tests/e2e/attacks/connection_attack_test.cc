@@ -142,27 +142,5 @@ TEST(ConnectionAttackTest, WatchesWithLongNamesAreRefused) {
   ExpectAnswered(victim);
 }
 
-TEST(ConnectionAttackTest, WatchesAreLimitedInNumber) {
-  ServerProcess server(
-      {"--model_repository=" + WriteTinyModel(), "--max_health_watches=10"});
-  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
-  const auto stub = Health::NewStub(NewChannel(server));
-  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
-  std::vector<std::unique_ptr<grpc::ClientReader<HealthCheckResponse>>> watches;
-  HealthCheckResponse response;
-  for (int i = 0; i < 11; ++i) {
-    TimeLimit limit("the watch's first answer");
-    contexts.push_back(std::make_unique<grpc::ClientContext>());
-    watches.push_back(stub->Watch(contexts.back().get(), HealthCheckRequest()));
-    EXPECT_EQ(watches.back()->Read(&response), i < 10) << i;
-  }
-  EXPECT_EQ(watches.back()->Finish().error_code(),
-            grpc::StatusCode::RESOURCE_EXHAUSTED);
-  for (int i = 0; i < 10; ++i) {
-    contexts[i]->TryCancel();
-    watches[i]->Finish();
-  }
-}
-
 }  // namespace
 }  // namespace sfmamba

@@ -245,21 +245,22 @@ TEST_F(HealthTest, AWatchAfterEndWatchesEndsAtOnce) {
   EXPECT_EQ(Check("m"), kServing);
 }
 
-TEST_F(HealthTest, WatchesBeyondTheMostAreRefused) {
+TEST_F(HealthTest, OfTooManyWatchesTheOldestGivesWay) {
   std::vector<std::unique_ptr<WatchCall>> watches;
-  for (int i = 0; i < kMaxWatches; ++i) {
+  for (int i = 0; i < kMaxWatches + 2; ++i) {
     watches.push_back(std::make_unique<WatchCall>(service_, "m"));
     watches.back()->WriteDone();
+    for (int k = 0; k <= i; ++k) {
+      EXPECT_EQ(watches[k]->has_ended(), k <= i - kMaxWatches) << k;
+    }
   }
-  {
-    WatchCall refused(service_, "m");
-    EXPECT_EQ(refused.code(), StatusCode::RESOURCE_EXHAUSTED);
-  }
+  EXPECT_EQ(watches[0]->code(), StatusCode::RESOURCE_EXHAUSTED);
+  // There is room again for one.
   watches.back()->Cancel();
   watches.pop_back();
   WatchCall watch(service_, "m");
-  EXPECT_EQ(watch.told(), (Statuses{kUnknown}));
   watch.WriteDone();
+  EXPECT_FALSE(watches[2]->has_ended());
   service_.EndWatches();
 }
 
