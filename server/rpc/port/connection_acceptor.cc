@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,9 +33,16 @@ constexpr size_t kMostWaiting = 256;
 // Between the ends of two waits: in this time a connection that floods is
 // banned once more.
 constexpr absl::Duration kWaitEndPeriod = absl::Milliseconds(50);
-// Least interval between looks as a multiple of the last look's duration, so
-// that looking takes at most a twentieth of a thread's time.
+// Least interval between looks as a multiple of the processor time that the
+// last look took, so that looking takes at most a twentieth of a processor.
 constexpr int kCheckShare = 20;
+
+// Returns the processor time that this thread has used.
+absl::Duration ProcessorTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
 
 }  // namespace
 
@@ -91,17 +99,18 @@ int ConnectionAcceptor::TimeToNextCheck() const {
 }
 
 void ConnectionAcceptor::CheckReceives() {
-  const absl::Time begin = base::SteadyNow();
-  if (options_.receives == nullptr || begin < next_check_) return;
+  const absl::Time now = base::SteadyNow();
+  if (options_.receives == nullptr || now < next_check_) return;
+  const absl::Duration begin = ProcessorTime();
   open_.Count();
   const std::vector<std::string> ended = options_.receives->Check(
-      [this] { return open_.MeasureTraffic(); }, begin);
+      [this] { return open_.MeasureTraffic(*options_.calls); }, now);
   for (const std::string& peer : ended) {
     open_.End(peer);
     options_.refused();
   }
-  const absl::Time end = base::SteadyNow();
-  next_check_ = end + std::max(kCheckPeriod, kCheckShare * (end - begin));
+  next_check_ = base::SteadyNow() +
+                std::max(kCheckPeriod, kCheckShare * (ProcessorTime() - begin));
 }
 
 void ConnectionAcceptor::End(const std::string& peer) {

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
 #include "server/host/listening_sockets.h"
+#include "server/rpc/port/call_counts.h"
 #include "server/rpc/port/open_connections.h"
 #include "server/rpc/port/receive_guard.h"
 
@@ -38,8 +39,11 @@ class ConnectionAcceptor {
     int most_unanswered = 512;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Chooses connections to end by what they have in reception; outlives this.
+    // Chooses connections to end by what they hold; outlives this. Null: none
+    // is.
     ReceiveGuard* receives = nullptr;
+    // The calls whose messages have come; outlives this.
+    const CallCounts* calls = nullptr;
     // Called for each connection that is ended because there are too many or by
     // `receives`. Must not block.
     std::function<void()> refused = [] {};

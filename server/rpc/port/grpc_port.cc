@@ -45,7 +45,7 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
 
 GrpcPort::GrpcPort(Options options)
     : options_(std::move(options)),
-      reset_guard_([this](const std::string& peer) { EndConnection(peer); }) {}
+      call_counts_([this](const std::string& peer) { EndConnection(peer); }) {}
 
 GrpcPort::~GrpcPort() {
   port_check_ = nullptr;
@@ -77,7 +77,7 @@ absl::Status GrpcPort::Listen() {
   std::vector<
       std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
       interceptors;
-  interceptors.push_back(std::make_unique<ResetInterceptors>(&reset_guard_));
+  interceptors.push_back(std::make_unique<CallInterceptors>(&call_counts_));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : options_.services) {
     builder.RegisterService(service);
@@ -90,6 +90,7 @@ absl::Status GrpcPort::Listen() {
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
   limits.receives = options_.receives;
+  limits.calls = &call_counts_;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = std::make_unique<ConnectionAcceptor>(limits, *std::move(sockets),

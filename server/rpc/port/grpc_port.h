@@ -15,9 +15,9 @@
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
+#include "server/rpc/port/call_counts.h"
 #include "server/rpc/port/connection_acceptor.h"
 #include "server/rpc/port/receive_guard.h"
-#include "server/rpc/port/reset_guard.h"
 #include "server/security/tls_identity.h"
 #include "server/threads/periodic.h"
 #include "sfmamba/v1/config.pb.h"
@@ -78,7 +78,7 @@ class GrpcPort {
   void EndConnection(const std::string& peer) ABSL_LOCKS_EXCLUDED(acceptor_mu_);
 
   const Options options_;
-  ResetGuard reset_guard_;
+  CallCounts call_counts_;
   std::atomic<bool> stopping_{false};
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.

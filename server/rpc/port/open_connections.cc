@@ -15,6 +15,11 @@
 namespace sfmamba::rpc {
 namespace {
 
+// Least connections whose calls are counted at a look.
+constexpr size_t kLeastCounted = 16;
+// Most looks until the calls of all are counted.
+constexpr size_t kLooksOfAll = 25;
+
 ino_t InodeOf(int fd) {
   struct stat found = {};
   return fstat(fd, &found) == 0 ? found.st_ino : 0;
@@ -50,15 +55,39 @@ int OpenConnections::Count() {
   return static_cast<int>(connections_.size());
 }
 
-std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic() const {
+std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic(
+    const CallCounts& counts) {
+  for (Connection& connection : connections_) {
+    connection.received = InfoOf(connection.fd).tcpi_bytes_received;
+  }
+  CountCalls();
   std::vector<ReceiveGuard::Traffic> traffic;
   for (const Connection& connection : connections_) {
     if (!IsOpen(connection)) continue;
-    traffic.push_back(
-        {connection.peer,
-         static_cast<int64_t>(InfoOf(connection.fd).tcpi_bytes_received)});
+    const int64_t with_message =
+        connection.calls == 0 ? 0 : counts.WithMessage(connection.peer);
+    traffic.push_back({connection.peer, connection.received, connection.calls,
+                       std::max<int64_t>(0, connection.calls - with_message)});
   }
   return traffic;
+}
+
+void OpenConnections::CountCalls() {
+  const size_t size = connections_.size();
+  const size_t most = std::max(kLeastCounted, size / kLooksOfAll);
+  size_t counted = 0;
+  for (size_t i = 0; i < size && counted < most; ++i) {
+    Connection& connection = connections_[next_count_++ % size];
+    if (connection.calls == 0 &&
+        connection.received == connection.received_at_count) {
+      continue;
+    }
+    ++counted;
+    if (connection.id == 0) connection.id = channelz_.IdOf(connection.peer);
+    if (connection.id == 0) continue;
+    connection.calls = Channelz::CallsOf(connection.id).open();
+    connection.received_at_count = connection.received;
+  }
 }
 
 void OpenConnections::EndMostSilent(int count) {

@@ -8,12 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/steady_clock.h"
-#include "grpc/grpc.h"
-#include "grpc/support/alloc.h"
 #include "server/host/peer_name.h"
 #include "server/shares/client_shares.h"
 #include "server/threads/thread_name.h"
@@ -24,11 +19,6 @@ namespace {
 // Most unanswered calls of all connections of an address, as a multiple of one
 // connection's. A connection of a banned address may have that part of its own.
 constexpr int kAddressShare = 8;
-// Most connections on one page of channelz.
-constexpr int64_t kAllConnections = 1 << 20;
-// Most numbers of connections kept. Beyond it, those of closed ones are
-// dropped.
-constexpr size_t kMostIds = 1 << 16;
 
 // The bytes that are left in the socket, for gRPC asks for them (TCP_INQ); -1
 // if they are not known.
@@ -40,31 +30,6 @@ int BytesLeft(msghdr* message) {
     }
   }
   return -1;
-}
-
-// Frees the text that channelz returns.
-std::string TakeJson(char* json) {
-  const std::string text = json == nullptr ? "" : json;
-  gpr_free(json);
-  return text;
-}
-
-// The number in quotes behind `name` in channelz's JSON; 0 if there is none.
-int64_t NumberAfter(absl::string_view json, absl::string_view name) {
-  const size_t at = json.find(name);
-  if (at == json.npos) return 0;
-  json.remove_prefix(at + name.size());
-  int64_t number = 0;
-  return absl::SimpleAtoi(json.substr(0, json.find('"')), &number) ? number : 0;
-}
-
-// Calls fn(text behind `name`) for each occurrence in channelz's JSON.
-template <typename Fn>
-void ForEachBehind(absl::string_view json, absl::string_view name, Fn fn) {
-  for (size_t at = json.find(name); at != json.npos; at = json.find(name)) {
-    json.remove_prefix(at + name.size());
-    fn(json);
-  }
 }
 
 }  // namespace
@@ -168,10 +133,9 @@ int64_t ReadPauses::CountUnanswered(int fd, const std::string& peer) {
   const absl::Time now = base::SteadyNow();
   // A client may have come again by the address, port and descriptor that it
   // had before.
-  if (readings_[fd].is_new.exchange(false)) known = {ChannelzIdOf(peer), now};
-  const std::string counts = TakeJson(grpc_channelz_get_socket(known.id));
-  const int64_t unanswered = NumberAfter(counts, "\"streamsStarted\":\"") -
-                             NumberAfter(counts, "\"streamsSucceeded\":\"");
+  if (readings_[fd].is_new.exchange(false)) known = {channelz_.IdOf(peer), now};
+  const Channelz::Calls calls = Channelz::CallsOf(known.id);
+  const int64_t unanswered = calls.begun - calls.answered;
   if (now - second_ > absl::Seconds(1)) {
     second_ = now;
     of_addresses_.clear();
@@ -183,34 +147,6 @@ int64_t ReadPauses::CountUnanswered(int fd, const std::string& peer) {
     known.unanswered = unanswered;
   }
   return unanswered - known.unanswered;
-}
-
-int64_t ReadPauses::ChannelzIdOf(const std::string& peer) {
-  ReadNewIds();
-  auto found = ids_.find(peer);
-  if (found == ids_.end() || ids_.size() > kMostIds) {
-    // Connections are not listed quite in the order of their numbers.
-    ids_.clear();
-    next_ids_.clear();
-    ReadNewIds();
-    found = ids_.find(peer);
-  }
-  return found == ids_.end() ? 0 : found->second;
-}
-
-void ReadPauses::ReadNewIds() {
-  const std::string servers = TakeJson(grpc_channelz_get_servers(0));
-  ForEachBehind(servers, "\"serverId\":\"", [this](absl::string_view text) {
-    const int64_t server = NumberAfter(text, "");
-    int64_t& next = next_ids_[server];
-    const std::string page = TakeJson(
-        grpc_channelz_get_server_sockets(server, next, kAllConnections));
-    ForEachBehind(page, "\"name\":\"chttp2 ", [&](absl::string_view entry) {
-      const int64_t id = NumberAfter(entry, "\",\"socketId\":\"");
-      ids_[entry.substr(0, entry.find('"'))] = id;
-      next = std::max(next, id + 1);
-    });
-  });
 }
 
 }  // namespace sfmamba::rpc

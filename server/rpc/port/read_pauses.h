@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/rpc/port/channelz.h"
 
 namespace sfmamba::rpc {
 
@@ -79,11 +80,6 @@ class ReadPauses {
 
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
-  // Returns the connection's number in channelz; 0 if it is not found.
-  int64_t ChannelzIdOf(const std::string& peer);
-  // Reads the numbers that are not in ids_, so that each connection of a crowd
-  // is read once. A newer connection of a peer replaces the older.
-  void ReadNewIds();
   // Calls begun in this second less those answered.
   int64_t CountUnanswered(int fd, const std::string& peer);
 
@@ -94,9 +90,7 @@ class ReadPauses {
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
   // The rest is used by thread_ only. By descriptor:
   absl::flat_hash_map<int, Known> known_;
-  // channelz's numbers: of connections by their peer, and each server's next.
-  absl::flat_hash_map<std::string, int64_t> ids_;
-  absl::flat_hash_map<int64_t, int64_t> next_ids_;
+  Channelz channelz_{absl::ZeroDuration()};
   // Calls that addresses have begun since `second_` beyond those answered.
   absl::flat_hash_map<std::string, int64_t> of_addresses_;
   absl::Time second_ = absl::InfinitePast();

@@ -30,9 +30,10 @@ std::vector<std::string> ReceiveGuard::Check(
   // In this order, so that no message counts twice.
   const int64_t held = options_.held();
   Update(measure(), now);
-  std::vector<std::string> to_end = ChooseToEnd(options_.most_bytes - held);
+  std::vector<std::string> to_end =
+      ChooseToEnd(options_.most_bytes - held, now);
   absl::MutexLock lock(&mu_);
-  peak_.now = in_reception_;
+  peak_.now = held_;
   return to_end;
 }
 
@@ -47,7 +48,7 @@ void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
           ? 1
           : std::exp(-absl::FDivDuration(now - checked_, kFading));
   checked_ = now;
-  in_reception_ = 0;
+  held_ = 0;
   for (auto& connection : connections_) connection.second.open = false;
   for (const Traffic& measured : traffic) {
     Connection& connection = connections_[measured.peer];
@@ -61,12 +62,14 @@ void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
     connection.bytes = std::max(
         before + measured.received - connection.received - handed, -handed);
     connection.received = measured.received;
+    connection.calls = measured.calls;
     connection.open = true;
-    in_reception_ += std::max<int64_t>(0, connection.bytes);
+    UpdateWait(measured, now, &connection);
+    held_ += connection.held();
   }
   absl::erase_if(connections_, [](const auto& c) { return !c.second.open; });
   absl::MutexLock lock(&mu_);
-  peak_.most = std::max(peak_.most, in_reception_);
+  peak_.most = std::max(peak_.most, held_);
 }
 
 server::MemoryBudget::Peak ReceiveGuard::TakePeak() {
@@ -74,23 +77,39 @@ server::MemoryBudget::Peak ReceiveGuard::TakePeak() {
   return {peak_.now, std::exchange(peak_.most, peak_.now)};
 }
 
-std::vector<std::string> ReceiveGuard::ChooseToEnd(int64_t most) {
+void ReceiveGuard::UpdateWait(const Traffic& measured, absl::Time now,
+                              Connection* connection) {
+  const int64_t came = measured.received - connection->received_then;
+  if (measured.waiting <= 0) {
+    connection->waits_since = absl::InfiniteFuture();
+  } else if (connection->waits_since == absl::InfiniteFuture() ||
+             came >= kLeastProgress * measured.waiting) {
+    connection->waits_since = now;
+    connection->received_then = measured.received;
+  }
+}
+
+std::vector<std::string> ReceiveGuard::ChooseToEnd(int64_t most,
+                                                   absl::Time now) {
   std::vector<std::string> chosen;
-  if (in_reception_ <= most) return chosen;
   absl::flat_hash_map<absl::string_view, int64_t> by_address;
   std::vector<std::pair<absl::string_view, int64_t>> large;
   for (const auto& [peer, connection] : connections_) {
-    if (connection.bytes < kLittle) continue;
-    by_address[AddressOf(peer)] += connection.bytes;
-    large.emplace_back(peer, connection.bytes);
+    if (now - connection.waits_since >= kMostWait) {
+      chosen.push_back(peer);
+      held_ -= connection.held();
+    } else if (connection.held() >= kLittle) {
+      by_address[AddressOf(peer)] += connection.held();
+      large.emplace_back(peer, connection.held());
+    }
   }
-  while (in_reception_ > most && !large.empty()) {
+  while (held_ > most && !large.empty()) {
     const auto worst = std::max_element(
         large.begin(), large.end(), [&](const auto& a, const auto& b) {
           return std::make_pair(by_address[AddressOf(a.first)], a.second) <
                  std::make_pair(by_address[AddressOf(b.first)], b.second);
         });
-    in_reception_ -= worst->second;
+    held_ -= worst->second;
     by_address[AddressOf(worst->first)] -= worst->second;
     chosen.emplace_back(worst->first);
     large.erase(worst);

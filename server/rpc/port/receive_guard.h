@@ -15,10 +15,11 @@
 
 namespace sfmamba::rpc {
 
-// Bounds the memory of messages that are being received. gRPC's own quota, once
-// it is full, ends any calls and sends all idle connections away, so that a few
-// that send large messages at once hurt everyone. Before it is, this names the
-// connections that hold most, to be ended.
+// Bounds the memory of calls and of messages that are being received. gRPC's
+// own quota, once it is full, ends any calls and sends all idle connections
+// away, so that a few that send large messages at once, or begin many calls,
+// hurt everyone. Before it is, this names the connections that hold most, to be
+// ended. It also names those that begin calls and do not send their messages.
 //
 // gRPC does not tell what a connection has in reception. It is taken to be what
 // the kernel has received of it, less the messages that were handed over. What
@@ -32,6 +33,12 @@ class ReceiveGuard {
   static constexpr int64_t kLittle = 1 << 20;
   // What is left of bytes that are never handed over after this time: 1/e.
   static constexpr absl::Duration kFading = absl::Seconds(30);
+  // What gRPC holds for a call, from its headers to its end.
+  static constexpr int64_t kCallBytes = 20 << 10;
+  // Calls may wait this long for their messages while fewer than
+  // kLeastProgress bytes come for each of them.
+  static constexpr absl::Duration kMostWait = absl::Seconds(10);
+  static constexpr int64_t kLeastProgress = 1 << 10;
 
   struct Options {
     // Most bytes in reception and handed over, together.
@@ -40,10 +47,12 @@ class ReceiveGuard {
     std::function<int64_t()> held = [] { return int64_t{0}; };
   };
 
-  // Bytes that a connection has received since it began.
+  // What is known of a connection.
   struct Traffic {
-    std::string peer;  // In gRPC's form.
-    int64_t received = 0;
+    std::string peer;      // In gRPC's form.
+    int64_t received = 0;  // Bytes since it began.
+    int64_t calls = 0;     // Those that are open.
+    int64_t waiting = 0;   // Open calls whose messages have not come.
   };
 
   explicit ReceiveGuard(Options options) : options_(std::move(options)) {}
@@ -52,15 +61,16 @@ class ReceiveGuard {
   void HandedOver(const std::string& peer, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the peers whose connections are to be ended: of the address that
-  // has most in reception the connection that has most, and so on until the
-  // rest fits. `measure` returns the traffic of all connections that are open.
+  // Returns the peers whose connections are to be ended: those whose calls have
+  // waited too long; then of the address that holds most the connection that
+  // holds most, and so on until the rest fits. `measure` returns the traffic of
+  // all connections that are open.
   std::vector<std::string> Check(
       const std::function<std::vector<Traffic>()>& measure, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What was in reception at the last Check(), and at most at any since the
-  // last call.
+  // What calls and messages in reception held at the last Check(), and at most
+  // at any since the last call.
   server::MemoryBudget::Peak TakePeak() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -69,12 +79,22 @@ class ReceiveGuard {
     // In reception. Below 0 if a message was handed over whose last bytes came
     // after the measurement.
     int64_t bytes = 0;
+    int64_t calls = 0;
+    // Calls wait since this time and number of bytes; InfiniteFuture(): none.
+    absl::Time waits_since = absl::InfiniteFuture();
+    int64_t received_then = 0;
     bool open = true;
+
+    int64_t held() const {
+      return (bytes > 0 ? bytes : 0) + calls * kCallBytes;
+    }
   };
 
   void Update(const std::vector<Traffic>& traffic, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
-  std::vector<std::string> ChooseToEnd(int64_t most);
+  static void UpdateWait(const Traffic& measured, absl::Time now,
+                         Connection* connection);
+  std::vector<std::string> ChooseToEnd(int64_t most, absl::Time now);
 
   const Options options_;
   absl::Mutex mu_;
@@ -84,7 +104,7 @@ class ReceiveGuard {
   // State of Check() between its calls.
   absl::flat_hash_map<std::string, Connection> connections_;
   absl::Time checked_ = absl::InfinitePast();
-  int64_t in_reception_ = 0;
+  int64_t held_ = 0;  // By all connections.
 };
 
 }  // namespace sfmamba::rpc

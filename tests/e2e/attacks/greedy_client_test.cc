@@ -1,19 +1,27 @@
 // A client that asks for all that the server can do, beside one that asks for
 // little.
 
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/attacks/rounds.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
 #include "tests/testing/http.h"
@@ -109,6 +117,28 @@ class GreedyClient {
   int open_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
+// Processes that use processors for nothing.
+class BusyProcesses {
+ public:
+  explicit BusyProcesses(int count) {
+    const char* const arguments[] = {"sh", "-c", "while :; do :; done",
+                                     nullptr};
+    for (pid_t& pid : processes_ = std::vector<pid_t>(count)) {
+      posix_spawn(&pid, "/bin/sh", nullptr, nullptr,
+                  const_cast<char* const*>(arguments), environ);
+    }
+  }
+  ~BusyProcesses() {
+    for (const pid_t pid : processes_) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+
+ private:
+  std::vector<pid_t> processes_;
+};
+
 double Refused(const ServerProcess& server, const std::string& reason) {
   return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
                "sfmamba_admission_rejections_total",
@@ -155,6 +185,24 @@ TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   EXPECT_GE(count.sent, 8);
   // None was, as long as the flood came before all that has a deadline.
   EXPECT_GE(count.answered, 0.75 * count.sent) << count.first_error;
+}
+
+// Most calls are refused and come again at once, and other processes leave
+// little of the processors.
+TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
+  ServerProcess server({"--model_repository=" + WriteTinyModel(), "--host=::",
+                        "--memory_budget_bytes=1536MiB", "--drain_delay=0s"});
+  if (server.port() == 0) GTEST_SKIP() << "no IPv6 on this machine";
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  Rounds rounds;
+  rounds.address = absl::StrCat("[::1]:", server.port());
+  const BusyProcesses others(2);
+  ExpectFiveRoundsHarmless(rounds, &server, [&](absl::Time end) {
+    const GreedyClient greedy(
+        server.address(),
+        {900, "tiny", std::chrono::seconds(2), absl::ZeroDuration()});
+    absl::SleepFor(end - base::SteadyNow());
+  });
 }
 
 }  // namespace

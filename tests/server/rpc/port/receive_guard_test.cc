@@ -115,6 +115,46 @@ TEST_F(ReceiveGuardTest, ANewConnectionMayHaveTheNameOfAnOld) {
   EXPECT_EQ(guard_.TakePeak().now, 50 * kMiB);
 }
 
+TEST_F(ReceiveGuardTest, OpenCallsTakeMemory) {
+  EXPECT_THAT(Check({{"ipv4:1.1.1.1:1", 0, /*calls=*/1000},
+                     {"ipv4:1.1.1.1:2", 0, /*calls=*/2000},
+                     {"ipv4:2.2.2.2:1", 60 * kMiB}}),
+              ElementsAre("ipv4:2.2.2.2:1"));
+  EXPECT_EQ(guard_.TakePeak().now, 3000 * ReceiveGuard::kCallBytes);
+}
+
+TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
+  const Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4},
+                           {"ipv4:1.1.1.1:2", 5000, 4, /*waiting=*/0}};
+  Check(traffic);
+  now_ += ReceiveGuard::kMostWait - absl::Milliseconds(40);
+  EXPECT_THAT(Check(traffic), IsEmpty());
+  EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
+}
+
+TEST_F(ReceiveGuardTest, MessagesThatComeSlowlyAreWaitedFor) {
+  Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4}};
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(Check(traffic), IsEmpty());
+    now_ += ReceiveGuard::kMostWait / 2;
+    traffic[0].received += 4 * ReceiveGuard::kLeastProgress;
+  }
+  // The same bytes are too few for twice as many calls.
+  traffic[0].waiting = 8;
+  Check(traffic);
+  now_ += ReceiveGuard::kMostWait;
+  EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
+}
+
+// Whoever uploads one message after the other has calls that wait at each look.
+TEST_F(ReceiveGuardTest, CallsThatWaitInTurnsAreNoWait) {
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_THAT(Check({{"ipv4:1.1.1.1:1", 5000, 1, /*waiting=*/i % 2}}),
+                IsEmpty());
+    now_ += ReceiveGuard::kMostWait / 2;
+  }
+}
+
 TEST_F(ReceiveGuardTest, TellsThePeakOnce) {
   Check({{"ipv4:1.1.1.1:1", 60 * kMiB}});
   Check({});

@@ -1,4 +1,4 @@
-#include "server/rpc/port/reset_guard.h"
+#include "server/rpc/port/call_counts.h"
 
 #include <string>
 #include <vector>
@@ -8,10 +8,10 @@
 namespace sfmamba::rpc {
 namespace {
 
-class ResetGuardTest : public testing::Test {
+class CallCountsTest : public testing::Test {
  protected:
   void End(int calls, CallEnd how, const std::string& peer) {
-    for (int i = 0; i < calls; ++i) guard_.Ended(peer, how, now_);
+    for (int i = 0; i < calls; ++i) counts_.Ended(peer, how, now_);
   }
   void Cancel(int calls, const std::string& peer) {
     End(calls, CallEnd::kReset, peer);
@@ -19,49 +19,49 @@ class ResetGuardTest : public testing::Test {
 
   absl::Time now_ = absl::UnixEpoch();
   std::vector<std::string> ended_;
-  ResetGuard guard_{
+  CallCounts counts_{
       [this](const std::string& peer) { ended_.push_back(peer); }};
 };
 
-TEST_F(ResetGuardTest, WhoResetsTooManyInASecondIsToldOfOnce) {
-  Cancel(ResetGuard::kMostResets, "a");
-  Cancel(ResetGuard::kMostResets, "b");
+TEST_F(CallCountsTest, WhoResetsTooManyInASecondIsToldOfOnce) {
+  Cancel(CallCounts::kMostResets, "a");
+  Cancel(CallCounts::kMostResets, "b");
   EXPECT_EQ(ended_, std::vector<std::string>{});
   Cancel(10, "b");
   EXPECT_EQ(ended_, std::vector<std::string>{"b"});
 }
 
-TEST_F(ResetGuardTest, EachSecondCountsAnew) {
+TEST_F(CallCountsTest, EachSecondCountsAnew) {
   for (int i = 0; i < 5; ++i) {
-    Cancel(ResetGuard::kMostResets, "a");
+    Cancel(CallCounts::kMostResets, "a");
     now_ += absl::Seconds(1);
   }
   EXPECT_EQ(ended_, std::vector<std::string>{});
 }
 
-TEST_F(ResetGuardTest, CallsThatExpireDoNotCount) {
-  End(10 * ResetGuard::kMostResets, CallEnd::kExpired, "a");
+TEST_F(CallCountsTest, CallsThatExpireDoNotCount) {
+  End(10 * CallCounts::kMostResets, CallEnd::kExpired, "a");
   EXPECT_EQ(ended_, std::vector<std::string>{});
 }
 
-TEST_F(ResetGuardTest, WhoLetsAsManyBeAnsweredMayReset) {
-  for (int i = 0; i < 10 * ResetGuard::kMostResets; ++i) {
+TEST_F(CallCountsTest, WhoLetsAsManyBeAnsweredMayReset) {
+  for (int i = 0; i < 10 * CallCounts::kMostResets; ++i) {
     Cancel(1, "a");
     End(1, CallEnd::kAnswered, "a");
   }
   EXPECT_EQ(ended_, std::vector<std::string>{});
   // Answers to another are not one's own.
-  for (int i = 0; i <= ResetGuard::kMostResets; ++i) {
+  for (int i = 0; i <= CallCounts::kMostResets; ++i) {
     Cancel(1, "a");
     End(1, CallEnd::kAnswered, "b");
   }
   EXPECT_EQ(ended_, std::vector<std::string>{"a"});
 }
 
-TEST_F(ResetGuardTest, AnswersCannotBeSavedUp) {
+TEST_F(CallCountsTest, AnswersCannotBeSavedUp) {
   Cancel(1, "a");
-  End(10 * ResetGuard::kMostResets, CallEnd::kAnswered, "a");
-  Cancel(ResetGuard::kMostResets + 1, "a");
+  End(10 * CallCounts::kMostResets, CallEnd::kAnswered, "a");
+  Cancel(CallCounts::kMostResets + 1, "a");
   EXPECT_EQ(ended_, std::vector<std::string>{"a"});
 }
 

@@ -1,7 +1,6 @@
-#ifndef SFMAMBA_SERVER_RPC_PORT_RESET_GUARD_H_
-#define SFMAMBA_SERVER_RPC_PORT_RESET_GUARD_H_
+#ifndef SFMAMBA_SERVER_RPC_PORT_CALL_COUNTS_H_
+#define SFMAMBA_SERVER_RPC_PORT_CALL_COUNTS_H_
 
-#include <atomic>
 #include <functional>
 #include <string>
 #include <utility>
@@ -26,53 +25,57 @@ enum class CallEnd {
 // keep the processor busy, its handler comes late.
 CallEnd EndOf(bool cancelled, absl::Duration lived, absl::Duration left);
 
-// Finds connections whose calls are begun only to be reset. Such a call costs
+// Counts the open calls whose first messages have come, by connection, and
+// finds connections whose calls are begun only to be reset. Such a call costs
 // the client 100 bytes and the server 10 KiB until its turn comes, and HTTP/2's
 // limit of concurrent calls does not count it. A connection that resets
-// `kMostResets` calls in a second more than it lets be answered is told of.
+// `kMostResets` calls in a second more than it lets be answered is ended.
 //
-// Thread-safe.
-class ResetGuard {
+// Thread-safe. Peers are as gRPC names them.
+class CallCounts {
  public:
   static constexpr int kMostResets = 1000;
 
-  // `end` gets the peer, as gRPC names it. Must not block.
-  explicit ResetGuard(std::function<void(const std::string& peer)> end)
+  // `end` gets the peer. Must not block.
+  explicit CallCounts(std::function<void(const std::string& peer)> end)
       : end_(std::move(end)) {}
 
-  // A call of `peer` ended at `now`.
+  // The first message of a call has come. Gone() follows at the call's end.
+  void MessageCame(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  void Gone(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   void Ended(const std::string& peer, CallEnd how, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns how many calls of the connection have messages and are not gone.
+  int WithMessage(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
+
  private:
-  struct Resets {
-    int surplus = 0;  // Over the calls that were answered since.
-    bool told = false;
+  struct Calls {
+    int with_message = 0;
+    int resets = 0;         // Since second_, over those answered since.
+    bool is_ended = false;  // Since second_.
   };
 
   const std::function<void(const std::string& peer)> end_;
-  // Whether there are any: answers need not look otherwise.
-  std::atomic<bool> any_{false};
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   absl::Time second_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  // The resets since second_, by peer.
-  absl::flat_hash_map<std::string, Resets> resets_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, Calls> calls_ ABSL_GUARDED_BY(mu_);
 };
 
-// Tells `guard`, which outlives the server, of each unary call of a server,
-// whose unary methods must be of the callback API.
-class ResetInterceptors final
+// Has `counts`, which outlives the server, count the calls of a server, whose
+// methods must be of the callback API.
+class CallInterceptors final
     : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit ResetInterceptors(ResetGuard* guard) : guard_(*guard) {}
+  explicit CallInterceptors(CallCounts* counts) : counts_(*counts) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override;
 
  private:
-  ResetGuard& guard_;
+  CallCounts& counts_;
 };
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_PORT_RESET_GUARD_H_
+#endif  // SFMAMBA_SERVER_RPC_PORT_CALL_COUNTS_H_
