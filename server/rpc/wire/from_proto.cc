@@ -1,7 +1,7 @@
 #include "server/rpc/wire/from_proto.h"
 
-#include <string>
-#include <utility>
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,52 +19,94 @@ using prediction::SegmentParams;
 // A protobuf Duration is at most about 10,000 years.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-absl::Status NotAnEnumerator(absl::string_view field, int got,
-                             absl::string_view expected = "a known value") {
+// What an enumerator of a message is called here.
+template <typename Proto, typename Own>
+struct Meaning {
+  Proto proto;
+  Own own;
+};
+
+// Sets `own` to what `got` means; INVALID_ARGUMENT with field `field` if it is
+// none of `meanings`.
+template <typename Proto, typename Own, size_t n>
+absl::Status Translate(absl::string_view field, Proto got,
+                       const Meaning<Proto, Own> (&meanings)[n], Own* own) {
+  for (const Meaning<Proto, Own>& meaning : meanings) {
+    if (meaning.proto != got) continue;
+    *own = meaning.own;
+    return absl::OkStatus();
+  }
   return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected ", expected));
+      field, absl::StrCat("got ", got, ", expected a known value"));
 }
+
+using Priorities = Meaning<v1::RequestOptions::Priority, server::Priority>;
+constexpr Priorities kPriorities[] = {
+    {v1::RequestOptions::PRIORITY_UNSPECIFIED, server::Priority::kNormal},
+    {v1::RequestOptions::HIGH, server::Priority::kHigh},
+    {v1::RequestOptions::NORMAL, server::Priority::kNormal},
+    {v1::RequestOptions::LOW, server::Priority::kLow}};
+
+using Resizes =
+    Meaning<v1::RequestOptions::Resize, std::optional<image::ResizeMode>>;
+constexpr Resizes kResizes[] = {
+    {v1::RequestOptions::RESIZE_UNSPECIFIED, std::nullopt},
+    {v1::RequestOptions::STRETCH, image::ResizeMode::kStretch},
+    {v1::RequestOptions::LETTERBOX, image::ResizeMode::kLetterbox},
+    {v1::RequestOptions::CENTER_CROP, image::ResizeMode::kCenterCrop}};
+
+using Formats = Meaning<v1::PixelBuffer::Format, image::PixelBuffer::Format>;
+constexpr Formats kFormats[] = {
+    {v1::PixelBuffer::RGB8, image::PixelBuffer::Format::kRgb8},
+    {v1::PixelBuffer::BGR8, image::PixelBuffer::Format::kBgr8},
+    {v1::PixelBuffer::RGBA8, image::PixelBuffer::Format::kRgba8},
+    {v1::PixelBuffer::BGRA8, image::PixelBuffer::Format::kBgra8},
+    {v1::PixelBuffer::GRAY8, image::PixelBuffer::Format::kGray8},
+    {v1::PixelBuffer::NV12, image::PixelBuffer::Format::kNv12}};
+
+using Types = Meaning<v1::Tensor::DataType, image::InputTensor::Type>;
+constexpr Types kTypes[] = {
+    {v1::Tensor::FP32, image::InputTensor::Type::kFloat32},
+    {v1::Tensor::FP16, image::InputTensor::Type::kFloat16},
+    {v1::Tensor::BF16, image::InputTensor::Type::kBfloat16},
+    {v1::Tensor::UINT8, image::InputTensor::Type::kUint8}};
+
+using Scores = Meaning<v1::ClassifyParams::ScoreType, ClassifyParams::Score>;
+constexpr Scores kScores[] = {
+    {v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED,
+     ClassifyParams::Score::kSoftmax},
+    {v1::ClassifyParams::SOFTMAX, ClassifyParams::Score::kSoftmax},
+    {v1::ClassifyParams::LOGIT, ClassifyParams::Score::kLogit},
+    {v1::ClassifyParams::SIGMOID, ClassifyParams::Score::kSigmoid}};
+
+using MaskEncodings =
+    Meaning<v1::DetectParams::MaskEncoding, DetectParams::MaskEncoding>;
+constexpr MaskEncodings kMaskEncodings[] = {
+    {v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
+     DetectParams::MaskEncoding::kNone},
+    {v1::DetectParams::COCO_RLE, DetectParams::MaskEncoding::kCocoRle},
+    {v1::DetectParams::PNG_CROP, DetectParams::MaskEncoding::kPngCrop}};
+
+using MapEncodings =
+    Meaning<v1::SegmentParams::Encoding, SegmentParams::Encoding>;
+constexpr MapEncodings kMapEncodings[] = {
+    {v1::SegmentParams::ENCODING_UNSPECIFIED,
+     SegmentParams::Encoding::kPngIndex},
+    {v1::SegmentParams::PNG_INDEX, SegmentParams::Encoding::kPngIndex},
+    {v1::SegmentParams::RLE_PER_CLASS, SegmentParams::Encoding::kRlePerClass},
+    {v1::SegmentParams::RAW_INDEX, SegmentParams::Encoding::kRawIndex}};
+
+using OutputSizes =
+    Meaning<v1::SegmentParams::OutputSize, SegmentParams::OutputSize>;
+constexpr OutputSizes kOutputSizes[] = {
+    {v1::SegmentParams::OUTPUT_SIZE_UNSPECIFIED,
+     SegmentParams::OutputSize::kOriginal},
+    {v1::SegmentParams::ORIGINAL, SegmentParams::OutputSize::kOriginal},
+    {v1::SegmentParams::MODEL, SegmentParams::OutputSize::kModel}};
 
 std::vector<int32_t> Vector(
     const google::protobuf::RepeatedField<int32_t>& field) {
   return {field.begin(), field.end()};
-}
-
-absl::Status ReadPriority(v1::RequestOptions::Priority priority,
-                          prediction::RequestOptions* result) {
-  switch (priority) {
-    case v1::RequestOptions::HIGH:
-      result->priority = server::Priority::kHigh;
-      return absl::OkStatus();
-    case v1::RequestOptions::PRIORITY_UNSPECIFIED:
-    case v1::RequestOptions::NORMAL:
-      result->priority = server::Priority::kNormal;
-      return absl::OkStatus();
-    case v1::RequestOptions::LOW:
-      result->priority = server::Priority::kLow;
-      return absl::OkStatus();
-    default:
-      return NotAnEnumerator("options.priority", priority);
-  }
-}
-
-absl::Status ReadResize(v1::RequestOptions::Resize resize,
-                        prediction::RequestOptions* result) {
-  switch (resize) {
-    case v1::RequestOptions::RESIZE_UNSPECIFIED:
-      return absl::OkStatus();
-    case v1::RequestOptions::STRETCH:
-      result->resize = image::ResizeMode::kStretch;
-      return absl::OkStatus();
-    case v1::RequestOptions::LETTERBOX:
-      result->resize = image::ResizeMode::kLetterbox;
-      return absl::OkStatus();
-    case v1::RequestOptions::CENTER_CROP:
-      result->resize = image::ResizeMode::kCenterCrop;
-      return absl::OkStatus();
-    default:
-      return NotAnEnumerator("options.resize", resize);
-  }
 }
 
 absl::Status ReadWait(const google::protobuf::Duration& wait,
@@ -80,80 +122,34 @@ absl::Status ReadWait(const google::protobuf::Duration& wait,
   return absl::OkStatus();
 }
 
-absl::StatusOr<image::PixelBuffer> ReadPixels(const v1::PixelBuffer& pixels) {
-  using Format = image::PixelBuffer::Format;
-  image::PixelBuffer result;
-  result.width = pixels.width();
-  result.height = pixels.height();
-  result.row_stride_bytes = pixels.row_stride_bytes();
-  result.data = pixels.data();
-  switch (pixels.format()) {
-    case v1::PixelBuffer::RGB8:
-      result.format = Format::kRgb8;
-      return result;
-    case v1::PixelBuffer::BGR8:
-      result.format = Format::kBgr8;
-      return result;
-    case v1::PixelBuffer::RGBA8:
-      result.format = Format::kRgba8;
-      return result;
-    case v1::PixelBuffer::BGRA8:
-      result.format = Format::kBgra8;
-      return result;
-    case v1::PixelBuffer::GRAY8:
-      result.format = Format::kGray8;
-      return result;
-    case v1::PixelBuffer::NV12:
-      result.format = Format::kNv12;
-      return result;
-    default:
-      return NotAnEnumerator(".pixels.format", pixels.format(),
-                             "a known format");
-  }
+absl::Status Read(const v1::PixelBuffer& pixels, image::PixelBuffer* result) {
+  result->width = pixels.width();
+  result->height = pixels.height();
+  result->row_stride_bytes = pixels.row_stride_bytes();
+  result->data = pixels.data();
+  return Translate(".pixels.format", pixels.format(), kFormats,
+                   &result->format);
 }
 
-absl::StatusOr<image::InputTensor> ReadTensor(const v1::Tensor& tensor) {
-  using Type = image::InputTensor::Type;
-  image::InputTensor result;
-  result.shape = {tensor.shape().data(),
-                  static_cast<size_t>(tensor.shape_size())};
-  result.data = tensor.data();
-  switch (tensor.data_type()) {
-    case v1::Tensor::FP32:
-      result.type = Type::kFloat32;
-      return result;
-    case v1::Tensor::FP16:
-      result.type = Type::kFloat16;
-      return result;
-    case v1::Tensor::BF16:
-      result.type = Type::kBfloat16;
-      return result;
-    case v1::Tensor::UINT8:
-      result.type = Type::kUint8;
-      return result;
-    default:
-      return NotAnEnumerator(".tensor.data_type", tensor.data_type(),
-                             "a known type");
-  }
+absl::Status Read(const v1::Tensor& tensor, image::InputTensor* result) {
+  result->shape = {tensor.shape().data(),
+                   static_cast<size_t>(tensor.shape_size())};
+  result->data = tensor.data();
+  return Translate(".tensor.data_type", tensor.data_type(), kTypes,
+                   &result->type);
 }
 
-absl::Status ReadSource(const v1::Image& image, image::ImageSource* result) {
+absl::Status Read(const v1::Image& image, image::ImageSource* result) {
   switch (image.source_case()) {
     case v1::Image::kEncoded:
       result->source = image::EncodedImage{image.encoded()};
       return absl::OkStatus();
-    case v1::Image::kPixels: {
-      const absl::StatusOr<image::PixelBuffer> pixels =
-          ReadPixels(image.pixels());
-      if (pixels.ok()) result->source = *pixels;
-      return pixels.status();
-    }
-    case v1::Image::kTensor: {
-      const absl::StatusOr<image::InputTensor> tensor =
-          ReadTensor(image.tensor());
-      if (tensor.ok()) result->source = *tensor;
-      return tensor.status();
-    }
+    case v1::Image::kPixels:
+      return Read(image.pixels(),
+                  &result->source.emplace<image::PixelBuffer>());
+    case v1::Image::kTensor:
+      return Read(image.tensor(),
+                  &result->source.emplace<image::InputTensor>());
     default:
       return absl::OkStatus();  // ValidateImage refuses it.
   }
@@ -163,7 +159,9 @@ absl::Status ReadSource(const v1::Image& image, image::ImageSource* result) {
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
   if (!v1::Image::Orientation_IsValid(image.orientation())) {
-    return NotAnEnumerator(".orientation", image.orientation());
+    return server::InvalidField(
+        ".orientation",
+        absl::StrCat("got ", image.orientation(), ", expected a known value"));
   }
   image::ImageSource result;
   result.apply_orientation = image.orientation() != v1::Image::IGNORE;
@@ -171,7 +169,7 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
     const v1::NormalizedRect& crop = image.crop();
     result.crop = {crop.x_min(), crop.y_min(), crop.x_max(), crop.y_max()};
   }
-  const absl::Status status = ReadSource(image, &result);
+  const absl::Status status = Read(image, &result);
   if (!status.ok()) return status;
   return result;
 }
@@ -181,8 +179,10 @@ absl::Status FromProto(const v1::RequestOptions& options,
   result->include_timing = options.include_timing();
   result->allow_partial_results = options.allow_partial_results();
   result->validate_only = options.validate_only();
-  absl::Status status = ReadPriority(options.priority(), result);
-  status.Update(ReadResize(options.resize(), result));
+  absl::Status status = Translate("options.priority", options.priority(),
+                                  kPriorities, &result->priority);
+  status.Update(
+      Translate("options.resize", options.resize(), kResizes, &result->resize));
   if (options.has_max_queue_wait()) {
     status.Update(ReadWait(options.max_queue_wait(), result));
   }
@@ -196,20 +196,8 @@ absl::Status FromProto(const v1::ClassifyParams& params,
   classify.min_score = params.min_score();
   classify.include_embedding = params.include_embedding();
   classify.class_filter = Vector(params.class_filter());
-  switch (params.score_type()) {
-    case v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED:
-    case v1::ClassifyParams::SOFTMAX:
-      classify.score = ClassifyParams::Score::kSoftmax;
-      return absl::OkStatus();
-    case v1::ClassifyParams::LOGIT:
-      classify.score = ClassifyParams::Score::kLogit;
-      return absl::OkStatus();
-    case v1::ClassifyParams::SIGMOID:
-      classify.score = ClassifyParams::Score::kSigmoid;
-      return absl::OkStatus();
-    default:
-      return NotAnEnumerator("params.score_type", params.score_type());
-  }
+  return Translate("params.score_type", params.score_type(), kScores,
+                   &classify.score);
 }
 
 absl::Status FromProto(const v1::DetectParams& params,
@@ -224,19 +212,8 @@ absl::Status FromProto(const v1::DetectParams& params,
   detect.max_detections = params.max_detections();
   detect.class_filter = Vector(params.class_filter());
   detect.class_agnostic_nms = params.class_agnostic_nms();
-  switch (params.mask_encoding()) {
-    case v1::DetectParams::MASK_ENCODING_UNSPECIFIED:
-      detect.mask_encoding = DetectParams::MaskEncoding::kNone;
-      return absl::OkStatus();
-    case v1::DetectParams::COCO_RLE:
-      detect.mask_encoding = DetectParams::MaskEncoding::kCocoRle;
-      return absl::OkStatus();
-    case v1::DetectParams::PNG_CROP:
-      detect.mask_encoding = DetectParams::MaskEncoding::kPngCrop;
-      return absl::OkStatus();
-    default:
-      return NotAnEnumerator("params.mask_encoding", params.mask_encoding());
-  }
+  return Translate("params.mask_encoding", params.mask_encoding(),
+                   kMaskEncodings, &detect.mask_encoding);
 }
 
 absl::Status FromProto(const v1::SegmentParams& params,
@@ -245,33 +222,10 @@ absl::Status FromProto(const v1::SegmentParams& params,
   segment.include_class_areas = params.include_class_areas();
   segment.class_filter = Vector(params.class_filter());
   segment.include_confidence_map = params.include_confidence_map();
-  absl::Status status;
-  switch (params.encoding()) {
-    case v1::SegmentParams::ENCODING_UNSPECIFIED:
-    case v1::SegmentParams::PNG_INDEX:
-      segment.encoding = SegmentParams::Encoding::kPngIndex;
-      break;
-    case v1::SegmentParams::RLE_PER_CLASS:
-      segment.encoding = SegmentParams::Encoding::kRlePerClass;
-      break;
-    case v1::SegmentParams::RAW_INDEX:
-      segment.encoding = SegmentParams::Encoding::kRawIndex;
-      break;
-    default:
-      status = NotAnEnumerator("params.encoding", params.encoding());
-  }
-  switch (params.output_size()) {
-    case v1::SegmentParams::OUTPUT_SIZE_UNSPECIFIED:
-    case v1::SegmentParams::ORIGINAL:
-      segment.output_size = SegmentParams::OutputSize::kOriginal;
-      break;
-    case v1::SegmentParams::MODEL:
-      segment.output_size = SegmentParams::OutputSize::kModel;
-      break;
-    default:
-      status.Update(
-          NotAnEnumerator("params.output_size", params.output_size()));
-  }
+  absl::Status status = Translate("params.encoding", params.encoding(),
+                                  kMapEncodings, &segment.encoding);
+  status.Update(Translate("params.output_size", params.output_size(),
+                          kOutputSizes, &segment.output_size));
   return status;
 }
 
