@@ -4,31 +4,17 @@
 
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "google/protobuf/descriptor_database.h"
 #include "grpcpp/support/status.h"
 
 namespace sfmamba::rpc {
 
-using google::protobuf::Descriptor;
-using google::protobuf::DescriptorPool;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::FileDescriptor;
-using grpc::reflection::v1alpha::FileDescriptorResponse;
+using google::protobuf::FileDescriptorProto;
 using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
+using Files = google::protobuf::DescriptorPoolDatabase;
 
 namespace {
-
-// Adds the file and all that it imports, each once.
-void AddFile(const FileDescriptor& file, std::set<const FileDescriptor*>* added,
-             FileDescriptorResponse* response) {
-  if (!added->insert(&file).second) return;
-  google::protobuf::FileDescriptorProto proto;
-  file.CopyTo(&proto);
-  proto.SerializeToString(response->add_file_descriptor_proto());
-  for (int i = 0; i < file.dependency_count(); ++i) {
-    AddFile(*file.dependency(i), added, response);
-  }
-}
 
 void SetError(grpc::StatusCode code, const std::string& message,
               ServerReflectionResponse* response) {
@@ -36,65 +22,52 @@ void SetError(grpc::StatusCode code, const std::string& message,
   response->mutable_error_response()->set_error_message(message);
 }
 
-// `file` may be null: there is none.
-void SetFile(const FileDescriptor* file, ServerReflectionResponse* response) {
-  if (file == nullptr) {
-    return SetError(grpc::StatusCode::NOT_FOUND, "not found", response);
-  }
-  std::set<const FileDescriptor*> added;
-  AddFile(*file, &added, response->mutable_file_descriptor_response());
+void SetNotFound(ServerReflectionResponse* response) {
+  SetError(grpc::StatusCode::NOT_FOUND, "not found", response);
 }
 
-void SetExtensions(const std::string& type,
-                   ServerReflectionResponse* response) {
-  const DescriptorPool& pool = *DescriptorPool::generated_pool();
-  const Descriptor* descriptor = pool.FindMessageTypeByName(type);
-  if (descriptor == nullptr) {
-    return SetError(grpc::StatusCode::NOT_FOUND, "not found", response);
-  }
-  auto* numbers = response->mutable_all_extension_numbers_response();
-  numbers->set_base_type_name(type);
-  std::vector<const FieldDescriptor*> extensions;
-  pool.FindAllExtensions(descriptor, &extensions);
-  for (const FieldDescriptor* extension : extensions) {
-    numbers->add_extension_number(extension->number());
+// Adds the file and all that it imports, each once.
+void AddFile(const FileDescriptorProto& file, Files* files,
+             std::set<std::string>* added, ServerReflectionResponse* response) {
+  if (!added->insert(file.name()).second) return;
+  file.SerializeToString(response->mutable_file_descriptor_response()
+                             ->add_file_descriptor_proto());
+  for (const std::string& name : file.dependency()) {
+    FileDescriptorProto imported;
+    if (files->FindFileByName(name, &imported)) {
+      AddFile(imported, files, added, response);
+    }
   }
 }
 
-const FileDescriptor* FileOfExtension(const std::string& type, int number) {
-  const DescriptorPool& pool = *DescriptorPool::generated_pool();
-  const Descriptor* descriptor = pool.FindMessageTypeByName(type);
-  if (descriptor == nullptr) return nullptr;
-  const FieldDescriptor* extension =
-      pool.FindExtensionByNumber(descriptor, number);
-  return extension == nullptr ? nullptr : extension->file();
+// Finds the file that is asked for; false if there is none.
+bool FindFile(const ServerReflectionRequest& request, Files* files,
+              FileDescriptorProto* file) {
+  switch (request.message_request_case()) {
+    case ServerReflectionRequest::kFileByFilename:
+      return files->FindFileByName(request.file_by_filename(), file);
+    case ServerReflectionRequest::kFileContainingSymbol:
+      return files->FindFileContainingSymbol(request.file_containing_symbol(),
+                                             file);
+    default:
+      return files->FindFileContainingExtension(
+          request.file_containing_extension().containing_type(),
+          request.file_containing_extension().extension_number(), file);
+  }
 }
 
 }  // namespace
 
 ServerReflectionResponse Reflect(const ServerReflectionRequest& request,
                                  const std::vector<std::string>& services) {
-  const DescriptorPool& pool = *DescriptorPool::generated_pool();
+  Files files(*google::protobuf::DescriptorPool::generated_pool());
   ServerReflectionResponse response;
   response.set_valid_host(request.host());
   *response.mutable_original_request() = request;
   switch (request.message_request_case()) {
-    case ServerReflectionRequest::kFileByFilename:
-      SetFile(pool.FindFileByName(request.file_by_filename()), &response);
-      break;
-    case ServerReflectionRequest::kFileContainingSymbol:
-      SetFile(pool.FindFileContainingSymbol(request.file_containing_symbol()),
-              &response);
-      break;
-    case ServerReflectionRequest::kFileContainingExtension: {
-      const auto& asked = request.file_containing_extension();
-      SetFile(
-          FileOfExtension(asked.containing_type(), asked.extension_number()),
-          &response);
-      break;
-    }
-    case ServerReflectionRequest::kAllExtensionNumbersOfType:
-      SetExtensions(request.all_extension_numbers_of_type(), &response);
+    case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
+      SetError(grpc::StatusCode::INVALID_ARGUMENT, "nothing is asked for",
+               &response);
       break;
     case ServerReflectionRequest::kListServices:
       for (const std::string& name : services) {
@@ -102,9 +75,27 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request,
             name);
       }
       break;
-    case ServerReflectionRequest::MESSAGE_REQUEST_NOT_SET:
-      SetError(grpc::StatusCode::INVALID_ARGUMENT, "nothing is asked for",
-               &response);
+    case ServerReflectionRequest::kAllExtensionNumbersOfType: {
+      const std::string& type = request.all_extension_numbers_of_type();
+      std::vector<int> numbers;
+      if (!files.FindAllExtensionNumbers(type, &numbers)) {
+        SetNotFound(&response);
+        break;
+      }
+      auto* answer = response.mutable_all_extension_numbers_response();
+      answer->set_base_type_name(type);
+      answer->mutable_extension_number()->Add(numbers.begin(), numbers.end());
+      break;
+    }
+    default: {
+      FileDescriptorProto file;
+      std::set<std::string> added;
+      if (FindFile(request, &files, &file)) {
+        AddFile(file, &files, &added, &response);
+      } else {
+        SetNotFound(&response);
+      }
+    }
   }
   return response;
 }
