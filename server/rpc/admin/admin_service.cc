@@ -7,9 +7,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
-#include "server/rpc/admin/batch_profile.h"
 #include "server/rpc/admin/change_call.h"
-#include "server/rpc/admin/server_info.h"
+#include "server/rpc/admin/describe_server.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 

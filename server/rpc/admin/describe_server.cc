@@ -1,9 +1,11 @@
-#include "server/rpc/admin/server_info.h"
+#include "server/rpc/admin/describe_server.h"
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
+#include "server/batching/executor.h"
 #include "server/observability/memory_limit.h"
 #include "server/rpc/describe_model.h"
 
@@ -21,6 +23,27 @@ void Describe(const repository::ModelVersion& version,
   if (wait >= absl::ZeroDuration()) {
     base::ToProto(wait, served->mutable_predicted_wait());
   }
+}
+
+void ToProto(const batching::KeyProfile& profile,
+             v1::BatchProfile::SizeClass* size_class) {
+  size_class->set_height(profile.key.height);
+  size_class->set_width(profile.key.width);
+  size_class->set_image_type(profile.key.type == batching::ImageType::kUint8
+                                 ? v1::BatchProfile::UINT8
+                                 : v1::BatchProfile::FLOAT32);
+  for (const auto& [images, point] : profile.curve.Points()) {
+    v1::BatchProfile::BatchTime* time = size_class->add_times();
+    time->set_images(images);
+    base::ToProto(point.median, time->mutable_median());
+    base::ToProto(point.p95, time->mutable_p95());
+  }
+  for (const int images : profile.curve.efficient_sizes()) {
+    size_class->add_efficient_sizes(images);
+  }
+  size_class->set_pace(profile.curve.pace());
+  size_class->set_arrivals_per_second(
+      absl::FDivDuration(absl::Seconds(1), profile.gap));
 }
 
 }  // namespace
@@ -56,6 +79,21 @@ void ToProto(const server::MemoryBudget& budget, v1::MemoryUse* memory) {
   memory->set_requests_limit_bytes(budget.bytes());
   memory->set_resident_bytes(observability::ResidentMemory());
   memory->set_limit_bytes(observability::MemoryLimit());
+}
+
+absl::Status ToProto(const repository::ModelVersion& version,
+                     v1::BatchProfile* profile) {
+  const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> model =
+      version.Loaded();
+  if (!model.ok()) return model.status();
+  const batching::Executor& executor = *(*model)->executor;
+  profile->set_model(version.name());
+  profile->set_device(executor.device());
+  profile->set_max_batch_size(executor.options().batch.max_batch_size);
+  for (const batching::KeyProfile& key : executor.KeyProfiles()) {
+    ToProto(key, profile->add_size_classes());
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::rpc

@@ -1,8 +1,9 @@
-#ifndef SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_
-#define SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_
+#ifndef SFMAMBA_SERVER_RPC_ADMIN_DESCRIBE_SERVER_H_
+#define SFMAMBA_SERVER_RPC_ADMIN_DESCRIBE_SERVER_H_
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "google/protobuf/repeated_ptr_field.h"
 #include "server/repository/model_repository.h"
 #include "server/shares/memory_budget.h"
@@ -22,6 +23,11 @@ void ToProto(const repository::ModelRepository& repository,
 // What the process and its requests hold now.
 void ToProto(const server::MemoryBudget& budget, v1::MemoryUse* memory);
 
+// Says what is known now of how long a version's batches take. UNAVAILABLE with
+// reason MODEL_NOT_READY unless it is READY.
+absl::Status ToProto(const repository::ModelVersion& version,
+                     v1::BatchProfile* profile);
+
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_ADMIN_SERVER_INFO_H_
+#endif  // SFMAMBA_SERVER_RPC_ADMIN_DESCRIBE_SERVER_H_
