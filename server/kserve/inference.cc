@@ -101,8 +101,7 @@ Inference::Inference(const prediction::TransportEnvironment& environment,
                        repository::ModelRepository::Use::kPredict)),
       model_name_(model_.ok() ? model_->version->name() : ""),
       ended_(std::move(ended)),
-      prediction_(environment,
-                  rpc::WithCall(std::move(call), method, Translate()), this) {}
+      prediction_(environment, Translate(method, std::move(call)), this) {}
 
 void Inference::Run(const absl::Status& serving) {
   absl::Status status = serving;
@@ -117,8 +116,11 @@ bool Inference::wants_final_mark() const {
   return found != parameters.end() && found->second.bool_param();
 }
 
-prediction::PredictionRequest Inference::Translate() {
+prediction::PredictionRequest Inference::Translate(observability::Method method,
+                                                   rpc::CallInfo call) {
   prediction::PredictionRequest request;
+  request.method = method;
+  request.call = std::move(call);
   request.model = model_name_;
   if (model_.ok()) request.version = model_->version;
   request.request_id = received_.message().id();

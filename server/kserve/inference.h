@@ -49,7 +49,8 @@ class Inference final : private prediction::ResponseWriter {
 
  private:
   // Says what is asked of the model in a prediction's words.
-  prediction::PredictionRequest Translate();
+  prediction::PredictionRequest Translate(observability::Method method,
+                                          rpc::CallInfo call);
   // The part that depends on the model, if it is there.
   absl::Status TranslateTask(prediction::PredictionRequest* request);
 

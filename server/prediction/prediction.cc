@@ -16,9 +16,9 @@ namespace sfmamba::prediction {
 namespace {
 
 std::string ClientName(const PredictionRequest& request) {
-  return request.caller.name.empty()
-             ? std::string(server::ClientOf(request.peer))
-             : request.caller.name;
+  return request.call.caller.name.empty()
+             ? std::string(server::ClientOf(request.call.peer))
+             : request.call.caller.name;
 }
 
 }  // namespace
@@ -30,13 +30,14 @@ Prediction::Prediction(const PredictionEnvironment& environment,
       writer_(*writer),
       client_(ClientName(request_)),
       handler_(MakeTaskHandler(request_.params)),
-      record_(request_.method, request_.message_bytes, request_.peer,
-              request_.traceparent, &environment.metrics, &environment.log),
+      record_(request_.method, request_.message_bytes, request_.call.peer,
+              request_.call.traceparent, &environment.metrics,
+              &environment.log),
       trace_(environment.tracer == nullptr
                  ? nullptr
                  : environment.tracer->Begin(record_.trace(),
-                                             request_.tracestate)),
-      deadline_(DeadlineOf(request_.deadline, record_.start(),
+                                             request_.call.tracestate)),
+      deadline_(DeadlineOf(request_.call.deadline, record_.start(),
                            environment.default_deadline,
                            environment.max_deadline)),
       queue_deadline_(std::min(
@@ -53,11 +54,11 @@ Prediction::OpenItem::~OpenItem() {
 void Prediction::Start(const absl::Status& serving) {
   record_.set_client(client_);
   record_.set_images(request_.images);
-  if (request_.deadline == absl::InfiniteFuture() &&
-      env_.without_deadline.Insert(request_.peer)) {
+  if (request_.call.deadline == absl::InfiniteFuture() &&
+      env_.without_deadline.Insert(request_.call.peer)) {
     env_.log.Info(observability::LogModule::kRequests,
                   "a client sets no deadlines: the default applies",
-                  {{"peer", request_.peer},
+                  {{"peer", request_.call.peer},
                    {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
   }
   const absl::Status status =
@@ -158,8 +159,9 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
   task.finish_by = deadline_ - model_->answer_time.mean();
-  task.has_default_deadline = request_.deadline == absl::InfiniteFuture() &&
-                              !request_.options.max_queue_wait.has_value();
+  task.has_default_deadline =
+      request_.call.deadline == absl::InfiniteFuture() &&
+      !request_.options.max_queue_wait.has_value();
   task.cancelled = dropped_;
   Item& item = items_[open.index()];
   task.reservation = std::move(item.admission.input_room);

@@ -119,7 +119,7 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
                 env_.finish_pool.Wait(answer, request.priority, deadline_)});
   // A caller that set no deadline is refused when the queues are full, or if
   // its answer may take longer than any caller has.
-  if (request_.deadline != absl::InfiniteFuture() ||
+  if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;
   }
@@ -133,7 +133,7 @@ absl::Status Prediction::Reserve() {
   const int items = std::count_if(items_.begin(), items_.end(), IsAnswered);
   if (items == 0) return absl::OkStatus();
   if (env_.quotas == nullptr) return ReserveRoom(items);
-  security::Caller caller = request_.caller;
+  security::Caller caller = request_.call.caller;
   caller.name = client_;
   absl::StatusOr<security::ClientQuotas::Hold> quota =
       env_.quotas->Take(caller, items);

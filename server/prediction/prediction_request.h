@@ -72,8 +72,19 @@ struct RequestOptions {
   bool validate_only = false;
 };
 
+// The call that a request came by, over any transport.
+struct CallInfo {
+  std::string peer;
+  security::Caller caller;  // Without a name it is the peer's address.
+  std::string traceparent;  // The W3C header; may be empty.
+  std::string tracestate;   // The same; several headers are joined.
+  absl::string_view system = "grpc";  // Or "http": what it came over.
+  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
+};
+
 struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
+  CallInfo call;
   absl::string_view model;
   // Found already by `model`; null: not yet. It may be unloaded meanwhile.
   std::shared_ptr<repository::ModelVersion> version;
@@ -90,12 +101,6 @@ struct PredictionRequest {
   absl::Status malformed;
 
   int64_t message_bytes = 0;
-  std::string peer;
-  security::Caller caller;  // Without a name it is the peer's address.
-  std::string traceparent;  // The W3C header; may be empty.
-  std::string tracestate;   // The same.
-  absl::string_view system = "grpc";  // Or "http": what it came over.
-  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
 };
 
 }  // namespace sfmamba::prediction

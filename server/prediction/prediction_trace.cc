@@ -46,7 +46,7 @@ void Prediction::EndTrace(const absl::Status& status) const {
   rpc.parent = trace_->parent();
   rpc.is_server = true;
   rpc.tracestate = trace_->tracestate();
-  rpc.attributes = {{"rpc.system", request_.system},
+  rpc.attributes = {{"rpc.system", request_.call.system},
                     {"rpc.method", observability::MethodName(request_.method)},
                     {"rpc.grpc.status_code", static_cast<int>(status.code())},
                     {"sfmamba.images", request_.images}};

@@ -71,7 +71,7 @@ class PredictExchange final : private prediction::ResponseWriter,
  private:
   prediction::PredictionRequest Translate(observability::Method method) {
     prediction::PredictionRequest request =
-        rpc::WithCall(body_.call, method, request_.Translate());
+        request_.Translate(method, body_.call);
     request.model = body_.model;
     return request;
   }

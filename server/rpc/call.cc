@@ -47,19 +47,6 @@ CallInfo InfoOf(const grpc::CallbackServerContext& context,
   return call;
 }
 
-prediction::PredictionRequest WithCall(CallInfo call,
-                                       observability::Method method,
-                                       prediction::PredictionRequest request) {
-  request.method = method;
-  request.peer = std::move(call.peer);
-  request.caller = std::move(call.caller);
-  request.traceparent = std::move(call.traceparent);
-  request.tracestate = std::move(call.tracestate);
-  request.system = call.system;
-  request.deadline = call.deadline;
-  return request;
-}
-
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes) {
   if (bytes.Length() <= kMaxPlainRequestBytes) return absl::OkStatus();
   return server::MalformedMessage(

@@ -19,16 +19,7 @@
 
 namespace sfmamba::rpc {
 
-// What a prediction wants to know of the call that it came by, whatever the
-// transport.
-struct CallInfo {
-  std::string peer;
-  security::Caller caller;
-  std::string traceparent;            // The W3C header; may be empty.
-  std::string tracestate;             // The same; several headers are joined.
-  absl::string_view system = "grpc";  // Or "http": what it came over.
-  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
-};
+using prediction::CallInfo;
 
 // What is left until the call's deadline; InfiniteDuration() if it has none. It
 // is told by gRPC's clock, which is never set. Context's deadline() is of the
@@ -38,11 +29,6 @@ absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
-
-// Adds the call to a request.
-prediction::PredictionRequest WithCall(CallInfo call,
-                                       observability::Method method,
-                                       prediction::PredictionRequest request);
 
 // INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
 // bytes than any has.

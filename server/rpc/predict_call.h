@@ -31,8 +31,8 @@ class PredictCall final : public UnaryCall,
         Writer(request, environment.limits.max_images),
         sent_(*response),
         prediction_(environment,
-                    WithCall(InfoOf(*context, std::move(caller)), method,
-                             this->request_.Translate()),
+                    this->request_.Translate(
+                        method, InfoOf(*context, std::move(caller))),
                     this) {}
 
   // `serving` is the error to answer at once, or OK.

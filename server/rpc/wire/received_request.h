@@ -80,8 +80,11 @@ class ReceivedRequest {
   const Request& message() const { return message_; }
 
   // The request in a prediction's words. Its views are of this.
-  prediction::PredictionRequest Translate() {
+  prediction::PredictionRequest Translate(observability::Method method = {},
+                                          prediction::CallInfo call = {}) {
     prediction::PredictionRequest result = FromProto(message_);
+    result.method = method;
+    result.call = std::move(call);
     result.images = images_;
     result.message_bytes = bytes_;
     result.image = [this](int i) {

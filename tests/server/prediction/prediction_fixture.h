@@ -245,7 +245,7 @@ class PredictionTest : public testing::Test {
       source.source = pixels;
       return source;
     };
-    request.peer = "ipv4:127.0.0.1:1";
+    request.call.peer = "ipv4:127.0.0.1:1";
     return request;
   }
 

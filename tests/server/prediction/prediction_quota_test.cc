@@ -13,7 +13,7 @@ class PredictionQuotaTest : public PredictionTest {
   PredictionRequest Named(int images, const std::string& name,
                           security::Quota quota) {
     PredictionRequest request = Request(images);
-    request.caller = {name, /*has_token=*/true, quota};
+    request.call.caller = {name, /*has_token=*/true, quota};
     return request;
   }
   // The reason that a request is refused for; empty: it is answered.
@@ -44,7 +44,7 @@ TEST_F(PredictionQuotaTest, ImagesCountUntilTheyEnd) {
 
 TEST_F(PredictionQuotaTest, WithoutNameTheAddressIsTheClient) {
   PredictionRequest request = Request(2);
-  request.caller.quota.max_items = 1;
+  request.call.caller.quota.max_items = 1;
   KeptResponse response;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());

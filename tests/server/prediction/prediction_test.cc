@@ -314,7 +314,7 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   const auto ask = [this](absl::Duration deadline) {
     KeptResponse response;
     PredictionRequest request = Request(2);
-    request.deadline = base::SteadyNow() + deadline;
+    request.call.deadline = base::SteadyNow() + deadline;
     Prediction prediction(*environment_, std::move(request), &response);
     prediction.Start(absl::OkStatus());
     return response.Wait();
@@ -342,7 +342,7 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
     request.method = observability::Method::kSegment;
     request.model = "maps";
     request.params = SegmentParams();
-    request.deadline = base::SteadyNow() + deadline;
+    request.call.deadline = base::SteadyNow() + deadline;
     request.image = [&, images, square = std::move(request.image)](int i) {
       if (images[i] == 's') return square(i);
       image::ImageSource source;

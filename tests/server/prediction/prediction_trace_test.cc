@@ -58,7 +58,7 @@ class PredictionTraceTest : public PredictionTest {
   }
   PredictionRequest Sampled(int images) {
     PredictionRequest request = Request(images);
-    request.traceparent = kSampled;
+    request.call.traceparent = kSampled;
     return request;
   }
 
@@ -81,9 +81,9 @@ class PredictionTraceTest : public PredictionTest {
 
 TEST_F(PredictionTraceTest, EachImageHasASpanForEachStage) {
   PredictionRequest request = Sampled(3);
-  request.tracestate = "rojo=1";
+  request.call.tracestate = "rojo=1";
   request.request_id = "mine";
-  request.system = "http";
+  request.call.system = "http";
   ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
   const auto spans = Spans();
   EXPECT_EQ(spans.size(), 1 + 4 * 3 + spans.count("batch"));
@@ -145,7 +145,7 @@ TEST_F(PredictionTraceTest, ABatchAndItsImagesNameEachOther) {
 
 TEST_F(PredictionTraceTest, TheCallersFlagDecides) {
   PredictionRequest request = Request(1);
-  request.traceparent = kNotSampled;
+  request.call.traceparent = kNotSampled;
   tracer_->set_ratio(1);
   ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
   tracer_->set_ratio(0);
