@@ -52,34 +52,26 @@ ConnectionAcceptor::ConnectionAcceptor(const Options& options,
     : options_(options),
       sockets_(std::move(sockets)),
       acceptor_(std::move(acceptor)),
-      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { Loop(); }) {}
 
 ConnectionAcceptor::~ConnectionAcceptor() {
-  {
-    absl::MutexLock lock(&mu_);
-    stopping_ = true;
-  }
-  eventfd_write(wake_, 1);
+  eventfd_write(stop_, 1);
   thread_.join();
-  close(wake_);
+  close(stop_);
   for (const auto& connection : waiting_) close(connection.second);
 }
 
 void ConnectionAcceptor::Loop() {
   server::NameThisThread("accept");
-  std::vector<pollfd> fds = {{wake_, POLLIN, 0}};
+  std::vector<pollfd> fds = {{stop_, POLLIN, 0}};
   for (int listener : sockets_.fds()) fds.push_back({listener, POLLIN, 0});
   while (true) {
     const int events = poll(fds.data(), fds.size(), TimeToNextCheck());
     CheckReceives();
     EndWait();
     if (events < 0) continue;
-    if (fds[0].revents != 0) EndThoseAsked();
-    {
-      absl::MutexLock lock(&mu_);
-      if (stopping_) return;
-    }
+    if (fds[0].revents != 0) return;
     for (size_t i = 1; i < fds.size(); ++i) {
       if (fds[i].revents == 0) continue;
       while (Accept(fds[i].fd)) {
@@ -105,32 +97,12 @@ void ConnectionAcceptor::CheckReceives() {
   open_.Count();
   const std::vector<std::string> ended = options_.receives->Check(
       [this] { return open_.MeasureTraffic(*options_.calls); }, now);
-  for (const std::string& peer : ended) {
-    open_.End(peer);
-    options_.refused();
-  }
+  for (const std::string& peer : ended) open_.End(peer);
+  const int all =
+      static_cast<int>(ended.size()) + ReadPauses::Get().TakeEnded();
+  for (int i = 0; i < all; ++i) options_.refused();
   next_check_ = base::SteadyNow() +
                 std::max(kCheckPeriod, kCheckShare * (ProcessorTime() - begin));
-}
-
-void ConnectionAcceptor::End(const std::string& peer) {
-  absl::MutexLock lock(&mu_);
-  asked_.push_back(peer);
-  eventfd_write(wake_, 1);
-}
-
-void ConnectionAcceptor::EndThoseAsked() {
-  eventfd_t ignored;
-  eventfd_read(wake_, &ignored);
-  std::vector<std::string> asked;
-  {
-    absl::MutexLock lock(&mu_);
-    asked.swap(asked_);
-  }
-  for (const std::string& peer : asked) {
-    ReadPauses::Get().Ban(peer);
-    open_.End(peer);
-  }
 }
 
 bool ConnectionAcceptor::Accept(int listener) {

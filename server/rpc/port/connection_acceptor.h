@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
 #include "server/host/listening_sockets.h"
@@ -57,12 +55,8 @@ class ConnectionAcceptor {
   // Stops listening. Connections stay.
   ~ConnectionAcceptor();
 
-  // Ends the connection from `peer`, as gRPC names it, soon. Never blocks.
-  void End(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-
  private:
   void Loop();  // The body of thread_, which alone calls what follows.
-  void EndThoseAsked() ABSL_LOCKS_EXCLUDED(mu_);
   // False if there was none, for now.
   bool Accept(int listener);
   // Most milliseconds to wait for the next event; -1: no limit.
@@ -77,10 +71,7 @@ class ConnectionAcceptor {
   const Options options_;
   server::ListeningSockets sockets_;
   const std::unique_ptr<Acceptor> acceptor_;
-  const int wake_;  // An eventfd.
-  absl::Mutex mu_;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::string> asked_ ABSL_GUARDED_BY(mu_);  // Peers.
+  const int stop_;  // An eventfd, readable once the thread is to end.
   // Used by thread_ only.
   OpenConnections open_;
   // When options_.receives is checked next.

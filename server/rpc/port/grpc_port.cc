@@ -1,17 +1,20 @@
 #include "server/rpc/port/grpc_port.h"
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
+#include "grpc/grpc.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "server/host/descriptors.h"
 #include "server/host/listening_sockets.h"
-#include "server/rpc/port/connection_limits.h"
 #include "server/rpc/port/port_check.h"
 #include "server/rpc/port/tls_credentials.h"
 
@@ -20,6 +23,70 @@ namespace {
 
 // How long the port may take to answer a new connection.
 constexpr absl::Duration kPatience = absl::Seconds(10);
+
+// From a connection's begin until the client has spoken HTTP/2.
+constexpr int kHandshakeMilliseconds = 20'000;
+// What a connection reads at once: room for it is taken before anything comes.
+constexpr int kReadBytes = 256 << 10;
+// Descriptors for HTTP connections, the libraries, devices and files.
+constexpr int kOtherDescriptors = 384;
+// Descriptors among kOtherDescriptors that must stay free whatever happens.
+constexpr int kSpareDescriptors = 64;
+
+int Milliseconds(const google::protobuf::Duration& duration) {
+  return static_cast<int>(
+      std::min<int64_t>(absl::ToInt64Milliseconds(base::FromProto(duration)),
+                        std::numeric_limits<int>::max()));
+}
+
+// Sets an argument in milliseconds; 0 keeps gRPC's own default, no limit.
+void SetUnlessZero(const char* argument,
+                   const google::protobuf::Duration& duration,
+                   grpc::ServerBuilder* builder) {
+  const int milliseconds = Milliseconds(duration);
+  if (milliseconds > 0) builder->AddChannelArgument(argument, milliseconds);
+}
+
+// Limits of what a connection may do, and of how long it may last.
+void SetConnectionLimits(const v1::ServerConfig& config,
+                         grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                              config.max_concurrent_streams());
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE,
+                              static_cast<int>(config.max_metadata_size()));
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      Milliseconds(config.min_recv_ping_interval()));
+  SetUnlessZero(GRPC_ARG_KEEPALIVE_TIME_MS, config.keepalive_time(), builder);
+  SetUnlessZero(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, config.keepalive_timeout(),
+                builder);
+  // Connections without calls are looked after too.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  SetUnlessZero(GRPC_ARG_MAX_CONNECTION_AGE_MS, config.max_connection_age(),
+                builder);
+  SetUnlessZero(GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS,
+                config.max_connection_age_grace(), builder);
+  SetUnlessZero(GRPC_ARG_MAX_CONNECTION_IDLE_MS, config.max_connection_idle(),
+                builder);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                              kHandshakeMilliseconds);
+}
+
+// There may be max_connections connections, or as many as the process may have
+// descriptors for beside what else it opens.
+ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
+  ConnectionAcceptor::Options options;
+  const int descriptors = server::DescriptorLimit();
+  options.max_connections = std::max(
+      1, std::min(config.max_connections(), descriptors - kOtherDescriptors));
+  options.max_descriptor = descriptors - kSpareDescriptors;
+  // Answered calls count a little later than their successors begin.
+  options.most_unanswered = 2 * std::min(config.max_concurrent_streams(),
+                                         std::numeric_limits<int>::max() / 2);
+  options.user_timeout = base::FromProto(config.keepalive_timeout());
+  return options;
+}
 
 // Limits that protect the server from its clients: docs/serving.md, "Limits".
 void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
@@ -42,10 +109,6 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
 }
 
 }  // namespace
-
-GrpcPort::GrpcPort(Options options)
-    : options_(std::move(options)),
-      call_counts_([this](const std::string& peer) { EndConnection(peer); }) {}
 
 GrpcPort::~GrpcPort() {
   port_check_ = nullptr;
@@ -129,12 +192,6 @@ void GrpcPort::Shutdown(absl::Duration timeout) {
   // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
   grpc_->Shutdown(std::chrono::system_clock::now() +
                   absl::ToChronoMicroseconds(timeout));
-}
-
-void GrpcPort::EndConnection(const std::string& peer) {
-  options_.refused();
-  absl::MutexLock lock(&acceptor_mu_);
-  if (acceptor_ != nullptr) acceptor_->End(peer);
 }
 
 }  // namespace sfmamba::rpc

@@ -48,8 +48,8 @@ class GrpcPort {
     ReceiveGuard* receives = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
-    // Called for each connection that is ended because there are too many,
-    // because it resets its calls or by `receives`. Must not block.
+    // Called for each connection that is ended because there are too many
+    // or by `receives`. Must not block.
     std::function<void()> refused = [] {};
     // Called at most once, on a thread of its own, when the port takes no new
     // connections any more. Empty: the port does not check itself. Must not
@@ -71,11 +71,10 @@ class GrpcPort {
   void Shutdown(absl::Duration timeout);
 
  private:
-  explicit GrpcPort(Options options);
+  explicit GrpcPort(Options options) : options_(std::move(options)) {}
 
   absl::Status Listen();
   void CheckItself(const std::string& address);  // Starts port_check_.
-  void EndConnection(const std::string& peer) ABSL_LOCKS_EXCLUDED(acceptor_mu_);
 
   const Options options_;
   CallCounts call_counts_;

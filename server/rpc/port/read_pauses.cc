@@ -119,6 +119,7 @@ void ReadPauses::EndPause(int fd) {
     // fails.
     const sockaddr nobody = {AF_UNSPEC, {}};
     connect(fd, &nobody, sizeof(nobody));
+    ++ended_;
   } else if (unanswered <= most / 2) {
     reading.limit = std::min(2 * reading.limit, kMostBytes);
   }

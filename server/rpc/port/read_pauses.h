@@ -56,6 +56,9 @@ class ReadPauses {
   void Ban(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   bool IsBanned(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
+  // Returns how many connections were ended since the last call.
+  int TakeEnded() { return ended_.exchange(0); }
+
  private:
   // Descriptors have lower numbers: max_connections is below.
   static constexpr int kMostDescriptors = 1 << 16;
@@ -84,6 +87,7 @@ class ReadPauses {
   int64_t CountUnanswered(int fd, const std::string& peer);
 
   std::array<Reading, kMostDescriptors> readings_;
+  std::atomic<int> ended_{0};
   absl::Mutex mu_;
   std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -12,11 +13,6 @@ namespace {
 // What a message of `bytes` takes on the wire at most: HTTP/2's frames and
 // headers, and TLS.
 int64_t OnTheWire(int64_t bytes) { return bytes + bytes / 64 + 1024; }
-
-// The peer without its port.
-absl::string_view AddressOf(absl::string_view peer) {
-  return peer.substr(0, peer.rfind(':'));
-}
 
 }  // namespace
 
@@ -99,18 +95,20 @@ std::vector<std::string> ReceiveGuard::ChooseToEnd(int64_t most,
       chosen.push_back(peer);
       held_ -= connection.held();
     } else if (connection.held() >= kLittle) {
-      by_address[AddressOf(peer)] += connection.held();
+      by_address[server::ClientOf(peer)] += connection.held();
       large.emplace_back(peer, connection.held());
     }
   }
   while (held_ > most && !large.empty()) {
     const auto worst = std::max_element(
         large.begin(), large.end(), [&](const auto& a, const auto& b) {
-          return std::make_pair(by_address[AddressOf(a.first)], a.second) <
-                 std::make_pair(by_address[AddressOf(b.first)], b.second);
+          return std::make_pair(by_address[server::ClientOf(a.first)],
+                                a.second) <
+                 std::make_pair(by_address[server::ClientOf(b.first)],
+                                b.second);
         });
     held_ -= worst->second;
-    by_address[AddressOf(worst->first)] -= worst->second;
+    by_address[server::ClientOf(worst->first)] -= worst->second;
     chosen.emplace_back(worst->first);
     large.erase(worst);
   }

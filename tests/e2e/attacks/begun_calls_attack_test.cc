@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMiB = 1 << 20;
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 constexpr char kStream[] = "/sfmamba.v1.VisionService/StreamPredict";
-constexpr int kCallsOfOne = 256;  // As many as max_concurrent_streams.
+constexpr int kCallsOfOne = 256;  // max_concurrent_streams.
 
 std::string ManyHeaders(const char* method) {
   std::string frames = Http2Preface();

@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/attacks/rounds.h"
 #include "tests/e2e/raw_http2.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
@@ -124,16 +125,7 @@ class FrameFloodTest : public testing::Test {
                       const std::function<void(absl::Time)>& flood,
                       const std::string& authority = "") {
     Victim victim(*server_, absl::Milliseconds(50), authority);
-    const absl::Time end = base::SteadyNow() + time;
-    std::vector<std::thread> attackers;
-    for (int i = 0; i < connections; ++i) {
-      attackers.emplace_back([&] {
-        // Attackers elsewhere would take none of the server's processors.
-        setpriority(PRIO_PROCESS, gettid(), 19);
-        flood(end);
-      });
-    }
-    for (std::thread& attacker : attackers) Join(attacker, "the attack's end");
+    Attack(connections, flood, base::SteadyNow() + time);
     ExpectAnswered("during", &victim);
     Victim next(*server_, absl::Milliseconds(50), authority);
     absl::SleepFor(absl::Seconds(1));
@@ -144,6 +136,21 @@ class FrameFloodTest : public testing::Test {
     server_->Signal(SIGTERM);
     TimeLimit limit("the server's end");
     EXPECT_EQ(server_->Wait(), 0);
+  }
+
+  // Calls flood(end) on `connections` threads.
+  static void Attack(int connections,
+                     const std::function<void(absl::Time)>& flood,
+                     absl::Time end) {
+    std::vector<std::thread> attackers;
+    for (int i = 0; i < connections; ++i) {
+      attackers.emplace_back([&] {
+        // Attackers elsewhere would take none of the server's processors.
+        setpriority(PRIO_PROCESS, gettid(), 19);
+        flood(end);
+      });
+    }
+    for (std::thread& attacker : attackers) Join(attacker, "the attack's end");
   }
 
   // Floods over plaintext.
@@ -172,6 +179,18 @@ TEST_F(FrameFloodTest, ResetsFromTheCallersAddress) {
 
 TEST_F(FrameFloodTest, ResetsFromAnotherAddress) {
   ExpectHarmless(4, kOther, HeadersAndReset, absl::Seconds(6));
+}
+
+TEST_F(FrameFloodTest, ResetsFiveTimesInARow) {
+  Start();
+  ExpectFiveRoundsHarmless({}, server_.get(), [&](absl::Time end) {
+    Attack(
+        4,
+        [&](absl::Time time) {
+          Flood(server_->port(), kOther, HeadersAndReset, time);
+        },
+        end);
+  });
 }
 
 TEST_F(FrameFloodTest, ResetsOverOneConnection) {

@@ -51,8 +51,8 @@ void ChangeModels(const std::string& address, int caller, absl::Time end) {
 TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
   const std::string repository = WriteTinyModel();
   for (int i = 0; i <= kModels; ++i) {
-    const std::string folder = absl::StrCat(
-        repository, "/", i < kModels ? NameOf(i) : "served", "/1");
+    const std::string folder =
+        absl::StrCat(repository, "/", i < kModels ? NameOf(i) : "served", "/1");
     std::filesystem::create_directories(folder);
     std::ofstream(folder + "/config.textproto")
         << "task: CLASSIFICATION num_classes: 10 "

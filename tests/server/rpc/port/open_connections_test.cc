@@ -109,7 +109,7 @@ TEST(OpenConnectionsTest, OneIsEndedByThePeersName) {
 
 TEST(OpenConnectionsTest, MeasuresWhatHasComeFromThoseThatAreOpen) {
   OpenConnections open;
-  const CallCounts counts([](const std::string&) {});
+  const CallCounts counts;
   Connected first, second;
   open.Add(first.server);
   open.Add(second.server);

@@ -139,7 +139,7 @@ TEST_F(ReceiveGuardTest, MessagesThatComeSlowlyAreWaitedFor) {
     now_ += ReceiveGuard::kMostWait / 2;
     traffic[0].received += 4 * ReceiveGuard::kLeastProgress;
   }
-  // The same bytes are too few for twice as many calls.
+  // Twice as many calls need twice the bytes.
   traffic[0].waiting = 8;
   Check(traffic);
   now_ += ReceiveGuard::kMostWait;
