@@ -28,6 +28,9 @@ constexpr int kPauseMilliseconds = 50;
 // Between looks at what connections have in reception: in this time a local
 // client can send 20 MB.
 constexpr absl::Duration kCheckPeriod = absl::Milliseconds(20);
+// Delay of a look while there are no connections: what the calls of closed ones
+// hold fades.
+constexpr absl::Duration kIdlePeriod = absl::Seconds(1);
 // Most connections that wait for the end of a ban.
 constexpr size_t kMostWaiting = 256;
 // Between the ends of two waits: in this time a connection that floods is
@@ -81,10 +84,9 @@ void ConnectionAcceptor::Loop() {
 }
 
 int ConnectionAcceptor::TimeToNextCheck() const {
-  absl::Time next = absl::InfiniteFuture();
-  if (options_.receives != nullptr && open_.size() > 0) next = next_check_;
+  absl::Time next = next_check_;
+  if (open_.size() == 0) next += kIdlePeriod;
   if (!waiting_.empty()) next = std::min(next, next_wait_end_);
-  if (next == absl::InfiniteFuture()) return -1;
   const absl::Duration left = next - base::SteadyNow();
   return static_cast<int>(std::max<int64_t>(
       0, absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1)))));
@@ -92,7 +94,7 @@ int ConnectionAcceptor::TimeToNextCheck() const {
 
 void ConnectionAcceptor::CheckReceives() {
   const absl::Time now = base::SteadyNow();
-  if (options_.receives == nullptr || now < next_check_) return;
+  if (now < next_check_) return;
   const absl::Duration begin = ProcessorTime();
   open_.Count();
   const std::vector<std::string> ended = options_.receives->Check(

@@ -37,8 +37,7 @@ class ConnectionAcceptor {
     int most_unanswered = 512;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Chooses connections to end by what they hold; outlives this. Null: none
-    // is.
+    // Chooses connections to end by what they hold; outlives this.
     ReceiveGuard* receives = nullptr;
     // The calls whose messages have come; outlives this.
     const CallCounts* calls = nullptr;
@@ -59,7 +58,7 @@ class ConnectionAcceptor {
   void Loop();  // The body of thread_, which alone calls what follows.
   // False if there was none, for now.
   bool Accept(int listener);
-  // Most milliseconds to wait for the next event; -1: no limit.
+  // Most milliseconds to wait for the next event.
   int TimeToNextCheck() const;
   void CheckReceives();
   // Makes room for one more connection.

@@ -102,9 +102,8 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
   // Once it is full gRPC ends whatever it finds, of any client: it is there for
-  // what options.receives does not see.
-  quota.Resize(options.receives == nullptr ? options.transport_bytes
-                                           : options.transport_bytes / 4 * 5);
+  // what ReceiveGuard does not see.
+  quota.Resize(options.transport_bytes / 4 * 5);
   builder->SetResourceQuota(quota);
 }
 
@@ -152,7 +151,8 @@ absl::Status GrpcPort::Listen() {
   }
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
-  limits.receives = options_.receives;
+  limits.receives =
+      options_.receives == nullptr ? &own_receives_ : options_.receives;
   limits.calls = &call_counts_;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);

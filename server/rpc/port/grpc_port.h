@@ -43,8 +43,9 @@ class GrpcPort {
     // What connections speak TLS with, set, which outlives the port; null: they
     // are plaintext.
     const security::CurrentTlsIdentity* tls = nullptr;
-    // Ends connections whose messages take too much of `transport_bytes`;
-    // outlives the port. Null: gRPC's own quota alone bounds them.
+    // Ends connections whose calls and messages take too much of
+    // `transport_bytes`; outlives the port. Null: the port has one of its own,
+    // which is told of no message and so allows little traffic.
     ReceiveGuard* receives = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
@@ -71,12 +72,15 @@ class GrpcPort {
   void Shutdown(absl::Duration timeout);
 
  private:
-  explicit GrpcPort(Options options) : options_(std::move(options)) {}
+  explicit GrpcPort(Options options)
+      : options_(std::move(options)),
+        own_receives_({options_.transport_bytes / 8 * 7}) {}
 
   absl::Status Listen();
   void CheckItself(const std::string& address);  // Starts port_check_.
 
   const Options options_;
+  ReceiveGuard own_receives_;  // Unless options_ has one.
   CallCounts call_counts_;
   std::atomic<bool> stopping_{false};
   int port_ = 0;

@@ -29,7 +29,7 @@ std::vector<std::string> ReceiveGuard::Check(
   std::vector<std::string> to_end =
       ChooseToEnd(options_.most_bytes - held, now);
   absl::MutexLock lock(&mu_);
-  peak_.now = held_;
+  peak_.now = held_ + leaving_;
   return to_end;
 }
 
@@ -39,10 +39,10 @@ void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
     absl::MutexLock lock(&mu_);
     handed_over.swap(handed_over_);
   }
-  const double left =
-      checked_ == absl::InfinitePast()
-          ? 1
-          : std::exp(-absl::FDivDuration(now - checked_, kFading));
+  const absl::Duration since =
+      checked_ == absl::InfinitePast() ? absl::ZeroDuration() : now - checked_;
+  const double left = std::exp(-absl::FDivDuration(since, kFading));
+  leaving_ *= std::exp(-absl::FDivDuration(since, kLeaving));
   checked_ = now;
   held_ = 0;
   for (auto& connection : connections_) connection.second.open = false;
@@ -63,7 +63,10 @@ void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
     UpdateWait(measured, now, &connection);
     held_ += connection.held();
   }
-  absl::erase_if(connections_, [](const auto& c) { return !c.second.open; });
+  absl::erase_if(connections_, [this](const auto& c) {
+    if (!c.second.open) leaving_ += c.second.calls * kCallBytes;
+    return !c.second.open;
+  });
   absl::MutexLock lock(&mu_);
   peak_.most = std::max(peak_.most, held_);
 }
@@ -112,7 +115,10 @@ std::vector<std::string> ReceiveGuard::ChooseToEnd(int64_t most,
     chosen.emplace_back(worst->first);
     large.erase(worst);
   }
-  for (const std::string& peer : chosen) connections_.erase(peer);
+  for (const std::string& peer : chosen) {
+    leaving_ += connections_[peer].calls * kCallBytes;
+    connections_.erase(peer);
+  }
   return chosen;
 }
 

@@ -35,6 +35,9 @@ class ReceiveGuard {
   static constexpr absl::Duration kFading = absl::Seconds(30);
   // What gRPC holds for a call, from its headers to its end.
   static constexpr int64_t kCallBytes = 20 << 10;
+  // Time after which gRPC still holds 1/e of the calls of a connection that was
+  // closed: a call ends when its turn comes.
+  static constexpr absl::Duration kLeaving = absl::Seconds(4);
   // Calls may wait this long for their messages while fewer than
   // kLeastProgress bytes come for each of them.
   static constexpr absl::Duration kMostWait = absl::Seconds(10);
@@ -69,8 +72,8 @@ class ReceiveGuard {
       const std::function<std::vector<Traffic>()>& measure, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What calls and messages in reception held at the last Check(), and at most
-  // at any since the last call.
+  // What calls, also those of closed connections, and messages in reception
+  // held at the last Check(), and at most at any since the last call.
   server::MemoryBudget::Peak TakePeak() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -104,7 +107,8 @@ class ReceiveGuard {
   // State of Check() between its calls.
   absl::flat_hash_map<std::string, Connection> connections_;
   absl::Time checked_ = absl::InfinitePast();
-  int64_t held_ = 0;  // By all connections.
+  int64_t held_ = 0;     // By all connections.
+  int64_t leaving_ = 0;  // By the calls of connections that were closed.
 };
 
 }  // namespace sfmamba::rpc

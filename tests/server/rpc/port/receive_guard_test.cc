@@ -123,6 +123,17 @@ TEST_F(ReceiveGuardTest, OpenCallsTakeMemory) {
   EXPECT_EQ(guard_.TakePeak().now, 3000 * ReceiveGuard::kCallBytes);
 }
 
+// gRPC ends them one after the other, so their memory is not free at once.
+TEST_F(ReceiveGuardTest, CallsOfAClosedConnectionFade) {
+  Check({{"ipv4:1.1.1.1:1", 0, /*calls=*/1000}});
+  Check({});
+  EXPECT_EQ(guard_.TakePeak().now, 1000 * ReceiveGuard::kCallBytes);
+  now_ += ReceiveGuard::kLeaving;
+  // They leave no less room for others.
+  EXPECT_THAT(Check({{"ipv4:1.1.1.1:2", 99 * kMiB}}), IsEmpty());
+  EXPECT_LT(guard_.TakePeak().now, 99 * kMiB + 400 * ReceiveGuard::kCallBytes);
+}
+
 TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
   const Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4},
                            {"ipv4:1.1.1.1:2", 5000, 4, /*waiting=*/0}};
