@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
@@ -10,47 +11,57 @@
 namespace sfmamba::server {
 namespace {
 
+using Code = absl::StatusCode;
+using Metadata = std::vector<std::pair<std::string, std::string>>;
+
 // Names come from clients and may be as long as the message limit allows.
 constexpr size_t kMaxNameShown = 200;
 
-ErrorDetail WithReason(absl::string_view reason) {
+absl::Status Error(Code code, absl::string_view reason,
+                   absl::string_view message, Metadata metadata = {},
+                   absl::Duration retry_after = absl::InfiniteDuration()) {
   ErrorDetail detail;
   detail.reason = std::string(reason);
-  return detail;
+  detail.retry_after = retry_after;
+  detail.metadata = std::move(metadata);
+  return MakeError(code, message, std::move(detail));
 }
 
-absl::Status InvalidArgument(absl::string_view reason,
-                             absl::string_view message) {
-  return MakeError(absl::StatusCode::kInvalidArgument, message,
-                   WithReason(reason));
+std::string Shown(absl::string_view name) {
+  return std::string(base::Utf8Prefix(name, kMaxNameShown));
 }
 
-absl::Status AtStage(absl::StatusCode code, absl::string_view reason,
+absl::Status CallersQuota(absl::string_view client, absl::string_view message,
+                          Metadata metadata, absl::Duration retry_after) {
+  ErrorDetail detail;
+  detail.reason = "CLIENT_QUOTA";
+  detail.quota_subject = std::string(client);
+  detail.retry_after = retry_after;
+  detail.metadata = std::move(metadata);
+  return MakeError(Code::kResourceExhausted, message, std::move(detail));
+}
+
+absl::Status AtStage(Code code, absl::string_view reason,
                      absl::string_view message, absl::string_view stage) {
-  ErrorDetail detail = WithReason(reason);
-  detail.metadata = {{"stage", std::string(stage)}};
-  return MakeError(code, absl::StrCat(message, ", stage: ", stage),
-                   std::move(detail));
+  return Error(code, reason, absl::StrCat(message, ", stage: ", stage),
+               {{"stage", std::string(stage)}});
 }
 
 }  // namespace
 
 absl::Status MalformedMessage(absl::string_view message) {
-  return InvalidArgument("MALFORMED_MESSAGE", message);
+  return Error(Code::kInvalidArgument, "MALFORMED_MESSAGE", message);
 }
 
 absl::Status InvalidField(absl::string_view field, absl::string_view message) {
-  ErrorDetail detail = WithReason("INVALID_FIELD");
-  detail.field = std::string(field);
-  return MakeError(absl::StatusCode::kInvalidArgument, message,
-                   std::move(detail));
+  return AtField(field,
+                 Error(Code::kInvalidArgument, "INVALID_FIELD", message));
 }
 
 absl::Status WrongText(absl::string_view field, absl::string_view got,
                        absl::string_view expected) {
   return InvalidField(
-      field, absl::StrCat("got \"", base::Utf8Prefix(got, kMaxNameShown),
-                          "\", expected ", expected));
+      field, absl::StrCat("got \"", Shown(got), "\", expected ", expected));
 }
 
 absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
@@ -60,156 +71,128 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
 }
 
 absl::Status TooManyImages(int got, int64_t max) {
-  ErrorDetail detail = WithReason("TOO_MANY_IMAGES");
-  detail.field = "images";
-  detail.metadata = {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("got ", got, " images, expected 1 to ", max),
-                   std::move(detail));
+  return AtField(
+      "images",
+      Error(Code::kInvalidArgument, "TOO_MANY_IMAGES",
+            absl::StrCat("got ", got, " images, expected 1 to ", max),
+            {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}}));
 }
 
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes) {
-  ErrorDetail detail = WithReason("INPUTS_TOO_LARGE");
-  detail.field = "images";
-  detail.metadata = {{"bytes", absl::StrCat(bytes)},
-                     {"max_bytes", absl::StrCat(max_bytes)}};
-  return MakeError(absl::StatusCode::kInvalidArgument,
-                   absl::StrCat("the images take ", bytes,
-                                " bytes of memory, expected at most ",
-                                max_bytes, "; send fewer at once"),
-                   std::move(detail));
+  return AtField("images",
+                 Error(Code::kInvalidArgument, "INPUTS_TOO_LARGE",
+                       absl::StrCat("the images take ", bytes,
+                                    " bytes of memory, expected at most ",
+                                    max_bytes, "; send fewer at once"),
+                       {{"bytes", absl::StrCat(bytes)},
+                        {"max_bytes", absl::StrCat(max_bytes)}}));
 }
 
 absl::Status ImageFormatUnsupported(absl::string_view message) {
-  return InvalidArgument("IMAGE_FORMAT_UNSUPPORTED", message);
+  return Error(Code::kInvalidArgument, "IMAGE_FORMAT_UNSUPPORTED", message);
 }
 
 absl::Status ImageDecodeFailed(absl::string_view message) {
-  return InvalidArgument("IMAGE_DECODE_FAILED", message);
+  return Error(Code::kInvalidArgument, "IMAGE_DECODE_FAILED", message);
 }
 
 absl::Status ImageDecodeTimeout(absl::string_view message) {
-  return InvalidArgument("IMAGE_DECODE_TIMEOUT", message);
+  return Error(Code::kInvalidArgument, "IMAGE_DECODE_TIMEOUT", message);
 }
 
 absl::Status ImageTooLarge(absl::string_view message) {
-  return InvalidArgument("IMAGE_TOO_LARGE", message);
+  return Error(Code::kInvalidArgument, "IMAGE_TOO_LARGE", message);
 }
 
 absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
                           absl::string_view expected) {
-  ErrorDetail detail = WithReason("TASK_MISMATCH");
-  detail.metadata = {{"model", std::string(model)},
-                     {"got", std::string(got)},
-                     {"expected", std::string(expected)}};
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   absl::StrCat(model, ": got ", got, ", expected ", expected),
-                   std::move(detail));
+  return Error(Code::kFailedPrecondition, "TASK_MISMATCH",
+               absl::StrCat(model, ": got ", got, ", expected ", expected),
+               {{"model", std::string(model)},
+                {"got", std::string(got)},
+                {"expected", std::string(expected)}});
 }
 
 absl::Status ModelControlOff() {
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   "model_control: got it without \"explicit\", expected "
-                   "\"explicit\" or \"poll+explicit\" where calls load or "
-                   "unload models",
-                   WithReason("MODEL_CONTROL_OFF"));
+  return Error(Code::kFailedPrecondition, "MODEL_CONTROL_OFF",
+               "model_control: got it without \"explicit\", expected "
+               "\"explicit\" or \"poll+explicit\" where calls load or unload "
+               "models");
 }
 
 absl::Status VersionInUse(absl::string_view model, absl::string_view label) {
-  ErrorDetail detail = WithReason("VERSION_IN_USE");
-  detail.metadata = {{"model", std::string(model)},
-                     {"label", std::string(label)}};
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   absl::StrCat(model, ": has the label \"", label,
-                                "\", expected none; move the label first"),
-                   std::move(detail));
+  return Error(Code::kFailedPrecondition, "VERSION_IN_USE",
+               absl::StrCat(model, ": has the label \"", label,
+                            "\", expected none; move the label first"),
+               {{"model", std::string(model)}, {"label", std::string(label)}});
 }
 
 absl::Status LoadFailed(absl::string_view model, absl::string_view message) {
-  ErrorDetail detail = WithReason("LOAD_FAILED");
-  detail.metadata = {{"model", std::string(model)}};
-  return MakeError(absl::StatusCode::kFailedPrecondition,
-                   absl::StrCat(model, ": ", message), std::move(detail));
+  return Error(Code::kFailedPrecondition, "LOAD_FAILED",
+               absl::StrCat(model, ": ", message),
+               {{"model", std::string(model)}});
 }
 
 absl::Status ModelNotFound(absl::string_view name) {
-  const std::string shown(base::Utf8Prefix(name, kMaxNameShown));
-  ErrorDetail detail = WithReason("MODEL_NOT_FOUND");
-  detail.metadata = {{"model", shown}};
-  return MakeError(absl::StatusCode::kNotFound,
-                   absl::StrCat("there is no model \"", shown, "\""),
-                   std::move(detail));
+  return Error(Code::kNotFound, "MODEL_NOT_FOUND",
+               absl::StrCat("there is no model \"", Shown(name), "\""),
+               {{"model", Shown(name)}});
 }
 
 absl::Status NotSupported(absl::string_view what) {
-  return MakeError(absl::StatusCode::kUnimplemented,
-                   absl::StrCat(what, " is not supported"),
-                   WithReason("NOT_SUPPORTED"));
+  return Error(Code::kUnimplemented, "NOT_SUPPORTED",
+               absl::StrCat(what, " is not supported"));
 }
 
 absl::Status TokenInvalid(absl::string_view got) {
-  return MakeError(
-      absl::StatusCode::kUnauthenticated,
+  return Error(
+      Code::kUnauthenticated, "TOKEN_INVALID",
       absl::StrCat("authorization: got ", got,
-                   ", expected \"Bearer \" and a token of the token file"),
-      WithReason("TOKEN_INVALID"));
+                   ", expected \"Bearer \" and a token of the token file"));
 }
 
 absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected) {
-  ErrorDetail detail = WithReason("SCOPE_MISSING");
-  detail.metadata = {{"client", std::string(client)},
-                     {"scope", std::string(scope)}};
-  return MakeError(
-      absl::StatusCode::kPermissionDenied,
+  return Error(
+      Code::kPermissionDenied, "SCOPE_MISSING",
       absl::StrCat("authorization: got a call of ", client,
                    ", which needs the scope ", scope, "; expected ", expected),
-      std::move(detail));
+      {{"client", std::string(client)}, {"scope", std::string(scope)}});
 }
 
 absl::Status OriginRefused() {
-  return MakeError(absl::StatusCode::kPermissionDenied,
-                   "got the header Origin, expected none: pages may not "
-                   "change what is served",
-                   {"ORIGIN_REFUSED"});
+  return Error(Code::kPermissionDenied, "ORIGIN_REFUSED",
+               "got the header Origin, expected none: pages may not change "
+               "what is served");
 }
 
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after) {
-  ErrorDetail detail = WithReason("QUEUE_FULL");
-  detail.metadata = {{"queue", std::string(queue)}};
-  detail.retry_after = retry_after;
-  return MakeError(absl::StatusCode::kResourceExhausted, message,
-                   std::move(detail));
+  return Error(Code::kResourceExhausted, "QUEUE_FULL", message,
+               {{"queue", std::string(queue)}}, retry_after);
 }
 
 absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                          absl::Duration retry_after) {
-  ErrorDetail detail = WithReason("CLIENT_QUOTA");
-  detail.quota_subject = std::string(client);
-  detail.metadata = {{"client", std::string(client)},
-                     {"what", std::string(what)}};
-  detail.retry_after = retry_after;
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat(client, " holds its share of ", what,
-                                "; what is left is for other clients"),
-                   std::move(detail));
+  return CallersQuota(
+      client,
+      absl::StrCat(client, " holds its share of ", what,
+                   "; what is left is for other clients"),
+      {{"client", std::string(client)}, {"what", std::string(what)}},
+      retry_after);
 }
 
 absl::Status OverQuota(absl::string_view client, absl::string_view what,
                        int64_t got, absl::string_view most,
                        absl::Duration retry_after) {
-  ErrorDetail detail = WithReason("CLIENT_QUOTA");
-  detail.quota_subject = std::string(client);
-  detail.metadata = {{"client", std::string(client)},
-                     {"what", std::string(what)},
-                     {"max", std::string(most)}};
-  detail.retry_after = retry_after;
-  return MakeError(
-      absl::StatusCode::kResourceExhausted,
+  return CallersQuota(
+      client,
       absl::StrCat("the quota of ", client, ": got ", got,
                    " more images, expected at most ", most, " ", what),
-      std::move(detail));
+      {{"client", std::string(client)},
+       {"what", std::string(what)},
+       {"max", std::string(most)}},
+      retry_after);
 }
 
 absl::Status PredictedDeadlineMiss(absl::Duration wait,
@@ -218,85 +201,68 @@ absl::Status PredictedDeadlineMiss(absl::Duration wait,
   const auto milliseconds = [](absl::Duration duration) {
     return absl::StrCat(absl::ToInt64Milliseconds(duration));
   };
-  ErrorDetail detail = WithReason("PREDICTED_DEADLINE_MISS");
-  detail.metadata = {{"predicted_wait_ms", milliseconds(wait)},
-                     {"predicted_ms", milliseconds(predicted)},
-                     {"allowed_ms", milliseconds(allowed)}};
-  return MakeError(
-      absl::StatusCode::kResourceExhausted,
-      absl::StrCat("the answer would take ", milliseconds(predicted),
-                   " ms, of which it would wait ", milliseconds(wait),
-                   " ms, and the deadline allows ", milliseconds(allowed),
-                   " ms"),
-      std::move(detail));
+  return Error(Code::kResourceExhausted, "PREDICTED_DEADLINE_MISS",
+               absl::StrCat("the answer would take ", milliseconds(predicted),
+                            " ms, of which it would wait ", milliseconds(wait),
+                            " ms, and the deadline allows ",
+                            milliseconds(allowed), " ms"),
+               {{"predicted_wait_ms", milliseconds(wait)},
+                {"predicted_ms", milliseconds(predicted)},
+                {"allowed_ms", milliseconds(allowed)}});
 }
 
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller) {
-  ErrorDetail detail = WithReason("RESPONSE_TOO_LARGE");
-  detail.metadata = {{"bytes", absl::StrCat(bytes)},
-                     {"max_bytes", absl::StrCat(max_bytes)}};
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   absl::StrCat("the response has ", bytes,
-                                " bytes or more, expected at most ", max_bytes,
-                                "; smaller are ", smaller),
-                   std::move(detail));
+  return Error(
+      Code::kResourceExhausted, "RESPONSE_TOO_LARGE",
+      absl::StrCat("the response has ", bytes,
+                   " bytes or more, expected at most ", max_bytes,
+                   "; smaller are ", smaller),
+      {{"bytes", absl::StrCat(bytes)}, {"max_bytes", absl::StrCat(max_bytes)}});
 }
 
 absl::Status DeviceOutOfMemory(absl::Duration retry_after) {
-  ErrorDetail detail = WithReason("DEVICE_OOM");
-  detail.retry_after = retry_after;
-  return MakeError(absl::StatusCode::kResourceExhausted,
-                   "the device has no memory left for this image",
-                   std::move(detail));
+  return Error(Code::kResourceExhausted, "DEVICE_OOM",
+               "the device has no memory left for this image", {}, retry_after);
 }
 
 absl::Status Draining(absl::string_view what) {
-  ErrorDetail detail = WithReason("DRAINING");
-  detail.retry_after = absl::ZeroDuration();
-  return MakeError(absl::StatusCode::kUnavailable,
-                   absl::StrCat(what, " is stopping"), std::move(detail));
+  return Error(Code::kUnavailable, "DRAINING",
+               absl::StrCat(what, " is stopping"), {}, absl::ZeroDuration());
 }
 
 absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
                            absl::string_view reason) {
-  ErrorDetail detail = WithReason("MODEL_NOT_READY");
-  detail.metadata = {{"model", std::string(model)},
-                     {"state", std::string(state)}};
-  return MakeError(
-      absl::StatusCode::kUnavailable,
+  return Error(
+      Code::kUnavailable, "MODEL_NOT_READY",
       absl::StrCat(model, " is ", state, reason.empty() ? "" : ": ", reason),
-      std::move(detail));
+      {{"model", std::string(model)}, {"state", std::string(state)}});
 }
 
 absl::Status DeviceFailed(absl::string_view message) {
-  ErrorDetail detail = WithReason("DEVICE_FAILED");
-  detail.retry_after = absl::ZeroDuration();
-  return MakeError(absl::StatusCode::kUnavailable,
-                   absl::StrCat("the device has failed: ", message),
-                   std::move(detail));
+  return Error(Code::kUnavailable, "DEVICE_FAILED",
+               absl::StrCat("the device has failed: ", message), {},
+               absl::ZeroDuration());
 }
 
 absl::Status Expired(absl::string_view stage) {
-  return AtStage(absl::StatusCode::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
+  return AtStage(Code::kDeadlineExceeded, "EXPIRED_IN_QUEUE",
                  "the deadline leaves no time for an answer", stage);
 }
 
 absl::Status Cancelled(absl::string_view stage) {
-  return AtStage(absl::StatusCode::kCancelled, "CANCELLED",
-                 "the caller has cancelled", stage);
+  return AtStage(Code::kCancelled, "CANCELLED", "the caller has cancelled",
+                 stage);
 }
 
 absl::Status NonFiniteOutput() {
-  return MakeError(absl::StatusCode::kInternal,
-                   "the model's answer to this image is not finite",
-                   WithReason("NON_FINITE_OUTPUT"));
+  return Error(Code::kInternal, "NON_FINITE_OUTPUT",
+               "the model's answer to this image is not finite");
 }
 
 absl::Status DeviceError(absl::string_view message) {
-  return MakeError(absl::StatusCode::kInternal,
-                   absl::StrCat("the model failed: ", message),
-                   WithReason("DEVICE_ERROR"));
+  return Error(Code::kInternal, "DEVICE_ERROR",
+               absl::StrCat("the model failed: ", message));
 }
 
 }  // namespace sfmamba::server
