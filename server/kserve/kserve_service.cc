@@ -58,8 +58,7 @@ void KserveService::EndUnreadCalls() {
                    {{"calls", calls}});
 }
 
-absl::Status KserveService::CheckReader(
-    const grpc::CallbackServerContext& context) const {
+absl::Status KserveService::CheckReader(const Context& context) const {
   return rpc::CheckCaller(env_.gate, context, security::Scope::kRead).status();
 }
 
@@ -68,27 +67,25 @@ absl::Status KserveService::CheckServing() const {
 }
 
 template <typename Response>
-grpc::ServerUnaryReactor* KserveService::EndRead(
-    grpc::CallbackServerContext* context, const Response& message,
-    grpc::ByteBuffer* response) const {
+KserveService::Reactor* KserveService::EndRead(Context* context,
+                                               const Response& message,
+                                               Bytes* response) const {
   const absl::Status status = CheckReader(*context);
   if (!status.ok()) return End(context, rpc::EndCall(status, context));
   return EndProbe(context, message, response);
 }
 
-RequestRecord KserveService::Record(
-    Method method, const grpc::ByteBuffer& request,
-    const grpc::CallbackServerContext& context) const {
+RequestRecord KserveService::Record(Method method, const Bytes& request,
+                                    const Context& context) const {
   return RequestRecord(method, request.Length(), context.peer(),
                        rpc::TraceparentOf(context), &env_.metrics, &env_.log);
 }
 
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* KserveService::Answer(
-    Method method, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-    absl::FunctionRef<absl::Status(const Request&, Response*, RequestRecord*)>
-        answer) {
+KserveService::Reactor* KserveService::Answer(Method method, Context* context,
+                                              const Bytes* request,
+                                              Bytes* response,
+                                              Query<Request, Response> query) {
   RequestRecord record = Record(method, *request, *context);
   Request asked;
   Response message;
@@ -97,14 +94,14 @@ grpc::ServerUnaryReactor* KserveService::Answer(
   if (caller.ok()) record.set_client(caller->name);
   absl::Status status = caller.ok() ? CheckServing() : caller.status();
   if (status.ok()) status = rpc::Parse(*request, &asked);
-  if (status.ok()) status = answer(asked, &message, &record);
+  if (status.ok()) status = (queries_.*query)(asked, &message, &record);
   if (status.ok()) rpc::Serialize(message, response);
   return End(context, rpc::EndCall(record.Finish(status), context));
 }
 
-grpc::ServerUnaryReactor* KserveService::Refuse(
-    Method method, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer* request, const absl::Status& status) {
+KserveService::Reactor* KserveService::Refuse(Method method, Context* context,
+                                              const Bytes* request,
+                                              const absl::Status& status) {
   RequestRecord record = Record(method, *request, *context);
   record.set_no_model();
   return End(context, rpc::EndCall(record.Finish(status), context));
@@ -112,25 +109,25 @@ grpc::ServerUnaryReactor* KserveService::Refuse(
 
 // ---- Probes ----
 
-grpc::ServerUnaryReactor* KserveService::ServerLive(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::ServerLive(Context* context,
+                                                  const Bytes*,
+                                                  Bytes* response) {
   inference::ServerLiveResponse message;
   message.set_live(options_.live());
   return EndProbe(context, message, response);
 }
 
-grpc::ServerUnaryReactor* KserveService::ServerReady(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::ServerReady(Context* context,
+                                                   const Bytes*,
+                                                   Bytes* response) {
   inference::ServerReadyResponse message;
   message.set_ready(options_.ready());
   return EndProbe(context, message, response);
 }
 
-grpc::ServerUnaryReactor* KserveService::ModelReady(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::ModelReady(Context* context,
+                                                  const Bytes* request,
+                                                  Bytes* response) {
   inference::ModelReadyRequest asked;
   absl::Status status = CheckReader(*context);
   if (status.ok()) status = rpc::Parse(*request, &asked);
@@ -142,9 +139,9 @@ grpc::ServerUnaryReactor* KserveService::ModelReady(
   return End(context, rpc::EndCall(status, context));
 }
 
-grpc::ServerUnaryReactor* KserveService::ServerMetadata(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::ServerMetadata(Context* context,
+                                                      const Bytes*,
+                                                      Bytes* response) {
   inference::ServerMetadataResponse message;
   DescribeServer(options_.version, &message);
   return EndRead(context, message, response);
@@ -152,9 +149,9 @@ grpc::ServerUnaryReactor* KserveService::ServerMetadata(
 
 // ---- Inference ----
 
-grpc::ServerUnaryReactor* KserveService::ModelInfer(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::ModelInfer(Context* context,
+                                                  const Bytes* request,
+                                                  Bytes* response) {
   if (!request->Valid()) {
     // The caller cancelled before its message came: there is no request.
     return End(context, grpc::Status::CANCELLED);
@@ -166,19 +163,17 @@ grpc::ServerUnaryReactor* KserveService::ModelInfer(
   }
   // gRPC made the request for this call and does not read it again; nothing
   // else would free it before the call ends.
-  auto* call =
-      new InferCall(env_, context, *std::move(caller),
-                    const_cast<grpc::ByteBuffer*>(request), response, &sends_);
+  auto* call = new InferCall(env_, context, *std::move(caller),
+                             const_cast<Bytes*>(request), response, &sends_);
   call->Run(CheckServing());
   return call;
 }
 
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
-KserveService::ModelStreamInfer(grpc::CallbackServerContext* context) {
+KserveService::ModelStreamInfer(Context* context) {
   auto rights = rpc::CheckStream(env_.gate, *context);
   if (!rights.ok()) {
-    RequestRecord record =
-        Record(Method::kModelStreamInfer, grpc::ByteBuffer(), *context);
+    RequestRecord record = Record(Method::kModelStreamInfer, Bytes(), *context);
     record.set_no_model();
     return rpc::RefuseStream(
         rpc::EndCall(record.Finish(rights.status()), context));
@@ -190,56 +185,39 @@ KserveService::ModelStreamInfer(grpc::CallbackServerContext* context) {
 
 // ---- Models ----
 
-grpc::ServerUnaryReactor* KserveService::ModelMetadata(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<inference::ModelMetadataRequest,
-                inference::ModelMetadataResponse>(
-      Method::kModelMetadata, context, request, response,
-      [this](const auto& asked, auto* metadata, RequestRecord* record) {
-        return queries_.Metadata(asked, metadata, record);
-      });
+KserveService::Reactor* KserveService::ModelMetadata(Context* context,
+                                                     const Bytes* request,
+                                                     Bytes* response) {
+  return Answer(Method::kModelMetadata, context, request, response,
+                &ModelQueries::Metadata);
 }
 
-grpc::ServerUnaryReactor* KserveService::ModelConfig(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<inference::ModelConfigRequest, inference::ModelConfigResponse>(
-      Method::kModelConfig, context, request, response,
-      [this](const auto& asked, auto* config, RequestRecord* record) {
-        return queries_.Config(asked, config, record);
-      });
+KserveService::Reactor* KserveService::ModelConfig(Context* context,
+                                                   const Bytes* request,
+                                                   Bytes* response) {
+  return Answer(Method::kModelConfig, context, request, response,
+                &ModelQueries::Config);
 }
 
-grpc::ServerUnaryReactor* KserveService::ModelStatistics(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<inference::ModelStatisticsRequest,
-                inference::ModelStatisticsResponse>(
-      Method::kModelStatistics, context, request, response,
-      [this](const auto& asked, auto* statistics, RequestRecord* record) {
-        return queries_.Statistics(asked, statistics, record);
-      });
+KserveService::Reactor* KserveService::ModelStatistics(Context* context,
+                                                       const Bytes* request,
+                                                       Bytes* response) {
+  return Answer(Method::kModelStatistics, context, request, response,
+                &ModelQueries::Statistics);
 }
 
-grpc::ServerUnaryReactor* KserveService::RepositoryIndex(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<inference::RepositoryIndexRequest,
-                inference::RepositoryIndexResponse>(
-      Method::kRepositoryIndex, context, request, response,
-      [this](const auto& asked, auto* index, RequestRecord* record) {
-        return queries_.Index(asked, index, record);
-      });
+KserveService::Reactor* KserveService::RepositoryIndex(Context* context,
+                                                       const Bytes* request,
+                                                       Bytes* response) {
+  return Answer(Method::kRepositoryIndex, context, request, response,
+                &ModelQueries::Index);
 }
 
-template <typename Request, typename Response>
-grpc::ServerUnaryReactor* KserveService::Change(
-    Method method, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-    absl::FunctionRef<void(const admin::Caller&, const Request&,
-                           RepositoryControl::Done)>
-        start) {
+template <typename Response, typename Request>
+KserveService::Reactor* KserveService::Change(Method method, Context* context,
+                                              const Bytes* request,
+                                              Bytes* response,
+                                              Start<Request> start) {
   const std::shared_ptr<rpc::ChangeCall> call =
       rpc::ChangeCall::New(method, *request, context, &env_.metrics, &env_.log);
   const admin::Caller caller = rpc::CallerOf(*context);
@@ -251,78 +229,68 @@ grpc::ServerUnaryReactor* KserveService::Change(
     call->End(status);
     return call.get();
   }
-  start(caller, asked, [call, response](const absl::Status& status) {
-    call->End(status, [response] { rpc::Serialize(Response(), response); });
-  });
+  (control_.*start)(
+      caller, asked, [call, response](const absl::Status& status) {
+        call->End(status, [response] { rpc::Serialize(Response(), response); });
+      });
   return call.get();
 }
 
-grpc::ServerUnaryReactor* KserveService::RepositoryModelLoad(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Change<inference::RepositoryModelLoadRequest,
-                inference::RepositoryModelLoadResponse>(
+KserveService::Reactor* KserveService::RepositoryModelLoad(Context* context,
+                                                           const Bytes* request,
+                                                           Bytes* response) {
+  return Change<inference::RepositoryModelLoadResponse>(
       Method::kRepositoryModelLoad, context, request, response,
-      [this](const admin::Caller& caller, const auto& asked,
-             RepositoryControl::Done done) {
-        control_.Load(caller, asked, std::move(done));
-      });
+      &RepositoryControl::Load);
 }
 
-grpc::ServerUnaryReactor* KserveService::RepositoryModelUnload(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Change<inference::RepositoryModelUnloadRequest,
-                inference::RepositoryModelUnloadResponse>(
+KserveService::Reactor* KserveService::RepositoryModelUnload(
+    Context* context, const Bytes* request, Bytes* response) {
+  return Change<inference::RepositoryModelUnloadResponse>(
       Method::kRepositoryModelUnload, context, request, response,
-      [this](const admin::Caller& caller, const auto& asked,
-             RepositoryControl::Done done) {
-        control_.Unload(caller, asked, std::move(done));
-      });
+      &RepositoryControl::Unload);
 }
 
 // ---- Shared memory: there is none. ----
 
-grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryStatus(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::RefuseSharedMemory(
+    Context* context, const Bytes* request) {
+  const absl::Status allowed = CheckReader(*context);
+  return Refuse(Method::kSharedMemory, context, request,
+                allowed.ok() ? server::NotSupported("shared memory") : allowed);
+}
+
+KserveService::Reactor* KserveService::SystemSharedMemoryStatus(
+    Context* context, const Bytes*, Bytes* response) {
   return EndRead(context, inference::SystemSharedMemoryStatusResponse(),
                  response);
 }
 
-grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryRegister(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer*) {
-  const absl::Status allowed = CheckReader(*context);
-  return Refuse(Method::kSharedMemory, context, request,
-                allowed.ok() ? server::NotSupported("shared memory") : allowed);
+KserveService::Reactor* KserveService::SystemSharedMemoryRegister(
+    Context* context, const Bytes* request, Bytes*) {
+  return RefuseSharedMemory(context, request);
 }
 
-grpc::ServerUnaryReactor* KserveService::SystemSharedMemoryUnregister(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::SystemSharedMemoryUnregister(
+    Context* context, const Bytes*, Bytes* response) {
   return EndRead(context, inference::SystemSharedMemoryUnregisterResponse(),
                  response);
 }
 
-grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryStatus(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::CudaSharedMemoryStatus(Context* context,
+                                                              const Bytes*,
+                                                              Bytes* response) {
   return EndRead(context, inference::CudaSharedMemoryStatusResponse(),
                  response);
 }
 
-grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryRegister(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer*) {
-  const absl::Status allowed = CheckReader(*context);
-  return Refuse(Method::kSharedMemory, context, request,
-                allowed.ok() ? server::NotSupported("shared memory") : allowed);
+KserveService::Reactor* KserveService::CudaSharedMemoryRegister(
+    Context* context, const Bytes* request, Bytes*) {
+  return RefuseSharedMemory(context, request);
 }
 
-grpc::ServerUnaryReactor* KserveService::CudaSharedMemoryUnregister(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
-    grpc::ByteBuffer* response) {
+KserveService::Reactor* KserveService::CudaSharedMemoryUnregister(
+    Context* context, const Bytes*, Bytes* response) {
   return EndRead(context, inference::CudaSharedMemoryUnregisterResponse(),
                  response);
 }

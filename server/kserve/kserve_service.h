@@ -5,7 +5,6 @@
 #include <functional>
 #include <string>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -26,6 +25,10 @@ namespace sfmamba::kserve {
 // handler blocks or lets an exception out. Thread-safe.
 class KserveService final : public KserveMethods {
  public:
+  using Reactor = grpc::ServerUnaryReactor;
+  using Context = grpc::CallbackServerContext;
+  using Bytes = grpc::ByteBuffer;
+
   struct Options {
     std::string version;  // The server's.
     // Whether every model makes progress, and whether the server is SERVING.
@@ -44,96 +47,78 @@ class KserveService final : public KserveMethods {
   void StartDraining();
   void EndUnreadCalls();
 
-  grpc::ServerUnaryReactor* ServerLive(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ServerReady(grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer* request,
-                                        grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ModelReady(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ServerMetadata(grpc::CallbackServerContext* context,
-                                           const grpc::ByteBuffer* request,
-                                           grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ModelMetadata(grpc::CallbackServerContext* context,
-                                          const grpc::ByteBuffer* request,
-                                          grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ModelInfer(grpc::CallbackServerContext* context,
-                                       const grpc::ByteBuffer* request,
-                                       grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ModelConfig(grpc::CallbackServerContext* context,
-                                        const grpc::ByteBuffer* request,
-                                        grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* ModelStatistics(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* RepositoryIndex(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* RepositoryModelLoad(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* RepositoryModelUnload(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* SystemSharedMemoryStatus(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* SystemSharedMemoryRegister(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* SystemSharedMemoryUnregister(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* CudaSharedMemoryStatus(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* CudaSharedMemoryRegister(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerUnaryReactor* CudaSharedMemoryUnregister(
-      grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-      grpc::ByteBuffer* response) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ModelStreamInfer(
-      grpc::CallbackServerContext* context) override;
+  Reactor* ServerLive(Context* context, const Bytes* request,
+                      Bytes* response) override;
+  Reactor* ServerReady(Context* context, const Bytes* request,
+                       Bytes* response) override;
+  Reactor* ModelReady(Context* context, const Bytes* request,
+                      Bytes* response) override;
+  Reactor* ServerMetadata(Context* context, const Bytes* request,
+                          Bytes* response) override;
+  Reactor* ModelMetadata(Context* context, const Bytes* request,
+                         Bytes* response) override;
+  Reactor* ModelInfer(Context* context, const Bytes* request,
+                      Bytes* response) override;
+  Reactor* ModelConfig(Context* context, const Bytes* request,
+                       Bytes* response) override;
+  Reactor* ModelStatistics(Context* context, const Bytes* request,
+                           Bytes* response) override;
+  Reactor* RepositoryIndex(Context* context, const Bytes* request,
+                           Bytes* response) override;
+  Reactor* RepositoryModelLoad(Context* context, const Bytes* request,
+                               Bytes* response) override;
+  Reactor* RepositoryModelUnload(Context* context, const Bytes* request,
+                                 Bytes* response) override;
+  Reactor* SystemSharedMemoryStatus(Context* context, const Bytes* request,
+                                    Bytes* response) override;
+  Reactor* SystemSharedMemoryRegister(Context* context, const Bytes* request,
+                                      Bytes* response) override;
+  Reactor* SystemSharedMemoryUnregister(Context* context, const Bytes* request,
+                                        Bytes* response) override;
+  Reactor* CudaSharedMemoryStatus(Context* context, const Bytes* request,
+                                  Bytes* response) override;
+  Reactor* CudaSharedMemoryRegister(Context* context, const Bytes* request,
+                                    Bytes* response) override;
+  Reactor* CudaSharedMemoryUnregister(Context* context, const Bytes* request,
+                                      Bytes* response) override;
+  grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(
+      Context* context) override;
 
  private:
-  // A call that asks about models: `answer` fills the response, or says what is
-  // wrong with the request.
   template <typename Request, typename Response>
-  grpc::ServerUnaryReactor* Answer(
-      observability::Method method, grpc::CallbackServerContext* context,
-      const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-      absl::FunctionRef<absl::Status(const Request&, Response*,
-                                     observability::RequestRecord*)>
-          answer);
+  using Query = absl::Status (ModelQueries::*)(
+      const Request&, Response*, observability::RequestRecord*) const;
+  template <typename Request>
+  using Start = void (RepositoryControl::*)(const admin::Caller&,
+                                            const Request&,
+                                            RepositoryControl::Done);
+
+  // A call that asks about models.
+  template <typename Request, typename Response>
+  Reactor* Answer(observability::Method method, Context* context,
+                  const Bytes* request, Bytes* response,
+                  Query<Request, Response> query);
   // A call that loads or unloads a model, which `start` begins; it is answered
   // when that has ended.
-  template <typename Request, typename Response>
-  grpc::ServerUnaryReactor* Change(
-      observability::Method method, grpc::CallbackServerContext* context,
-      const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-      absl::FunctionRef<void(const admin::Caller&, const Request&,
-                             RepositoryControl::Done)>
-          start);
+  template <typename Response, typename Request>
+  Reactor* Change(observability::Method method, Context* context,
+                  const Bytes* request, Bytes* response, Start<Request> start);
   // A call that is refused with `status` whatever it says.
-  grpc::ServerUnaryReactor* Refuse(observability::Method method,
-                                   grpc::CallbackServerContext* context,
-                                   const grpc::ByteBuffer* request,
-                                   const absl::Status& status);
+  Reactor* Refuse(observability::Method method, Context* context,
+                  const Bytes* request, const absl::Status& status);
+  // A call that would use shared memory.
+  Reactor* RefuseSharedMemory(Context* context, const Bytes* request);
   // Whether the caller may read.
-  absl::Status CheckReader(const grpc::CallbackServerContext& context) const;
+  absl::Status CheckReader(const Context& context) const;
   // Answers a call that is not counted, if the caller may read.
   template <typename Response>
-  grpc::ServerUnaryReactor* EndRead(grpc::CallbackServerContext* context,
-                                    const Response& message,
-                                    grpc::ByteBuffer* response) const;
+  Reactor* EndRead(Context* context, const Response& message,
+                   Bytes* response) const;
   // UNAVAILABLE while draining.
   absl::Status CheckServing() const;
-  observability::RequestRecord Record(
-      observability::Method method, const grpc::ByteBuffer& request,
-      const grpc::CallbackServerContext& context) const;
+  observability::RequestRecord Record(observability::Method method,
+                                      const Bytes& request,
+                                      const Context& context) const;
 
   const prediction::TransportEnvironment env_;
   const Options options_;
