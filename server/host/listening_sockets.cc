@@ -37,6 +37,13 @@ Addresses Resolve(const std::string& host) {
   return Addresses(found, freeaddrinfo);
 }
 
+// Kernels may be built or started without it.
+bool HasIpv6() {
+  const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd >= 0) close(fd);
+  return fd >= 0;
+}
+
 int PortOf(int fd) {
   sockaddr_in6 address = {};
   socklen_t size = sizeof(address);
@@ -72,6 +79,7 @@ int Listen(const addrinfo& address, int port) {
 absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
                                                         const std::string& host,
                                                         int port) {
+  if (host == "*") return Bind(what, HasIpv6() ? "::" : "0.0.0.0", port);
   ListeningSockets sockets;
   sockets.port_ = port;
   int error = 0;

@@ -12,8 +12,9 @@ namespace sfmamba::server {
 // not block, and are closed by the destructor. Thread-compatible.
 class ListeningSockets {
  public:
-  // `host`: a name or an address; an IPv6 address may have brackets, and "::"
-  // takes IPv4 too. Port 0: any free one. `what` names the port in errors.
+  // `host`: a name or an address; an IPv6 address may have brackets, "::" takes
+  // IPv4 too, and "*" is any address. Port 0: any free one. `what` names the
+  // port in errors.
   // UNAVAILABLE, naming host and port, if none can be bound or if the port is
   // in use.
   static absl::StatusOr<ListeningSockets> Bind(const std::string& what,

@@ -26,7 +26,7 @@ bool Connects(int port) {
 }
 
 TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
-  for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0"}) {
+  for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0", "*"}) {
     auto sockets = ListeningSockets::Bind("a port", host, 0);
     ASSERT_TRUE(sockets.ok()) << sockets.status();
     EXPECT_GT(sockets->port(), 0);
