@@ -6,7 +6,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "base/utf8.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
@@ -40,8 +39,9 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   absl::StatusOr<std::string> text =
       server::ReadTextFile(kLabelsFile, path, kMaxLabelsBytes);
   if (!text.ok()) return text.status();
+  // Editors leave blank lines at the end.
   std::vector<std::string> labels =
-      absl::StrSplit(absl::StripSuffix(*text, "\n"), '\n');
+      absl::StrSplit(absl::StripTrailingAsciiWhitespace(*text), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
     absl::StripTrailingAsciiWhitespace(&labels[i]);
     if (labels[i].empty() || base::Utf8Length(labels[i]) < 0) {

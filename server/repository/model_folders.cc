@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
 #include "server/repository/version_policy.h"
@@ -35,12 +37,62 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   return names;
 }
 
-// Whether `path` ends at a folder inside `root`, which is canonical.
-bool IsFolderInside(const fs::path& root, const fs::path& path) {
+// Returns where `path` ends: a folder inside `root`. NOT_FOUND if it is none;
+// INVALID_ARGUMENT if it is a link that ends nowhere or outside.
+absl::StatusOr<std::string> FollowFolder(const std::string& root,
+                                         const fs::path& path) {
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  return !error && absl::StartsWith(real.string(), root.string() + "/") &&
-         fs::is_directory(real, error);
+  const absl::StatusOr<std::string> end = FollowLinks(root, path);
+  if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
+    return absl::InvalidArgumentError("is a link that ends nowhere");
+  }
+  // A link to a file elsewhere was not meant as a folder.
+  if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
+  return end;
+}
+
+bool HasConfig(const fs::path& folder) {
+  std::error_code error;
+  return fs::exists(folder / kConfigFile, error) ||
+         fs::exists(folder / kHuggingFaceFile, error);
+}
+
+// Whether `entry` is like "2.new": a version that is to be renamed once it is
+// complete.
+bool IsWorkingName(const std::string& entry) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(entry, absl::MaxSplits('.', 1));
+  return VersionNumber(parts.first) != 0 && !parts.second.empty() &&
+         !absl::ascii_isdigit(parts.second[0]);
+}
+
+// Looks at the folder `name` of `root`, which need not be an id.
+ModelFolder LookAtFolder(const std::string& root, const std::string& name,
+                         bool random_init) {
+  ModelFolder found;
+  const fs::path model = fs::path(root) / name;
+  const absl::StatusOr<std::vector<std::string>> entries = Entries(model);
+  if (!entries.ok()) return found;
+  for (const std::string& entry : *entries) {
+    const int64_t number = VersionNumber(entry);
+    const fs::path folder = model / entry;
+    const absl::Status status = FollowFolder(root, folder).status();
+    if (absl::IsInvalidArgument(status) && number != 0) {
+      found.left_out[entry] = std::string(status.message());
+    }
+    if (!status.ok() || !HasConfig(folder)) continue;
+    if (number != 0) {
+      found.versions[number] =
+          LookAtVersion({folder.string(), root}, random_init);
+    } else if (!absl::StartsWith(entry, ".") && !IsWorkingName(entry)) {
+      found.left_out[entry] =
+          "is no version, expected a number of 1 or more without leading zeros";
+    }
+  }
+  if (!found.versions.empty()) {
+    found.policy = ReadVersionPolicy({model.string(), root});
+  }
+  return found;
 }
 
 }  // namespace
@@ -51,47 +103,52 @@ VersionFolder LookAtVersion(const VersionPath& path, bool random_init) {
 
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init) {
-  ModelFolder found;
-  std::error_code error;
-  const fs::path root = fs::canonical(repository, error);
-  if (error || !IsId(id) || !IsFolderInside(root, root / id)) return found;
-  const fs::path model = fs::canonical(root / id, error);
-  const absl::StatusOr<std::vector<std::string>> names = Entries(model);
-  if (!names.ok()) return found;
-  for (const std::string& name : *names) {
-    const int64_t number = VersionNumber(name);
-    const fs::path folder = root / id / name;
-    if (number == 0 || !IsFolderInside(root, folder) ||
-        (!fs::exists(folder / kConfigFile, error) &&
-         !fs::exists(folder / kHuggingFaceFile, error))) {
-      continue;
-    }
-    found.versions[number] =
-        LookAtVersion({folder.string(), root.string()}, random_init);
+  const absl::StatusOr<std::string> root = FollowLinks("", repository);
+  if (!root.ok() || !IsId(id) ||
+      !FollowFolder(*root, fs::path(*root) / id).ok()) {
+    return ModelFolder();
   }
-  if (!found.versions.empty()) found.policy = ReadVersionPolicy(model.string());
-  return found;
+  return LookAtFolder(*root, id, random_init);
 }
 
-absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
-    const std::string& repository, bool random_init) {
+absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
+                                               bool random_init) {
   std::error_code error;
-  const fs::path root = fs::canonical(repository, error);
-  if (error || !fs::is_directory(root, error)) {
+  const absl::StatusOr<std::string> root = FollowLinks("", repository);
+  if (!root.ok() || !fs::is_directory(*root, error)) {
     return absl::NotFoundError(
         absl::StrCat("model repository: there is no folder ", repository));
   }
-  const absl::StatusOr<std::vector<std::string>> names = Entries(root);
+  const absl::StatusOr<std::vector<std::string>> names = Entries(*root);
   if (!names.ok()) return names.status();
-  std::map<std::string, ModelFolder> models;
-  for (const std::string& id : *names) {
-    ModelFolder model = LookAtModel(root.string(), id, random_init);
-    if (!model.versions.empty()) models.emplace(id, std::move(model));
+  RepositoryFolders found;
+  for (const std::string& name : *names) {
+    if (absl::StartsWith(name, ".")) continue;
+    const fs::path path = fs::path(*root) / name;
+    const absl::Status status = FollowFolder(*root, path).status();
+    if (absl::IsInvalidArgument(status)) {
+      found.left_out[name] = std::string(status.message());
+    }
+    if (!status.ok()) continue;
+    ModelFolder model = LookAtFolder(*root, name, random_init);
+    if (!model.versions.empty() && !IsId(name)) {
+      found.left_out[name] =
+          "is no name of a model, expected [A-Za-z0-9][A-Za-z0-9._-]{0,127}";
+      continue;
+    }
+    for (const auto& [entry, why] : model.left_out) {
+      found.left_out[absl::StrCat(name, "/", entry)] = why;
+    }
+    if (model.versions.empty() && HasConfig(path)) {
+      found.left_out[name] = "has files of a version, expected a folder " +
+                             name + "/1 that has them";
+    }
+    if (!model.versions.empty()) found.models.emplace(name, std::move(model));
   }
   // What went away meanwhile would look like a folder without models.
-  const absl::Status still_there = Entries(root).status();
+  const absl::Status still_there = Entries(*root).status();
   if (!still_there.ok()) return still_there;
-  return models;
+  return found;
 }
 
 }  // namespace sfmamba::repository

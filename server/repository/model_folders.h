@@ -28,6 +28,17 @@ struct ModelFolder {
   std::map<int64_t, VersionFolder> versions;
   // What policy.textproto says, or why it cannot be read.
   absl::StatusOr<v1::VersionPolicy> policy = v1::VersionPolicy();
+  // Folders that were meant as versions and are left out, by name, and why.
+  std::map<std::string, std::string> left_out;
+};
+
+struct RepositoryFolders {
+  // The models that have a version, by id.
+  std::map<std::string, ModelFolder> models;
+  // Folders that were meant as models or versions and are left out, by their
+  // path in the repository, and why: what has files of a version and no usable
+  // name, and links that end nowhere or outside. Hidden ones are not reported.
+  std::map<std::string, std::string> left_out;
 };
 
 // Looks at one version's folder. With `random_init` the weights and the labels
@@ -36,15 +47,13 @@ VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 
 // Looks at the folder of model `id` in `repository`. Links are followed: a
 // folder or file counts as where its path ends, which must be inside
-// `repository`. Empty if there is no such folder; versions whose folder ends
-// outside are left out.
+// `repository`. Empty if there is no such folder.
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init);
 
-// Looks at all models that have a version; returns them by id. Names that are
-// not ids are left out. NOT_FOUND if `repository` cannot be read.
-absl::StatusOr<std::map<std::string, ModelFolder>> LookAtModels(
-    const std::string& repository, bool random_init);
+// Looks at all models. NOT_FOUND if `repository` cannot be read.
+absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
+                                               bool random_init);
 
 }  // namespace sfmamba::repository
 

@@ -120,12 +120,23 @@ void ModelRepository::LogPolicyFaults(const std::string& id,
   logged = std::move(faults);
 }
 
+void ModelRepository::LogLeftOut(std::map<std::string, std::string> left_out) {
+  for (const auto& [folder, why] : left_out) {
+    const auto logged = left_out_.find(folder);
+    if (logged != left_out_.end() && logged->second == why) continue;
+    log_.Warning(LogModule::kModels, "a folder is not served",
+                 {{"folder", folder}, {"why", why}});
+  }
+  left_out_ = std::move(left_out);
+}
+
 absl::Status ModelRepository::Scan() {
   if (!options_.directory.empty()) {
-    absl::StatusOr<std::map<std::string, ModelFolder>> models =
+    absl::StatusOr<RepositoryFolders> found =
         LookAtModels(options_.directory, options_.random_init);
-    if (!models.ok()) return models.status();
-    for (auto& [id, folder] : *models) Found(id, std::move(folder));
+    if (!found.ok()) return found.status();
+    LogLeftOut(std::move(found->left_out));
+    for (auto& [id, folder] : found->models) Found(id, std::move(folder));
   }
   for (const auto& [id, path] : options_.models) {
     if (plans_.count(id) > 0) {
@@ -287,7 +298,8 @@ absl::Duration ModelRepository::Poll() {
       folder_unreadable_ = true;
       return options_.poll_period;
     }
-    models = *std::move(found);
+    LogLeftOut(std::move(found->left_out));
+    models = std::move(found->models);
   }
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);

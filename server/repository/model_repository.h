@@ -27,8 +27,8 @@
 namespace sfmamba::repository {
 
 // The models of a folder <id>/<version>/, and single versions' folders, which
-// may change while they serve. Names that are not ids or positive decimals
-// without leading zero are ignored. A version is there once its folder has a
+// may change while they serve. What has a version's files but no usable name
+// is left out with a warning. A version is there once its folder has a
 // config.textproto, whose size and sha256 of the weights must be true, or a
 // config.json as Hugging Face lays it out.
 // <id>/policy.textproto says which versions of a model are served; without it
@@ -202,6 +202,7 @@ class ModelRepository {
   void Found(const std::string& id, ModelFolder folder, bool at_once = false);
   // Writes what has become wrong to the log.
   void LogPolicyFaults(const std::string& id, PolicyFaults faults);
+  void LogLeftOut(std::map<std::string, std::string> left_out);
   // Loads what is to be loaded of a model, sets its labels, then unloads what
   // is not wanted.
   absl::Status Update(const std::string& id, bool at_once);
@@ -230,6 +231,7 @@ class ModelRepository {
   // Used by the worker's thread, and before by Scan().
   std::map<std::string, ModelPlan> plans_;             // By id.
   std::map<std::string, PolicyFaults> policy_faults_;  // Logged, by id.
+  std::map<std::string, std::string> left_out_;        // Logged, by path.
   bool folder_unreadable_ = false;                     // Logged.
   bool started_ = false;                               // LoadAll() has ended.
   Changed changed_ = [](const ModelVersion&) {};

@@ -1,6 +1,10 @@
 #include "server/repository/version_files.h"
 
+#include <fcntl.h>
+#include <linux/openat2.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -26,6 +30,20 @@ constexpr char kPickle[] = "pytorch_model.bin";
 bool Exists(const VersionPath& version, const char* name) {
   std::error_code error;
   return fs::exists(fs::path(version.folder) / name, error);
+}
+
+// Whether `path`, which is below `root`, is reached without leaving it.
+bool StaysBeneath(const std::string& root, const fs::path& path) {
+  const int folder = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  open_how how = {};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  const int end =
+      syscall(SYS_openat2, folder, path.lexically_relative(root).c_str(), &how,
+              sizeof(how));
+  if (end >= 0) close(end);
+  if (folder >= 0) close(folder);
+  return end >= 0;
 }
 
 // Sets `path` if the file is there.
@@ -102,19 +120,36 @@ void AddFile(const fs::path& folder, const std::string& name, std::string* to) {
 
 }  // namespace
 
+absl::StatusOr<std::string> FollowLinks(const std::string& root,
+                                        const std::string& path) {
+  std::error_code error;
+  fs::path end = fs::canonical(path, error);
+  // Behind /proc/<pid>/root this process's names mean other files, or none.
+  const bool is_there = fs::exists(path, error);
+  const bool is_same = is_there && fs::equivalent(end, path, error);
+  if (!is_there) return absl::NotFoundError("there is nothing");
+  if (!is_same) end = fs::absolute(path);
+  const bool is_inside =
+      root.empty() ||
+      (is_same ? absl::StartsWith(end.string(), absl::StrCat(root, "/"))
+               : StaysBeneath(root, end));
+  if (is_inside) return end.string();
+  return absl::InvalidArgumentError("lies outside the model repository");
+}
+
 absl::StatusOr<std::string> FindFile(const VersionPath& version,
                                      const std::string& name) {
   std::error_code error;
-  const fs::path file = fs::canonical(fs::path(version.folder) / name, error);
-  if (error || !fs::is_regular_file(file, error)) {
+  absl::StatusOr<std::string> file =
+      FollowLinks(version.root, fs::path(version.folder) / name);
+  if (absl::IsInvalidArgument(file.status())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, ": ", file.status().message()));
+  }
+  if (!file.ok() || !fs::is_regular_file(*file, error)) {
     return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
   }
-  if (!version.root.empty() &&
-      !absl::StartsWith(file.string(), absl::StrCat(version.root, "/"))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(name, ": lies outside the model repository"));
-  }
-  return file.string();
+  return file;
 }
 
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version) {

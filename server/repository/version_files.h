@@ -25,6 +25,14 @@ struct VersionPath {
   std::string root;
 };
 
+// Returns `path` with all links followed. NOT_FOUND if there is nothing,
+// INVALID_ARGUMENT if it ends outside `root`, which may be empty as in
+// VersionPath. A path through /proc/<pid>/root, as KServe's modelcar has it,
+// leads into another container: it is returned as it is, and may have a link
+// behind that only if this stays in `root`.
+absl::StatusOr<std::string> FollowLinks(const std::string& root,
+                                        const std::string& path);
+
 // Returns the path of the version's file `name` with all links followed.
 // NOT_FOUND if it is no regular file, INVALID_ARGUMENT if it lies outside the
 // version's root.

@@ -24,17 +24,15 @@ absl::Status OfPolicy(absl::string_view message) {
 
 }  // namespace
 
-absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const std::string& folder) {
+absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const VersionPath& model) {
   v1::VersionPolicy policy;
   std::error_code error;
-  const fs::path path = fs::path(folder) / kPolicyFile;
-  const fs::file_status file = fs::symlink_status(path, error);
-  if (file.type() == fs::file_type::not_found) return policy;
-  if (file.type() != fs::file_type::regular) {
-    return OfPolicy("expected a file of the model's folder");
-  }
+  const fs::path link = fs::path(model.folder) / kPolicyFile;
+  if (!fs::exists(fs::symlink_status(link, error))) return policy;
+  const absl::StatusOr<std::string> path = FindFile(model, kPolicyFile);
+  if (!path.ok()) return path.status();
   const absl::StatusOr<std::string> text =
-      server::ReadTextFile(kPolicyFile, path.string(), kMaxPolicyBytes);
+      server::ReadTextFile(kPolicyFile, *path, kMaxPolicyBytes);
   if (!text.ok()) return text.status();
   absl::Status status = server::ParseTextProto(kPolicyFile, *text, &policy);
   if (!status.ok()) return status;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/repository/version_files.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -13,9 +14,10 @@ namespace sfmamba::repository {
 // The name of a model's file that says which of its versions are served.
 inline constexpr char kPolicyFile[] = "policy.textproto";
 
-// Reads `folder`/policy.textproto; the default if there is no such file. The
-// error names the file and the field, never the path. A link is not followed.
-absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const std::string& folder);
+// Reads policy.textproto in a model's folder, for whose links VersionPath
+// holds; the default if there is no such file. The error names the file and the
+// field, never the path.
+absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const VersionPath& model);
 
 // Those of `versions` that the policy wants. One that sets no field wants the
 // latest.

@@ -4,12 +4,16 @@
 #include <cstring>
 #include <fstream>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 namespace sfmamba::server {
 namespace {
+
+// Some editors of Windows begin UTF-8 with it.
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
@@ -51,6 +55,9 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
   if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": got more than ", max_bytes, " bytes, expected at most that"));
+  }
+  if (absl::StartsWith(text, kByteOrderMark)) {
+    text.erase(0, kByteOrderMark.size());
   }
   return text;
 }

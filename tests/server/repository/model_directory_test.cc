@@ -133,6 +133,20 @@ TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {
   EXPECT_NE(Error().find("sha256: got ba78"), std::string::npos);
 }
 
+TEST_F(ModelDirectoryTest, R3BlankLastLinesAndByteOrderMarksAreTaken) {
+  const std::string mark = "\xEF\xBB\xBF";
+  Write(kConfigFile, mark + Config(kAbcSha256, 3));
+  for (const char* text :
+       {"cat\ndog\n\n", "cat\r\ndog\r\n\r\n \n", "cat\ndog"}) {
+    Write(kLabelsFile, mark + text);
+    const auto directory = ReadModelDirectory(version_);
+    ASSERT_TRUE(directory.ok()) << directory.status();
+    EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+  }
+  Write(kLabelsFile, "\n\n");
+  EXPECT_NE(Error().find("labels.txt: line 1"), std::string::npos);
+}
+
 TEST_F(ModelDirectoryTest, LabelsMustBeAsManyAsClasses) {
   Write(kConfigFile, Config(kAbcSha256, 3) + " num_classes: 3");
   EXPECT_NE(Error().find("num_classes: got 3, expected 2"), std::string::npos);

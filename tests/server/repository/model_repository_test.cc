@@ -9,11 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
 #include "server/batching/batch_profile_file.h"
 #include "server/errors/error.h"
 #include "tests/server/running_server.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -29,6 +32,10 @@ class ModelRepositoryTest : public testing::Test {
         metrics_(observability::BuildInfo{}) {}
 
   ModelRepository& Make(std::map<std::string, std::string> models = {}) {
+    return Make(std::move(models), &log_);
+  }
+  ModelRepository& Make(std::map<std::string, std::string> models,
+                        observability::Logger* log) {
     ModelRepository::Options options;
     options.directory = folder_;
     options.models = std::move(models);
@@ -47,7 +54,7 @@ class ModelRepositoryTest : public testing::Test {
           }
           return std::make_unique<server::FakeModel>(directory.config, &gate_);
         },
-        &metrics_, &log_);
+        &metrics_, log);
     return *repository_;
   }
 
@@ -91,6 +98,31 @@ TEST_F(ModelRepositoryTest, IgnoresOtherNames) {
   std::ofstream(folder_ + "/README.md") << "text";
   ASSERT_TRUE(Make().Scan().ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{"models/m/versions/1"}));
+}
+
+TEST_F(ModelRepositoryTest, R2WarnsOnceOfEachFolderThatIsLeftOut) {
+  server::WriteModel(folder_, "m", "1");
+  server::WriteModel(folder_, "m", "02");
+  server::WriteModel(folder_, "my model", "1");
+  std::FILE* const out = std::tmpfile();
+  {
+    observability::Logger log(out, observability::LogLevel::kWarning,
+                              observability::LogFormat::kText);
+    ModelRepository& repository = Make({}, &log);
+    ASSERT_TRUE(repository.Scan().ok());
+    ASSERT_TRUE(repository.Scan().ok()) << "as each poll looks again";
+    ASSERT_TRUE(log.Flush(kPatience));
+    repository_.reset();
+  }
+  std::rewind(out);
+  std::string text(1 << 16, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), out));
+  std::fclose(out);
+  const std::vector<std::string> parts =
+      absl::StrSplit(text, "a folder is not served");
+  EXPECT_EQ(parts.size(), 3) << text;
+  EXPECT_TRUE(absl::StrContains(text, "m/02")) << text;
+  EXPECT_TRUE(absl::StrContains(text, "my model")) << text;
 }
 
 // The times of the batches of model "m" that the repository knows.

@@ -23,8 +23,12 @@ class VersionPolicyTest : public testing::Test {
     std::ofstream(folder_ / kPolicyFile) << text;
   }
 
+  absl::StatusOr<v1::VersionPolicy> Read() const {
+    return ReadVersionPolicy({folder_.string(), ""});
+  }
+
   std::set<int64_t> Wanted(const std::set<int64_t>& versions) {
-    const auto policy = ReadVersionPolicy(folder_.string());
+    const auto policy = Read();
     EXPECT_TRUE(policy.ok()) << policy.status();
     return WantedBy(*policy, versions);
   }
@@ -55,7 +59,7 @@ TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
         "labels { key: '' value: 1 }", "labels { key: 'a/b' value: 1 }",
         "labels { key: 'stable' value: 0 }"}) {
     Write(text);
-    const absl::Status status = ReadVersionPolicy(folder_.string()).status();
+    const absl::Status status = Read().status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
     EXPECT_NE(status.message().find(kPolicyFile), std::string::npos) << status;
     EXPECT_EQ(status.message().find(folder_.string()), std::string::npos);
@@ -64,16 +68,24 @@ TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
 
 TEST_F(VersionPolicyTest, ReadsLabels) {
   Write("latest: 2 labels { key: 'stable' value: 3 } canary_percent: 100");
-  const auto policy = ReadVersionPolicy(folder_.string());
+  const auto policy = Read();
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->labels().at("stable"), 3);
   EXPECT_EQ(policy->canary_percent(), 100);
 }
 
-TEST_F(VersionPolicyTest, FollowsNoLink) {
+TEST_F(VersionPolicyTest, R1ALinkMustEndInTheRepository) {
+  fs::create_directories(folder_ / "m");
   std::ofstream(folder_ / "elsewhere") << "all: true";
-  fs::create_symlink(folder_ / "elsewhere", folder_ / kPolicyFile);
-  EXPECT_FALSE(ReadVersionPolicy(folder_.string()).ok());
+  fs::create_symlink("../elsewhere", folder_ / "m" / kPolicyFile);
+  const std::string root = fs::canonical(folder_).string();
+  const auto policy = ReadVersionPolicy({root + "/m", root});
+  ASSERT_TRUE(policy.ok()) << policy.status();
+  EXPECT_TRUE(policy->all());
+  EXPECT_EQ(ReadVersionPolicy({root + "/m", root + "/m"}).status().message(),
+            "policy.textproto: lies outside the model repository");
+  fs::remove(folder_ / "elsewhere");
+  EXPECT_FALSE(ReadVersionPolicy({root + "/m", root}).ok()) << "not a default";
 }
 
 }  // namespace
