@@ -56,20 +56,20 @@ admin::ModelChanges* Server::ChangesByCalls() {
 rest::RestPort::Options Server::RestOptions(const std::string& version) {
   rest::RestPort::Options options;
   options.version = version;
-  options.host = config_.host();
-  options.port = config_.http_port();
+  options.http.host = config_.host();
+  options.http.port = config_.http_port();
   options.console = !config_.disable_console();
   options.tls = security_.tls();
   options.tls_client_optional = config_.tls_client_optional();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.changes = ChangesByCalls();
-  options.max_connections = config_.max_http_connections();
-  options.max_body_bytes = config_.max_message_bytes();
+  options.http.max_connections = config_.max_http_connections();
+  options.http.max_body_bytes = config_.max_message_bytes();
   // HTTP may hold as many bytes as gRPC's messages that were handed over.
-  options.max_held_bytes = memory_.most_of_message();
-  options.client_share = config_.client_share();
-  options.answer_time = base::FromProto(config_.send_timeout());
+  options.http.max_held_bytes = memory_.most_of_message();
+  options.http.client_share = config_.client_share();
+  options.http.answer_time = base::FromProto(config_.send_timeout());
   return options;
 }
 

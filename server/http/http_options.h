@@ -44,7 +44,7 @@ struct HttpOptions {
   int64_t max_held_bytes = int64_t{256} << 20;
   // The part of max_held_bytes that one client alone may fill with bodies, 0.5
   // to 1. See server::ClientShares.
-  double client_share = 0.8;
+  double client_share = 1;
   // For a body to come (408). Once head_time is over it must also have come at
   // `min_body_rate` bytes a second on average.
   absl::Duration body_time = absl::Seconds(60);

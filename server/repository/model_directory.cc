@@ -1,6 +1,8 @@
 #include "server/repository/model_directory.h"
 
+#include <functional>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -60,6 +62,19 @@ absl::Status Mismatch(absl::string_view what, const std::string& got,
                    expected, " by ", kConfigFile));
 }
 
+// The tensors of all files, without their data.
+absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
+    const std::vector<std::string>& paths) {
+  std::map<std::string, weights::TensorView> tensors;
+  for (const std::string& path : paths) {
+    const auto file = weights::ReadSafetensorsShapes(path);
+    if (!file.ok()) return file.status();
+    const absl::Status added = weights::AddTensors(*file, &tensors);
+    if (!added.ok()) return added;
+  }
+  return tensors;
+}
+
 // Verifies the weights by what is `stated`, and sets what they are. A file in
 // Hugging Face's layout need not have a digest: there `stated` may be empty.
 absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
@@ -80,23 +95,19 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
   if ((has_digest || !wanted.empty()) && *digest != wanted) {
     return Mismatch("sha256", *digest, wanted);
   }
+  // What is wrong with the format, the load says.
+  const auto tensors = ReadTensors(files.weights);
+  if (tensors.ok()) {
+    for (const auto& [name, tensor] : *tensors) {
+      directory->weights_elements +=
+          std::accumulate(tensor.shape.begin(), tensor.shape.end(), int64_t{1},
+                          std::multiplies<>());
+    }
+  }
   directory->weights_paths = files.weights;
   directory->weights_size = files.weights_size;
   directory->weights_sha256 = *std::move(digest);
   return absl::OkStatus();
-}
-
-// The tensors of all files, without their data.
-absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
-    const std::vector<std::string>& paths) {
-  std::map<std::string, weights::TensorView> tensors;
-  for (const std::string& path : paths) {
-    const auto file = weights::ReadSafetensorsShapes(path);
-    if (!file.ok()) return file.status();
-    const absl::Status added = weights::AddTensors(*file, &tensors);
-    if (!added.ok()) return added;
-  }
-  return tensors;
 }
 
 absl::Status OfWeights(const absl::Status& status) {

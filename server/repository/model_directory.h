@@ -21,6 +21,8 @@ struct ModelDirectory {
   std::vector<std::string> labels;         // One for each class.
   std::vector<std::string> weights_paths;  // Empty: random weights.
   int64_t weights_size = 0;                // Bytes of all weights_paths.
+  // Numbers in all weights_paths; 0 if the files are not of the format.
+  int64_t weights_elements = 0;
   // Digest of their bytes in that order, in lower-case hexadecimal.
   std::string weights_sha256;
   // The files that the configuration comes from: "config.textproto",

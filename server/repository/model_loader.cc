@@ -14,16 +14,22 @@
 namespace sfmamba::repository {
 namespace {
 
-// What a model takes beside its weights: its threads, and the memory of a
-// batch.
-constexpr int64_t kBesideWeights = 32 << 20;
+// Most bytes that the prepared form of a weight takes. With AMX, fp32 is three
+// bf16 parts, each matrix is filled up to whole huge pages, and Winograd's
+// convolutions have 36 values for 9. MambaVision's T and B were measured to
+// take 8.
+constexpr int64_t kPreparedBytes = 8;
+// What a model takes beside its weights: the largest tensor while it is
+// prepared, threads, and the memory of a classifier's batch. 76 MiB were
+// measured for MambaVision-B.
+constexpr int64_t kBesideWeights = 96 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
 }  // namespace
 
-int64_t MemoryToLoad(int64_t weights_bytes) {
-  return 2 * weights_bytes + kBesideWeights;
+int64_t MemoryToLoad(int64_t file_bytes, int64_t elements) {
+  return file_bytes + kPreparedBytes * elements + kBesideWeights;
 }
 
 ModelLoader::ModelLoader(Options options, Load load,
@@ -50,7 +56,7 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
       ReadModelDirectory(job.version.path(), options_.random_init,
                          job.batching.value_or(v1::Batching()));
   if (!directory.ok()) return directory.status();
-  directory->batch.client_share = options_.client_share;
+  directory->batch.client_share = options_.executor.batch.client_share;
   if (directory->precision == v1::PRECISION_UNSPECIFIED) {
     directory->precision = options_.default_precision;
     directory->config.precision = ToPrecision(options_.default_precision);
@@ -60,8 +66,10 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
                  {{"model", job.version.name()}});
   }
   // At the start a model may need all that there is, but its weights must fit.
-  const int64_t needed = job.background ? MemoryToLoad(directory->weights_size)
-                                        : directory->weights_size;
+  const int64_t needed =
+      job.background
+          ? MemoryToLoad(directory->weights_size, directory->weights_elements)
+          : directory->weights_size;
   const int64_t free = options_.free_memory();
   if (needed <= free) return directory;
   return absl::ResourceExhaustedError(
@@ -106,7 +114,9 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
     return MadeUpImages(directory.config);
   };
   choice.has_room = [&] {
-    return 2 * MemoryToLoad(directory.weights_size) <= options_.free_memory();
+    const int64_t each =
+        MemoryToLoad(directory.weights_size, directory.weights_elements);
+    return 2 * each <= options_.free_memory();
   };
   if (job.background) {
     choice.devices = devices_;
@@ -135,14 +145,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   }
   if (job.stop()) return Stopped();
   auto loaded = std::make_unique<LoadedModel>();
-  batching::Executor::Options options;
+  batching::Executor::Options options = options_.executor;
   options.name = job.version.id();
   options.version = absl::StrCat(job.version.number());
   options.batch = directory->batch;
   options.batch.model = job.version.id();
   options.devices = devices_;
-  options.drain_timeout = options_.drain_timeout;
-  options.profile_budget = options_.profile_budget;
   if (job.background) options.background = &background_;
   loaded->precision = (*model)->precision();
   loaded->profile_key = {directory->network,
@@ -156,7 +164,6 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.probes = *std::move(probes);
   options.probes.push_back(BlackProbe(directory->config));
   options.times = times_.Read(job.version.name(), loaded->profile_key);
-  options.device_failed = options_.device_failed;
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
   // Its threads are of this thread's priority.

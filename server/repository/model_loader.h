@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "model/vision_model.h"
 #include "server/batching/device_turns.h"
+#include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/repository/batch_times.h"
@@ -37,20 +39,23 @@ class ModelLoader {
           const ModelDirectory& directory, CaptureFailed capture_failed)>;
 
   struct Options {
+    // Versions without weights get random ones.
     bool random_init = false;
-    std::function<void(const absl::Status&)> device_failed =
-        [](const absl::Status&) {};
-    absl::Duration drain_timeout = absl::InfiniteDuration();
-    double client_share = 1;
-    absl::Duration profile_budget;
-    std::string profile_dir;
+    // What all executors have in common: drain_timeout, profile_budget,
+    // device_failed and batch.client_share.
+    batching::Executor::Options executor;
+    std::string profile_dir;  // See ServerConfig. Empty: none.
+    // Revision of the program; profiles of other revisions are ignored.
     std::string build;
-    // Called first of all on the thread of low priority.
+    // Called first of all on the thread of low priority, which prepares models
+    // while others serve.
     std::function<void()> background_starts = [] {};
     // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
-    // The bytes that a model may take now.
-    std::function<int64_t()> free_memory;
+    // The bytes that a model may take now that is loaded beside others.
+    std::function<int64_t()> free_memory = [] {
+      return std::numeric_limits<int64_t>::max();
+    };
   };
 
   struct Job {
@@ -104,9 +109,10 @@ class ModelLoader {
       std::make_shared<batching::Devices>();
 };
 
-// Estimates the peak memory, in bytes, of loading a model's weights: both the
-// stored and the prepared ones are held.
-int64_t MemoryToLoad(int64_t weights_bytes);
+// Estimates the peak memory, in bytes, of loading weights of this many elements
+// from files of this many bytes: both the stored and the prepared ones are
+// held.
+int64_t MemoryToLoad(int64_t file_bytes, int64_t elements);
 
 }  // namespace sfmamba::repository
 

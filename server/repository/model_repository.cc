@@ -1,7 +1,6 @@
 #include "server/repository/model_repository.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
 #include <utility>
 
@@ -32,24 +31,6 @@ std::string NameOf(const std::string& id, int64_t number) {
   return absl::StrCat("models/", id, "/versions/", number);
 }
 
-ModelLoader::Options LoaderOptions(const ModelRepository::Options& options) {
-  ModelLoader::Options result;
-  result.random_init = options.random_init;
-  result.device_failed = options.device_failed;
-  result.drain_timeout = options.drain_timeout;
-  result.client_share = options.client_share;
-  result.profile_budget = options.profile_budget;
-  result.profile_dir = options.profile_dir;
-  result.build = options.build;
-  result.background_starts = options.background_starts;
-  result.default_precision = options.default_precision;
-  result.free_memory = options.free_memory;
-  if (result.free_memory == nullptr) {
-    result.free_memory = [] { return std::numeric_limits<int64_t>::max(); };
-  }
-  return result;
-}
-
 }  // namespace
 
 ModelRepository::ModelRepository(Options options, Load load,
@@ -57,7 +38,7 @@ ModelRepository::ModelRepository(Options options, Load load,
                                  observability::Logger* log)
     : options_(std::move(options)),
       log_(*log),
-      loader_(LoaderOptions(options_), std::move(load), metrics, log),
+      loader_(options_, std::move(load), metrics, log),
       catalog_(metrics),
       reaper_([this](const LoadedModel* model) { catalog_.Freed(model); }),
       worker_("loader", kMostCalls, [this] { return Poll(); }) {}

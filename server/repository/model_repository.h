@@ -45,33 +45,16 @@ class ModelRepository {
   using Use = repository::Use;
   using Changed = std::function<void(const ModelVersion&)>;
 
-  struct Options {
+  struct Options : ModelLoader::Options {
     std::string directory;  // Empty: none.
     // Folders of single versions, each version 1 of a model, by its id. Links
     // in them are followed wherever they lead.
     std::map<std::string, std::string> models;
-    bool random_init = false;  // Versions without weights get random ones.
-    // Both: see Executor::Options.
-    std::function<void(const absl::Status&)> device_failed =
-        [](const absl::Status&) {};
-    absl::Duration drain_timeout = absl::InfiniteDuration();
-    double client_share = 1;  // See BatchOptions.
-    absl::Duration profile_budget;
-    std::string profile_dir;  // See ServerConfig. Empty: none.
-    // Revision of the program; profiles of other revisions are ignored.
-    std::string build;
-    // Called first of all on the thread that prepares models while others
-    // serve, which is of low priority.
-    std::function<void()> background_starts = [] {};
-    // Precision of models whose configuration states none.
-    v1::Precision default_precision = v1::FP32;
     bool explicit_control = false;  // LoadModel() and UnloadModel() are served.
     // Infinite: the folder is read at the start only.
     absl::Duration poll_period = absl::InfiniteDuration();
     // With explicit_control: the ids to load at the start; empty: all.
     std::vector<std::string> startup_models;
-    // The bytes that a model may take that is loaded beside others.
-    std::function<int64_t()> free_memory;  // By default, without a limit.
     // A version that does not fit beside the others of its model replaces them.
     bool unload_first = false;
   };

@@ -40,14 +40,14 @@ ModelRepository::Options RepositoryOptions(
     options.models.insert(absl::StrSplit(model, absl::MaxSplits('=', 1)));
   }
   options.random_init = config.random_init();
-  options.drain_timeout = base::FromProto(config.drain_timeout());
-  options.client_share = config.client_share();
-  options.profile_budget = base::FromProto(config.profile_budget());
+  options.executor.drain_timeout = base::FromProto(config.drain_timeout());
+  options.executor.profile_budget = base::FromProto(config.profile_budget());
+  options.executor.batch.client_share = config.client_share();
+  options.executor.device_failed = std::move(device_failed);
   options.profile_dir = config.profile_dir();
   options.build = std::move(build);
   options.background_starts = std::move(background_starts);
   v1::Precision_Parse(config.default_precision(), &options.default_precision);
-  options.device_failed = std::move(device_failed);
   const std::string& control = config.model_control();
   options.explicit_control =
       control == "explicit" || control == "poll+explicit";

@@ -24,7 +24,7 @@ KserveRest::Options KserveOptions(const RestService& service,
   result.live = options.live;
   result.ready = options.ready;
   result.serving = [&service] { return service.CheckServing(); };
-  result.max_message_bytes = options.max_body_bytes;
+  result.max_message_bytes = options.http.max_body_bytes;
   result.changes = options.changes;
   return result;
 }
@@ -49,14 +49,7 @@ http::HttpOptions HttpOptionsOf(
     const prediction::TransportEnvironment& environment,
     const RestPort::Options& options) {
   observability::Metrics& metrics = environment.metrics;
-  http::HttpOptions result;
-  result.host = options.host;
-  result.port = options.port;
-  result.max_connections = options.max_connections;
-  result.max_body_bytes = options.max_body_bytes;
-  result.max_held_bytes = options.max_held_bytes;
-  result.client_share = options.client_share;
-  result.answer_time = options.answer_time;
+  http::HttpOptions result = options.http;
   result.admit = [gate = environment.gate](http::HttpRequest& request) {
     return Admit(gate, request);
   };

@@ -22,8 +22,8 @@ class RestPort {
  public:
   struct Options {
     std::string version;  // The server's.
-    std::string host;
-    int port = 0;         // 0: any free one.
+    // Address and limits; what is called is set here.
+    http::HttpOptions http;
     bool console = true;  // Whether it is served.
     // Connections are TLS with this identity, which is set and outlives the
     // port; null: they are in clear.
@@ -34,12 +34,6 @@ class RestPort {
     std::function<bool()> ready;
     // See KserveService::Options.
     admin::ModelChanges* changes = nullptr;
-    // See http::HttpOptions.
-    int max_connections = 1024;
-    int64_t max_body_bytes = 64 << 20;
-    int64_t max_held_bytes = int64_t{256} << 20;
-    double client_share = 0.8;
-    absl::Duration answer_time = absl::Seconds(20);
   };
 
   // UNAVAILABLE, naming host and port, if the port cannot be bound;

@@ -69,6 +69,7 @@ TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(directory->weights_size, 3);
+  EXPECT_EQ(directory->weights_elements, 0) << "they are no safetensors";
   EXPECT_EQ(directory->weights_sha256, kAbcSha256);
   EXPECT_EQ(directory->batch.max_batch_size, 4);
   EXPECT_EQ(directory->batch.max_queue_delay, absl::Microseconds(1));

@@ -38,7 +38,7 @@ TEST_F(ModelReloadTest, ACallLoadsTheNewVersionAndUnloadsTheOldOne) {
 }
 
 TEST_F(ModelReloadTest, AVersionOfAKnownNetworkIsNotMeasured) {
-  options_.profile_budget = absl::Hours(1);
+  options_.executor.profile_budget = absl::Hours(1);
   WriteModel(folder_, "m", "1", "max_batch_size: 1");
   WriteModel(folder_, "n", "1", "max_batch_size: 4");
   WriteModel(folder_, "with_other_weights", "1", "max_batch_size: 4");

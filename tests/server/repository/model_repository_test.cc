@@ -40,7 +40,7 @@ class ModelRepositoryTest : public testing::Test {
     options.directory = folder_;
     options.models = std::move(models);
     options.profile_dir = profile_dir_;
-    options.profile_budget = absl::Milliseconds(1);
+    options.executor.profile_budget = absl::Milliseconds(1);
     options.build = build_;
     repository_ = std::make_unique<ModelRepository>(
         options,
