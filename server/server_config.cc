@@ -10,7 +10,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
-#include "server/host/cpu_contexts.h"
 #include "server/host/processors.h"
 #include "server/host/topology.h"
 #include "server/observability/log.h"

@@ -86,6 +86,8 @@ std::optional<double> CgroupProcessors(const std::string& membership,
     }
     const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
     if (!absl::c_linear_search(controllers, "cpu")) continue;
+    // Version 1 is mounted by all controllers of a group, as "cpu,cpuacct", or
+    // has a link for each.
     for (const std::string& mount : {parts[1], std::string("cpu")}) {
       smallest = std::min(smallest,
                           SmallestQuota(absl::StrCat(root, "/", mount), path));

@@ -1,11 +1,10 @@
-#include "server/host/cpu_contexts.h"
-
 #include <numeric>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/host/topology.h"
 
 namespace sfmamba::server {
 namespace {
