@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "server/errors/reasons.h"
-#include "server/kserve/infer_call.h"
 #include "server/kserve/infer_stream.h"
+#include "server/kserve/inference.h"
 #include "server/rpc/admin/change_call.h"
 #include "server/rpc/call.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/unary_call.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -33,6 +35,38 @@ grpc::ServerUnaryReactor* EndProbe(grpc::CallbackServerContext* context,
   rpc::Serialize(message, response);
   return End(context, grpc::Status::OK);
 }
+
+// A ModelInfer call.
+class InferCall final : public rpc::UnaryCall {
+ public:
+  InferCall(const prediction::TransportEnvironment& environment,
+            grpc::CallbackServerContext* context, security::Caller caller,
+            grpc::ByteBuffer* request, grpc::ByteBuffer* response,
+            rpc::SendWatch* sends)
+      : UnaryCall(context, sends),
+        sent_(*response),
+        inference_(environment, observability::Method::kModelInfer,
+                   rpc::InfoOf(*context, std::move(caller)), request,
+                   [this](const absl::Status& status,
+                          inference::packed::ModelInferResponse* answer) {
+                     Answer(status, *answer);
+                   }) {}
+
+  // `serving` is the error to answer at once, or OK.
+  void Run(const absl::Status& serving) { inference_.Run(serving); }
+
+  void OnCancel() override { inference_.Cancel(); }
+
+ private:
+  void Answer(const absl::Status& status,
+              const inference::packed::ModelInferResponse& answer) {
+    if (status.ok()) rpc::Serialize(answer, &sent_);
+    Send(status);
+  }
+
+  grpc::ByteBuffer& sent_;  // The response's bytes.
+  Inference inference_;     // Last: it uses everything above.
+};
 
 }  // namespace
 

@@ -12,9 +12,6 @@ enum class Scope {
   kAdmin,  // Changes what is served.
 };
 
-// "infer", "read" or "admin".
-const char* ScopeName(Scope scope);
-
 // How much one client may ask for.
 struct Quota {
   int max_items = 0;            // Images at a time; 0: any number.

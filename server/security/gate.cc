@@ -14,6 +14,8 @@ namespace sfmamba::security {
 namespace {
 
 constexpr absl::string_view kScheme = "bearer ";
+// In the order of Scope.
+constexpr const char* kScopeNames[] = {"infer", "read", "admin"};
 
 // Whether the caller is on this machine. `client` is without the port.
 bool IsLoopback(absl::string_view client) {
@@ -43,6 +45,7 @@ absl::StatusOr<Caller> Gate::Check(absl::string_view authorization,
 
 absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
                                   absl::string_view peer, Scope scope) const {
+  const char* const scope_name = kScopeNames[static_cast<int>(scope)];
   std::shared_ptr<const Tokens> tokens;
   {
     absl::MutexLock lock(&mu_);
@@ -52,7 +55,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
     const absl::string_view client = server::ClientOf(peer);
     if (scope == Scope::kAdmin && !IsLoopback(client)) {
       return server::ScopeMissing(
-          client, ScopeName(scope),
+          client, scope_name,
           "one on the server's own machine, as there is no token_file");
     }
     return Caller{std::string(client), /*has_token=*/false, options_.quota};
@@ -66,7 +69,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
       tokens->Find(absl::StripAsciiWhitespace(authorization));
   if (client == nullptr) return server::TokenInvalid("an unknown token");
   if (!client->Has(scope)) {
-    return server::ScopeMissing(client->caller.name, ScopeName(scope),
+    return server::ScopeMissing(client->caller.name, scope_name,
                                 "a token that has it");
   }
   return client->caller;
