@@ -185,6 +185,7 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
+  // AwaitFreed() waits for it, but the list has the new one in its place.
   if (model.ok()) draining_[model->get()] = {};
 }
 

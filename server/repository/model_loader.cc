@@ -39,7 +39,9 @@ ModelLoader::ModelLoader(Options options, Load load,
       load_(std::move(load)),
       metrics_(*metrics),
       log_(*log),
-      times_(options_.profile_dir, log),
+      times_(
+          {options_.profile_dir, ".times", "the times of batches are not kept"},
+          log),
       precisions_(options_.profile_dir, options_.build, log),
       background_(options_.background_starts) {}
 
@@ -163,7 +165,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   if (!probes.ok()) return probes.status();
   options.probes = *std::move(probes);
   options.probes.push_back(BlackProbe(directory->config));
-  options.times = times_.Read(job.version.name(), loaded->profile_key);
+  options.times = ReadTimes(job.version.name(), loaded->profile_key);
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
   // Its threads are of this thread's priority.
@@ -178,8 +180,26 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
 void ModelLoader::WriteTimes(const ModelVersion& version) {
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
-  times_.Write(version.name(), (*loaded)->profile_key,
-               (*loaded)->executor->Times());
+  const batching::BatchProfileKey& key = (*loaded)->profile_key;
+  const std::vector<batching::BatchTime> times = (*loaded)->executor->Times();
+  if (times.empty()) return;
+  times_.Write(version.name(), batching::BatchProfileText(key, {}),
+               batching::BatchProfileText(key, times));
+}
+
+std::vector<batching::BatchTime> ModelLoader::ReadTimes(
+    const std::string& model, const batching::BatchProfileKey& key) {
+  const std::string text =
+      times_.Read(model, batching::BatchProfileText(key, {}));
+  absl::StatusOr<std::vector<batching::BatchTime>> times =
+      batching::ParseBatchProfile(key, text);
+  if (times.ok()) return *std::move(times);
+  if (options_.profile_dir.empty()) return {};
+  log_.Info(
+      observability::LogModule::kModels, "the times of batches are measured",
+      {{"model", model},
+       {"why", text.empty() ? "none are known" : times.status().message()}});
+  return {};
 }
 
 ModelLoader::CaptureFailed ModelLoader::TellOfCaptures(

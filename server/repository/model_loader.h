@@ -7,16 +7,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
+#include "server/batching/batch_profile_file.h"
 #include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/repository/batch_times.h"
+#include "server/repository/kept_texts.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
 #include "server/repository/precision/precision_chooser.h"
@@ -94,6 +96,9 @@ class ModelLoader {
   // Loads the weights in a precision that is chosen here, for AUTO.
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadChosen(
       const Job& job, const ModelDirectory& directory);
+  // What is known of a model's batches; empty if nothing is.
+  std::vector<batching::BatchTime> ReadTimes(
+      const std::string& model, const batching::BatchProfileKey& key);
   // Logs and counts the graphs that a version cannot record.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
@@ -101,7 +106,7 @@ class ModelLoader {
   const Load load_;
   observability::Metrics& metrics_;
   observability::Logger& log_;
-  BatchTimes times_;
+  KeptTexts times_;
   PrecisionChooser precisions_;
   server::BackgroundThread background_;
   // The models that somebody holds may outlive the loader.

@@ -152,6 +152,8 @@ bool ModelPlan::MayLoad(const Version& version, absl::Time now) {
   if (version.failures > 0 && version.failed_from == fingerprint) {
     return now >= version.retry_at;
   }
+  // A folder that is incomplete and at rest is loaded too, to say what it
+  // lacks.
   return version.folder->complete || version.found_before == fingerprint;
 }
 
@@ -165,6 +167,7 @@ std::vector<int64_t> ModelPlan::ToLoad(const std::set<int64_t>& labelled,
     }
     if (at_once || MayLoad(version, now)) to_load.push_back(number);
   }
+  // The highest is what the model's name means, so it serves first.
   std::reverse(to_load.begin(), to_load.end());
   return to_load;
 }

@@ -67,38 +67,43 @@ ModelFolder ModelRepository::LookAt(const std::string& id) const {
 
 void ModelRepository::Found(const std::string& id, ModelFolder folder,
                             bool at_once) {
-  PolicyFaults faults;
-  faults.error = std::string(folder.policy.status().message());
-  ModelPlan& plan = plans_[id];
-  plan.Found(std::move(folder), at_once);
-  for (const auto& [label, number] : plan.labels_to_set()) {
-    if (!number.has_value() || plan.Folder(*number) != nullptr) continue;
-    absl::StrAppend(&faults.labels, faults.labels.empty() ? "" : ", ", label,
-                    " of version ", *number);
-  }
-  faults.versions = absl::StrJoin(plan.MissingVersions(), ", ");
-  LogPolicyFaults(id, std::move(faults));
+  const absl::Status policy = folder.policy.status();
+  plans_[id].Found(std::move(folder), at_once);
+  LogPolicyFaults(id, policy);
 }
 
 void ModelRepository::LogPolicyFaults(const std::string& id,
-                                      PolicyFaults faults) {
-  PolicyFaults& logged = policy_faults_[id];
-  const std::string model = absl::StrCat("models/", id);
-  if (!faults.error.empty() && faults.error != logged.error) {
-    log_.Error(LogModule::kModels, "the policy of versions is not changed",
-               {{"model", model}, {"error", faults.error}});
+                                      const absl::Status& policy) {
+  const ModelPlan& plan = plans_[id];
+  std::vector<std::string> labels;
+  for (const auto& [label, number] : plan.labels_to_set()) {
+    if (!number.has_value() || plan.Folder(*number) != nullptr) continue;
+    labels.push_back(absl::StrCat(label, " of version ", *number));
   }
-  if (!faults.labels.empty() && faults.labels != logged.labels) {
-    log_.Warning(LogModule::kModels,
-                 "the policy labels versions that are not there",
-                 {{"model", model}, {"labels", faults.labels}});
+  using observability::Logger;
+  struct Fault {
+    void (Logger::*log)(LogModule, absl::string_view, Logger::Fields);
+    const char* message;
+    const char* field;
+    std::string text;
+  };
+  const Fault faults[] = {
+      {&Logger::Error, "the policy of versions is not changed", "error",
+       std::string(policy.message())},
+      {&Logger::Warning, "the policy labels versions that are not there",
+       "labels", absl::StrJoin(labels, ", ")},
+      {&Logger::Warning, "the policy names versions that are not there",
+       "versions", absl::StrJoin(plan.MissingVersions(), ", ")}};
+  std::map<std::string, std::string>& logged = policy_faults_[id];
+  for (const Fault& fault : faults) {
+    std::string& before = logged[fault.field];
+    if (!fault.text.empty() && fault.text != before) {
+      (log_.*fault.log)(
+          LogModule::kModels, fault.message,
+          {{"model", absl::StrCat("models/", id)}, {fault.field, fault.text}});
+    }
+    before = fault.text;
   }
-  if (!faults.versions.empty() && faults.versions != logged.versions) {
-    log_.Warning(LogModule::kModels,
-                 "the policy names versions that are not there",
-                 {{"model", model}, {"versions", faults.versions}});
-  }
-  logged = std::move(faults);
 }
 
 void ModelRepository::LogLeftOut(std::map<std::string, std::string> left_out) {

@@ -162,13 +162,6 @@ class ModelRepository {
  private:
   using Version = std::shared_ptr<ModelVersion>;
 
-  // What is wrong with a model's policy; empty: nothing.
-  struct PolicyFaults {
-    std::string error;     // Why it is not followed.
-    std::string labels;    // Those of versions that are not there.
-    std::string versions;  // Those that it names and that are not there.
-  };
-
   // ---- Called by the worker's thread ----
 
   // Loads what is to be served first.
@@ -183,8 +176,8 @@ class ModelRepository {
   // Looks at the folder of a model.
   ModelFolder LookAt(const std::string& id) const;
   void Found(const std::string& id, ModelFolder folder, bool at_once = false);
-  // Writes what has become wrong to the log.
-  void LogPolicyFaults(const std::string& id, PolicyFaults faults);
+  // Writes what has become wrong with a model's policy to the log.
+  void LogPolicyFaults(const std::string& id, const absl::Status& policy);
   void LogLeftOut(std::map<std::string, std::string> left_out);
   // Loads what is to be loaded of a model, sets its labels, then unloads what
   // is not wanted.
@@ -212,11 +205,12 @@ class ModelRepository {
   Reaper reaper_;  // Uses the catalog.
 
   // Used by the worker's thread, and before by Scan().
-  std::map<std::string, ModelPlan> plans_;             // By id.
-  std::map<std::string, PolicyFaults> policy_faults_;  // Logged, by id.
-  std::map<std::string, std::string> left_out_;        // Logged, by path.
-  bool folder_unreadable_ = false;                     // Logged.
-  bool started_ = false;                               // LoadAll() has ended.
+  std::map<std::string, ModelPlan> plans_;  // By id.
+  // Faults of policies that were logged, by id and field.
+  std::map<std::string, std::map<std::string, std::string>> policy_faults_;
+  std::map<std::string, std::string> left_out_;  // Logged, by path.
+  bool folder_unreadable_ = false;               // Logged.
+  bool started_ = false;                         // LoadAll() has ended.
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 
@@ -229,6 +223,13 @@ ModelRepository::Options RepositoryOptions(
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {},
     std::string build = "", std::function<void()> background_starts = [] {});
+
+// Calls `use` with each version that a server of this config would load at its
+// start, read and verified, until one fails. Errors name the version.
+absl::Status ForEachServed(
+    const v1::ServerConfig& config, observability::Logger* log,
+    const std::function<absl::Status(const ModelVersion& version,
+                                     const ModelDirectory& directory)>& use);
 
 }  // namespace sfmamba::repository
 

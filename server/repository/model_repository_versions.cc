@@ -55,6 +55,7 @@ absl::Status ModelRepository::LoadVersion(
   }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
+    // The one that serves stays in the list until this one does.
     version = catalog_.Make(id, number, path);
   } else if (version == nullptr || !version->has_series() ||
              version->state() == ModelState::kUnloading) {

@@ -6,9 +6,11 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/proto_duration.h"
 #include "server/observability/memory_limit.h"
+#include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
 
 namespace sfmamba::repository {
@@ -59,6 +61,27 @@ ModelRepository::Options RepositoryOptions(
   options.free_memory = FreeMemory;
   options.unload_first = config.load_policy() == "resource";
   return options;
+}
+
+absl::Status ForEachServed(
+    const v1::ServerConfig& config, observability::Logger* log,
+    const std::function<absl::Status(const ModelVersion& version,
+                                     const ModelDirectory& directory)>& use) {
+  observability::Metrics metrics{observability::BuildInfo()};
+  ModelRepository repository(RepositoryOptions(config), /*load=*/nullptr,
+                             &metrics, log);
+  const absl::Status scanned = repository.Scan();
+  if (!scanned.ok()) return scanned;
+  for (const auto& version : repository.List()) {
+    const absl::StatusOr<ModelDirectory> directory =
+        ReadModelDirectory(version->path(), config.random_init());
+    const absl::Status status =
+        directory.ok() ? use(*version, *directory) : directory.status();
+    if (status.ok()) continue;
+    return absl::Status(status.code(),
+                        absl::StrCat(version->name(), ": ", status.message()));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::repository

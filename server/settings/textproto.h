@@ -15,8 +15,9 @@ namespace sfmamba::server {
 absl::Status ParseTextProto(absl::string_view what, const std::string& text,
                             google::protobuf::Message* message);
 
-// The whole file without a byte order mark; NOT_FOUND with `what`, not the path, if it cannot be read,
-// INVALID_ARGUMENT if it is larger than `max_bytes`.
+// Returns the whole file without a byte order mark. NOT_FOUND with `what`, not
+// the path, if it cannot be read, INVALID_ARGUMENT if it is larger than
+// `max_bytes`.
 absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes);

@@ -8,8 +8,11 @@
 #include <variant>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "server/repository/golden.h"
 
 namespace sfmamba::repository {
@@ -20,6 +23,9 @@ constexpr double kLogitBound = 0.03;
 // Two first classes are a tie if their logits differ by at most this part.
 constexpr double kTie = 0.01;
 constexpr double kLeastEqual = 0.99;  // Least part of a map's equal pixels.
+// How a record goes on after its key.
+constexpr char kReduced[] = "BF16: ";
+constexpr char kFull[] = "FP32: ";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The findings of the comparisons of all images.
@@ -135,6 +141,24 @@ PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
     return {true, "the detections are the same" + images};
   }
   return {false, std::string(found.detections.message())};
+}
+
+std::string ToRecord(absl::string_view key, const PrecisionCheck& check) {
+  return absl::StrCat(key, check.allowed ? kReduced : kFull,
+                      absl::StrReplaceAll(check.figures, {{"\n", " "}}), "\n");
+}
+
+std::optional<PrecisionCheck> FromRecord(absl::string_view key,
+                                         absl::string_view text) {
+  PrecisionCheck check;
+  if (!absl::ConsumePrefix(&text, key)) return std::nullopt;
+  check.allowed = absl::ConsumePrefix(&text, kReduced);
+  if (!check.allowed && !absl::ConsumePrefix(&text, kFull)) return std::nullopt;
+  if (!absl::ConsumeSuffix(&text, "\n") || absl::StrContains(text, '\n')) {
+    return std::nullopt;
+  }
+  check.figures = std::string(text);
+  return check;
 }
 
 }  // namespace sfmamba::repository

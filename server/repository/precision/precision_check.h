@@ -1,9 +1,11 @@
 #ifndef SFMAMBA_SERVER_REPOSITORY_PRECISION_CHECK_H_
 #define SFMAMBA_SERVER_REPOSITORY_PRECISION_CHECK_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "model/result.h"
 
 namespace sfmamba::repository {
@@ -24,6 +26,14 @@ struct PrecisionCheck {
 // - 99 % of a class map's pixels are the same.
 PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
                                  const std::vector<model::Result>& full);
+
+// The text of a record of `check`, which begins with `key`, whole lines.
+std::string ToRecord(absl::string_view key, const PrecisionCheck& check);
+
+// Reads what ToRecord() has written for `key`; nothing if `text` is anything
+// else, such as another build's record.
+std::optional<PrecisionCheck> FromRecord(absl::string_view key,
+                                         absl::string_view text);
 
 }  // namespace sfmamba::repository
 

@@ -133,8 +133,11 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> PrecisionChooser::Load(
 
 absl::StatusOr<PrecisionCheck> PrecisionChooser::Check(
     const Job& job, model::VisionModel& reduced) {
-  const PrecisionKey key = {job.content, reduced.device(), build_};
-  const std::optional<PrecisionCheck> known = records_.Read(job.model, key);
+  const std::string key =
+      absl::StrCat("sfmamba precision 1\ncontent ", job.content, "\ndevice ",
+                   reduced.device(), "\nbuild ", build_, "\n");
+  const std::optional<PrecisionCheck> known =
+      FromRecord(key, records_.Read(job.model, key));
   if (known.has_value()) return *known;
   if (!job.has_room()) {
     return PrecisionCheck{false, "there is no memory to compare them"};
@@ -144,7 +147,7 @@ absl::StatusOr<PrecisionCheck> PrecisionChooser::Check(
     return PrecisionCheck{false, "there is no memory to compare them"};
   }
   // A lack of memory, above, is not recorded: the next start may have more.
-  if (found.ok()) records_.Write(job.model, key, *found);
+  if (found.ok()) records_.Write(job.model, key, ToRecord(key, *found));
   return found;
 }
 

@@ -13,8 +13,8 @@
 #include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
+#include "server/repository/kept_texts.h"
 #include "server/repository/precision/precision_check.h"
-#include "server/repository/precision/precision_records.h"
 #include "server/threads/background.h"
 
 namespace sfmamba::repository {
@@ -52,7 +52,10 @@ class PrecisionChooser {
   // `log` outlives this.
   PrecisionChooser(const std::string& folder, std::string build,
                    observability::Logger* log)
-      : build_(std::move(build)), log_(*log), records_(folder, log) {}
+      : build_(std::move(build)),
+        log_(*log),
+        records_({folder, ".precision", "the check of a precision is not kept"},
+                 log) {}
 
   // Loads the model in the precision that is chosen. Returns the errors of
   // `load` and `images`, and CANCELLED.
@@ -67,7 +70,7 @@ class PrecisionChooser {
 
   const std::string build_;
   observability::Logger& log_;
-  PrecisionRecords records_;
+  KeptTexts records_;
 };
 
 }  // namespace sfmamba::repository

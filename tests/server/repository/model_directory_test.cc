@@ -272,6 +272,9 @@ TEST_F(HuggingFaceFolderTest, IsAModel) {
   const auto directory = ReadModelDirectory(version_);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+  int64_t elements = 0;
+  for (const auto& [name, tensor] : tensors_) elements += tensor.numel();
+  EXPECT_EQ(directory->weights_elements, elements);
   EXPECT_EQ(directory->config_source, "config.json");
   EXPECT_EQ(directory->config.backbone.windows, config_.backbone.windows);
   EXPECT_EQ(directory->config.backbone.tokens, model::Tokens::kNone);

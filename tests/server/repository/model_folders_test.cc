@@ -268,7 +268,7 @@ TEST_F(ModelFoldersTest, R1AnotherContainersFilesAreTaken) {
   EXPECT_TRUE(model.versions.at(2).complete);
   EXPECT_EQ(found->left_out.count("m/3"), 1) << "a link that leaves it";
   EXPECT_EQ(found->left_out.count("m/4"), 1) << "a link of another container";
-  // As --model=m=/mnt/models/m/1 names it.
+  // The flag --model=m=/mnt/models/m/1 allows links that lead anywhere.
   const auto files = FindVersionFiles({mnt + "/m/1", ""});
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->weights_size, 3);

@@ -1,0 +1,55 @@
+#include "server/repository/kept_texts.h"
+
+#include <filesystem>
+#include <system_error>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/settings/replace_file.h"
+#include "server/settings/textproto.h"
+
+namespace sfmamba::repository {
+namespace {
+
+// A folder may hold files of others.
+constexpr size_t kMaxBytes = 4 << 20;
+
+}  // namespace
+
+std::string KeptTexts::Read(const std::string& model, absl::string_view key) {
+  {
+    absl::MutexLock lock(&mu_);
+    for (const Record& record : records_) {
+      if (record.key == key) return record.text;
+    }
+  }
+  if (options_.folder.empty()) return "";
+  return server::ReadTextFile("record", Path(model), kMaxBytes).value_or("");
+}
+
+void KeptTexts::Write(const std::string& model, absl::string_view key,
+                      const std::string& text) {
+  {
+    absl::MutexLock lock(&mu_);
+    records_.remove_if([&](const Record& record) { return record.key == key; });
+    records_.push_front({std::string(key), text});
+    if (records_.size() > kMostTexts) records_.pop_back();
+  }
+  if (options_.folder.empty()) return;
+  std::error_code ignored;  // The file cannot be written either then.
+  std::filesystem::create_directories(options_.folder, ignored);
+  const absl::Status status = server::ReplaceFile(Path(model), text);
+  if (status.ok()) return;
+  log_.Warning(observability::LogModule::kModels, options_.not_kept,
+               {{"model", model}, {"error", status.message()}});
+}
+
+std::string KeptTexts::Path(const std::string& model) const {
+  return absl::StrCat(
+      options_.folder, "/",
+      absl::StrReplaceAll(model, {{"models/", ""}, {"/versions/", "-"}}),
+      options_.extension);
+}
+
+}  // namespace sfmamba::repository
