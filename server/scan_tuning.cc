@@ -2,11 +2,8 @@
 
 #include <cstdio>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
-#include "server/observability/metrics.h"
-#include "server/repository/model_directory.h"
 #include "server/repository/model_repository.h"
 
 namespace sfmamba::server {
@@ -34,24 +31,17 @@ model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
 
 absl::StatusOr<std::vector<model::ModelToTune>> ModelsToTune(
     const v1::ServerConfig& config) {
-  observability::Metrics metrics{observability::BuildInfo()};
   observability::Logger log(stderr, observability::LogLevel::kError,
                             observability::LogFormat::kText);
-  repository::ModelRepository repository(repository::RepositoryOptions(config),
-                                         nullptr, &metrics, &log);
-  const absl::Status scanned = repository.Scan();
-  if (!scanned.ok()) return scanned;
   std::vector<model::ModelToTune> models;
-  for (const auto& version : repository.List()) {
-    const absl::StatusOr<repository::ModelDirectory> directory =
-        repository::ReadModelDirectory(version->path(), config.random_init());
-    if (!directory.ok()) {
-      return absl::Status(
-          directory.status().code(),
-          absl::StrCat(version->name(), ": ", directory.status().message()));
-    }
-    models.push_back({directory->config, directory->batch.max_batch_size});
-  }
+  const absl::Status status = repository::ForEachServed(
+      config, &log,
+      [&models](const repository::ModelVersion&,
+                const repository::ModelDirectory& directory) {
+        models.push_back({directory.config, directory.batch.max_batch_size});
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
   return models;
 }
 

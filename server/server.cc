@@ -11,8 +11,6 @@
 #include "base/steady_clock.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
-#include "server/make_tracer.h"
-#include "server/security_events.h"
 
 namespace sfmamba::server {
 namespace {
@@ -94,9 +92,9 @@ Server::Server(const Options& options, observability::Logger* log)
       receives_({memory_.transport_bytes() / 8 * 7,
                  [this] { return memory_.held(MemoryUse::kMessage); }}),
       metrics_(options.build),
-      tracer_(MakeTracer(config_, options.build.version, log)),
-      security_(config_, SecurityEvents(&metrics_, log)),
-      grpc_log_(GrpcLogEvents(&metrics_, log)),
+      tracer_(MakeTracer(options.build.version)),
+      security_(config_, SecurityEvents()),
+      grpc_log_(GrpcLogOptions()),
       decode_room_({config_.decode_queue_items(), kAnyBytes}, kRetryAfter,
                    "decode", config_.client_share()),
       finish_room_({kMaxAnswersQueued, kAnyBytes}, kRetryAfter, "finish"),

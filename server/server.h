@@ -111,6 +111,12 @@ class Server {
  private:
   Server(const Options& options, observability::Logger* log);
 
+  // Errors of the trace file or the collector are logged once until they end.
+  std::unique_ptr<tracing::Tracer> MakeTracer(const std::string& version);
+  // What is counted and logged of callers, of TLS and of gRPC's own errors.
+  security::Security::Events SecurityEvents();
+  rpc::GrpcLog::Options GrpcLogOptions();
+
   // What predictions of all transports work with.
   prediction::TransportEnvironment Environment();
   kserve::KserveService::Options KserveOptions(const std::string& version);

@@ -20,7 +20,6 @@
 #include "google/protobuf/stubs/logging.h"
 #include "google/protobuf/text_format.h"
 #include "model/scan_tuning.h"
-#include "server/host/cpu_contexts.h"
 #include "server/host/descriptors.h"
 #include "server/host/gpus.h"
 #include "server/host/topology.h"
@@ -285,29 +284,22 @@ int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =
       MakeLoad(config, gpus, engine, log);
-  observability::Metrics metrics{observability::BuildInfo()};
-  repository::ModelRepository repository(repository::RepositoryOptions(config),
-                                         nullptr, &metrics, log);
-  absl::Status status = load.status();
-  if (status.ok()) status = repository.Scan();
-  for (const auto& version : repository.List()) {
-    if (!status.ok()) break;
-    const auto directory =
-        repository::ReadModelDirectory(version->path(), config.random_init());
-    status = directory.status();
-    if (!status.ok()) break;
-    const auto model = (*load)(*directory, [](const absl::Status&) {});
-    status = model.status();
-    if (!status.ok()) break;
+  const auto write = [&](const repository::ModelVersion& version,
+                         const repository::ModelDirectory& directory) {
+    const auto model = (*load)(directory, [](const absl::Status&) {});
+    if (!model.ok()) return model.status();
     const auto images = repository::AnswerGoldenImages(**model);
-    status = images.ok()
-                 ? repository::WriteGolden(version->path().folder, *images)
-                 : images.status();
-    if (!status.ok()) break;
+    if (!images.ok()) return images.status();
+    const absl::Status written =
+        repository::WriteGolden(version.path().folder, *images);
+    if (!written.ok()) return written;
     log->Info(observability::LogModule::kModels, "golden answers are written",
-              {{"model", version->name()},
+              {{"model", version.name()},
                {"images", static_cast<int>(images->size())}});
-  }
+    return absl::OkStatus();
+  };
+  absl::Status status = load.status();
+  if (status.ok()) status = repository::ForEachServed(config, log, write);
   if (status.ok()) return kClean;
   log->Error(observability::LogModule::kServer,
              "golden answers cannot be written", {{"error", status.message()}});

@@ -1,13 +1,25 @@
-// What a server's services and ports are made with.
+// What a server's parts are made with.
+
+#include <unistd.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "server/server.h"
+#include "server/tracing/collector.h"
+#include "server/tracing/endpoint.h"
+#include "server/tracing/otlp_json.h"
+#include "server/tracing/span_exporter.h"
+#include "server/tracing/span_file.h"
 
 namespace sfmamba::server {
 namespace {
+
+using observability::LogModule;
 
 prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   prediction::RequestLimits limits;
@@ -20,7 +32,93 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   return limits;
 }
 
+std::string HostName() {
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::unique_ptr<tracing::SpanExporter> MakeExporter(
+    const char* name, const std::string& version, observability::Logger* log,
+    std::unique_ptr<tracing::SpanSink> sink) {
+  tracing::SpanExporter::Options options;
+  options.name = name;
+  options.resource = {"sfmamba", version, HostName()};
+  options.changed = [log](const absl::Status& status) {
+    if (status.ok()) {
+      log->Info(LogModule::kServer, "spans are taken again");
+    } else {
+      log->Warning(LogModule::kServer, "spans are dropped",
+                   {{"error", status.message()}});
+    }
+  };
+  return std::make_unique<tracing::SpanExporter>(std::move(options),
+                                                 std::move(sink));
+}
+
 }  // namespace
+
+std::unique_ptr<tracing::Tracer> Server::MakeTracer(
+    const std::string& version) {
+  std::vector<std::unique_ptr<tracing::SpanExporter>> exporters;
+  if (!config_.trace_file().empty()) {
+    exporters.push_back(
+        MakeExporter("file", version, &log_,
+                     std::make_unique<tracing::SpanFile>(
+                         config_.trace_file(), config_.trace_file_bytes())));
+  }
+  if (!config_.trace_endpoint().empty()) {
+    tracing::Collector::Options options;
+    options.url = *tracing::TracesUrl(config_.trace_endpoint());
+    options.ca_file = config_.trace_ca_file();
+    exporters.push_back(
+        MakeExporter("collector", version, &log_,
+                     std::make_unique<tracing::Collector>(options)));
+  }
+  return std::make_unique<tracing::Tracer>(config_.trace_ratio(),
+                                           std::move(exporters));
+}
+
+security::Security::Events Server::SecurityEvents() {
+  security::Security::Events events;
+  events.refused = [this](absl::string_view reason) {
+    metrics_.CallRefused(reason);
+  };
+  events.reloaded = [this](absl::string_view what, const absl::Status& status) {
+    metrics_.FilesReloaded(what, status.ok());
+    if (status.ok()) {
+      log_.Info(LogModule::kServer, "changed files are used",
+                {{"files", what}});
+    } else {
+      log_.Error(LogModule::kServer,
+                 "changed files cannot be used: those from before are",
+                 {{"files", what}, {"error", status.message()}});
+    }
+  };
+  events.certificate_expires = [this](absl::Time time) {
+    metrics_.CertificateExpires(time);
+    if (time > absl::Now()) return;
+    log_.Error(LogModule::kServer,
+               "the certificate has expired: clients refuse it",
+               {{"setting", "tls_cert_file"},
+                {"expired", absl::FormatTime(time, absl::UTCTimeZone())}});
+  };
+  return events;
+}
+
+rpc::GrpcLog::Options Server::GrpcLogOptions() {
+  rpc::GrpcLog::Options options;
+  // Anyone who can connect can cause both at any rate.
+  options.error = [this](absl::string_view text) {
+    log_.Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
+  };
+  options.handshake_failed = [this](absl::string_view text) {
+    metrics_.TlsHandshakeFailed();
+    log_.Debug(LogModule::kServer, "a TLS handshake has failed",
+               {{"error", text}});
+  };
+  return options;
+}
 
 prediction::TransportEnvironment Server::Environment() {
   prediction::TransportEnvironment environment{
