@@ -167,7 +167,9 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
   result.apply_orientation = image.orientation() != v1::Image::IGNORE;
   if (image.has_crop()) {
     const v1::NormalizedRect& crop = image.crop();
-    result.crop = {crop.x_min(), crop.y_min(), crop.x_max(), crop.y_max()};
+    result.crop = {crop.x_min(), crop.y_min(),
+                   crop.has_x_max() ? crop.x_max() : 1,
+                   crop.has_y_max() ? crop.y_max() : 1};
   }
   const absl::Status status = Read(image, &result);
   if (!status.ok()) return status;

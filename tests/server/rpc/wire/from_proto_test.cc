@@ -34,5 +34,21 @@ TEST(FromProtoTest, AnUnknownPriorityIsRefused) {
   EXPECT_EQ(server::GetErrorDetail(status).field, "options.priority");
 }
 
+TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
+  v1::Image image;
+  image.set_encoded("x");
+  image.mutable_crop()->set_x_max(0.5f);
+  absl::StatusOr<image::ImageSource> source = FromProto(image);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(source->crop->x_min, 0);
+  EXPECT_EQ(source->crop->x_max, 0.5f);
+  EXPECT_EQ(source->crop->y_max, 1);
+  // Zero is a value, which later checks refuse.
+  image.mutable_crop()->set_y_max(0);
+  source = FromProto(image);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(source->crop->y_max, 0);
+}
+
 }  // namespace
 }  // namespace sfmamba::rpc
