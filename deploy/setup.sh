@@ -61,9 +61,11 @@ WHEELS='torch==2.11.0 --hash=sha256:7aa2f9bbc6d4595ba72138026b2074be1233186150e9
 nvidia-cuda-runtime==13.0.96 --hash=sha256:7f82250d7782aa23b6cfe765ecc7db554bd3c2870c43f3d1821f1d18aebf0548
 nvidia-cuda-cupti==13.0.85 --hash=sha256:4eb01c08e859bf924d222250d2e8f8b8ff6d3db4721288cf35d14252a4d933c8'
 
-# Wheels that carry the schemas which manifests are tested against: data, not code.
+# Wheels that carry the schemas which manifests and the description of REST are
+# tested against: data, not code.
 SCHEMA_WHEELS='kubernetes-validate==1.37.0 --hash=sha256:85136d018a27b50ec7fc049d902bfa5193f5976807e6c0f408e3ab6fe078cad9
-docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0b605fcd08f73c94cef809'
+docker-compose==1.29.2 --hash=sha256:8d5589373b35c8d3b1c8c1182c6e4a4ff14bffa3dd0b605fcd08f73c94cef809
+openapi-spec-validator==0.7.2 --hash=sha256:4bbdc0894ec85f1d1bea1d6d9c8b2c3c8d7ccaa13577ef40da9c006c9fd0eb60'
 
 # Scores detections in the test of the default models' accuracy.
 PYTHON_WHEELS='pycocotools==2.0.11 --hash=sha256:18ba75ff58cedb33a85ce2c18f1452f1fe20c9dd59925eec5300b2bf6205dbe1'
@@ -183,7 +185,7 @@ install_schemas() {
   if [ "$(cat $folder/.complete 2>/dev/null)" = "$wanted" ]; then
     return
   fi
-  say "schemas: fetching those of Kubernetes and Compose"
+  say "schemas: fetching those of Kubernetes, Compose and OpenAPI"
   rm -rf $folder
   mkdir -p $folder/wheels
   echo "$SCHEMA_WHEELS" >$folder/wheels/requirements.txt
@@ -195,6 +197,8 @@ install_schemas() {
   done
   unzip -p $folder/wheels/docker_compose-*.whl \
     compose/config/compose_spec.json >$folder/compose.json
+  unzip -p $folder/wheels/openapi_spec_validator-*.whl \
+    openapi_spec_validator/resources/schemas/v3.0/schema.json >$folder/openapi-3.0.json
   rm -rf $folder/wheels
   echo "$wanted" >$folder/.complete
 }

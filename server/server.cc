@@ -141,7 +141,7 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const Options& options, observability::Logger* log) {
   auto server = absl::WrapUnique(new Server(options, log));
-  auto metrics_server = http::MetricsServer::Start(
+  auto metrics_server = http::StartMetricsServer(
       server->config_.host(), server->config_.metrics_port(),
       &server->metrics_);
   if (!metrics_server.ok()) return metrics_server.status();

@@ -154,7 +154,7 @@ class Server {
   MemoryBudget memory_;
   rpc::ReceiveGuard receives_;
   observability::Metrics metrics_;
-  std::unique_ptr<http::MetricsServer> metrics_server_;
+  std::unique_ptr<http::HttpServer> metrics_server_;
   const std::unique_ptr<tracing::Tracer> tracer_;
   security::Security security_;
   rpc::GrpcLog grpc_log_;

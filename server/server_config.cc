@@ -56,6 +56,23 @@ absl::Status CheckModels(const v1::ServerConfig& config) {
   return absl::OkStatus();
 }
 
+// Each origin is what a browser sends of a page: without a path.
+absl::Status CheckOrigins(const v1::ServerConfig& config) {
+  for (const std::string& origin : config.allowed_origins()) {
+    const std::pair<absl::string_view, absl::string_view> parts =
+        absl::StrSplit(origin, absl::MaxSplits("://", 1));
+    if (origin == "*" || (!parts.first.empty() && !parts.second.empty() &&
+                          !absl::StrContains(parts.second, '/'))) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("allowed_origins: got \"", origin,
+                     "\", expected * or an origin such as https://host or "
+                     "http://host:8080, without a path"));
+  }
+  return absl::OkStatus();
+}
+
 // The settings of TLS are there together, or not at all.
 absl::Status CheckTls(const v1::ServerConfig& c) {
   if (c.tls_cert_file().empty() != c.tls_key_file().empty()) {
@@ -149,6 +166,8 @@ absl::Status Validate(const v1::ServerConfig& c) {
   status = CheckModels(c);
   if (!status.ok()) return status;
   status = CheckTls(c);
+  if (!status.ok()) return status;
+  status = CheckOrigins(c);
   if (!status.ok()) return status;
   if (!c.startup_models().empty() &&
       !absl::StrContains(c.model_control(), "explicit")) {

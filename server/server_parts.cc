@@ -154,14 +154,17 @@ admin::ModelChanges* Server::ChangesByCalls() {
 rest::RestPort::Options Server::RestOptions(const std::string& version) {
   rest::RestPort::Options options;
   options.version = version;
-  options.http.host = config_.host();
-  options.http.port = config_.http_port();
   options.console = !config_.disable_console();
+  options.allowed_origins = {config_.allowed_origins().begin(),
+                             config_.allowed_origins().end()};
   options.tls = security_.tls();
   options.tls_client_optional = config_.tls_client_optional();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.changes = ChangesByCalls();
+  options.max_body_bytes = config_.max_message_bytes();
+  options.http.host = config_.host();
+  options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();
   options.http.max_body_bytes = config_.max_message_bytes();
   // HTTP may hold as many bytes as gRPC's messages that were handed over.

@@ -56,6 +56,8 @@ class Call {
   // By the connection: it takes no answer any more.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
+  // The room of the request's body, for who unpacks it, until the answer.
+  Room::Hold* body() { return &body_; }
 
  private:
   class LiveExchange;

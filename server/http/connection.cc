@@ -245,13 +245,15 @@ void Connection::OnAnswer(Answered answered) {
   sent_ = std::move(answered.sent);
   Write(answered.response.has_value()
             ? *std::move(answered.response)
-            : environment_.options.refusal(500, "the request was dropped"));
+            : environment_.options.refusal(HttpRequest(), 500,
+                                           "the request was dropped"));
 }
 
 void Connection::Refuse(Refusal refusal) {
   is_head_ = false;
-  HttpResponse response =
-      environment_.options.refusal(refusal.status, refusal.message);
+  HttpResponse response = environment_.options.refusal(
+      reader_.has_value() ? reader_->request() : HttpRequest(), refusal.status,
+      refusal.message);
   if (refusal.status == 503) response.headers.push_back({"Retry-After", "1"});
   Refuse(std::move(response));
 }

@@ -29,6 +29,12 @@ struct HttpResponse {
   std::vector<std::string> body;
 };
 
+// Why a request reaches no handler.
+struct Refusal {
+  int status;
+  std::string message;  // What was got, and what was expected.
+};
+
 // A request over HTTP, which has come whole, and the duty to answer it.
 class Exchange {
  public:

@@ -2,17 +2,24 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace sfmamba::http {
 namespace {
 
-constexpr int kGzipFormat = 15 + 16;  // The largest window, in gzip's format.
-constexpr int kMemoryLevel = 8;       // zlib's default.
+constexpr int kGzipFormat = 15 + 16;    // The largest window, in gzip's format.
+constexpr int kEitherFormat = 15 + 32;  // gzip's or zlib's, as it comes.
+constexpr int kMemoryLevel = 8;         // zlib's default.
+constexpr size_t kPiece = 64 << 10;     // Bytes unpacked at a time.
+constexpr int64_t kMostTimes = 1040;  // Most bytes that one packed byte gives.
 
 }  // namespace
 
@@ -48,6 +55,66 @@ std::string Gzip(absl::string_view text) {
   packed.resize(result == Z_STREAM_END ? stream.total_out : 0);
   deflateEnd(&stream);
   return packed;
+}
+
+Packing PackingOf(const HttpRequest& request) {
+  Packing packing = Packing::kNone;
+  const auto [begin, end] = request.headers.equal_range("content-encoding");
+  for (auto it = begin; it != end; ++it) {
+    const std::string coding = absl::AsciiStrToLower(it->second);
+    if (coding.empty() || coding == "identity") continue;
+    const bool is_known =
+        coding == "gzip" || coding == "x-gzip" || coding == "deflate";
+    if (!is_known || packing != Packing::kNone) return Packing::kUnknown;
+    packing = Packing::kZlib;
+  }
+  return packing;
+}
+
+std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
+                              std::string* body) {
+  z_stream stream = {};
+  if (inflateInit2(&stream, kEitherFormat) != Z_OK) {
+    return Refusal{503, "no memory to unpack the body; ask again later"};
+  }
+  const auto end = absl::MakeCleanup([&stream] { inflateEnd(&stream); });
+  stream.next_in = reinterpret_cast<Bytef*>(body->data());
+  stream.avail_in = body->size();
+  const int64_t packed = body->size();
+  std::string unpacked;
+  // Costs no memory until it is written; growing would copy.
+  unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
+  std::string piece(kPiece, '\0');
+  for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {
+    // What gzip has packed may stand in several parts.
+    if (result == Z_STREAM_END) inflateReset(&stream);
+    stream.next_out = reinterpret_cast<Bytef*>(piece.data());
+    stream.avail_out = piece.size();
+    result = inflate(&stream, Z_NO_FLUSH);
+    if (result != Z_OK && result != Z_STREAM_END) {
+      return Refusal{
+          400,
+          absl::StrCat("expected a body packed as Content-Encoding says, "
+                       "got ",
+                       packed, " bytes, of which ", stream.avail_in,
+                       " are not read: ",
+                       stream.msg == nullptr ? "they end early" : stream.msg)};
+    }
+    const int64_t size = piece.size() - stream.avail_out;
+    if (size > max_bytes - static_cast<int64_t>(unpacked.size())) {
+      return Refusal{413, absl::StrCat("expected at most ", max_bytes,
+                                       " bytes as a request's body, got more "
+                                       "when it was unpacked")};
+    }
+    if (!room->Take(size)) {
+      return Refusal{503, absl::StrCat("no room for ", unpacked.size() + size,
+                                       " bytes of a request's body; ask again "
+                                       "later")};
+    }
+    unpacked.append(piece, 0, size);
+  }
+  *body = std::move(unpacked);
+  return std::nullopt;
 }
 
 }  // namespace sfmamba::http

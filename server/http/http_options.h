@@ -16,7 +16,10 @@
 namespace sfmamba::http {
 
 // What a request is refused with that no handler sees: text/plain.
-HttpResponse PlainRefusal(int status, const std::string& message);
+inline HttpResponse PlainRefusal(int status, const std::string& message) {
+  return {
+      status, {{"Content-Type", "text/plain; charset=utf-8"}}, {message, "\n"}};
+}
 
 // Settings of a port. A request beyond a limit is refused with the status in
 // brackets.
@@ -62,10 +65,14 @@ struct HttpOptions {
   // block.
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
-  // Makes the answers that no handler makes. `message` says what was got and
-  // what was expected. Called by the port's thread; must not block.
-  std::function<HttpResponse(int status, const std::string& message)> refusal =
-      PlainRefusal;
+  // Makes the answers that no handler makes. Of `request` there is what was
+  // read of its head; `message` says what was got and what was expected.
+  // Thread-safe; must not block.
+  std::function<HttpResponse(const HttpRequest& request, int status,
+                             const std::string& message)>
+      refusal = [](const HttpRequest&, int status, const std::string& message) {
+        return PlainRefusal(status, message);
+      };
   // Called for each connection that is ended because there are too many, and
   // for each whose handshake fails, with its peer as in HttpRequest and why.
   // Both are called by the port's thread, and must not block.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <exception>
 #include <list>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "server/host/listening_sockets.h"
 #include "server/host/peer_name.h"
 #include "server/http/connection.h"
+#include "server/http/gzip.h"
 #include "server/threads/fair_pool.h"
 #include "server/threads/steady_cond_var.h"
 #include "server/threads/thread_name.h"
@@ -73,6 +75,8 @@ class HttpServer::Port {
   // Ends what is idle; says so once nothing is left to be sent.
   void GoOnDraining() ABSL_LOCKS_EXCLUDED(mu_);
   void CallHandler(std::shared_ptr<Call> call, HttpRequest request);
+  // By the pool's threads: unpacks the body and calls the handler.
+  void Handle(Call& call, std::unique_ptr<Exchange> exchange);
 
   const HttpOptions options_;
   server::ListeningSockets sockets_;
@@ -233,14 +237,29 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
   server::Work work;
   work.group = pool_.NewGroup();
-  work.cost = kHandlerCost + absl::Seconds(request.body.size() / kBytesASecond);
+  // A small packed body may be a large one.
+  const int64_t bytes = PackingOf(request) == Packing::kNone
+                            ? request.body.size()
+                            : options_.max_body_bytes;
+  work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
   // An exception ends this exchange, and so the request.
   work.run = [this, call,
               exchange =
                   Call::MakeExchange(call, std::move(request))]() mutable {
-    if (!call->is_dropped()) handler_(std::move(exchange));
+    if (!call->is_dropped()) Handle(*call, std::move(exchange));
   };
   pool_.Run(std::move(work));
+}
+
+void HttpServer::Port::Handle(Call& call, std::unique_ptr<Exchange> exchange) {
+  HttpRequest& request = exchange->request();
+  std::optional<Refusal> refusal;
+  if (!request.body.empty() && PackingOf(request) == Packing::kZlib) {
+    refusal = Unpack(options_.max_body_bytes, call.body(), &request.body);
+  }
+  if (!refusal.has_value()) return handler_(std::move(exchange));
+  exchange->Answer(options_.refusal(request, refusal->status, refusal->message),
+                   [] {});
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(

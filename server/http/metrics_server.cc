@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/memory/memory.h"
 #include "prometheus/text_serializer.h"
 #include "server/http/gzip.h"
 
@@ -39,7 +38,7 @@ HttpResponse MetricsResponse(const HttpRequest& request,
   return response;
 }
 
-absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
+absl::StatusOr<std::unique_ptr<HttpServer>> StartMetricsServer(
     const std::string& host, int port, observability::Metrics* metrics) {
   HttpOptions options;
   options.what = "the metrics port";
@@ -50,13 +49,11 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
   options.answer_time = absl::Seconds(10);
   options.idle_time = absl::ZeroDuration();
   options.refused = [metrics] { metrics->HttpConnectionRefused(); };
-  absl::StatusOr<std::unique_ptr<HttpServer>> http = HttpServer::Start(
+  return HttpServer::Start(
       std::move(options), [metrics](std::unique_ptr<Exchange> exchange) {
         HttpResponse response = Answer(exchange->request(), *metrics);
         exchange->Answer(std::move(response), [] {});
       });
-  if (!http.ok()) return http.status();
-  return absl::WrapUnique(new MetricsServer(*std::move(http)));
 }
 
 }  // namespace sfmamba::http

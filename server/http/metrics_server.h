@@ -16,26 +16,15 @@ namespace sfmamba::http {
 HttpResponse MetricsResponse(const HttpRequest& request,
                              observability::Metrics& metrics);
 
-// Serves GET /metrics over HTTP, on threads of its own, until destroyed.
+// Serves GET /metrics over HTTP, on threads of its own. Port 0: any free one.
+// UNAVAILABLE, naming the address, if it cannot be bound. `metrics` outlives
+// the server.
 //
 // prometheus-cpp's own Exposer does not do: its threads have stacks of 100 KiB,
 // and the thread-local storage of the libraries for GPUs alone is larger, so
 // that they cannot be started in such a process.
-class MetricsServer {
- public:
-  // Port 0: any free one. UNAVAILABLE, naming the address, if it cannot be
-  // bound. `metrics` outlives the server.
-  static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
-      const std::string& host, int port, observability::Metrics* metrics);
-
-  int port() const { return http_->port(); }
-
- private:
-  explicit MetricsServer(std::unique_ptr<HttpServer> http)
-      : http_(std::move(http)) {}
-
-  const std::unique_ptr<HttpServer> http_;
-};
+absl::StatusOr<std::unique_ptr<HttpServer>> StartMetricsServer(
+    const std::string& host, int port, observability::Metrics* metrics);
 
 }  // namespace sfmamba::http
 

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/http/gzip.h"
 #include "server/http/request_target.h"
 
 namespace sfmamba::http {
@@ -57,7 +58,7 @@ size_t RequestReader::Read(absl::string_view bytes) {
   if (error) {
     stage_ = Stage::kRefused;
     if (refusal_.status == 0) refusal_ = RefusalOf(error);
-    request_ = HttpRequest();
+    request_.body = std::string();
     hold_.Release();
   } else if (is_done()) {
     stage_ = Stage::kWhole;
@@ -126,12 +127,9 @@ void RequestReader::on_field_impl(Field field, Text name, Text value,
 void RequestReader::on_header_impl(Error& error) {
   const int64_t body_bytes = content_length().value_or(0);
   if (body_bytes == 0 && !chunked()) return;
-  const auto [begin, end] = request_.headers.equal_range("content-encoding");
-  for (auto it = begin; it != end; ++it) {
-    if (!it->second.empty() &&
-        !absl::EqualsIgnoreCase(it->second, "identity")) {
-      return Refuse(415, "expected a body without Content-Encoding", error);
-    }
+  if (PackingOf(request_) == Packing::kUnknown) {
+    return Refuse(
+        415, "expected no Content-Encoding, or one of gzip and deflate", error);
   }
   if (limits_.body_bytes == 0) {
     return Refuse(413, "expected a request without a body", error);

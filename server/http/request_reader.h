@@ -13,12 +13,6 @@
 
 namespace sfmamba::http {
 
-// Why a request reaches no handler.
-struct Refusal {
-  int status;
-  std::string message;  // What was got, and what was expected.
-};
-
 // Reads one request with Beast's parser, within limits. Refuses what proxies
 // and servers read in different ways: both lengths of a body, several hosts,
 // codings other than chunks. Thread-compatible.
@@ -39,7 +33,8 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }
-  // From kBody on, without peer; whole from kWhole on.
+  // From kBody on, without peer; whole from kWhole on. Before it and at
+  // kRefused the part of the head that was read.
   HttpRequest& request() { return request_; }
   // The connection may have a next request after this.
   using basic_parser::keep_alive;

@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
-#include "server/rest/kserve/response.h"
 #include "server/rest/kserve/route.h"
 
 namespace sfmamba::rest {
@@ -16,28 +15,14 @@ namespace {
 
 using security::Scope;
 
-bool IsUnder(absl::string_view path, absl::string_view folder) {
-  return absl::StartsWith(path, folder) &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
 std::optional<Scope> KserveScope(const http::HttpRequest& request) {
   const std::optional<KserveRoute> route = FindKserveRoute(request.path);
   if (!route.has_value()) return Scope::kRead;
-  switch (route->action) {
-    case KserveAction::kServerLive:
-    case KserveAction::kServerReady:
-      return std::nullopt;
-    case KserveAction::kInfer:
-      return Scope::kInfer;
-    case KserveAction::kLoad:
-    case KserveAction::kUnload:
-      return Scope::kAdmin;
-    case KserveAction::kSettings:
-      return request.method == "POST" ? Scope::kAdmin : Scope::kRead;
-    default:
-      return Scope::kRead;
+  if (route->action == KserveAction::kServerLive ||
+      route->action == KserveAction::kServerReady) {
+    return std::nullopt;
   }
+  return request.method == "POST" ? route->post_scope : Scope::kRead;
 }
 
 // Returns the value of the header Authorization. Several are refused: a proxy
@@ -52,6 +37,10 @@ absl::string_view Authorization(const http::HttpRequest& request) {
 
 std::optional<Scope> ScopeOf(const http::HttpRequest& request) {
   const absl::string_view path = request.path;
+  // Browsers ask for a path's methods before they send a token.
+  if (request.method == "OPTIONS" || path == "/openapi.json") {
+    return std::nullopt;
+  }
   if (path == "/healthz" || path == "/livez" || path == "/readyz") {
     return std::nullopt;
   }
@@ -73,9 +62,7 @@ std::optional<http::HttpResponse> Admit(const security::Gate* gate,
     request.caller = *std::move(caller);
     return std::nullopt;
   }
-  http::HttpResponse response = IsUnder(request.path, "/v2")
-                                    ? KserveError(caller.status())
-                                    : ErrorResponse(caller.status());
+  http::HttpResponse response = ErrorAt(request.path, caller.status());
   if (absl::IsUnauthenticated(caller.status())) {
     response.headers.emplace_back("WWW-Authenticate", "Bearer");
   }

@@ -9,8 +9,9 @@
 
 namespace sfmamba::rest {
 
-// What the caller of a request must be allowed to do; nothing for probes and
-// the console's own files, which everybody may have. Whatever else there is, or
+// What the caller of a request must be allowed to do; nothing for probes, for
+// OPTIONS, for the API's description and the console's own files, which
+// everybody may have. Whatever else there is, or
 // is not, needs a scope.
 std::optional<security::Scope> ScopeOf(const http::HttpRequest& request);
 

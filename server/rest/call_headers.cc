@@ -1,6 +1,6 @@
 #include "server/rest/call_headers.h"
 
-#include <cstdint>
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -17,48 +17,29 @@ constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
 constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused value.
 
-absl::Duration GrpcUnit(char letter) {
-  switch (letter) {
-    case 'H':
-      return absl::Hours(1);
-    case 'M':
-      return absl::Minutes(1);
-    case 'S':
-      return absl::Seconds(1);
-    case 'm':
-      return absl::Milliseconds(1);
-    case 'u':
-      return absl::Microseconds(1);
-    case 'n':
-      return absl::Nanoseconds(1);
-    default:
-      return absl::ZeroDuration();
-  }
-}
+// gRPC's units of time, and what Abseil calls them in the same order.
+constexpr absl::string_view kGrpcUnits = "HMSmun";
+constexpr const char* kUnits[] = {"h", "m", "s", "ms", "us", "ns"};
 
 absl::Status Refuse(const char* header, absl::string_view value,
                     absl::string_view expected) {
   return server::InvalidField(
-      header, absl::StrCat("header ", header, ": got \"",
-                           absl::CHexEscape(value.substr(0, kMaxShown)),
-                           "\", expected ", expected));
+      header,
+      absl::StrCat("got \"", absl::CHexEscape(value.substr(0, kMaxShown)),
+                   "\", expected ", expected));
 }
 
 absl::StatusOr<absl::Duration> ParseGrpcTimeout(absl::string_view value) {
   constexpr char kExpected[] =
       "up to 8 digits, not all 0, and a unit of H, M, S, m, u, n";
-  if (value.size() < 2 || value.size() > kMaxTimeoutDigits + 1) {
-    return Refuse(kGrpcTimeout, value, kExpected);
-  }
-  int64_t count = 0;
-  for (char digit : value.substr(0, value.size() - 1)) {
-    if (!absl::ascii_isdigit(digit)) {
-      return Refuse(kGrpcTimeout, value, kExpected);
-    }
-    count = count * 10 + (digit - '0');
-  }
-  const absl::Duration timeout = count * GrpcUnit(value.back());
-  if (timeout <= absl::ZeroDuration()) {
+  const absl::string_view digits = value.substr(0, value.size() - 1);
+  const size_t unit =
+      value.empty() ? kGrpcUnits.npos : kGrpcUnits.find(value.back());
+  absl::Duration timeout;
+  if (unit == kGrpcUnits.npos || digits.size() > kMaxTimeoutDigits ||
+      !std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit) ||
+      !absl::ParseDuration(absl::StrCat(digits, kUnits[unit]), &timeout) ||
+      timeout <= absl::ZeroDuration()) {
     return Refuse(kGrpcTimeout, value, kExpected);
   }
   return timeout;
@@ -124,6 +105,16 @@ absl::string_view Header(const http::HttpRequest& request,
   const auto found = request.headers.find(std::string(name));
   if (found == request.headers.end()) return "";
   return found->second;
+}
+
+HttpRecord::HttpRecord(observability::Method method,
+                       const http::HttpRequest& request,
+                       const prediction::PredictionEnvironment& environment,
+                       int64_t body_bytes)
+    : RequestRecord(method, request.body.size() + body_bytes, request.peer,
+                    Header(request, "traceparent"), &environment.metrics,
+                    &environment.log) {
+  set_client(request.caller.name);
 }
 
 }  // namespace sfmamba::rest

@@ -1,9 +1,14 @@
 #ifndef SFMAMBA_SERVER_REST_CALL_HEADERS_H_
 #define SFMAMBA_SERVER_REST_CALL_HEADERS_H_
 
+#include <cstdint>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/http/exchange.h"
+#include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/prediction.h"
 #include "server/rpc/call.h"
 
 namespace sfmamba::rest {
@@ -21,6 +26,15 @@ absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
 // several the first.
 absl::string_view Header(const http::HttpRequest& request,
                          absl::string_view name);
+
+// The record of a request over HTTP, in the name of its caller.
+class HttpRecord : public observability::RequestRecord {
+ public:
+  // `body_bytes`: of a request whose body was taken.
+  HttpRecord(observability::Method method, const http::HttpRequest& request,
+             const prediction::PredictionEnvironment& environment,
+             int64_t body_bytes = 0);
+};
 
 }  // namespace sfmamba::rest
 

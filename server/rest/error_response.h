@@ -1,31 +1,39 @@
 #ifndef SFMAMBA_SERVER_REST_ERROR_RESPONSE_H_
 #define SFMAMBA_SERVER_REST_ERROR_RESPONSE_H_
 
-#include <optional>
-#include <string>
-
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/http/exchange.h"
 
 namespace sfmamba::rest {
 
-// What the header Retry-After says of an error, in seconds: the error's own
-// hint, rounded up, or 1 for UNAVAILABLE without one. None for other errors.
-std::optional<std::string> RetryAfter(const absl::Status& error);
+// All answers to errors have the HTTP status of the error's code and, where
+// waiting helps, Retry-After in seconds: the error's own hint, rounded up, or 1
+// for UNAVAILABLE without one.
 
 // An error as google.rpc.Status in protobuf's JSON mapping, its details with
-// their "@type", by the HTTP status of its code.
+// their "@type". The message begins with the field, if there is one.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
-// ErrorResponse() for what the transport itself refuses; `http_code` is an
-// error's.
-http::HttpResponse RefusalResponse(int http_code, absl::string_view message);
+// An error as the Open Inference Protocol has it: {"error": "<field>:
+// <message>"}, in the fields of its REST.
+http::HttpResponse KserveError(const absl::Status& error);
 
-// Answers a method that a path does not serve; it serves `allowed`, such as
+// The one of the two that belongs to `path`: KserveError() under /v2.
+http::HttpResponse ErrorAt(absl::string_view path, const absl::Status& error);
+
+// ErrorAt() for what the transport itself refuses by `http_code`.
+http::HttpResponse RefusalResponse(int http_code, absl::string_view message,
+                                   absl::string_view path = "");
+
+// Answers a method that `path` does not serve; it serves `allowed`, such as
 // "GET, HEAD, OPTIONS": 204 for OPTIONS, else 405, both with the header Allow.
 http::HttpResponse OtherMethod(absl::string_view method,
-                               absl::string_view allowed);
+                               absl::string_view allowed,
+                               absl::string_view path = "");
+
+// Whether a path is `folder` or below it.
+bool IsUnder(absl::string_view path, absl::string_view folder);
 
 }  // namespace sfmamba::rest
 

@@ -1,88 +1,75 @@
 #include "server/rest/json_body.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/random/random.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "base/utf8.h"
 #include "google/protobuf/util/json_util.h"
 #include "server/errors/reasons.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {
 namespace {
 
-// Characters of base64 that are decoded together, a multiple of 4: all that is
-// copied at a time, since the result replaces the text.
-constexpr size_t kPiece = 4096;
+constexpr size_t kPiece = 4096;  // Base64 decoded at a time, a multiple of 4.
+constexpr size_t kSecretBytes = 16;
 constexpr size_t kMaxShown = 512;  // Most bytes shown of protobuf's message.
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Reads the base64 characters of a JSON string: converts the URL-safe alphabet
-// to the standard one and leaves line breaks out.
-class Base64Characters {
- public:
-  explicit Base64Characters(absl::string_view text) : text_(text) {}
-
-  // Appends characters until `piece` has `max`. False if one is not base64's.
-  bool Read(size_t max, std::string* piece) {
-    while (piece->size() < max && !text_.empty()) {
-      const std::optional<char> next = Next();
-      if (!next) return false;
-      if (IsSpace(*next)) continue;
-      const char c = *next == '-' ? '+' : *next == '_' ? '/' : *next;
-      if (c == '=') {
-        padded_ = true;
-      } else if (padded_ || !(absl::ascii_isalnum(c) || c == '+' || c == '/')) {
-        return false;
-      } else {
-        piece->push_back(c);
-      }
-    }
-    return true;
+// Reads the character that follows a backslash at `text[at]`, and leaves `at`
+// at its last byte. Nothing if base64 has none such.
+std::optional<char> Unescape(absl::string_view text, size_t* at) {
+  // EndOfString() has skipped escaped quotes, so a character follows.
+  const char c = text[++*at];
+  if (c == 'n' || c == 'r' || c == 't') return '\n';
+  if (c != 'u') return c;
+  const absl::string_view digits = text.substr(*at + 1, 4);
+  int code = 0;
+  if (digits.size() < 4 ||
+      !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit) ||
+      !absl::SimpleHexAtoi(digits, &code) || code > 127) {
+    return std::nullopt;
   }
-  bool done() const { return text_.empty(); }
+  *at += 4;
+  return static_cast<char>(code);
+}
 
- private:
-  std::optional<char> Next() {
-    const char c = text_.front();
-    text_.remove_prefix(1);
-    if (c != '\\') return c;
-    // EndOfString() has skipped escaped quotes, so a character follows.
-    const char escaped = text_.front();
-    text_.remove_prefix(1);
-    if (escaped == '/') return '/';
-    if (escaped == 'n' || escaped == 'r' || escaped == 't') return '\n';
-    const absl::string_view digits = text_.substr(0, 4);
-    int code = 0;
-    if (escaped != 'u' || digits.size() < 4 ||
-        !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit) ||
-        !absl::SimpleHexAtoi(digits, &code) || code > 127) {
-      return std::nullopt;
-    }
-    text_.remove_prefix(4);
-    return static_cast<char>(code);
-  }
-
-  absl::string_view text_;
-  bool padded_ = false;  // After '=' nothing else may follow.
-};
-
-// Decodes base64 of `size` characters into where it is. Returns how many bytes
-// it stands for; nothing if it is no base64.
+// Decodes base64, as a JSON string has it, into where it is. Returns how many
+// bytes it stands for; nothing if it is no base64.
 std::optional<size_t> DecodeInPlace(char* text, size_t size) {
-  Base64Characters characters(absl::string_view(text, size));
-  std::string piece, bytes;
+  // First it becomes the standard alphabet's, without breaks and padding.
+  size_t clean = 0;
+  bool padded = false;  // After '=' nothing else may follow.
+  for (size_t at = 0; at < size; ++at) {
+    std::optional<char> next = text[at];
+    if (next == '\\') next = Unescape({text, size}, &at);
+    if (!next) return std::nullopt;
+    if (IsSpace(*next)) continue;
+    const char c = *next == '-' ? '+' : *next == '_' ? '/' : *next;
+    if (c == '=') {
+      padded = true;
+    } else if (padded || !(absl::ascii_isalnum(c) || c == '+' || c == '/')) {
+      return std::nullopt;
+    } else {
+      text[clean++] = c;
+    }
+  }
   size_t written = 0;
-  while (!characters.done()) {
-    piece.clear();
+  std::string bytes;
+  for (size_t at = 0; at < clean; at += kPiece) {
     // Decoding shortens, so that writing never overtakes reading.
-    if (!characters.Read(kPiece, &piece)) return std::nullopt;
+    const absl::string_view piece(text + at, std::min(kPiece, clean - at));
     if (!absl::Base64Unescape(piece, &bytes)) return std::nullopt;
     std::memcpy(text + written, bytes.data(), bytes.size());
     written += bytes.size();
@@ -90,20 +77,40 @@ std::optional<size_t> DecodeInPlace(char* text, size_t size) {
   return written;
 }
 
-// Takes long strings out of JSON.
+// A placeholder begins with random bytes, so that no client's picture can be
+// taken for one.
+std::string NewSecret() {
+  absl::BitGen random;
+  std::string secret;
+  while (secret.size() < kSecretBytes) {
+    secret.push_back(static_cast<char>(absl::Uniform<uint8_t>(random)));
+  }
+  return secret;
+}
+
+// The bytes of an image's source; null if it has none.
+std::string* BytesOf(v1::Image* image) {
+  if (image->has_encoded()) return image->mutable_encoded();
+  if (image->has_pixels()) return image->mutable_pixels()->mutable_data();
+  if (image->has_tensor()) return image->mutable_tensor()->mutable_data();
+  return nullptr;
+}
+
+// Takes long strings out of JSON, and decodes them where they are. The JSON
+// that is left has placeholders for them, in base64 too.
 class Cutter {
  public:
-  explicit Cutter(BodyPictures* pictures) : pictures_(*pictures) {}
+  explicit Cutter(std::string json) : json_(std::move(json)) {}
 
   // Fills rest().
   absl::Status Cut() {
-    while (at_ < pictures_.size()) {
-      const char c = Body()[at_];
+    while (at_ < json_.size()) {
+      const char c = json_[at_];
       if (c == '"') {
         const absl::Status status = CutString();
         if (!status.ok()) return status;
       } else if (IsSpace(c)) {
-        while (at_ < pictures_.size() && IsSpace(Body()[at_])) ++at_;
+        while (at_ < json_.size() && IsSpace(json_[at_])) ++at_;
         rest_.push_back(' ');
       } else {
         rest_.push_back(c);
@@ -118,19 +125,26 @@ class Cutter {
     return absl::OkStatus();
   }
   const std::string& rest() const { return rest_; }
+  // Puts a picture in the place of its placeholder; other bytes stay.
+  void Fill(std::string* bytes) const {
+    uint32_t index;
+    if (bytes->size() != kSecretBytes + sizeof(index) ||
+        !absl::StartsWith(*bytes, secret_)) {
+      return;
+    }
+    std::memcpy(&index, bytes->data() + kSecretBytes, sizeof(index));
+    bytes->assign(json_, extents_[index].first, extents_[index].second);
+  }
 
  private:
-  const char* Body() const { return pictures_.body(); }
-
   // The position of the quote that ends the string whose characters begin at
   // `begin`; nothing if there is none.
   std::optional<size_t> EndOfString(size_t begin) const {
     for (size_t at = begin;;) {
-      const void* quote = std::memchr(Body() + at, '"', pictures_.size() - at);
-      if (quote == nullptr) return std::nullopt;
-      const size_t found = static_cast<const char*>(quote) - Body();
+      const size_t found = json_.find('"', at);
+      if (found == json_.npos) return std::nullopt;
       size_t slashes = 0;
-      while (slashes < found - begin && Body()[found - 1 - slashes] == '\\') {
+      while (slashes < found - begin && json_[found - 1 - slashes] == '\\') {
         ++slashes;
       }
       if (slashes % 2 == 0) return found;
@@ -147,41 +161,53 @@ class Cutter {
     }
     const size_t size = *end - begin;
     if (size <= kMaxJsonString) {
-      rest_.append(Body() + at_, size + 2);
+      rest_.append(json_, at_, size + 2);
     } else {
-      const std::optional<size_t> decoded =
-          DecodeInPlace(pictures_.body() + begin, size);
+      const std::optional<size_t> decoded = DecodeInPlace(&json_[begin], size);
       if (!decoded) {
         return server::MalformedMessage(
             absl::StrCat("JSON: got a string of ", size, " bytes at byte ", at_,
                          " that is not base64; expected at most ",
                          kMaxJsonString, " bytes, or a picture in base64"));
       }
-      absl::StrAppend(&rest_, "\"",
-                      absl::Base64Escape(pictures_.Add(begin, *decoded)), "\"");
+      std::string placeholder = secret_;
+      const uint32_t index = extents_.size();
+      placeholder.append(reinterpret_cast<const char*>(&index), sizeof(index));
+      extents_.emplace_back(begin, *decoded);
+      absl::StrAppend(&rest_, "\"", absl::Base64Escape(placeholder), "\"");
     }
     at_ = *end + 1;
     return absl::OkStatus();
   }
 
-  BodyPictures& pictures_;
+  std::string json_;
+  const std::string secret_ = NewSecret();
   size_t at_ = 0;
   std::string rest_;
+  std::vector<std::pair<size_t, size_t>> extents_;  // Begin and size.
 };
 
 }  // namespace
 
-absl::Status ReadJson(BodyPictures* pictures,
-                      google::protobuf::Message* message) {
-  Cutter cutter(pictures);
+absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
+  Cutter cutter(std::move(json));
   const absl::Status cut = cutter.Cut();
   if (!cut.ok()) return cut;
   const auto status =
-      google::protobuf::util::JsonStringToMessage(cutter.rest(), message);
-  if (status.ok()) return absl::OkStatus();
-  const std::string said(status.message());
-  return server::MalformedMessage(
-      absl::StrCat("JSON: ", absl::CHexEscape(said.substr(0, kMaxShown))));
+      google::protobuf::util::JsonStringToMessage(cutter.rest(), request);
+  if (!status.ok()) {
+    const std::string said(status.message());
+    return server::MalformedMessage(
+        absl::StrCat("JSON: ", absl::CHexEscape(said.substr(0, kMaxShown))));
+  }
+  const auto& fields = *request->GetReflection();
+  const auto* images = request->GetDescriptor()->FindFieldByName("images");
+  for (int i = 0; i < fields.FieldSize(*request, images); ++i) {
+    auto* image = static_cast<v1::Image*>(
+        fields.MutableRepeatedMessage(request, images, i));
+    if (std::string* bytes = BytesOf(image)) cutter.Fill(bytes);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::rest

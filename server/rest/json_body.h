@@ -6,7 +6,6 @@
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
-#include "server/rest/body_pictures.h"
 
 namespace sfmamba::rest {
 
@@ -16,15 +15,13 @@ inline constexpr size_t kMaxJsonRest = 256 << 10;
 // Strings of more bytes than this must be a picture in base64.
 inline constexpr size_t kMaxJsonString = 1024;
 
-// Reads a request from `pictures`'s body, JSON by protobuf's mapping. Its
-// pictures are decoded where they are in the body, which takes no memory; the
-// message has their placeholders. Base64 may be of either alphabet, padded or
-// not, and broken into lines.
+// Reads a ClassifyRequest, DetectRequest or SegmentRequest from JSON by
+// protobuf's mapping. Base64 may be of either alphabet, padded or not, and
+// broken into lines. Takes memory for the pictures beside the JSON's own.
 //
 // INVALID_ARGUMENT with reason MALFORMED_MESSAGE if the body is no JSON, if a
 // field is not known, or if a value or a long string is not what it must be.
-absl::Status ReadJson(BodyPictures* pictures,
-                      google::protobuf::Message* message);
+absl::Status ReadJson(std::string json, google::protobuf::Message* request);
 
 }  // namespace sfmamba::rest
 

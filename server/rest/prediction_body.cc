@@ -1,59 +1,166 @@
 #include "server/rest/prediction_body.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/image_header.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"
+#include "server/rest/call_headers.h"
+#include "server/rest/form_data.h"
+#include "server/rest/json_body.h"
+#include "server/rest/query_fields.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused text.
+using google::protobuf::Message;
+using Fields = std::multimap<std::string, std::string>;
 
-}  // namespace
+constexpr size_t kMostOfMagic = 16;  // Bytes that tell a picture's format.
+constexpr size_t kMaxShown = 64;     // Most bytes shown of a refused name.
+constexpr size_t kMaxField = 1024;   // Most bytes of a form's field.
 
-BodyForm FormOf(absl::string_view content_type) {
-  const std::string type = absl::AsciiStrToLower(absl::StripAsciiWhitespace(
-      content_type.substr(0, content_type.find(';'))));
-  if (type.empty() || absl::StartsWith(type, "image/") ||
-      type == "application/octet-stream") {
-    return BodyForm::kPicture;
-  }
-  if (type == "application/json") return BodyForm::kJson;
-  if (type == "application/x-protobuf" || type == "application/protobuf") {
-    return BodyForm::kProtobuf;
-  }
-  return BodyForm::kUnknown;
-}
-
-absl::Status UnknownForm(absl::string_view content_type) {
-  return server::InvalidField(
-      "content-type",
-      absl::StrCat("header content-type: got \"",
-                   absl::CHexEscape(content_type.substr(0, kMaxShown)),
-                   "\", expected a picture's, such as image/jpeg or "
-                   "application/octet-stream, application/json or "
-                   "application/x-protobuf"));
-}
-
+// A request message has its parameters in itself.
 absl::Status CheckNoQuery(const http::HttpRequest& request) {
   if (request.query.empty()) return absl::OkStatus();
-  const std::string name = absl::CHexEscape(
-      absl::string_view(request.query.begin()->first).substr(0, kMaxShown));
   return server::InvalidField(
-      name, absl::StrCat("got the parameter \"", name,
-                         "\", expected none: parameters of a message are in "
-                         "its body"));
+      absl::CHexEscape(
+          absl::string_view(request.query.begin()->first).substr(0, kMaxShown)),
+      "got a parameter in the query, expected none: those of a message are in "
+      "its body");
 }
 
+// Returns all of a body, which lives as long as the bytes.
 grpc::ByteBuffer BytesOf(std::string body) {
   auto* kept = new std::string(std::move(body));
   const grpc::Slice slice(
       kept->data(), kept->size(),
       [](void* data) { delete static_cast<std::string*>(data); }, kept);
   return grpc::ByteBuffer(&slice, 1);
+}
+
+// Takes the fields out of a form's parts: what has no file's name and is no
+// picture. INVALID_ARGUMENT if nothing else is left.
+absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
+                        Fields* fields) {
+  std::vector<FormPart> files;
+  for (FormPart& part : *parts) {
+    const absl::string_view content = body.substr(part.begin, part.size);
+    if (part.has_file_name || IsPicture(content)) {
+      files.push_back(std::move(part));
+    } else if (content.size() > kMaxField) {
+      return server::InvalidField(
+          absl::CHexEscape(absl::string_view(part.name).substr(0, kMaxShown)),
+          absl::StrCat("got ", content.size(), " bytes, expected at most ",
+                       kMaxField, ", or a picture"));
+    } else {
+      fields->emplace(std::move(part.name), std::string(content));
+    }
+  }
+  *parts = std::move(files);
+  if (!parts->empty()) return absl::OkStatus();
+  return server::InvalidField(
+      "images",
+      "got a form without a file, expected a picture in it, which curl sends "
+      "by -F image=@FILE");
+}
+
+// Fills `read` with the body's pictures, which all have the same parameters.
+absl::Status ReadPictures(BodyForm form, http::HttpRequest* request,
+                          Message* read) {
+  std::vector<FormPart> parts = {{"", true, 0, request->body.size()}};
+  Fields fields = std::move(request->query);
+  absl::Status status;
+  if (form == BodyForm::kForm) {
+    auto found = FindParts(Header(*request, "content-type"), request->body);
+    if (!found.ok()) return found.status();
+    parts = *std::move(found);
+    status = TakeFields(request->body, &parts, &fields);
+    if (!status.ok()) return status;
+  }
+  const auto part_of = [read](const char* name) {
+    return read->GetReflection()->MutableMessage(
+        read, read->GetDescriptor()->FindFieldByName(name));
+  };
+  v1::Image common;
+  status = SetFromQuery(fields,
+                        {read, part_of("params"), part_of("options"), &common});
+  if (!status.ok()) return status;
+  for (const FormPart& part : parts) {
+    auto* image = static_cast<v1::Image*>(read->GetReflection()->AddMessage(
+        read, read->GetDescriptor()->FindFieldByName("images")));
+    *image = common;
+    image->set_encoded(form == BodyForm::kForm
+                           ? request->body.substr(part.begin, part.size)
+                           : std::move(request->body));
+  }
+  request->body = std::string();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
+  if (IsPicture(body)) return BodyForm::kPicture;
+  const std::string type = absl::AsciiStrToLower(absl::StripAsciiWhitespace(
+      content_type.substr(0, content_type.find(';'))));
+  if (type == "multipart/form-data") return BodyForm::kForm;
+  if (type == "application/x-protobuf" || type == "application/protobuf") {
+    return BodyForm::kProtobuf;
+  }
+  const bool is_object =
+      absl::StartsWith(absl::StripLeadingAsciiWhitespace(body), "{");
+  return is_object || type == "application/json" ? BodyForm::kJson
+                                                 : BodyForm::kPicture;
+}
+
+bool IsPicture(absl::string_view body) {
+  // Of its first bytes the header is broken or cut off, but it is one.
+  return !absl::IsUnimplemented(
+      base::ReadImageHeader(body.substr(0, kMostOfMagic), base::ImageLimits())
+          .status());
+}
+
+absl::Status ReadBody(http::HttpRequest* request, server::MemoryBudget* memory,
+                      Message* read, grpc::ByteBuffer* message,
+                      server::MemoryHold* surplus) {
+  const BodyForm form = FormOf(Header(*request, "content-type"), request->body);
+  absl::Status status;
+  if (form == BodyForm::kPicture || form == BodyForm::kForm) {
+    status = ReadPictures(form, request, read);
+  } else {
+    status = CheckNoQuery(*request);
+  }
+  if (!status.ok()) return status;
+  if (form == BodyForm::kProtobuf) {
+    *message = BytesOf(std::move(request->body));
+  } else if (form != BodyForm::kJson) {
+    *message = BytesOf(read->SerializeAsString());
+  } else {
+    const int64_t bytes = request->body.size();
+    absl::StatusOr<server::MemoryHold> hold =
+        memory->Take(server::MemoryUse::kMessage, bytes);
+    if (!hold.ok()) return hold.status();
+    status = ReadJson(std::move(request->body), read);
+    if (!status.ok()) return status;
+    *message = BytesOf(read->SerializeAsString());
+    // The prediction holds the message's own bytes.
+    *surplus = *std::move(hold);
+    status = surplus->Resize(
+        std::max<int64_t>(0, bytes - static_cast<int64_t>(message->Length())));
+  }
+  return status;
 }
 
 }  // namespace sfmamba::rest

@@ -1,5 +1,6 @@
 #include "server/rest/query_fields.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -13,13 +14,13 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "base/utf8.h"
-#include "google/protobuf/descriptor.h"
 #include "google/protobuf/duration.pb.h"
 #include "server/errors/reasons.h"
 
 namespace sfmamba::rest {
 namespace {
 
+using google::protobuf::Descriptor;
 using google::protobuf::Duration;
 using google::protobuf::EnumDescriptor;
 using google::protobuf::FieldDescriptor;
@@ -131,6 +132,42 @@ bool AddAll(const std::string& text, Message* message,
   return true;
 }
 
+// Whether a field is a message whose own fields are parameters.
+bool HasParameters(const FieldDescriptor& field) {
+  // A picture's source, the oneof, comes in the body only.
+  return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
+         !field.is_repeated() && field.containing_oneof() == nullptr &&
+         !IsDuration(field);
+}
+
+void Append(const Descriptor& type, const std::string& prefix,
+            const std::vector<const Descriptor*>& others,
+            std::vector<QueryParameter>* parameters) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    const FieldDescriptor& field = *type.field(i);
+    const std::string name = prefix + field.name();
+    if (IsSettable(field)) {
+      parameters->push_back({name, &field});
+    } else if (HasParameters(field) &&
+               std::find(others.begin(), others.end(), field.message_type()) ==
+                   others.end()) {
+      Append(*field.message_type(), name + ".", others, parameters);
+    }
+  }
+}
+
+// Lists the names of the parameters of `messages`.
+std::string Names(const std::vector<Message*>& messages) {
+  std::vector<const Descriptor*> types;
+  for (const Message* message : messages) {
+    types.push_back(message->GetDescriptor());
+  }
+  return absl::StrJoin(QueryParameters(types), ", ",
+                       [](std::string* out, const QueryParameter& parameter) {
+                         out->append(parameter.name);
+                       });
+}
+
 struct Place {
   Message* message = nullptr;
   const FieldDescriptor* field = nullptr;  // Null: not found.
@@ -148,17 +185,19 @@ Place Find(absl::string_view name, Message* message) {
   if (first.size() == name.size()) {
     return IsSettable(*field) ? Place{message, field} : Place{};
   }
-  // A picture's source, the oneof, comes in the body only.
-  if (field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE ||
-      field->is_repeated() || field->containing_oneof() != nullptr ||
-      IsDuration(*field)) {
-    return {};
-  }
+  if (!HasParameters(*field)) return {};
   return Find(parts.second,
               message->GetReflection()->MutableMessage(message, field));
 }
 
 }  // namespace
+
+std::vector<QueryParameter> QueryParameters(
+    const std::vector<const Descriptor*>& types) {
+  std::vector<QueryParameter> parameters;
+  for (const Descriptor* type : types) Append(*type, "", types, &parameters);
+  return parameters;
+}
 
 absl::Status SetFromQuery(const std::multimap<std::string, std::string>& query,
                           const std::vector<Message*>& messages) {
@@ -172,20 +211,23 @@ absl::Status SetFromQuery(const std::multimap<std::string, std::string>& query,
     const std::string shown = Shown(name);
     if (place.field == nullptr) {
       return server::InvalidField(
-          shown, absl::StrCat("there is no parameter \"", shown, "\""));
+          shown,
+          messages.empty()
+              ? "got a parameter, expected none"
+              : absl::StrCat("there is no such parameter, expected one of ",
+                             Names(messages)));
     }
     if (place.field->is_repeated()) {
       if (AddAll(text, place.message, *place.field)) continue;
     } else {
       if (!seen.insert(place.field).second) {
-        return server::InvalidField(
-            shown, absl::StrCat("parameter ", shown, ": got it twice"));
+        return server::InvalidField(shown, "got it twice, expected it once");
       }
       if (SetOne(text, place.message, *place.field)) continue;
     }
     return server::InvalidField(
-        shown, absl::StrCat("parameter ", shown, ": got \"", Shown(text),
-                            "\", expected ", Expected(*place.field)));
+        shown, absl::StrCat("got \"", Shown(text), "\", expected ",
+                            Expected(*place.field)));
   }
   return absl::OkStatus();
 }

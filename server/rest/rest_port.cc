@@ -1,14 +1,15 @@
 #include "server/rest/rest_port.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/string_view.h"
 #include "base/steady_clock.h"
-#include "server/http/metrics_server.h"
 #include "server/http/tls_context.h"
 #include "server/rest/access.h"
-#include "server/rest/console/console_page.h"
+#include "server/rest/cors.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {
@@ -17,32 +18,14 @@ namespace {
 // Most lines a second about failed handshakes.
 constexpr int kHandshakeLines = 5;
 
-KserveRest::Options KserveOptions(const RestService& service,
-                                  const RestPort::Options& options) {
-  KserveRest::Options result;
-  result.version = options.version;
-  result.live = options.live;
-  result.ready = options.ready;
-  result.serving = [&service] { return service.CheckServing(); };
-  result.max_message_bytes = options.http.max_body_bytes;
-  result.changes = options.changes;
-  return result;
-}
-
-RestService::Options ServiceOptions(observability::Metrics& metrics,
-                                    KserveRest* kserve,
-                                    const RestPort::Options& options) {
-  RestService::Options result;
-  result.live = options.live;
-  result.ready = options.ready;
-  if (options.console) result.console = HandleConsole;
-  result.metrics = [&metrics](const http::HttpRequest& request) {
-    return http::MetricsResponse(request, metrics);
-  };
-  result.kserve = [kserve](std::unique_ptr<http::Exchange> exchange) {
-    kserve->Handle(std::move(exchange));
-  };
-  return result;
+// Adds what lets the request's page read the answer.
+http::HttpResponse Readable(const std::vector<std::string>& allowed_origins,
+                            const http::HttpRequest& request,
+                            http::HttpResponse response) {
+  for (auto& header : CorsHeaders(allowed_origins, request)) {
+    response.headers.push_back(std::move(header));
+  }
+  return response;
 }
 
 http::HttpOptions HttpOptionsOf(
@@ -50,10 +33,18 @@ http::HttpOptions HttpOptionsOf(
     const RestPort::Options& options) {
   observability::Metrics& metrics = environment.metrics;
   http::HttpOptions result = options.http;
-  result.admit = [gate = environment.gate](http::HttpRequest& request) {
-    return Admit(gate, request);
+  result.admit = [gate = environment.gate, origins = options.allowed_origins](
+                     http::HttpRequest& request) {
+    auto refusal = Admit(gate, request);
+    if (refusal) refusal = Readable(origins, request, *std::move(refusal));
+    return refusal;
   };
-  result.refusal = RefusalResponse;
+  result.refusal = [origins = options.allowed_origins](
+                       const http::HttpRequest& request, int status,
+                       const std::string& message) {
+    return Readable(origins, request,
+                    RefusalResponse(status, message, request.path));
+  };
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
   // Lines are limited: anyone who can connect can make handshakes fail.
   result.handshake_failed =
@@ -70,12 +61,6 @@ http::HttpOptions HttpOptionsOf(
 }
 
 }  // namespace
-
-RestPort::RestPort(prediction::TransportEnvironment environment,
-                   const Options& options)
-    : kserve_(environment, KserveOptions(service_, options)),
-      service_(environment,
-               ServiceOptions(environment.metrics, &kserve_, options)) {}
 
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
     prediction::TransportEnvironment environment, const Options& options) {

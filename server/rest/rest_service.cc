@@ -3,39 +3,28 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "server/errors/reasons.h"
+#include "server/http/metrics_server.h"
+#include "server/rest/console/console_page.h"
+#include "server/rest/cors.h"
 #include "server/rest/error_response.h"
+#include "server/rest/open_api.h"
 
 namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kMaxShown = 256;  // Most bytes shown of an unknown path.
 
-bool IsUnder(absl::string_view path, absl::string_view folder) {
-  return absl::StartsWith(path, folder) &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-// Answers methods other than GET and HEAD; false for those two.
-bool RefuseUnlessRead(http::Exchange* exchange) {
-  const std::string& method = exchange->request().method;
-  if (method == "GET" || method == "HEAD") return false;
-  exchange->Answer(OtherMethod(method, "GET, HEAD, OPTIONS"), [] {});
-  return true;
-}
-
-void AnswerProbe(http::Exchange* exchange, bool good) {
-  if (RefuseUnlessRead(exchange)) return;
+http::HttpResponse Probe(bool good) {
   http::HttpResponse response;
   response.status = good ? 200 : 503;
   response.headers = {{"Content-Type", "text/plain; charset=utf-8"},
                       {"Cache-Control", "no-store"}};
   response.body = {good ? "ok\n" : "not ok\n"};
-  exchange->Answer(std::move(response), [] {});
+  return response;
 }
 
 }  // namespace
@@ -44,7 +33,10 @@ void AnswerProbe(http::Exchange* exchange, bool good) {
 class RestService::Tracked final : public http::Exchange {
  public:
   Tracked(RestService* service, std::unique_ptr<http::Exchange> exchange)
-      : service_(service), exchange_(std::move(exchange)) {
+      : service_(service),
+        exchange_(std::move(exchange)),
+        cors_(CorsHeaders(service->options_.allowed_origins,
+                          exchange_->request())) {
     absl::MutexLock lock(&service_->mu_);
     ++service_->open_;
   }
@@ -60,6 +52,7 @@ class RestService::Tracked final : public http::Exchange {
   }
   void Answer(http::HttpResponse response,
               absl::AnyInvocable<void()> sent) override {
+    for (auto& header : cors_) response.headers.push_back(std::move(header));
     // The answer's callback may destroy the exchange.
     const auto exchange = std::move(exchange_);
     exchange->Answer(std::move(response),
@@ -74,12 +67,18 @@ class RestService::Tracked final : public http::Exchange {
  private:
   RestService* const service_;
   std::unique_ptr<http::Exchange> exchange_;  // Null once answered.
+  std::vector<std::pair<std::string, std::string>> cors_;
 };
 
-RestService::RestService(prediction::PredictionEnvironment environment,
+RestService::RestService(prediction::TransportEnvironment environment,
                          Options options)
     : options_(std::move(options)),
-      vision_(std::move(environment), [this] { return CheckServing(); }) {}
+      metrics_(environment.metrics),
+      vision_(environment, [this] { return CheckServing(); }),
+      kserve_(environment, {options_.version, options_.live, options_.ready,
+                            [this] { return CheckServing(); },
+                            options_.max_body_bytes, options_.changes}),
+      open_api_(OpenApi(options_.version)) {}
 
 RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
 
@@ -106,27 +105,39 @@ void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {
   const std::string& path = exchange->request().path;
   if (base::Utf8Length(path) < 0) {
     exchange->Answer(RefusalResponse(400, "the path is not UTF-8"), [] {});
-  } else if (path == "/healthz" || path == "/livez") {
-    AnswerProbe(exchange.get(), options_.live());
-  } else if (path == "/readyz") {
-    AnswerProbe(exchange.get(), options_.ready());
-  } else if (path == "/metrics" && options_.metrics) {
-    if (!RefuseUnlessRead(exchange.get())) {
-      exchange->Answer(options_.metrics(exchange->request()), [] {});
-    }
   } else if (IsUnder(path, "/v1/models")) {
     vision_.Handle(std::move(exchange));
-  } else if (IsUnder(path, "/v2") && options_.kserve) {
-    options_.kserve(std::move(exchange));
-  } else if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
-    options_.console(std::move(exchange));
+  } else if (IsUnder(path, "/v2")) {
+    kserve_.Handle(std::move(exchange));
   } else {
-    exchange->Answer(
-        RefusalResponse(
-            404, absl::StrCat("there is no path ",
-                              absl::CHexEscape(path.substr(0, kMaxShown)))),
-        [] {});
+    exchange->Answer(Page(exchange->request()), [] {});
   }
+}
+
+http::HttpResponse RestService::Page(const http::HttpRequest& request) const {
+  const std::string& path = request.path;
+  if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
+    return ConsolePage(request);
+  }
+  const bool is_live = path == "/healthz" || path == "/livez";
+  if (!is_live && path != "/readyz" && path != "/metrics" &&
+      path != "/openapi.json") {
+    return RefusalResponse(
+        404, absl::StrCat("there is no path ",
+                          absl::CHexEscape(
+                              absl::string_view(path).substr(0, kMaxShown))));
+  }
+  if (request.method != "GET" && request.method != "HEAD") {
+    return OtherMethod(request.method, "GET, HEAD, OPTIONS");
+  }
+  if (path == "/metrics") return http::MetricsResponse(request, metrics_);
+  if (path != "/openapi.json") {
+    return Probe(is_live ? options_.live() : options_.ready());
+  }
+  http::HttpResponse response;
+  response.headers = {{"Content-Type", "application/json"}};
+  response.body = {open_api_};
+  return response;
 }
 
 }  // namespace sfmamba::rest

@@ -2,44 +2,48 @@
 #define SFMAMBA_SERVER_REST_REST_SERVICE_H_
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/admin/model_changes.h"
 #include "server/http/exchange.h"
-#include "server/prediction/prediction.h"
+#include "server/prediction/transport_environment.h"
+#include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/vision_routes.h"
 #include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::rest {
 
 // All that is served over HTTP, by path: the typed API under /v1, the Open
-// Inference Protocol under /v2, probes, metrics and the console.
-// docs/serving.md, "REST", lists the routes.
+// Inference Protocol under /v2, probes, metrics, the console and
+// /openapi.json. docs/serving.md, "REST", lists the routes.
 //
 // Thread-safe. The destructor waits until every exchange has ended: end their
 // connections before.
 class RestService {
  public:
-  using Handler = std::function<void(std::unique_ptr<http::Exchange>)>;
-
   struct Options {
+    std::string version;  // The server's.
+    bool console = true;  // Whether it is served.
     // Whether every model makes progress, and whether the server is SERVING.
     // Both must be quick and thread-safe.
     std::function<bool()> live = [] { return true; };
     std::function<bool()> ready = [] { return true; };
-    // The answer to GET /metrics. If it is null, there is none.
-    std::function<http::HttpResponse(const http::HttpRequest&)> metrics;
-    // For paths of /v2, and for "/" and those of /console. A null one is not
-    // served.
-    Handler kserve;
-    Handler console;
+    // See KserveService::Options.
+    admin::ModelChanges* changes = nullptr;
+    // Most bytes of a body, and of elements that JSON may stand for.
+    int64_t max_body_bytes = 64 << 20;
+    std::vector<std::string> allowed_origins;  // See CorsHeaders().
   };
 
-  RestService(prediction::PredictionEnvironment environment, Options options);
+  RestService(prediction::TransportEnvironment environment, Options options);
   ~RestService();
 
   // Answers a request, now or later. Does not wait, but works as long as it
@@ -47,10 +51,8 @@ class RestService {
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
   // From now on requests for models are answered UNAVAILABLE with reason
-  // DRAINING; see CheckServing().
+  // DRAINING.
   void StartDraining() { draining_.store(true); }
-  // UNAVAILABLE while draining. For handlers.
-  absl::Status CheckServing() const;
   // Waits for the answers of all requests to be sent; false if `timeout` was
   // too short.
   bool WaitUntilIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
@@ -58,10 +60,16 @@ class RestService {
  private:
   class Tracked;  // An exchange that is waited for.
 
+  absl::Status CheckServing() const;
   void Ended() ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the answer of a path that is no model's.
+  http::HttpResponse Page(const http::HttpRequest& request) const;
 
   const Options options_;
+  observability::Metrics& metrics_;
   const VisionRoutes vision_;
+  KserveRest kserve_;
+  const std::string open_api_;
   std::atomic<bool> draining_{false};
 
   absl::Mutex mu_;

@@ -6,7 +6,6 @@
 #include "absl/strings/string_view.h"
 #include "base/steady_clock.h"
 #include "server/observability/metrics.h"
-#include "server/observability/request_record.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
 #include "server/rest/predict_exchange.h"
@@ -85,8 +84,8 @@ void VisionRoutes::Handle(std::unique_ptr<http::Exchange> exchange) const {
                         "got another verb after the model's name, expected "
                         ":classify, :detect or :segment"),
         [] {});
-  } else if (request.method != "POST") {
-    RefuseMethod(exchange.get(), "POST, OPTIONS");
+  } else if (request.method != "POST" && request.method != "PUT") {
+    RefuseMethod(exchange.get(), "POST, PUT, OPTIONS");
   } else if (verb == "classify") {
     Predict<ClassifyExchange, v1::ClassifyRequest>(Method::kClassify, name,
                                                    std::move(exchange));
@@ -113,8 +112,9 @@ void VisionRoutes::Predict(Method method, const std::string& model,
   if (body.status.ok()) body.status = call.status();
   if (call.ok()) body.call = *std::move(call);
   if (body.status.ok()) {
+    Request read;
     body.status =
-        ReadBody<Request>(&request, &env_.memory, &body.message, &body.surplus);
+        ReadBody(&request, &env_.memory, &read, &body.message, &body.surplus);
   }
   Call::Run(method, env_, std::move(exchange), std::move(body));
 }
@@ -122,10 +122,7 @@ void VisionRoutes::Predict(Method method, const std::string& model,
 void VisionRoutes::GetModel(const std::string& name,
                             std::unique_ptr<http::Exchange> exchange) const {
   const http::HttpRequest& request = exchange->request();
-  observability::RequestRecord record(
-      Method::kGetModel, request.body.size(), request.peer,
-      Header(request, "traceparent"), &env_.metrics, &env_.log);
-  record.set_client(request.caller.name);
+  HttpRecord record(Method::kGetModel, request, env_);
   v1::Model model;
   absl::Status status = serving_();
   if (status.ok()) status = SetFromQuery(request.query, {});
@@ -142,10 +139,7 @@ void VisionRoutes::GetModel(const std::string& name,
 
 void VisionRoutes::ListModels(std::unique_ptr<http::Exchange> exchange) const {
   const http::HttpRequest& request = exchange->request();
-  observability::RequestRecord record(
-      Method::kListModels, request.body.size(), request.peer,
-      Header(request, "traceparent"), &env_.metrics, &env_.log);
-  record.set_client(request.caller.name);
+  HttpRecord record(Method::kListModels, request, env_);
   record.set_no_model();
   v1::ListModelsRequest asked;
   v1::ListModelsResponse page;

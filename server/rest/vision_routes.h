@@ -14,7 +14,8 @@ namespace sfmamba::rest {
 // The typed API, sfmamba.v1.VisionService, under /v1/models:
 //   GET  /v1/models                     ListModels
 //   GET  /v1/models/{id}                GetModel
-//   POST /v1/models/{id}:classify       Classify, and so :detect, :segment
+//   POST /v1/models/{id}:classify       Classify, and so :detect, :segment; PUT
+//                                       does the same, for curl -T
 // `{id}` may be followed by /versions/{n}. docs/serving.md,
 // "REST", says how requests and answers are written.
 //

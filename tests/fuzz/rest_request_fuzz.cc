@@ -17,7 +17,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/error.h"
-#include "server/rest/body_pictures.h"
+#include "server/rest/form_data.h"
 #include "server/rest/json_body.h"
 #include "server/rest/query_fields.h"
 #include "sfmamba/v1/vision.pb.h"
@@ -25,16 +25,6 @@
 
 namespace sfmamba {
 namespace {
-
-std::string Joined(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  Check(buffer.Dump(&slices).ok(), "a message has bytes");
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
 
 void CheckRefused(const absl::Status& status) {
   Check(absl::IsInvalidArgument(status), "a refusal blames the request");
@@ -44,13 +34,9 @@ void CheckRefused(const absl::Status& status) {
 
 template <typename Request>
 void ReadJson(const std::string& json) {
-  rest::BodyPictures pictures(json);
-  Request request;
-  const absl::Status status = rest::ReadJson(&pictures, &request);
-  if (!status.ok()) return CheckRefused(status);
-  const std::string bytes = Joined(pictures.Message(std::move(request)));
   Request read, whole;
-  Check(read.ParseFromString(bytes), "what is read is a message");
+  const absl::Status status = rest::ReadJson(json, &read);
+  if (!status.ok()) return CheckRefused(status);
   // The server reads base64 with line breaks, which protobuf refuses.
   if (!google::protobuf::util::JsonStringToMessage(json, &whole).ok()) return;
   Check(read.SerializeAsString() == whole.SerializeAsString(),
@@ -74,6 +60,17 @@ void ReadQuery(absl::string_view text) {
   Check(request.images_size() == 1, "and adds none");
 }
 
+void ReadForm(const std::string& body) {
+  const auto parts = rest::FindParts("multipart/form-data; boundary=b", body);
+  if (!parts.ok()) return CheckRefused(parts.status());
+  size_t end = 0;
+  for (const rest::FormPart& part : *parts) {
+    Check(part.begin > end, "parts follow each other");
+    end = part.begin + part.size;
+    Check(end < body.size(), "and lie in the body");
+  }
+}
+
 }  // namespace
 }  // namespace sfmamba
 
@@ -83,7 +80,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   (void)silencer;
   using namespace sfmamba;
   Input input(data, size);
-  switch (input.Below(6)) {
+  switch (input.Below(7)) {
     case 0:
       ReadJson<v1::ClassifyRequest>(input.text());
       break;
@@ -101,6 +98,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 5:
       ReadQuery<v1::SegmentRequest>(input.bytes());
+      break;
+    case 6:
+      ReadForm(input.text());
       break;
   }
   return 0;

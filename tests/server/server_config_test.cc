@@ -2,6 +2,7 @@
 
 #include <fstream>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/observability/log.h"
 #include "server/settings/setting.h"
@@ -143,6 +144,11 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("tls_cert_file", "tls_key_file: 'x'");
   check("tls_client_ca_file", "tls_client_ca_file: 'x'");
   check("tls_client_optional", "tls_client_optional: true");
+  for (const char* origin :
+       {"", "a.org", "https://", "https://a.org/", "https://a.org/page"}) {
+    check("allowed_origins: got",
+          absl::StrCat("allowed_origins: '", origin, "'"));
+  }
   check("max_client_items", "max_client_items: -1");
   check("client_items_per_second", "client_items_per_second: nan");
   check("health_port", "health_port: -2");

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -32,37 +33,56 @@ absl::Status Set(const std::string& key, const nlohmann::json& value,
   return absl::OkStatus();
 }
 
+// Sets `*member` to the member `name` of the object that `body` is, null if it
+// has none. INVALID_ARGUMENT if it is of another type.
+absl::Status ReadMember(const std::string& body, const char* name,
+                        nlohmann::json::value_t type, nlohmann::json* member) {
+  if (body.empty()) return absl::OkStatus();
+  if (body.size() > kMaxBytes) {
+    return server::MalformedMessage(absl::StrCat(
+        "got JSON of ", body.size(), " bytes, expected at most ", kMaxBytes));
+  }
+  auto json = nlohmann::json::parse(body, nullptr, false);
+  if (!json.is_object()) {
+    return server::MalformedMessage("got no JSON object, expected one");
+  }
+  const auto found = json.find(name);
+  if (found == json.end()) return absl::OkStatus();
+  *member = std::move(*found);
+  if (member->type() == type) return absl::OkStatus();
+  return server::InvalidField(
+      name, absl::StrCat("got a value of type ", member->type_name(),
+                         ", expected ", nlohmann::json(type).type_name()));
+}
+
 template <typename Request>
 absl::StatusOr<Request> Read(const std::string& model,
                              const std::string& body) {
   Request request;
   request.set_model_name(model);
-  if (body.empty()) return request;
-  if (body.size() > kMaxBytes) {
-    return server::MalformedMessage(absl::StrCat(
-        "got JSON of ", body.size(), " bytes, expected at most ", kMaxBytes));
-  }
-  const auto json = nlohmann::json::parse(body, nullptr, false);
-  if (!json.is_object()) {
-    return server::MalformedMessage("got no JSON object, expected one");
-  }
-  const auto parameters = json.find("parameters");
-  if (parameters == json.end()) return request;
-  if (!parameters->is_object()) {
-    return server::InvalidField(
-        "parameters",
-        absl::StrCat("got a value of type ", parameters->type_name(),
-                     ", expected an object"));
-  }
-  for (const auto& [key, value] : parameters->items()) {
-    const absl::Status status =
-        Set(key, value, &(*request.mutable_parameters())[key]);
+  nlohmann::json parameters;
+  absl::Status status = ReadMember(
+      body, "parameters", nlohmann::json::value_t::object, &parameters);
+  if (!status.ok()) return status;
+  for (const auto& [key, value] : parameters.items()) {
+    status = Set(key, value, &(*request.mutable_parameters())[key]);
     if (!status.ok()) return status;
   }
   return request;
 }
 
 }  // namespace
+
+absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
+    const std::string& body) {
+  nlohmann::json ready;
+  const absl::Status status =
+      ReadMember(body, "ready", nlohmann::json::value_t::boolean, &ready);
+  if (!status.ok()) return status;
+  inference::RepositoryIndexRequest request;
+  request.set_ready(ready == true);
+  return request;
+}
 
 absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
     const std::string& model, const std::string& body) {

@@ -8,11 +8,16 @@
 
 namespace sfmamba::rest {
 
-// Reads the body of a request to load or to unload `model`, such as
-// {"parameters": {"config": "{\"max_batch_size\": 4}"}}, in the words of gRPC;
-// an empty body is one without parameters. INVALID_ARGUMENT if it is too large,
-// no such object, or if a parameter is neither a text, a whole number nor a
-// boolean.
+// These read the body of a request about the repository, a JSON object, in the
+// words of gRPC; an empty body is an empty object. INVALID_ARGUMENT if it is
+// too large, no object, or if a value is of another type.
+
+// {"ready": true}: of all models those alone that are ready.
+absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
+    const std::string& body);
+
+// {"parameters": {"config": "{\"max_batch_size\": 4}"}}, to load or to unload
+// `model`; a parameter is a text, a whole number or a boolean.
 absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
     const std::string& model, const std::string& body);
 absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(

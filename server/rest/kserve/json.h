@@ -20,26 +20,32 @@ struct InputData {
   std::optional<std::string> raw;
 };
 
+// How the outputs of an answer are to come: as binary data, or in the JSON. The
+// parameters `binary_data` and `binary_data_output` say it.
+struct OutputForms {
+  std::vector<std::optional<bool>> binary;  // One for each requested output.
+  bool default_binary = false;              // For outputs that do not say.
+
+  bool IsBinary(int output) const;
+  // Whether an output may come in the JSON.
+  bool AnyJson() const;
+};
+
 // A request to infer, as its JSON says.
 struct InferJson {
   // The message without the model's name and version, which the path has,
   // without elements, and without the parameters that only REST has.
   inference::ModelInferRequest message;
   std::vector<InputData> inputs;  // One for each input of the message.
-  // Whether each output of the message is to come as binary data, if it says
-  // so: the parameter `binary_data`.
-  std::vector<std::optional<bool>> binary_outputs;
-  // Whether outputs that do not say come as binary data: the parameter
-  // `binary_data_output`.
-  bool binary_output = false;
+  OutputForms outputs;
 };
 
 // Reads the JSON of a request. `data` of BYTES has strings, which stand for
 // their UTF-8, or objects {"b64": "<base64>"}; of FP32 and UINT8 it has
 // numbers; nested arrays are flattened in their order. At most
 // `max_raw_bytes` of elements are taken. Of an object's keys, those that are
-// not known are ignored, and known ones may stand there once. A string has at
-// most 16 MiB.
+// not known are ignored, and each may stand there once. A string has at most
+// 16 MiB, and there are at most 4096 values beside the elements.
 //
 // Returns INVALID_ARGUMENT: MALFORMED_MESSAGE if it is no JSON, and
 // INVALID_FIELD, naming the field. What gRPC's messages can say too is not

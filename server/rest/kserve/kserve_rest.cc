@@ -1,6 +1,7 @@
 #include "server/rest/kserve/kserve_rest.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -9,10 +10,10 @@
 #include "base/steady_clock.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
+#include "server/kserve/inference.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
 #include "server/rest/kserve/control_body.h"
-#include "server/rest/kserve/infer_call.h"
 #include "server/rest/kserve/message_json.h"
 #include "server/rest/kserve/request.h"
 #include "server/rest/kserve/response.h"
@@ -23,9 +24,7 @@ namespace {
 using http::HttpRequest;
 using http::HttpResponse;
 using observability::Method;
-using observability::RequestRecord;
 
-constexpr size_t kMaxIndexBytes = 64 << 10;
 constexpr size_t kMaxPathShown = 200;
 
 prediction::TransportEnvironment WithLimit(
@@ -36,15 +35,10 @@ prediction::TransportEnvironment WithLimit(
 }
 
 // The protocol's answer to whether something is live or ready.
-HttpResponse Probe(bool good) {
-  HttpResponse response;
+HttpResponse Probe(bool good, const nlohmann::json& body) {
+  HttpResponse response = JsonResponse(body.dump());
   response.status = good ? 200 : 400;
   return response;
-}
-
-HttpResponse Message(const absl::Status& status,
-                     const google::protobuf::Message& message) {
-  return status.ok() ? JsonResponse(MessageJson(message)) : KserveError(status);
 }
 
 // A question about the route's model.
@@ -64,26 +58,67 @@ std::optional<absl::string_view> FindHeader(const HttpRequest& request,
   return found->second;
 }
 
-// Reads {"ready": true}; an empty body asks for all.
-absl::StatusOr<bool> ReadOnlyReady(const std::string& body) {
-  if (body.empty()) return false;
-  if (body.size() > kMaxIndexBytes) {
-    return server::MalformedMessage(absl::StrCat("got JSON of ", body.size(),
-                                                 " bytes, expected at most ",
-                                                 kMaxIndexBytes));
+// A request to infer. It lives until its answer is sent, so that the prediction
+// counts what it holds until then.
+class InferCall {
+ public:
+  // Starts the prediction, which answers the exchange and is cancelled if the
+  // client goes. `environment` outlives it.
+  static void Start(const prediction::TransportEnvironment& environment,
+                    rpc::CallInfo call, KserveRequest request,
+                    std::unique_ptr<http::Exchange> exchange) {
+    const auto self = std::make_shared<InferCall>();
+    self->outputs_ = std::move(request.outputs);
+    self->exchange_ = std::move(exchange);
+    // The inference's callback keeps this alive until the inference has ended.
+    self->inference_ = std::make_unique<kserve::Inference>(
+        environment, Method::kModelInfer, std::move(call), &request.message,
+        [self](const absl::Status& status,
+               inference::packed::ModelInferResponse* response) {
+          const auto exchange = std::move(self->exchange_);
+          exchange->Answer(status.ok() ? InferResponse(self->outputs_, response)
+                                       : KserveError(status),
+                           [self] {});
+        });
+    self->exchange_->OnCancel([weak = std::weak_ptr<InferCall>(self)] {
+      const std::shared_ptr<InferCall> living = weak.lock();
+      if (living != nullptr) living->inference_->Cancel();
+    });
+    self->inference_->Run(absl::OkStatus());
   }
-  const auto json = nlohmann::json::parse(body, nullptr, false);
-  if (!json.is_object()) {
-    return server::MalformedMessage("got no JSON object, expected one");
+
+ private:
+  OutputForms outputs_;
+  std::unique_ptr<http::Exchange> exchange_;  // Null once it is answered.
+  std::unique_ptr<kserve::Inference> inference_;
+};
+
+// A request to load or to unload a model. It holds all that the change's end
+// needs: that may come after the server is gone, when answering has no effect.
+struct ChangeCall {
+  ChangeCall(Method method, const prediction::TransportEnvironment& environment,
+             std::unique_ptr<http::Exchange> made_exchange)
+      : exchange(std::move(made_exchange)),
+        record(method, exchange->request(), environment) {
+    record.set_no_model();
   }
-  const auto ready = json.find("ready");
-  if (ready == json.end()) return false;
-  if (!ready->is_boolean()) {
-    return server::InvalidField(
-        "ready", absl::StrCat("got a value of type ", ready->type_name(),
-                              ", expected a boolean"));
+  void End(const absl::Status& status) {
+    const absl::Status counted = record.Finish(status);
+    exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted),
+                     [] {});
   }
-  return ready->get<bool>();
+
+  const std::unique_ptr<http::Exchange> exchange;
+  HttpRecord record;
+};
+
+const google::protobuf::Message& Shown(
+    const inference::ModelConfigResponse& response) {
+  return response.config();
+}
+const google::protobuf::Message& Shown(
+    const google::protobuf::Message& response) {
+  return response;
 }
 
 }  // namespace
@@ -96,21 +131,6 @@ KserveRest::KserveRest(prediction::TransportEnvironment environment,
       queries_(env_),
       control_(env_, options_.changes) {}
 
-RequestRecord KserveRest::Record(Method method, int64_t bytes,
-                                 const HttpRequest& request) const {
-  return RequestRecord(method, bytes, request.peer,
-                       Header(request, "traceparent"), &env_.metrics,
-                       &env_.log);
-}
-
-HttpResponse KserveRest::Refuse(Method method, const HttpRequest& request,
-                                const absl::Status& status) const {
-  RequestRecord record = Record(method, request.body.size(), request);
-  record.set_client(request.caller.name);
-  record.set_no_model();
-  return KserveError(record.Finish(status));
-}
-
 void KserveRest::Handle(std::unique_ptr<http::Exchange> exchange) {
   const HttpRequest& request = exchange->request();
   const std::optional<KserveRoute> route = FindKserveRoute(request.path);
@@ -119,7 +139,7 @@ void KserveRest::Handle(std::unique_ptr<http::Exchange> exchange) {
     response = KserveError(absl::NotFoundError(absl::StrCat(
         "nothing is served at ", request.path.substr(0, kMaxPathShown))));
   } else if (!route->Serves(request.method)) {
-    response = OtherMethod(request.method, route->methods);
+    response = OtherMethod(request.method, route->methods, request.path);
   } else if (route->action == KserveAction::kInfer) {
     return Infer(*route, std::move(exchange));
   } else if (route->action == KserveAction::kLoad ||
@@ -134,52 +154,39 @@ void KserveRest::Handle(std::unique_ptr<http::Exchange> exchange) {
 void KserveRest::Infer(const KserveRoute& route,
                        std::unique_ptr<http::Exchange> exchange) {
   HttpRequest& request = exchange->request();
-  const int64_t bytes = request.body.size();
   absl::StatusOr<rpc::CallInfo> call = CallOf(request, base::SteadyNow());
-  absl::StatusOr<KserveRequest> asked = Read(route, call.status(), &request);
-  if (asked.ok()) {
-    return KserveInferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,
-                                  *std::move(call), *std::move(asked),
-                                  std::move(exchange));
+  absl::Status status = options_.serving();
+  status.Update(call.status());
+  const int64_t bytes = request.body.size();
+  if (status.ok()) {
+    absl::StatusOr<KserveRequest> asked = ReadKserveRequest(
+        route.model, route.version,
+        FindHeader(request, "inference-header-content-length"),
+        std::move(request.body), options_.max_message_bytes, &env_.memory);
+    if (asked.ok()) {
+      return InferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,
+                              *std::move(call), *std::move(asked),
+                              std::move(exchange));
+    }
+    status = asked.status();
   }
-  RequestRecord record = Record(Method::kModelInfer, bytes, request);
-  record.set_client(request.caller.name);
-  exchange->Answer(KserveError(record.Finish(asked.status())), [] {});
+  HttpRecord record(Method::kModelInfer, request, env_,
+                    bytes - static_cast<int64_t>(request.body.size()));
+  exchange->Answer(KserveError(record.Finish(status)), [] {});
 }
 
 void KserveRest::Change(const KserveRoute& route,
                         std::unique_ptr<http::Exchange> exchange) {
   const HttpRequest& request = exchange->request();
   const bool load = route.action == KserveAction::kLoad;
-  // Holds all that the change's end needs: it may come after this is gone, when
-  // answering has no effect.
-  struct Call {
-    Call(const KserveRest& rest, Method method,
-         std::unique_ptr<http::Exchange> exchange)
-        : exchange(std::move(exchange)),
-          record(method, this->exchange->request().body.size(),
-                 this->exchange->request().peer,
-                 Header(this->exchange->request(), "traceparent"),
-                 &rest.env_.metrics, &rest.env_.log) {
-      record.set_no_model();
-    }
-
-    const std::unique_ptr<http::Exchange> exchange;
-    RequestRecord record;
-  };
   const admin::Caller caller = {request.peer,
                                 std::string(Header(request, "authorization"))};
   const bool from_page = request.headers.count("origin") > 0;
   const std::string body = request.body;
-  const auto call = std::make_shared<Call>(
-      *this,
+  const auto call = std::make_shared<ChangeCall>(
       load ? Method::kRepositoryModelLoad : Method::kRepositoryModelUnload,
-      std::move(exchange));
-  const auto done = [call](const absl::Status& status) {
-    const absl::Status counted = call->record.Finish(status);
-    call->exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted),
-                           [] {});
-  };
+      env_, std::move(exchange));
+  const auto done = [call](const absl::Status& status) { call->End(status); };
   // Without tokens, callers on this machine may administer. A web page in a
   // browser here must not do so in its reader's name.
   absl::Status status =
@@ -196,25 +203,13 @@ void KserveRest::Change(const KserveRoute& route,
   control_.Unload(caller, *asked, done);
 }
 
-absl::StatusOr<KserveRequest> KserveRest::Read(const KserveRoute& route,
-                                               const absl::Status& call,
-                                               HttpRequest* request) const {
-  const absl::Status serving = options_.serving();
-  if (!serving.ok()) return serving;
-  if (!call.ok()) return call;
-  return ReadKserveRequest(
-      route.model, route.version,
-      FindHeader(*request, "inference-header-content-length"),
-      std::move(request->body), options_.max_message_bytes, &env_.memory);
-}
-
 HttpResponse KserveRest::Answer(const KserveRoute& route,
                                 const HttpRequest& request) const {
   switch (route.action) {
     case KserveAction::kServerLive:
-      return Probe(options_.live());
+      return Probe(options_.live(), {{"live", options_.live()}});
     case KserveAction::kServerReady:
-      return Probe(options_.ready());
+      return Probe(options_.ready(), {{"ready", options_.ready()}});
     case KserveAction::kServerMetadata: {
       inference::ServerMetadataResponse message;
       kserve::DescribeServer(options_.version, &message);
@@ -226,46 +221,40 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
       return Index(request);
     case KserveAction::kMemoryStatus:
       return JsonResponse("[]");
-    case KserveAction::kMemoryRegister:
-      return Refuse(Method::kSharedMemory, request,
-                    server::NotSupported("shared memory"));
+    case KserveAction::kMemoryRegister: {
+      HttpRecord record(Method::kSharedMemory, request, env_);
+      record.set_no_model();
+      return KserveError(record.Finish(server::NotSupported("shared memory")));
+    }
     case KserveAction::kMemoryUnregister:
-      return Probe(true);
+      return HttpResponse();
     case KserveAction::kSettings:
       return KserveError(server::NotSupported("this protocol's settings"));
+    case KserveAction::kModelMetadata:
+      return Describe(Method::kModelMetadata, &kserve::ModelQueries::Metadata,
+                      route, request);
+    case KserveAction::kModelConfig:
+      return Describe(Method::kModelConfig, &kserve::ModelQueries::Config,
+                      route, request);
     default:
-      return AnswerModel(route, request);
+      return Describe(Method::kModelStatistics,
+                      &kserve::ModelQueries::Statistics, route, request);
   }
 }
 
-HttpResponse KserveRest::AnswerModel(const KserveRoute& route,
-                                     const HttpRequest& request) const {
+template <typename Request, typename Response>
+HttpResponse KserveRest::Describe(Method method, Query<Request, Response> query,
+                                  const KserveRoute& route,
+                                  const HttpRequest& request) const {
+  HttpRecord record(method, request, env_);
+  Response response;
   absl::Status status = options_.serving();
-  if (route.action == KserveAction::kModelMetadata) {
-    const auto asked = Named<inference::ModelMetadataRequest>(route);
-    inference::ModelMetadataResponse message;
-    RequestRecord record =
-        Record(Method::kModelMetadata, request.body.size(), request);
-    record.set_client(request.caller.name);
-    if (status.ok()) status = queries_.Metadata(asked, &message, &record);
-    return Message(record.Finish(status), message);
+  if (status.ok()) {
+    status = (queries_.*query)(Named<Request>(route), &response, &record);
   }
-  if (route.action == KserveAction::kModelConfig) {
-    const auto asked = Named<inference::ModelConfigRequest>(route);
-    inference::ModelConfigResponse message;
-    RequestRecord record =
-        Record(Method::kModelConfig, request.body.size(), request);
-    record.set_client(request.caller.name);
-    if (status.ok()) status = queries_.Config(asked, &message, &record);
-    return Message(record.Finish(status), message.config());
-  }
-  const auto asked = Named<inference::ModelStatisticsRequest>(route);
-  inference::ModelStatisticsResponse message;
-  RequestRecord record =
-      Record(Method::kModelStatistics, request.body.size(), request);
-  record.set_client(request.caller.name);
-  if (status.ok()) status = queries_.Statistics(asked, &message, &record);
-  return Message(record.Finish(status), message);
+  status = record.Finish(status);
+  if (!status.ok()) return KserveError(status);
+  return JsonResponse(MessageJson(Shown(response)));
 }
 
 HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
@@ -273,23 +262,18 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
   inference::ModelReadyResponse message;
   const absl::Status status = queries_.Ready(asked, &message);
   if (!status.ok()) return KserveError(status);
-  return Probe(message.ready() && options_.serving().ok());
+  const bool is_ready = message.ready() && options_.serving().ok();
+  return Probe(is_ready, {{"name", route.model}, {"ready", is_ready}});
 }
 
 HttpResponse KserveRest::Index(const HttpRequest& request) const {
-  RequestRecord record =
-      Record(Method::kRepositoryIndex, request.body.size(), request);
-  record.set_client(request.caller.name);
+  HttpRecord record(Method::kRepositoryIndex, request, env_);
   record.set_no_model();
-  absl::Status status = options_.serving();
-  const absl::StatusOr<bool> only_ready = ReadOnlyReady(request.body);
-  if (status.ok()) status = only_ready.status();
-  inference::RepositoryIndexRequest asked;
+  const auto asked = ReadIndexBody(request.body);
   inference::RepositoryIndexResponse index;
-  if (status.ok()) {
-    asked.set_ready(*only_ready);
-    status = queries_.Index(asked, &index, &record);
-  }
+  absl::Status status = options_.serving();
+  status.Update(asked.status());
+  if (status.ok()) status = queries_.Index(*asked, &index, &record);
   status = record.Finish(status);
   if (!status.ok()) return KserveError(status);
   std::string json = "[";

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "server/admin/model_changes.h"
 #include "server/http/exchange.h"
 #include "server/kserve/model_queries.h"
@@ -15,7 +14,6 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
-#include "server/rest/kserve/request.h"
 #include "server/rest/kserve/route.h"
 
 namespace sfmamba::rest {
@@ -36,11 +34,11 @@ class KserveRest {
     std::function<absl::Status()> serving = [] { return absl::OkStatus(); };
     // Most bytes of elements that JSON may stand for: gRPC's limit of messages.
     int64_t max_message_bytes = 64 << 20;
+    // See KserveService::Options.
+    admin::ModelChanges* changes = nullptr;
     // Most bytes of tensors in an answer that comes as JSON. A MiB of a class
     // map takes about 5 ms to write and becomes up to 4 MiB of text.
     int64_t max_json_answer_bytes = 16 << 20;
-    // See KserveService::Options.
-    admin::ModelChanges* changes = nullptr;
   };
 
   KserveRest(prediction::TransportEnvironment environment, Options options);
@@ -52,31 +50,24 @@ class KserveRest {
  private:
   void Infer(const KserveRoute& route,
              std::unique_ptr<http::Exchange> exchange);
-  // Takes the request's body; `call` is the error of its headers, or OK.
-  absl::StatusOr<KserveRequest> Read(const KserveRoute& route,
-                                     const absl::Status& call,
-                                     http::HttpRequest* request) const;
-
   // Loads or unloads the route's model, and answers when that has ended.
   void Change(const KserveRoute& route,
               std::unique_ptr<http::Exchange> exchange);
   // Answers metadata, readiness and statistics requests.
   http::HttpResponse Answer(const KserveRoute& route,
                             const http::HttpRequest& request) const;
-  http::HttpResponse AnswerModel(const KserveRoute& route,
-                                 const http::HttpRequest& request) const;
+  template <typename Request, typename Response>
+  using Query = absl::Status (kserve::ModelQueries::*)(
+      const Request& asked, Response* response,
+      observability::RequestRecord* record) const;
+  // Answers with what `query` says of the route's model.
+  template <typename Request, typename Response>
+  http::HttpResponse Describe(observability::Method method,
+                              Query<Request, Response> query,
+                              const KserveRoute& route,
+                              const http::HttpRequest& request) const;
   http::HttpResponse ModelReady(const KserveRoute& route) const;
   http::HttpResponse Index(const http::HttpRequest& request) const;
-  // Counts a request for no model and refuses it.
-  http::HttpResponse Refuse(observability::Method method,
-                            const http::HttpRequest& request,
-                            const absl::Status& status) const;
-
-  // Returns the record of a request whose body had `bytes` bytes.
-  observability::RequestRecord Record(observability::Method method,
-                                      int64_t bytes,
-                                      const http::HttpRequest& request) const;
-
   const prediction::TransportEnvironment env_;
   // env_ with the smaller limit of answers that come as JSON.
   const prediction::TransportEnvironment json_env_;

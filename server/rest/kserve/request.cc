@@ -1,6 +1,5 @@
 #include "server/rest/kserve/request.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -10,7 +9,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/model_tensors.h"
-#include "server/rest/kserve/json.h"
+#include "server/rest/prediction_body.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -105,24 +104,11 @@ absl::Status WrongTail(size_t got, absl::string_view expected) {
 
 }  // namespace
 
-bool OutputForms::IsBinary(int output) const {
-  return output < static_cast<int>(binary.size())
-             ? binary[output].value_or(default_binary)
-             : default_binary;
-}
-
-bool OutputForms::AnyJson() const {
-  if (binary.empty()) return !default_binary;
-  return std::any_of(binary.begin(), binary.end(),
-                     [this](std::optional<bool> one) {
-                       return !one.value_or(default_binary);
-                     });
-}
-
 absl::StatusOr<KserveRequest> ReadKserveRequest(
     absl::string_view model, absl::string_view version,
     std::optional<absl::string_view> header_length, std::string body,
     int64_t max_raw_bytes, server::MemoryBudget* memory) {
+  if (!header_length.has_value() && IsPicture(body)) header_length = "0";
   size_t json_bytes = body.size();
   if (header_length.has_value()) {
     const absl::StatusOr<size_t> length =
@@ -164,7 +150,7 @@ absl::StatusOr<KserveRequest> ReadKserveRequest(
   }
   KserveRequest request;
   request.message = writer.Take();
-  request.outputs = {std::move(json->binary_outputs), json->binary_output};
+  request.outputs = std::move(json->outputs);
   return request;
 }
 

@@ -4,24 +4,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/rest/kserve/json.h"
 #include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
-
-// How the outputs of an answer are to come: as binary data, or in the JSON.
-struct OutputForms {
-  std::vector<std::optional<bool>> binary;  // One for each requested output.
-  bool default_binary = false;              // For outputs that do not say.
-
-  bool IsBinary(int output) const;
-  // Whether an output may come in the JSON.
-  bool AnyJson() const;
-};
 
 // A request to infer, in the words of gRPC.
 struct KserveRequest {
@@ -34,7 +24,8 @@ struct KserveRequest {
 // Reads the body of a request for this model and version. Its first bytes are
 // JSON, as many as `header_length` says, the header
 // Inference-Header-Content-Length; without it all are. The inputs' binary data
-// follow in their order. If it says 0, the whole body is one picture. At most
+// follow in their order. If it says 0, the whole body is one picture; so is a
+// body without the header that begins as one. At most
 // `max_raw_bytes` of elements are taken from the JSON, which holds memory of
 // `memory` while it is read.
 //

@@ -2,16 +2,11 @@
 
 #include <charconv>
 #include <cstring>
-#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "base/json.h"
-#include "server/errors/error.h"
-#include "server/rest/error_response.h"
-#include "server/rest/http_code.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -74,22 +69,6 @@ void AppendTensor(const Tensor& tensor, std::string* json) {
   json->push_back(']');
 }
 
-// The names of an input's elements in gRPC's messages; JSON has inputs[0].data.
-constexpr absl::string_view kElementFields[] = {"raw_input_contents[0]",
-                                                "inputs[0].contents"};
-
-// Returns an error's message with the field's name in REST's JSON.
-std::string Worded(const absl::Status& error) {
-  const std::string field = server::GetErrorDetail(error).field;
-  absl::string_view message = error.message();
-  if (field.empty()) return std::string(message);
-  absl::ConsumePrefix(&message, absl::StrCat(field, ": "));
-  for (const absl::string_view name : kElementFields) {
-    if (field == name) return absl::StrCat("inputs[0].data: ", message);
-  }
-  return absl::StrCat(field, ": ", message);
-}
-
 }  // namespace
 
 http::HttpResponse InferResponse(
@@ -131,17 +110,6 @@ http::HttpResponse JsonResponse(std::string json) {
   http::HttpResponse response;
   response.headers = {{"Content-Type", "application/json"}};
   response.body.push_back(std::move(json));
-  return response;
-}
-
-http::HttpResponse KserveError(const absl::Status& error) {
-  http::HttpResponse response =
-      JsonResponse(absl::StrCat("{\"error\":", JsonString(Worded(error)), "}"));
-  response.status = HttpCode(error.code());
-  const std::optional<std::string> seconds = RetryAfter(error);
-  if (seconds.has_value()) {
-    response.headers.emplace_back("Retry-After", *seconds);
-  }
   return response;
 }
 

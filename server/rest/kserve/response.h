@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "absl/status/status.h"
 #include "inference/packed_response.pb.h"
 #include "server/http/exchange.h"
 #include "server/rest/kserve/request.h"
@@ -18,10 +17,6 @@ http::HttpResponse InferResponse(const OutputForms& forms,
 
 // JSON that is answered with 200.
 http::HttpResponse JsonResponse(std::string json);
-
-// An error as {"error": "<field>: <message>"}, by the HTTP status of its code,
-// in the fields of REST.
-http::HttpResponse KserveError(const absl::Status& error);
 
 }  // namespace sfmamba::rest
 

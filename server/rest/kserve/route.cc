@@ -1,8 +1,12 @@
 #include "server/rest/kserve/route.h"
 
+#include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -13,70 +17,63 @@ constexpr char kGet[] = "GET, HEAD, OPTIONS";
 constexpr char kPost[] = "POST, OPTIONS";
 constexpr char kGetPost[] = "GET, HEAD, POST, OPTIONS";
 
-// MODEL, VERSION and REGION match any segment. The first pattern that matches
-// counts: "/v2/models/stats" comes before "/v2/models/MODEL".
-struct Pattern {
+// What follows "/v2/", with {} in the place of a model and its version, and of
+// a kind of shared memory and its region.
+constexpr struct {
   const char* path;
   const char* methods;
   Action action;
-};
-constexpr Pattern kPatterns[] = {
-    {"/v2", kGet, Action::kServerMetadata},
-    {"/v2/health/live", kGet, Action::kServerLive},
-    {"/v2/health/ready", kGet, Action::kServerReady},
-    {"/v2/models/stats", kGet, Action::kStatistics},
-    {"/v2/models/MODEL", kGet, Action::kModelMetadata},
-    {"/v2/models/MODEL/ready", kGet, Action::kModelReady},
-    {"/v2/models/MODEL/config", kGet, Action::kModelConfig},
-    {"/v2/models/MODEL/stats", kGet, Action::kStatistics},
-    {"/v2/models/MODEL/infer", kPost, Action::kInfer},
-    {"/v2/models/MODEL/trace/setting", kGetPost, Action::kSettings},
-    {"/v2/models/MODEL/versions/VERSION", kGet, Action::kModelMetadata},
-    {"/v2/models/MODEL/versions/VERSION/ready", kGet, Action::kModelReady},
-    {"/v2/models/MODEL/versions/VERSION/config", kGet, Action::kModelConfig},
-    {"/v2/models/MODEL/versions/VERSION/stats", kGet, Action::kStatistics},
-    {"/v2/models/MODEL/versions/VERSION/infer", kPost, Action::kInfer},
-    {"/v2/repository/index", kPost, Action::kIndex},
-    {"/v2/repository/models/MODEL/load", kPost, Action::kLoad},
-    {"/v2/repository/models/MODEL/unload", kPost, Action::kUnload},
-    {"/v2/systemsharedmemory/status", kGet, Action::kMemoryStatus},
-    {"/v2/systemsharedmemory/unregister", kPost, Action::kMemoryUnregister},
-    {"/v2/systemsharedmemory/region/REGION/status", kGet,
-     Action::kMemoryStatus},
-    {"/v2/systemsharedmemory/region/REGION/register", kPost,
-     Action::kMemoryRegister},
-    {"/v2/systemsharedmemory/region/REGION/unregister", kPost,
-     Action::kMemoryUnregister},
-    {"/v2/cudasharedmemory/status", kGet, Action::kMemoryStatus},
-    {"/v2/cudasharedmemory/unregister", kPost, Action::kMemoryUnregister},
-    {"/v2/cudasharedmemory/region/REGION/status", kGet, Action::kMemoryStatus},
-    {"/v2/cudasharedmemory/region/REGION/register", kPost,
-     Action::kMemoryRegister},
-    {"/v2/cudasharedmemory/region/REGION/unregister", kPost,
-     Action::kMemoryUnregister},
-    {"/v2/trace/setting", kGetPost, Action::kSettings},
-    {"/v2/logging", kGetPost, Action::kSettings},
+  security::Scope post_scope = security::Scope::kRead;
+} kPatterns[] = {
+    {"", kGet, Action::kServerMetadata},
+    {"health/live", kGet, Action::kServerLive},
+    {"health/ready", kGet, Action::kServerReady},
+    {"models/stats", kGet, Action::kStatistics},
+    {"models/{}", kGet, Action::kModelMetadata},
+    {"models/{}/ready", kGet, Action::kModelReady},
+    {"models/{}/config", kGet, Action::kModelConfig},
+    {"models/{}/stats", kGet, Action::kStatistics},
+    {"models/{}/infer", kPost, Action::kInfer, security::Scope::kInfer},
+    {"repository/index", kPost, Action::kIndex},
+    {"repository/models/{}/load", kPost, Action::kLoad,
+     security::Scope::kAdmin},
+    {"repository/models/{}/unload", kPost, Action::kUnload,
+     security::Scope::kAdmin},
+    {"{}/status", kGet, Action::kMemoryStatus},
+    {"{}/register", kPost, Action::kMemoryRegister},
+    {"{}/unregister", kPost, Action::kMemoryUnregister},
+    {"models/{}/trace/setting", kGetPost, Action::kSettings,
+     security::Scope::kAdmin},
+    {"trace/setting", kGetPost, Action::kSettings, security::Scope::kAdmin},
+    {"logging", kGetPost, Action::kSettings, security::Scope::kAdmin},
 };
 
-constexpr size_t kMaxSegments = 8;  // More than the longest pattern has.
+constexpr size_t kMaxSegments = 8;  // More than the longest path has.
 
 using Segments = std::vector<absl::string_view>;
 
-bool Matches(const Pattern& pattern, const Segments& path, KserveRoute* route) {
-  const Segments wanted = absl::StrSplit(pattern.path, '/');
-  if (wanted.size() != path.size()) return false;
-  *route = {pattern.action, pattern.methods, "", ""};
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (wanted[i] == "MODEL") {
-      route->model = std::string(path[i]);
-    } else if (wanted[i] == "VERSION") {
-      route->version = std::string(path[i]);
-    } else if (wanted[i] != "REGION" && wanted[i] != path[i]) {
-      return false;
+// Takes names out of a path's segments.
+void TakeNames(Segments* path, KserveRoute* route) {
+  Segments& parts = *path;
+  const auto take = [&parts](size_t at) {
+    return std::string(std::exchange(parts[at], "{}"));
+  };
+  if (parts.size() > 2 && parts[0] == "repository" && parts[1] == "models") {
+    route->model = take(2);
+  } else if (parts.size() > 1 && parts[0] == "models" &&
+             !(parts.size() == 2 && parts[1] == "stats")) {
+    route->model = take(1);
+    if (parts.size() > 3 && parts[2] == "versions") {
+      route->version = take(3);
+      parts.erase(parts.begin() + 2, parts.begin() + 4);
     }
-    if (i > 0 && path[i].empty()) return false;
+  } else if (parts[0] == "systemsharedmemory" ||
+             parts[0] == "cudasharedmemory") {
+    parts[0] = "{}";
+    if (parts.size() > 3 && parts[1] == "region") {
+      parts.erase(parts.begin() + 1, parts.begin() + 3);
+    }
   }
-  return true;
 }
 
 }  // namespace
@@ -90,12 +87,22 @@ bool KserveRoute::Serves(absl::string_view method) const {
 }
 
 std::optional<KserveRoute> FindKserveRoute(absl::string_view path) {
+  if (!absl::ConsumePrefix(&path, "/v2")) return std::nullopt;
+  if (!path.empty() && (!absl::ConsumePrefix(&path, "/") || path.empty())) {
+    return std::nullopt;
+  }
   // A stranger's path may have thousands of segments: the last piece gets them.
-  const Segments segments =
-      absl::StrSplit(path, absl::MaxSplits('/', kMaxSegments));
-  KserveRoute route;
-  for (const Pattern& pattern : kPatterns) {
-    if (Matches(pattern, segments, &route)) return route;
+  Segments parts = absl::StrSplit(path, absl::MaxSplits('/', kMaxSegments));
+  if (!path.empty() && absl::c_linear_search(parts, "")) return std::nullopt;
+  KserveRoute route = {};
+  TakeNames(&parts, &route);
+  const std::string wanted = absl::StrJoin(parts, "/");
+  for (const auto& pattern : kPatterns) {
+    if (wanted != pattern.path) continue;
+    route.action = pattern.action;
+    route.methods = pattern.methods;
+    route.post_scope = pattern.post_scope;
+    return route;
   }
   return std::nullopt;
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "server/security/caller.h"
 
 namespace sfmamba::rest {
 
@@ -29,7 +30,8 @@ enum class KserveAction {
 
 struct KserveRoute {
   KserveAction action;
-  const char* methods;  // The path's methods: "GET, HEAD, OPTIONS".
+  const char* methods;         // The path's methods: "GET, HEAD, OPTIONS".
+  security::Scope post_scope;  // What POST needs; the others need kRead.
   // Empty if the path names none.
   std::string model;
   std::string version;

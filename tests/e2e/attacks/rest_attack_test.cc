@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "server/http/gzip.h"
 #include "tests/e2e/raw_http2.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
@@ -127,6 +128,45 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
     EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
     EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
   }
+}
+
+TEST_F(RestAttackTest, FormsOfManyPartsAreRefused) {
+  const std::string type = "multipart/form-data; boundary=b";
+  const std::string head =
+      "--b\r\nContent-Disposition: form-data; name=a; filename=a\r\n\r\n";
+  std::string parts, almost = head, heads;
+  while (parts.size() < 60 * kMiB) parts += head + "\r\n";
+  while (almost.size() < 60 * kMiB) almost += "\r\n--\r\n-";
+  while (heads.size() < 60 * kMiB) heads += "--b\r\nA: b\r\n";
+  for (const std::string& form : {parts, almost, heads}) {
+    for (const std::string& answer : PostAtOnce(3, form, type)) {
+      EXPECT_FALSE(absl::StartsWith(answer, "200 ")) << answer;
+    }
+  }
+}
+
+TEST_F(RestAttackTest, PackedBombsAreRefusedAtTheLimit) {
+  // 900 MiB in 900 KiB, and what is just below the limit.
+  std::string bomb;
+  const std::string part = http::Gzip(std::string(60 * kMiB, ' '));
+  for (int i = 0; i < 15; ++i) bomb += part;
+  const std::string fits = http::Gzip(std::string(60 * kMiB, '['));
+  std::vector<std::thread> senders;
+  for (int i = 0; i < 32; ++i) {
+    senders.emplace_back([&, i] {
+      httplib::Client client("127.0.0.1", server_.http_port());
+      client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
+      const httplib::Result answer =
+          client.Post(kClassify, {{"Content-Encoding", "gzip"}},
+                      i % 2 == 0 ? bomb : fits, "application/json");
+      ASSERT_TRUE(answer) << httplib::to_string(answer.error());
+      EXPECT_TRUE(answer->status == 503 ||
+                  answer->status == (i % 2 == 0 ? 413 : 400) ||
+                  answer->status == 429)
+          << answer->status;
+    });
+  }
+  for (std::thread& sender : senders) Join(sender, "the answer to a bomb");
 }
 
 TEST_F(RestAttackTest, BodiesThatDoNotComeHoldNothingUp) {

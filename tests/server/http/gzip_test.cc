@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -39,6 +40,71 @@ TEST(GzipTest, UnpacksToTheSame) {
     inflateEnd(&stream);
     EXPECT_EQ(unpacked, text);
   }
+}
+
+// By zlib's format, HTTP's "deflate".
+std::string Deflate(const std::string& text) {
+  std::string packed(compressBound(text.size()), '\0');
+  uLongf size = packed.size();
+  compress(reinterpret_cast<Bytef*>(packed.data()), &size,
+           reinterpret_cast<const Bytef*>(text.data()), text.size());
+  packed.resize(size);
+  return packed;
+}
+
+class UnpackTest : public testing::Test {
+ protected:
+  // The status; 200 if it is unpacked.
+  int Unpack(std::string packed, int64_t max_bytes = 1 << 20) {
+    body_ = std::move(packed);
+    hold_ = Room::Hold(room_, "ipv4:10.0.0.7:1");
+    const auto refusal = http::Unpack(max_bytes, &hold_, &body_);
+    return refusal.has_value() ? refusal->status : 200;
+  }
+
+  std::shared_ptr<Room> room_ = std::make_shared<Room>(4 << 20, 1);
+  Room::Hold hold_;
+  std::string body_;
+};
+
+TEST_F(UnpackTest, GivesWhatWasPacked) {
+  for (const size_t size : {0, 1, 1000, 300'000}) {
+    std::string text(size, 'x');
+    for (size_t i = 0; i < size; ++i) text[i] = static_cast<char>(i * i >> 7);
+    for (const std::string& packed : {Gzip(text), Deflate(text)}) {
+      EXPECT_EQ(Unpack(packed), 200);
+      EXPECT_EQ(body_, text);
+      EXPECT_EQ(room_->held(), size);
+    }
+  }
+  EXPECT_EQ(Unpack(Gzip("a") + Gzip("") + Gzip("b")), 200);
+  EXPECT_EQ(body_, "ab");
+}
+
+TEST_F(UnpackTest, StopsAtTheLimit) {
+  EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x')), 1000), 200);
+  EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x')), 1000), 413);
+  EXPECT_EQ(Unpack(Gzip(std::string(64 << 20, 'x'))), 413);
+  EXPECT_LE(room_->held(), 1 << 20);
+}
+
+TEST_F(UnpackTest, StopsWhereThereIsNoRoom) {
+  Room::Hold other(room_, "ipv4:10.0.0.8:1");
+  ASSERT_TRUE(other.Take((4 << 20) - 1000));
+  EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x'))), 200);
+  EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x'))), 503);
+}
+
+TEST_F(UnpackTest, RefusesWhatIsBroken) {
+  const std::string packed = Gzip(std::string(1000, 'x') + "tail");
+  for (size_t size = 0; size < packed.size(); ++size) {
+    EXPECT_EQ(Unpack(packed.substr(0, size)), 400) << size;
+  }
+  std::string other = packed;
+  other[packed.size() - 6] ^= 1;  // The checksum.
+  EXPECT_EQ(Unpack(other), 400);
+  EXPECT_EQ(Unpack(packed + "rest"), 400);
+  EXPECT_EQ(Unpack("{\"json\": 1}"), 400);
 }
 
 }  // namespace

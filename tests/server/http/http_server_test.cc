@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/http/gzip.h"
 #include "tests/server/http/raw_client.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
@@ -166,7 +167,7 @@ TEST_F(HttpServerTest, WhatItDoesNotServeIsRefused) {
       {"GET /hello HTTP/1.1\r\nA: " + std::string(20'000, 'x'), 431},
       {"GET /hello HTTP/1.1\r\nnonsense" + tail, 400},
       {"GET /hello HTTP/2.0" + tail, 505},
-      {"POST /echo HTTP/1.1\r\nContent-Length: 1\r\nContent-Encoding: gzip" +
+      {"POST /echo HTTP/1.1\r\nContent-Length: 1\r\nContent-Encoding: br" +
            tail,
        415},
   };
@@ -181,6 +182,23 @@ TEST_F(HttpServerTest, WhatItDoesNotServeIsRefused) {
   EXPECT_TRUE(absl::StartsWith(
       Ask("GET /hello HTTP/1.1\r\nRange: bytes=0-,0-,0-\r\n\r\n"),
       "HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, UnpacksBodies) {
+  options_.max_body_bytes = 1000;
+  Start();
+  const auto ask = [this](const std::string& body) {
+    return Ask(absl::StrCat(
+        "POST /echo HTTP/1.1\r\nConnection: close\r\nContent-Encoding: gzip"
+        "\r\nContent-Length: ",
+        body.size(), "\r\n\r\n", body));
+  };
+  const std::string text(1000, 'x');
+  EXPECT_TRUE(absl::EndsWith(ask(Gzip(text)), "POST|" + text));
+  EXPECT_TRUE(absl::StartsWith(ask(Gzip(text + "x")), "HTTP/1.1 413 "));
+  EXPECT_TRUE(absl::StartsWith(ask("none"), "HTTP/1.1 400 "));
+  EXPECT_TRUE(absl::EndsWith(ask(""), "POST|"));
+  WaitUntil([this] { return server_->held_bytes() == 0; }, "the room");
 }
 
 TEST_F(HttpServerTest, ManySlowClientsKeepNobodyFromAnAnswer) {

@@ -18,8 +18,8 @@ thread_local char large_storage[256 << 10] = {1};
 
 class MetricsServerTest : public testing::Test {
  protected:
-  std::unique_ptr<MetricsServer> Start(const std::string& host, int port = 0) {
-    auto server = MetricsServer::Start(host, port, &metrics_);
+  std::unique_ptr<HttpServer> Start(const std::string& host, int port = 0) {
+    auto server = StartMetricsServer(host, port, &metrics_);
     EXPECT_TRUE(server.ok()) << server.status();
     return server.ok() ? *std::move(server) : nullptr;
   }
@@ -66,7 +66,7 @@ TEST_F(MetricsServerTest, OtherPathsAndMethodsAreNotFound) {
 }
 
 TEST_F(MetricsServerTest, AnIpv6AddressMayHaveBrackets) {
-  if (!MetricsServer::Start("::1", 0, &metrics_).ok()) {
+  if (!StartMetricsServer("::1", 0, &metrics_).ok()) {
     GTEST_SKIP() << "this machine has no IPv6";
   }
   auto server = Start("[::1]");
@@ -80,12 +80,12 @@ TEST_F(MetricsServerTest, APortInUseAndAForeignAddressAreNamed) {
   auto first = Start("127.0.0.1");
   ASSERT_NE(first, nullptr);
   absl::Status status =
-      MetricsServer::Start("127.0.0.1", first->port(), &metrics_).status();
+      StartMetricsServer("127.0.0.1", first->port(), &metrics_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(status.message(),
             absl::StrCat("cannot bind the metrics port: 127.0.0.1:",
                          first->port(), ": Address already in use"));
-  status = MetricsServer::Start("192.0.2.1", 0, &metrics_).status();
+  status = StartMetricsServer("192.0.2.1", 0, &metrics_).status();
   EXPECT_EQ(status.message(),
             "cannot bind the metrics port: 192.0.2.1:0: Cannot assign "
             "requested address");

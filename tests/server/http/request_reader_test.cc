@@ -281,9 +281,19 @@ TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   EXPECT_EQ(room_->held(), 0);
 }
 
-TEST_F(RequestReaderTest, PackedBodiesAreRefused) {
+TEST_F(RequestReaderTest, BodiesMayBePackedInOneWay) {
   const std::string head = "PUT / HTTP/1.1\r\nContent-Length: 1\r\n";
-  EXPECT_EQ(StatusOf(head + "Content-Encoding: gzip\r\n\r\nx"), 415);
+  for (const char* packing : {"br", "gzip, gzip", "zstd", "gzip;q=1"}) {
+    EXPECT_EQ(StatusOf(head + "Content-Encoding: " + packing + "\r\n\r\nx"),
+              415);
+  }
+  EXPECT_EQ(StatusOf(head + "Content-Encoding: gzip\r\nContent-Encoding: "
+                            "deflate\r\n\r\nx"),
+            415);
+  for (const char* packing : {"gzip", "x-gzip", "Deflate"}) {
+    EXPECT_EQ(StatusOf(head + "Content-Encoding: " + packing + "\r\n\r\nx"),
+              200);
+  }
   EXPECT_EQ(StatusOf(head + "Content-Encoding: Identity\r\n\r\nx"), 200);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nContent-Encoding: gzip\r\n\r\n"), 200);
 }

@@ -29,9 +29,11 @@ http::HttpRequest Request(const std::string& method, const std::string& path,
 TEST(ScopeOfTest, ProbesAndTheConsoleAreForEverybody) {
   for (const char* path :
        {"/healthz", "/livez", "/readyz", "/", "/console", "/console/main.js",
-        "/v2/health/live", "/v2/health/ready"}) {
+        "/v2/health/live", "/v2/health/ready", "/openapi.json"}) {
     EXPECT_EQ(ScopeOf(Request("GET", path)), std::nullopt) << path;
   }
+  // Browsers ask it before they send a token.
+  EXPECT_EQ(ScopeOf(Request("OPTIONS", "/v1/models/a:classify")), std::nullopt);
 }
 
 TEST(ScopeOfTest, PredictionsInfer) {

@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
-#include "grpcpp/support/slice.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
 #include "sfmamba/v1/vision.pb.h"
@@ -24,32 +23,17 @@ std::string Picture(size_t size) {
   return bytes;
 }
 
-std::string Joined(const grpc::ByteBuffer& buffer) {
-  std::vector<grpc::Slice> slices;
-  EXPECT_TRUE(buffer.Dump(&slices).ok());
-  std::string bytes;
-  for (const grpc::Slice& slice : slices) {
-    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-  }
-  return bytes;
-}
-
-// The request that a JSON body says, read by protobuf from its bytes.
 v1::DetectRequest Read(const std::string& json) {
-  BodyPictures pictures(json);
-  v1::DetectRequest request, result;
-  const absl::Status status = ReadJson(&pictures, &request);
+  v1::DetectRequest request;
+  const absl::Status status = ReadJson(json, &request);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_TRUE(
-      result.ParseFromString(Joined(pictures.Message(std::move(request)))));
-  return result;
+  return request;
 }
 
 // What a body is refused with.
 std::string ErrorOf(const std::string& json) {
-  BodyPictures pictures(json);
   v1::DetectRequest request;
-  const absl::Status status = ReadJson(&pictures, &request);
+  const absl::Status status = ReadJson(json, &request);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_EQ(server::GetErrorDetail(status).reason, "MALFORMED_MESSAGE");
   return std::string(status.message());

@@ -93,7 +93,8 @@ TEST(QueryFieldsTest, RefusesUnknownNames) {
         "crop.z", "images", "images.crop", "encoded", "pixels.width",
         "tensor.data", "tensor", "max_queue_wait.seconds", "params",
         "score_threshold.x", "orientation.x"}) {
-    EXPECT_TRUE(absl::StrContains(ErrorOf(name, "1"), "there is no parameter"))
+    EXPECT_TRUE(
+        absl::StrContains(ErrorOf(name, "1"), "there is no such parameter"))
         << name;
   }
 }
@@ -129,11 +130,18 @@ TEST(QueryFieldsTest, RefusesOtherValues) {
 
 TEST(QueryFieldsTest, AnErrorSaysWhatWouldDo) {
   EXPECT_EQ(ErrorOf("priority", "urgent"),
-            "parameter priority: got \"urgent\", expected one of HIGH, NORMAL, "
-            "LOW");
+            "got \"urgent\", expected one of HIGH, NORMAL, LOW");
   EXPECT_EQ(ErrorOf("max_queue_wait", "1"),
-            "parameter max_queue_wait: got \"1\", expected a duration such as "
-            "1.5s");
+            "got \"1\", expected a duration such as 1.5s");
+}
+
+TEST(QueryFieldsTest, AnErrorListsTheParameters) {
+  EXPECT_EQ(ErrorOf("topk", "1"),
+            "there is no such parameter, expected one of model, request_id, "
+            "score_threshold, nms_iou_threshold, max_detections, class_filter, "
+            "mask_encoding, class_agnostic_nms, priority, max_queue_wait, "
+            "include_timing, allow_partial_results, resize, validate_only, "
+            "crop.x_min, crop.y_min, crop.x_max, crop.y_max, orientation");
 }
 
 TEST(QueryFieldsTest, OneFieldIsSetOnce) {

@@ -104,6 +104,33 @@ TEST_F(RestPortTest, WhatTheTransportRefusesIsAStatusToo) {
       << answer->body;
 }
 
+TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
+  config_.set_max_message_bytes(1 << 20);
+  config_.add_allowed_origins("https://a.org");
+  Start();
+  auto client = Client();
+  const auto ask = [&client](const httplib::Headers& headers,
+                             const std::string& body) {
+    return client.Post("/v2/models/fake/infer", headers, body, "a");
+  };
+  const auto status_of = [](const httplib::Result& answer) {
+    EXPECT_TRUE(absl::StartsWith(answer->body, "{\"error\":")) << answer->body;
+    return answer->status;
+  };
+  EXPECT_EQ(status_of(ask({{"Expect", "miracles"}}, "x")), 417);
+  EXPECT_EQ(status_of(ask({{"A", std::string(20'000, 'x')}}, "x")), 431);
+  // The page's origin is known once the headers are.
+  const std::pair<std::string, std::string> page = {"Origin", "https://a.org"};
+  const auto expect = [&](int status, const httplib::Result& answer) {
+    EXPECT_EQ(status_of(answer), status);
+    EXPECT_EQ(answer->get_header_value("Access-Control-Allow-Origin"),
+              page.second);
+  };
+  expect(413, ask({page}, std::string(2 << 20, 'x')));
+  expect(415, ask({page, {"Content-Encoding", "br"}}, "x"));
+  expect(405, client.Get("/v2/models/fake/infer", {page}));
+}
+
 TEST_F(RestPortTest, ThereMayBeNoPort) {
   config_.set_http_port(-1);
   Start();

@@ -22,28 +22,11 @@ http::HttpRequest Get(const std::string& path) {
   return request;
 }
 
-// Answers with a word, to know that it was asked.
-RestService::Handler Saying(const std::string& word) {
-  return [word](std::unique_ptr<http::Exchange> exchange) {
-    http::HttpResponse response;
-    response.body.push_back(word);
-    exchange->Answer(std::move(response), [] {});
-  };
-}
-
 class RestServiceTest : public prediction::PredictionTest {
  protected:
   RestServiceTest() {
     options_.live = [this] { return live_.load(); };
     options_.ready = [this] { return ready_.load(); };
-    options_.metrics = [](const http::HttpRequest&) {
-      http::HttpResponse response;
-      response.headers = {{"Content-Type", "text/plain; version=0.0.4"}};
-      response.body = {"sfmamba_build_info 1\n"};
-      return response;
-    };
-    options_.kserve = Saying("kserve");
-    options_.console = Saying("console");
     Make();
   }
   void Make() {
@@ -78,33 +61,43 @@ TEST_F(RestServiceTest, AnswersProbes) {
   EXPECT_EQ(Ask(Get("/readyz")), "503 not ok\n");
 }
 
-TEST_F(RestServiceTest, ShowsMetrics) {
-  http::FakeClient client;
-  service_->Handle(client.Ask(Get("/metrics")));
-  EXPECT_EQ(client.Body(), "sfmamba_build_info 1\n");
-  EXPECT_EQ(client.Header("Content-Type"), "text/plain; version=0.0.4");
-  client.TakeAnswer();
-}
-
 TEST_F(RestServiceTest, EachPathHasItsHandler) {
-  EXPECT_EQ(Ask(Get("/v2")), "200 kserve");
-  EXPECT_EQ(Ask(Get("/v2/models/a/infer")), "200 kserve");
-  EXPECT_EQ(Ask(Get("/")), "200 console");
-  EXPECT_EQ(Ask(Get("/console/console.js")), "200 console");
+  options_.version = "1.2";
+  Make();
+  EXPECT_TRUE(absl::StrContains(Ask(Get("/v2")), "\"version\":\"1.2\""));
+  EXPECT_TRUE(absl::StartsWith(Ask(Get("/v2/none")), "404 {\"error\":"));
+  EXPECT_TRUE(absl::StartsWith(Ask(Get("/")), "200 <!doctype html>"));
+  EXPECT_TRUE(absl::StartsWith(Ask(Get("/console/main.js")), "200 "));
+  EXPECT_TRUE(absl::StrContains(Ask(Get("/metrics")), "sfmamba_"));
+  EXPECT_TRUE(absl::StrContains(Ask(Get("/v1/models")), "models/fake"));
+  EXPECT_TRUE(absl::StrContains(Ask(Get("/openapi.json")), "\"3.0.3\""));
   for (const char* path :
        {"", "/v", "/v2x", "/consoles", "//", "/v3/models", "/healthz/"}) {
     EXPECT_TRUE(absl::StartsWith(Ask(Get(path)), "404 {\"code\":5,")) << path;
   }
 }
 
-TEST_F(RestServiceTest, WhatIsNotServedIsNotFound) {
-  options_.kserve = nullptr;
-  options_.console = nullptr;
-  options_.metrics = nullptr;
+TEST_F(RestServiceTest, TheConsoleMayBeOff) {
+  options_.console = false;
   Make();
-  for (const char* path : {"/v2", "/", "/metrics"}) {
-    EXPECT_TRUE(absl::StartsWith(Ask(Get(path)), "404 ")) << path;
-  }
+  EXPECT_TRUE(absl::StartsWith(Ask(Get("/")), "404 "));
+}
+
+TEST_F(RestServiceTest, PagesOfAllowedOriginsMayReadAnswers) {
+  const auto origin_of = [this](const std::string& origin) {
+    http::FakeClient client;
+    http::HttpRequest request = Get("/readyz");
+    request.headers.emplace("origin", origin);
+    service_->Handle(client.Ask(std::move(request)));
+    std::string allowed = client.Header("Access-Control-Allow-Origin");
+    client.TakeAnswer();
+    return allowed;
+  };
+  EXPECT_EQ(origin_of("https://a.org"), "");
+  options_.allowed_origins = {"https://a.org"};
+  Make();
+  EXPECT_EQ(origin_of("https://a.org"), "https://a.org");
+  EXPECT_EQ(origin_of("https://b.org"), "");
 }
 
 TEST_F(RestServiceTest, OtherMethodsAreRefused) {
@@ -125,12 +118,11 @@ TEST_F(RestServiceTest, APathMustBeText) {
 }
 
 TEST_F(RestServiceTest, AHandlerThatThrowsIsAnsweredFor) {
-  options_.kserve = [](std::unique_ptr<http::Exchange>) {
-    throw std::runtime_error("broken");
-  };
+  options_.ready = []() -> bool { throw std::runtime_error("broken"); };
   Make();
   http::FakeClient client;
-  EXPECT_THROW(service_->Handle(client.Ask(Get("/v2"))), std::runtime_error);
+  EXPECT_THROW(service_->Handle(client.Ask(Get("/readyz"))),
+               std::runtime_error);
   EXPECT_EQ(client.Answer().status, 500);
   EXPECT_TRUE(absl::StartsWith(client.Body(), "{\"code\":13,"));
   client.TakeAnswer();

@@ -115,11 +115,85 @@ TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
   EXPECT_EQ(Ask(RequestOf("POST", path, "application/x-protobuf",
                           message.SerializeAsString())),
             expected);
-  for (const char* type : {"", "application/octet-stream", "image/jpeg"}) {
-    http::HttpRequest other = RequestOf("POST", path, type, picture.body);
+  // The first bytes say whether it is a picture or JSON.
+  for (const char* type :
+       {"", "application/octet-stream", "image/jpeg", "text/plain",
+        "application/x-www-form-urlencoded", "application/json",
+        "application/x-protobuf", "multipart/form-data"}) {
+    http::HttpRequest other = RequestOf("PUT", path, type, picture.body);
     other.query = {{"top_k", "10"}};
     EXPECT_EQ(Ask(std::move(other)), expected) << type;
   }
+  EXPECT_EQ(Ask(RequestOf("POST", path, "application/x-www-form-urlencoded",
+                          "\n" + json)),
+            expected);
+}
+
+// A part of a form with the boundary "b".
+std::string Part(const std::string& disposition, const std::string& content) {
+  return absl::StrCat("--b\r\nContent-Disposition: form-data; ", disposition,
+                      "\r\nContent-Type: text/plain\r\n\r\n", content, "\r\n");
+}
+
+TEST_F(VisionRoutesTest, AFormHasPicturesAndFields) {
+  const std::string small = PictureRequest().body;
+  const std::string large = server::EncodePng(server::Gradient(80, 70));
+  http::HttpRequest request = RequestOf(
+      "POST", "/v1/models/fake:classify", "multipart/form-data; boundary=b",
+      absl::StrCat(Part("name=\"image\"; filename=\"a;b.png\"", small),
+                   Part("name=top_k", "3"), Part("name=\"image\"", large),
+                   Part("name=\"crop.x_max\"", "0.5"), "--b--\r\n"));
+  request.query = {{"request_id", "form"}};
+  const v1::ClassifyResponse response = Classify(std::move(request));
+  EXPECT_EQ(response.request_id(), "form");
+  ASSERT_EQ(response.results_size(), 2);
+  v1::ClassifyRequest message;
+  for (const std::string& picture : {small, large}) {
+    message.add_images()->set_encoded(picture);
+    message.mutable_images()->rbegin()->mutable_crop()->set_x_max(0.5);
+  }
+  message.mutable_params()->set_top_k(3);
+  message.set_request_id("form");
+  EXPECT_EQ(
+      Classify(RequestOf("POST", "/v1/models/fake:classify",
+                         "application/x-protobuf", message.SerializeAsString()))
+          .SerializeAsString(),
+      response.SerializeAsString());
+}
+
+TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
+  const auto refuse = [this](const std::string& body, const std::string& part) {
+    ExpectRefused(RequestOf("POST", "/v1/models/fake:classify",
+                            "multipart/form-data; boundary=b", body),
+                  400, part);
+  };
+  const std::string end = "--b--";
+  refuse(end, "images: got a form without a file");
+  refuse(Part("name=image", "a.png") + end, "-F image=@FILE");
+  refuse(Part("name=image; filename=a", "GIF89a") + end,
+         "\"reason\":\"IMAGE_FORMAT_UNSUPPORTED\"");
+  const std::string picture =
+      Part("name=image; filename=a", PictureRequest().body);
+  refuse(picture + Part("name=topk", "1") + end, "\"field\":\"topk\"");
+  refuse(picture + Part("name=top_k", std::string(2000, '1')) + end,
+         "\"field\":\"top_k\"");
+  refuse(picture + Part("name=image", "1") + end, "\"field\":\"image\"");
+  refuse(picture, "\"reason\":\"MALFORMED_MESSAGE\"");
+  std::string many;
+  for (int i = 0; i < 70; ++i) many += picture;
+  refuse(many + end, "\"reason\":\"TOO_MANY_IMAGES\"");
+}
+
+TEST_F(VisionRoutesTest, AnUnsetSideOfACropIsThePictures) {
+  http::HttpRequest request = PictureRequest();
+  request.query = {{"crop.x_max", "0.5"}};
+  const std::string expected = Ask(request);
+  request.query.emplace("crop.y_max", "1");
+  EXPECT_EQ(Ask(request), expected);
+  request.query = {{"crop.x_min", "0.5"}};
+  Ask(request);
+  request.query = {{"crop.x_max", "0"}};
+  ExpectRefused(std::move(request), 400, "images[0].crop.x_min: got 0 to 0");
 }
 
 TEST_F(VisionRoutesTest, AnswersInProtobufIfAsked) {
@@ -226,6 +300,10 @@ TEST_F(VisionRoutesTest, RefusesWhatIsMalformed) {
   request.query = {{"top_k", "-1"}};
   ExpectRefused(std::move(request), 400, "\"field\":\"params.top_k\"");
   request = PictureRequest();
+  request.query = {{"top_k", "-1"}};
+  ExpectRefused(std::move(request), 400,
+                "\"message\":\"params.top_k: got -1, expected 0 to");
+  request = PictureRequest();
   request.query = {{"topk", "1"}};
   ExpectRefused(std::move(request), 400, "\"field\":\"topk\"");
   request = PictureRequest();
@@ -246,7 +324,7 @@ TEST_F(VisionRoutesTest, RefusesWhatIsMalformed) {
                 "\"reason\":\"MALFORMED_MESSAGE\"");
   ExpectRefused(
       RequestOf("POST", path, "application/x-www-form-urlencoded", "x"), 400,
-      "\"field\":\"content-type\"");
+      "\"reason\":\"IMAGE_FORMAT_UNSUPPORTED\"");
   request = RequestOf("POST", path, "application/json", "{}");
   request.query = {{"top_k", "1"}};
   ExpectRefused(std::move(request), 400, "\"field\":\"top_k\"");
@@ -254,9 +332,9 @@ TEST_F(VisionRoutesTest, RefusesWhatIsMalformed) {
 
 TEST_F(VisionRoutesTest, OtherMethodsAndVerbsAreRefused) {
   Ask(RequestOf("GET", "/v1/models/fake:classify"), 405);
-  EXPECT_EQ(allow_, "POST, OPTIONS");
+  EXPECT_EQ(allow_, "POST, PUT, OPTIONS");
   Ask(RequestOf("OPTIONS", "/v1/models/fake:classify"), 204);
-  EXPECT_EQ(allow_, "POST, OPTIONS");
+  EXPECT_EQ(allow_, "POST, PUT, OPTIONS");
   Ask(RequestOf("DELETE", "/v1/models/fake"), 405);
   EXPECT_EQ(allow_, "GET, HEAD, OPTIONS");
   Ask(RequestOf("POST", "/v1/models"), 405);

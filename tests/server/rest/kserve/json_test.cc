@@ -65,7 +65,7 @@ TEST(KserveJsonTest, ReadsAWholeRequest) {
   EXPECT_EQ(message.parameters().at("score_threshold").double_param(), 0.5);
   EXPECT_TRUE(message.parameters().at("flag").bool_param());
   EXPECT_EQ(message.parameters().at("text").string_param(), "a\xc3\xa9");
-  EXPECT_TRUE(read.binary_output);
+  EXPECT_TRUE(read.outputs.default_binary);
   ASSERT_EQ(message.inputs_size(), 1);
   EXPECT_EQ(message.inputs(0).name(), "image");
   EXPECT_EQ(message.inputs(0).datatype(), "UINT8");
@@ -79,7 +79,7 @@ TEST(KserveJsonTest, ReadsAWholeRequest) {
   EXPECT_EQ(message.outputs(0).parameters_size(), 1);
   EXPECT_EQ(message.outputs(0).parameters().at("classification").int64_param(),
             3);
-  EXPECT_THAT(read.binary_outputs,
+  EXPECT_THAT(read.outputs.binary,
               testing::ElementsAre(std::optional<bool>(false), std::nullopt));
 }
 
@@ -128,7 +128,7 @@ TEST(KserveJsonTest, EachWrongValueIsNamed) {
       {R"({"id": 7})", "id: got an integer, expected a string"},
       {R"({"id": ["a"]})", "id: got an array, expected a string"},
       {R"({"inputs": {}})", "inputs: got an object, expected an array"},
-      {R"({"inputs": [7]})", "inputs: got an integer, expected an object"},
+      {R"({"inputs": [7]})", "inputs[0]: got an integer, expected an object"},
       {R"({"inputs": [{}, {"name": null}]})",
        "inputs[1].name: got null, expected a string"},
       {R"({"inputs": [{"shape": [1, 2.5]}]})",
@@ -200,19 +200,19 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
   std::string many = "{}";
   for (int i = 0; i < 16; ++i) many += ",{}";
   EXPECT_THAT(Refused(absl::StrCat("{\"inputs\": [", many, "]}")),
-              HasSubstr("inputs: got more than 16"));
+              HasSubstr("inputs: got 17, expected at most 16"));
   EXPECT_THAT(Refused(absl::StrCat("{\"outputs\": [", many, "]}")),
-              HasSubstr("outputs: got more than 16"));
+              HasSubstr("outputs: got 17, expected at most 16"));
   std::string parameters = "\"0\": 0", dimensions = "1";
   for (int i = 1; i <= 64; ++i) {
     absl::StrAppend(&parameters, ", \"", i, "\": 0");
     dimensions += ",1";
   }
   EXPECT_THAT(Refused(absl::StrCat("{\"parameters\": {", parameters, "}}")),
-              HasSubstr("parameters.64: got more than 64"));
+              HasSubstr("parameters: got 65, expected at most 64"));
   EXPECT_THAT(
       Refused(absl::StrCat("{\"inputs\": [{\"shape\": [", dimensions, "]}]}")),
-      HasSubstr("got more than 16 dimensions"));
+      HasSubstr("inputs[0].shape: got 65, expected at most 16"));
   EXPECT_THAT(Refused(Input("FP32", ", \"data\": [1, 2, 3]"), 8),
               HasSubstr("inputs[0].data: got more than 8 bytes of elements"));
   // The limit holds for all inputs together.
@@ -220,6 +220,39 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
                                      {"datatype": "BYTES", "data": [""]}]})",
                       11),
               HasSubstr("inputs[1].data: got more than 3 bytes"));
+}
+
+TEST(KserveJsonTest, OnlyElementsMayBeMany) {
+  std::string nulls = "null";
+  for (int i = 0; i < 5000; ++i) nulls += ",null";
+  EXPECT_THAT(Refused(absl::StrCat("{\"a\": [", nulls, "]}")),
+              HasSubstr("got more than 4096 values"));
+  std::string keys = "\"a\": 1";
+  for (int i = 0; i < 5000; ++i) absl::StrAppend(&keys, ", \"", i, "\": 1");
+  EXPECT_THAT(Refused(absl::StrCat("{", keys, "}")),
+              HasSubstr("got more than 4096 values"));
+  std::string ones = "1";
+  for (int i = 0; i < 5000; ++i) ones += ",1";
+  EXPECT_EQ(
+      Read(Input("UINT8", ", \"data\": [" + ones + "]")).inputs[0].raw->size(),
+      5001);
+}
+
+TEST(KserveJsonTest, WordsHaveALimit) {
+  const std::string most((16 << 20) - 1, 'x');
+  EXPECT_EQ(Read("{\"id\": \"" + most + "\"}").message.id(), most);
+  EXPECT_THAT(Refused("{\"id\": \"" + most + "x\"}"),
+              HasSubstr("a string of more than 16777216 bytes from byte 7 "));
+  // One that does not end, and one with quotes that end no string.
+  EXPECT_THAT(Refused("\"" + most + "x"), HasSubstr("a string of more"));
+  std::string quotes;
+  while (quotes.size() < most.size()) quotes += "\\\"\\\\";
+  EXPECT_THAT(Refused("\"" + quotes + "\""), HasSubstr("a string of more"));
+  const std::string word(1024, '9');
+  EXPECT_THAT(Refused("[1, " + word + "9]"),
+              HasSubstr("a word of more than 1024 bytes from byte 4 "));
+  EXPECT_THAT(Refused("{\"\\\\\":" + word + "}"),
+              HasSubstr("beyond the range of a double"));
 }
 
 TEST(KserveJsonTest, DepthTakesNoStack) {

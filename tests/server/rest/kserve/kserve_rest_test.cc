@@ -109,8 +109,12 @@ float ExpectedLogit(int c) {
 
 TEST_F(KserveRestTest, ProbesSayWhatIsSo) {
   for (const char* method : {"GET", "HEAD"}) {
+    EXPECT_EQ(Ask(method, "/v2/health/live").body, "{\"live\":true}");
     EXPECT_EQ(Ask(method, "/v2/health/live").status, 200);
     EXPECT_EQ(Ask(method, "/v2/health/ready").status, 200);
+    EXPECT_EQ(Ask(method, "/v2/health/ready").body, "{\"ready\":true}");
+    EXPECT_EQ(Ask(method, "/v2/models/fake/ready").body,
+              "{\"name\":\"fake\",\"ready\":true}");
     EXPECT_EQ(Ask(method, "/v2/models/fake/ready").status, 200);
     EXPECT_EQ(Ask(method, "/v2/models/fake/versions/3/ready").status, 200);
   }
@@ -192,6 +196,8 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   EXPECT_EQ(nothing.status, 404);
   EXPECT_THAT(nothing.error(), HasSubstr("/v2/nothing"));
   EXPECT_EQ(Ask("GET", "/v2/models/fake/infer").status, 405);
+  EXPECT_THAT(Ask("GET", "/v2/models/fake/infer").error(),
+              HasSubstr("got the method GET, expected POST, OPTIONS"));
   EXPECT_EQ(Ask("DELETE", "/v2/models/fake").status, 405);
 }
 

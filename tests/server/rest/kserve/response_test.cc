@@ -6,8 +6,6 @@
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
-#include "server/errors/error.h"
-#include "server/errors/reasons.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -89,40 +87,6 @@ TEST(KserveResponseTest, BinaryDataFollowsTheJson) {
   EXPECT_FALSE(json["outputs"][1].contains("parameters"));
   EXPECT_EQ(json["outputs"][1]["data"][0], -7);
   EXPECT_EQ(json["outputs"][2]["parameters"]["binary_data_size"], 2);
-}
-
-std::string ErrorText(const http::HttpResponse& response) {
-  EXPECT_EQ(HeaderOf(response, "Content-Type"), "application/json");
-  return nlohmann::json::parse(response.body.at(0)).at("error");
-}
-
-TEST(KserveResponseTest, ErrorsNameTheFieldInTheWordsOfRest) {
-  const http::HttpResponse plain =
-      KserveError(server::InvalidField("inputs[0].shape", "got [0]"));
-  EXPECT_EQ(plain.status, 400);
-  EXPECT_EQ(ErrorText(plain), "inputs[0].shape: got [0]");
-  for (const char* field : {"raw_input_contents[0]", "inputs[0].contents"}) {
-    // Errors of predictions name the field once, those before them twice.
-    EXPECT_EQ(ErrorText(KserveError(server::InvalidField(field, "got 7"))),
-              "inputs[0].data: got 7");
-    EXPECT_EQ(ErrorText(KserveError(
-                  server::InvalidField(field, std::string(field) + ": got 7"))),
-              "inputs[0].data: got 7");
-  }
-  EXPECT_EQ(ErrorText(KserveError(server::MalformedMessage("\xff \""))),
-            "\xef\xbf\xbd \"");
-}
-
-TEST(KserveResponseTest, ErrorsHaveTheirCodeAndWhenToTryAgain) {
-  const http::HttpResponse full =
-      KserveError(server::QueueFull("batch", "full", absl::Milliseconds(1500)));
-  EXPECT_EQ(full.status, 429);
-  EXPECT_EQ(HeaderOf(full, "Retry-After"), "2");
-  EXPECT_EQ(KserveError(server::ModelNotFound("x")).status, 404);
-  EXPECT_EQ(KserveError(server::Draining("the server")).status, 503);
-  EXPECT_EQ(KserveError(server::Expired("queue")).status, 504);
-  EXPECT_EQ(KserveError(server::NotSupported("x")).status, 501);
-  EXPECT_EQ(KserveError(server::ModelControlOff()).status, 400);
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
-#ifndef SFMAMBA_SERVER_REST_KSERVE_ELEMENTS_H_
-#define SFMAMBA_SERVER_REST_KSERVE_ELEMENTS_H_
+#ifndef SFMAMBA_SERVER_REST_KSERVE_JSON_TREE_H_
+#define SFMAMBA_SERVER_REST_KSERVE_JSON_TREE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
 
 namespace sfmamba::rest {
 
@@ -26,6 +30,7 @@ class JsonElements {
   // Adds an element of BYTES from its base64.
   absl::Status AddBase64(absl::string_view text);
 
+  int64_t bytes() const { return raw_.size(); }
   // The elements as raw contents of this type, whose own name is not checked.
   // Nothing can be added afterwards.
   absl::StatusOr<std::string> Take(absl::string_view datatype);
@@ -48,6 +53,26 @@ class JsonElements {
   absl::Status not_fp32_;
 };
 
+// The JSON of a request to infer, with limits, but not yet understood.
+struct InferTree {
+  nlohmann::json root;  // An object; the arrays inputs[i].data are empty.
+  // The elements of these arrays, each with its i, in their order.
+  std::vector<std::pair<size_t, JsonElements>> data;
+};
+
+// Parses the JSON and collects the elements, nested arrays flattened, of which
+// at most `max_raw_bytes` are taken. An object's keys must differ. Takes memory
+// in proportion to the elements and to at most some thousand other values, and
+// never recurses. Returns the errors of ReadInferJson().
+absl::StatusOr<InferTree> ReadInferTree(absl::string_view json,
+                                        int64_t max_raw_bytes);
+
+// What a value is, for errors: "a boolean".
+const char* KindName(nlohmann::json::value_t kind);
+// INVALID_FIELD: "got a boolean, expected ...".
+absl::Status WrongKind(absl::string_view field, nlohmann::json::value_t got,
+                       absl::string_view expected);
+
 }  // namespace sfmamba::rest
 
-#endif  // SFMAMBA_SERVER_REST_KSERVE_ELEMENTS_H_
+#endif  // SFMAMBA_SERVER_REST_KSERVE_JSON_TREE_H_
