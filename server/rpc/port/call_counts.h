@@ -10,22 +10,23 @@
 
 namespace sfmamba::rpc {
 
-// Counts the open calls whose first messages have come, by connection.
+// Counts the open calls that gRPC has handed to their methods, by connection: a
+// unary call once its message has come, a stream, which bounds itself, at once.
 //
 // Thread-safe. Peers are as gRPC names them.
 class CallCounts {
  public:
-  void MessageCame(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // A call whose message had come is gone.
+  void Came(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // A call that came is gone.
   void Gone(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns how many calls of the connection have messages and are not gone.
-  int WithMessage(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns how many calls of the connection came and are not gone.
+  int Of(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable absl::Mutex mu_;
   // By peer; at least 1.
-  absl::flat_hash_map<std::string, int> with_message_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, int> calls_ ABSL_GUARDED_BY(mu_);
 };
 
 // Has `counts`, which outlives the server, count a server's calls. The server's

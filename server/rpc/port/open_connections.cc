@@ -65,7 +65,7 @@ std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic(
   for (const Connection& connection : connections_) {
     if (!IsOpen(connection)) continue;
     const int64_t with_message =
-        connection.calls == 0 ? 0 : counts.WithMessage(connection.peer);
+        connection.calls == 0 ? 0 : counts.Of(connection.peer);
     traffic.push_back({connection.peer, connection.received, connection.calls,
                        std::max<int64_t>(0, connection.calls - with_message)});
   }

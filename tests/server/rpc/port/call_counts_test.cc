@@ -7,16 +7,16 @@ namespace {
 
 TEST(CallCountsTest, CountsByConnection) {
   CallCounts counts;
-  counts.MessageCame("a");
-  counts.MessageCame("a");
-  counts.MessageCame("b");
-  EXPECT_EQ(counts.WithMessage("a"), 2);
-  EXPECT_EQ(counts.WithMessage("b"), 1);
-  EXPECT_EQ(counts.WithMessage("c"), 0);
+  counts.Came("a");
+  counts.Came("a");
+  counts.Came("b");
+  EXPECT_EQ(counts.Of("a"), 2);
+  EXPECT_EQ(counts.Of("b"), 1);
+  EXPECT_EQ(counts.Of("c"), 0);
   counts.Gone("a");
   counts.Gone("b");
-  EXPECT_EQ(counts.WithMessage("a"), 1);
-  EXPECT_EQ(counts.WithMessage("b"), 0);
+  EXPECT_EQ(counts.Of("a"), 1);
+  EXPECT_EQ(counts.Of("b"), 0);
 }
 
 }  // namespace
