@@ -161,7 +161,7 @@ TEST_P(GpuPixelsTest, AReplayHasTheBytesOfTheFirstRun) {
 }
 
 TEST_P(GpuPixelsTest, ValuesArePaddedAndReplayedToo) {
-  for (uint32_t seed = 1; seed <= 3; ++seed) {
+  for (uint32_t seed = 1; seed <= 2; ++seed) {
     for (const int count : {3, 9}) {
       const Pictures pictures(count, seed);
       ExpectNear(RunValues(*context_, pictures, /*apart=*/false),
