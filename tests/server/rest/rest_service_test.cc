@@ -30,7 +30,8 @@ class RestServiceTest : public prediction::PredictionTest {
     Make();
   }
   void Make() {
-    service_ = std::make_unique<RestService>(*environment_, options_);
+    service_ = std::make_unique<RestService>(
+        prediction::TransportEnvironment{*environment_}, options_);
   }
 
   // The status and the body of an answer.

@@ -45,7 +45,8 @@ class KserveRestTest : public prediction::PredictionTest {
       return draining_ ? server::Draining("the server") : absl::OkStatus();
     };
     options.max_json_answer_bytes = kMaxJsonAnswerBytes;
-    rest_ = std::make_unique<KserveRest>(*environment_, std::move(options));
+    rest_ = std::make_unique<KserveRest>(
+        prediction::TransportEnvironment{*environment_}, std::move(options));
   }
 
   void Send(http::FakeClient* client, const std::string& method,
