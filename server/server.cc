@@ -141,9 +141,9 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const Options& options, observability::Logger* log) {
   auto server = absl::WrapUnique(new Server(options, log));
-  auto metrics_server = http::StartMetricsServer(
-      server->config_.host(), server->config_.metrics_port(),
-      &server->metrics_);
+  auto metrics_server = http::StartMetricsServer(server->config_.host(),
+                                                 server->config_.metrics_port(),
+                                                 &server->metrics_);
   if (!metrics_server.ok()) return metrics_server.status();
   server->metrics_server_ = *std::move(metrics_server);
   const absl::Status opened = server->security_.Open();

@@ -61,7 +61,7 @@ class Writer {
   explicit Writer(const google::protobuf::DescriptorPool& pool) : pool_(pool) {}
 
   Json Paths();
-  // Of all messages that the paths have named.
+  // Writes all messages that the paths have named.
   Json Schemas();
 
  private:
@@ -222,7 +222,7 @@ Json Writer::Paths() {
                 QueryOf({Find("ListModelsRequest")}), "ListModelsResponse");
   for (const bool versioned : {false, true}) {
     std::string path = "/v1/models/{model}";
-    std::string end;  // Of the operations' names.
+    std::string end;  // Ends the names of operations.
     Json parameters = {Parameter("model", "path", {{"type", "string"}})};
     if (versioned) {
       path += "/versions/{version}";

@@ -126,7 +126,7 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 }
 
 bool IsPicture(absl::string_view body) {
-  // Of its first bytes the header is broken or cut off, but it is one.
+  // A header that is broken or cut off still names its format.
   return !absl::IsUnimplemented(
       base::ReadImageHeader(body.substr(0, kMostOfMagic), base::ImageLimits())
           .status());
