@@ -251,11 +251,9 @@ void Connection::OnAnswer(Answered answered) {
 
 void Connection::Refuse(Refusal refusal) {
   is_head_ = false;
-  HttpResponse response = environment_.options.refusal(
+  Refuse(environment_.options.refusal(
       reader_.has_value() ? reader_->request() : HttpRequest(), refusal.status,
-      refusal.message);
-  if (refusal.status == 503) response.headers.push_back({"Retry-After", "1"});
-  Refuse(std::move(response));
+      refusal.message));
 }
 
 void Connection::Refuse(HttpResponse response) {

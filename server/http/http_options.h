@@ -17,8 +17,10 @@ namespace sfmamba::http {
 
 // What a request is refused with that no handler sees: text/plain.
 inline HttpResponse PlainRefusal(int status, const std::string& message) {
-  return {
+  HttpResponse response{
       status, {{"Content-Type", "text/plain; charset=utf-8"}}, {message, "\n"}};
+  if (status == 503) response.headers.push_back({"Retry-After", "1"});
+  return response;
 }
 
 // Settings of a port. A request beyond a limit is refused with the status in

@@ -12,7 +12,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "base/image_header.h"
+#include "base/image_format.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"
 #include "server/rest/call_headers.h"
@@ -27,9 +27,8 @@ namespace {
 using google::protobuf::Message;
 using Fields = std::multimap<std::string, std::string>;
 
-constexpr size_t kMostOfMagic = 16;  // Bytes that tell a picture's format.
-constexpr size_t kMaxShown = 64;     // Most bytes shown of a refused name.
-constexpr size_t kMaxField = 1024;   // Most bytes of a form's field.
+constexpr size_t kMaxShown = 64;    // Most bytes shown of a refused name.
+constexpr size_t kMaxField = 1024;  // Most bytes of a form's field.
 
 // A request message has its parameters in itself.
 absl::Status CheckNoQuery(const http::HttpRequest& request) {
@@ -126,10 +125,7 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 }
 
 bool IsPicture(absl::string_view body) {
-  // A header that is broken or cut off still names its format.
-  return !absl::IsUnimplemented(
-      base::ReadImageHeader(body.substr(0, kMostOfMagic), base::ImageLimits())
-          .status());
+  return base::FormatOf(body).has_value();
 }
 
 absl::Status ReadBody(http::HttpRequest* request, server::MemoryBudget* memory,
