@@ -127,10 +127,15 @@ void Executor::BatchEnded(const BatchQueue::BatchDuration& times) {
 void Executor::Submit(BatchTask task) { batcher_.Submit(std::move(task)); }
 
 Batcher::Run Executor::MakeRun(int thread) {
-  absl::MutexLock lock(&prepare_mu_);
-  Runner runner = MakeRunner(thread);
-  prepared_.Update(runner.status());
-  --unprepared_;
+  Runner runner = [&] {
+    absl::MutexLock turn(&TurnToPrepare(thread));
+    return MakeRunner(thread);
+  }();
+  {
+    absl::MutexLock lock(&prepare_mu_);
+    prepared_.Update(runner.status());
+    --unprepared_;
+  }
   return [this, device = all_metrics_.Device(model_->context_device(thread)),
           runner = std::move(runner)](Batch batch) {
     device->BatchStarted();
@@ -140,8 +145,18 @@ Batcher::Run Executor::MakeRun(int thread) {
   };
 }
 
+absl::Mutex& Executor::TurnToPrepare(int thread) {
+  // What a CPU's contexts measure would be of less than all its processors.
+  const std::string device = OnCpu() ? "cpu" : model_->context_device(thread);
+  absl::MutexLock lock(&prepare_mu_);
+  return preparing_[device];
+}
+
 Executor::Runner Executor::MakeRunner(int thread) {
-  if (!prepared_.ok()) return prepared_;
+  {
+    absl::MutexLock lock(&prepare_mu_);
+    if (!prepared_.ok()) return prepared_;
+  }
   if (options_.stop()) return absl::CancelledError("loading was stopped");
   Runner runner = MakeUnprepared(thread);
   if (!runner.ok()) return runner;

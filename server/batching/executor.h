@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -132,7 +133,10 @@ class Executor : private Batcher::Observer {
   Runner MakeUnprepared(int thread);
   // Makes and prepares what the batcher's thread `thread` runs batches with.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
-  Runner MakeRunner(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(prepare_mu_);
+  Runner MakeRunner(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
+  // Held while a context is prepared: those of a GPU, or of all the CPU, are
+  // prepared one after the other.
+  absl::Mutex& TurnToPrepare(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   absl::Status WarmUpContext(int thread, BatchRunner& runner);
   // Completes the tasks on the batcher's thread that owns `runner`. Returns
   // whether the model gave a result for each of them.
@@ -161,8 +165,9 @@ class Executor : private Batcher::Observer {
   // How long the longest batch took; about, if two end at once.
   std::atomic<int64_t> longest_nanos_{0};
 
-  // Held while a context is prepared, so that they are prepared in turn.
   absl::Mutex prepare_mu_;
+  // By device. See TurnToPrepare().
+  std::map<std::string, absl::Mutex> preparing_ ABSL_GUARDED_BY(prepare_mu_);
   int unprepared_ ABSL_GUARDED_BY(prepare_mu_);         // Contexts.
   absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/threads/background.h"
@@ -110,6 +111,32 @@ TEST_F(ExecutorContextsTest, OneContextIsPreparedForTheBatches) {
   std::vector<int> sizes = prepared();
   std::sort(sizes.begin(), sizes.end());
   EXPECT_EQ(sizes, std::vector<int>({1, 6})) << "the other one for one image";
+}
+
+TEST_F(ExecutorContextsTest, GpusAreSetUpAtTheSameTime) {
+  FakeModel::Options model = Model();
+  model.device = "cuda";
+  model.before_prepare = [this] { Hold(1); };
+  model.before_image = [](float) {};
+  const auto executor = MakeExecutor(6, std::move(model));
+  WaitUntil([&] { return begun().size() == 2; }, "both GPUs' set-up");
+  ReleaseAll();
+  EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
+}
+
+TEST_F(ExecutorContextsTest, ContextsOfOneGpuAreSetUpInTurn) {
+  FakeModel::Options model = Model();
+  model.device = "cuda:0";
+  model.one_device = true;
+  std::atomic<int> at_once{0};
+  model.before_prepare = [&] {
+    EXPECT_EQ(++at_once, 1);
+    absl::SleepFor(absl::Milliseconds(10));
+    --at_once;
+  };
+  model.before_image = [](float) {};
+  EXPECT_EQ(MakeExecutor(6, std::move(model))->WaitUntilPrepared(),
+            absl::OkStatus());
 }
 
 TEST_F(ExecutorContextsTest, InTheBackgroundEachContextRunsOneImage) {

@@ -56,7 +56,8 @@ class FakeModel : public model::VisionModel {
     absl::Status make_context;    // Why none can be made.
     int padding = 0;              // The images that pad each batch.
     bool black_is_finite = true;  // The values of a black uint8 image.
-    // Called at the start of each Run.
+    // Called at the start of each Prepare, and of each Run.
+    std::function<void()> before_prepare = [] {};
     std::function<void()> before = [] {};
     // Whether images are answered one by one, as the CPU does for dense models,
     // or at the end of the batch.
@@ -124,6 +125,7 @@ class FakeModel : public model::VisionModel {
     }
 
     absl::Status Prepare(int /*min_images*/, int max_images) override {
+      model_.options_.before_prepare();
       absl::MutexLock lock(&model_.log_->mu);
       model_.log_->prepared.push_back(max_images);
       return max_images >= kTooManyImages

@@ -20,8 +20,8 @@ class KserveDrainingTest : public prediction::PredictionTest {
     KserveService::Options options;
     options.live = [] { return true; };
     options.ready = [] { return true; };
-    service_ =
-        std::make_unique<KserveService>(*environment_, std::move(options));
+    service_ = std::make_unique<KserveService>(
+        prediction::TransportEnvironment{*environment_}, std::move(options));
     grpc::ServerBuilder builder;
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
