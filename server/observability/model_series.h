@@ -32,8 +32,15 @@ struct ModelSeries {
   Series<Gauge> queue_age{families.queue_age, {model}};
   Series<Gauge> predicted_wait{families.predicted_wait, {model}};
 
+  // Those of which a dashboard asks have values from the start.
   ModelSeries(const MetricFamilies& families, std::string name)
-      : families(families), model(std::move(name)) {}
+      : families(families), model(std::move(name)) {
+    batch_items.Of();
+    occupancy.Of();
+    padding.Of();
+    capture_failures.Of();
+    in_flight.Of();
+  }
 };
 
 // The series of one version.

@@ -37,9 +37,10 @@ class ConnectionAcceptor {
     int most_unanswered = 512;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Chooses connections to end by what they hold; outlives this.
+    // Not null, as `calls`; both outlive this. Chooses connections to end by
+    // what they hold.
     ReceiveGuard* receives = nullptr;
-    // The calls whose messages have come; outlives this.
+    // The calls that their methods have.
     const CallCounts* calls = nullptr;
     // Called for each connection that is ended because there are too many or by
     // `receives`. Must not block.

@@ -114,10 +114,13 @@ class LiveTest(ConsoleCase):
     def test_of_few_requests_latencies_claim_no_more_than_is_known(self):
         for done, p50, p95 in ((1, '31 ms', '31 ms'), (4, '10–20 ms', '40–50 ms')):
             with self.subTest(done):
-                self.server.metrics = lambda reading, done=done: latencies(
-                    done if reading > 1 else 0) + 'sfmamba_queue_items{model="finder"} 1\n'
-                self.server.metrics_read = 0
+                def set_done(done):
+                    self.server.metrics = lambda _: (
+                        latencies(done) + 'sfmamba_queue_items{model="finder"} 1\n')
+                set_done(0)
                 self.page.open(self.server.url)
+                self.wait_for_reading(1)
+                set_done(done)
                 self.wait_for_latency(p95)
                 self.assertEqual(self.tiles()['p50'], p50)
 

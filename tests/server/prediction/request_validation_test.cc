@@ -121,7 +121,7 @@ const BadRequest kBadRequests[] = {
      },
      "INVALID_FIELD", "images[0].orientation"},
     {"crop empty",
-     [](auto* r) { r->mutable_images(0)->mutable_crop()->set_y_max(1); },
+     [](auto* r) { r->mutable_images(0)->mutable_crop()->set_x_max(0); },
      "INVALID_FIELD", "images[0].crop.x_min"},
     {"crop beyond the picture",
      [](auto* r) {

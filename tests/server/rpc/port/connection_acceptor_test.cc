@@ -66,6 +66,10 @@ TEST(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
   ConnectionAcceptor::Options options;
   options.max_connections = 10;
   options.max_descriptor = 1000;
+  ReceiveGuard receives({/*most_bytes=*/1 << 30});
+  const CallCounts calls;
+  options.receives = &receives;
+  options.calls = &calls;
   const ConnectionAcceptor acceptor(options, *std::move(sockets),
                                     std::make_unique<FakeAcceptor>(&kept));
   const int client = socket(AF_INET, SOCK_STREAM, 0);

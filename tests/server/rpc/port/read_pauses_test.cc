@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -80,8 +82,14 @@ TEST_F(ReadPausesTest, EachPauseEndsWithAnEvent) {
   const int poll = epoll_create1(0);
   epoll_event event = {EPOLLIN | EPOLLET, {}};
   ASSERT_EQ(epoll_ctl(poll, EPOLL_CTL_ADD, reader_, &event), 0);
-  constexpr int kSent = 5 * ReadPauses::kFirstBytes;
+  constexpr int kSent = 3 * ReadPauses::kFirstBytes;
   Send(kSent);
+  WaitUntil(
+      [&] {
+        int came = 0;
+        return ioctl(reader_, FIONREAD, &came) == 0 && came == kSent;
+      },
+      "all bytes, so that none is read before the others come");
   int all = 0;
   int pauses = 0;
   for (; all < kSent; ++pauses) {
