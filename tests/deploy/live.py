@@ -192,11 +192,15 @@ class Live:
             ['bench', '--model=narrow', '--images=2', '--requests=4', *brief[:2], pictures[0]],
             ['bench', '--model=namer', '--requests=2', *brief[:2], str(self._broken)],
         ]
-        # Some deadlines are long enough to decode and too short to detect.
+        def detect(deadline):
+            return ['detect', '--model=seldom', f'--deadline={deadline}ms', pictures[0]]
+
+        # Some deadlines are long enough to decode and too short to detect: each
+        # millisecond is tried before the server knows how long either takes.
+        first = [detect(deadline) for deadline in range(2, 25)]
         rounds = [arguments for deadline in (6, 9, 12, 16, 24)
-                  for arguments in (['detect', '--model=seldom', f'--deadline={deadline}ms',
-                                     pictures[0]], *rounds)]
-        for arguments in itertools.cycle(rounds):
+                  for arguments in (detect(deadline), *rounds)]
+        for arguments in itertools.chain(first, itertools.cycle(rounds)):
             if self._stop.is_set():
                 return
             subprocess.run([self._client, *arguments, f'--server={self.address}'],

@@ -54,12 +54,15 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
       fd >= 0 && fd < kMostDescriptors && readings_[fd].limit > 0
           ? &readings_[fd]
           : nullptr;
+  if (reading != nullptr && reading->bytes == kPaused) {
+    errno = EAGAIN;
+    return -1;
+  }
   if (reading != nullptr && reading->bytes >= reading->limit) {
     reading->bytes = kPaused;
     absl::MutexLock lock(&mu_);
     paused_.push_back(fd);
-  }
-  if (reading != nullptr && reading->bytes == kPaused) {
+    // Also if the pause has ended by now: this thread is to leave.
     errno = EAGAIN;
     return -1;
   }
