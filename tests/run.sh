@@ -38,8 +38,7 @@ build() {
 TSAN_SHORT='//tests/server/threads:all + //tests/server/shares:all + //tests/server/host:all
   + //tests/server/batching:all + //tests/server/http:all + //tests/server/observability:all'
 ASAN_SHORT='//tests/base:all - //tests/base:coco_rle_test + //tests/server/http:all
-  + //tests/server/rest/kserve:json_test
-  + //tests/server/rpc/wire:wire_cursor_test'
+  + //tests/server/rest/kserve:json_test + //tests/server/rpc/wire:wire_cursor_test'
 TSAN_ALL="$TSAN_SHORT + //tests/server/prediction/... + //tests/server/repository/...
   + //tests/server/rpc/... + //tests/server/rest:all + //tests/server/kserve/...
   + //tests/server/security/... + //tests/server/tracing/...
