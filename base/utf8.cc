@@ -1,5 +1,7 @@
 #include "base/utf8.h"
 
+#include "absl/strings/str_cat.h"
+
 namespace sfmamba::base {
 
 int Utf8CharacterLength(absl::string_view text) {
@@ -33,6 +35,17 @@ int Utf8Length(absl::string_view text) {
     ++characters;
   }
   return characters;
+}
+
+std::string ToUtf8(absl::string_view text) {
+  std::string mended;
+  while (!text.empty()) {
+    const int length = Utf8CharacterLength(text);
+    absl::StrAppend(&mended,
+                    length == 0 ? "\xEF\xBF\xBD" : text.substr(0, length));
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  return mended;
 }
 
 absl::string_view Utf8Prefix(absl::string_view text, size_t max_bytes) {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "base/utf8.h"
 #include "google/rpc/error_details.pb.h"
 
 namespace sfmamba::server {
@@ -34,26 +35,29 @@ std::optional<Message> GetPayload(const char* url, const absl::Status& status) {
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail) {
-  absl::Status status(code, message);
+  // Errors quote clients. Protobuf does not read strings that are no UTF-8, and
+  // the error would lose its reason.
+  const std::string text = base::ToUtf8(message);
+  absl::Status status(code, text);
   google::rpc::ErrorInfo info;
   info.set_reason(detail.reason);
   info.set_domain(kDomain);
-  for (auto& [key, value] : detail.metadata) {
-    (*info.mutable_metadata())[key] = std::move(value);
+  for (const auto& [key, value] : detail.metadata) {
+    (*info.mutable_metadata())[key] = base::ToUtf8(value);
   }
   SetPayload(kErrorInfo, info, &status);
   if (!detail.field.empty()) {
     google::rpc::BadRequest request;
     auto* violation = request.add_field_violations();
-    violation->set_field(detail.field);
-    violation->set_description(std::string(message));
+    violation->set_field(base::ToUtf8(detail.field));
+    violation->set_description(text);
     SetPayload(kBadRequest, request, &status);
   }
   if (!detail.quota_subject.empty()) {
     google::rpc::QuotaFailure failure;
     auto* violation = failure.add_violations();
-    violation->set_subject(detail.quota_subject);
-    violation->set_description(std::string(message));
+    violation->set_subject(base::ToUtf8(detail.quota_subject));
+    violation->set_description(text);
     SetPayload(kQuotaFailure, failure, &status);
   }
   if (detail.retry_after != absl::InfiniteDuration()) {

@@ -22,6 +22,11 @@ TEST(Utf8Test, RefusesWhatIsNotUtf8) {
   }
 }
 
+TEST(Utf8Test, MendsWhatIsNotUtf8) {
+  EXPECT_EQ(ToUtf8("a\xc3\xa9"), "a\xc3\xa9");
+  EXPECT_EQ(ToUtf8("\xc3\xe2\x82z"), "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz");
+}
+
 TEST(Utf8Test, CutsBetweenCharacters) {
   const std::string text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80";
   const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};

@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/image_format.h"
+#include "base/utf8.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
@@ -103,6 +104,8 @@ void Fuzz(std::optional<absl::string_view> header, std::string body) {
     Check(absl::IsInvalidArgument(request.status()) &&
               (reason == "MALFORMED_MESSAGE" || reason == "INVALID_FIELD"),
           "a body is refused as malformed or as invalid");
+    Check(base::Utf8Length(request.status().message()) >= 0,
+          "an error is UTF-8");
     return;
   }
   grpc::ByteBuffer share = request->message;
@@ -124,6 +127,8 @@ void Fuzz(std::optional<absl::string_view> header, std::string body) {
   kserve::ReceivedInference received(&request->message, kMaxImages);
   Check(received.status().ok() || absl::IsInvalidArgument(received.status()),
         "gRPC's reader takes it or says what is wrong");
+  Check(base::Utf8Length(received.status().message()) >= 0,
+        "and its error is UTF-8");
 }
 
 }  // namespace

@@ -25,6 +25,16 @@ TEST(ErrorTest, DetailSurvivesTheStatus) {
   EXPECT_EQ(read.metadata, detail.metadata);
 }
 
+TEST(ErrorTest, TextsThatAreNoUtf8AreMended) {
+  const absl::Status status =
+      WithMetadata("name", "\xc2", InvalidField("a\xff", "got \"\xc2\""));
+  EXPECT_EQ(status.message(), "got \"\xef\xbf\xbd\"");
+  const ErrorDetail read = GetErrorDetail(status);
+  EXPECT_EQ(read.reason, "INVALID_FIELD");
+  EXPECT_EQ(read.field, "a\xef\xbf\xbd");
+  EXPECT_EQ(GetMetadata("name", status), "\xef\xbf\xbd");
+}
+
 TEST(ErrorTest, StatusWithoutDetailHasNone) {
   const ErrorDetail read = GetErrorDetail(absl::InternalError("x"));
   EXPECT_EQ(read.reason, "");
