@@ -40,7 +40,7 @@ void LearnedFactor::Add(absl::Duration expected, absl::Duration measured) {
   const double mean = value();
   const double factor =
       std::min(absl::FDivDuration(measured, expected), 4 * mean);
-  value_.store(std::clamp(mean + kWeight * (factor - mean), 0.25, 16.0),
+  value_.store(std::clamp(mean + kWeight * (factor - mean), 0.25, 4.0),
                std::memory_order_relaxed);
 }
 

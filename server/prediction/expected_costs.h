@@ -11,7 +11,9 @@
 namespace sfmamba::prediction {
 
 // A moving average of how many times as long as expected something took. It
-// begins at 1 and stays between 1/4 and 16.
+// begins at 1 and stays between 1/4 and 4: all clients share it, and the
+// pictures of one that are slow to decode must not have those of others
+// refused.
 //
 // Thread-safe: of two that are added at the same time, one may be lost.
 class LearnedFactor {

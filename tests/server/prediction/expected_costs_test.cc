@@ -40,7 +40,7 @@ TEST(LearnedFactorTest, StaysInItsRange) {
   for (int i = 0; i < 1000; ++i) {
     factor.Add(absl::Milliseconds(1), absl::InfiniteDuration());
   }
-  EXPECT_EQ(factor.value(), 16);
+  EXPECT_EQ(factor.value(), 4) << "however slow one client's pictures are";
 }
 
 TEST(LearnedFactorTest, WhatIsShortTeachesNothing) {
