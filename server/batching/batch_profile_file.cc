@@ -1,13 +1,10 @@
 #include "server/batching/batch_profile_file.h"
 
-#include <cerrno>
 #include <cmath>
-#include <fstream>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/settings/replace_file.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -25,6 +22,11 @@ json ToJson(const BatchProfileKey& key) {
           {"content", key.content},
           {"device", key.device},
           {"build", key.build}};
+}
+
+// A device's name may be any bytes, for which dump() throws by default.
+std::string Text(const json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, json::error_handler_t::replace);
 }
 
 // The field, or null.
@@ -74,8 +76,7 @@ std::string BatchProfileText(const BatchProfileKey& key,
          {"median_us", absl::ToDoubleMicroseconds(time.median)},
          {"p95_us", absl::ToDoubleMicroseconds(time.p95)}});
   }
-  // A device's name may be any bytes, for which dump() would throw otherwise.
-  return document.dump(1, ' ', false, json::error_handler_t::replace);
+  return Text(document, /*indent=*/1);
 }
 
 absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
@@ -95,8 +96,8 @@ absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
     const json got = Field(document, name.c_str());
     if (got == expected) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("measured for the ", name, " ", got.dump().substr(0, 80),
-                     ", not for ", expected.dump()));
+        absl::StrCat("measured for the ", name, " ", Text(got).substr(0, 80),
+                     ", not for ", Text(expected)));
   }
   const json entries = Field(document, "times");
   if (!entries.is_array()) {
@@ -107,30 +108,10 @@ absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
     if (!ParseTime(entry, &times.emplace_back())) {
       return absl::InvalidArgumentError(absl::StrCat(
           "times[", times.size() - 1, "]: expected the time of a batch, got ",
-          entry.dump().substr(0, 200)));
+          Text(entry).substr(0, 200)));
     }
   }
   return times;
-}
-
-absl::StatusOr<std::vector<BatchTime>> ReadBatchProfile(
-    const BatchProfileKey& key, const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return absl::ErrnoToStatus(errno, path);
-  std::string text(kMaxBytes + 1, '\0');
-  in.read(text.data(), text.size());
-  if (in.bad()) return absl::ErrnoToStatus(errno, path);
-  text.resize(in.gcount());
-  absl::StatusOr<std::vector<BatchTime>> times = ParseBatchProfile(key, text);
-  if (times.ok()) return times;
-  return absl::Status(times.status().code(),
-                      absl::StrCat(path, ": ", times.status().message()));
-}
-
-absl::Status WriteBatchProfile(const BatchProfileKey& key,
-                               const std::vector<BatchTime>& times,
-                               const std::string& path) {
-  return server::ReplaceFile(path, BatchProfileText(key, times));
 }
 
 }  // namespace sfmamba::batching

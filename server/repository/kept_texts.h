@@ -13,9 +13,9 @@
 
 namespace sfmamba::repository {
 
-// What was found out about models, as texts that begin with what they hold for,
-// their key. The latest are kept in memory, and each model's last one in a
-// folder from one start to the next. Thread-safe.
+// What was found out about models, as texts, each with a key: what it holds
+// for. The latest are kept in memory, and each model's last one in a folder
+// from one start to the next. Thread-safe.
 class KeptTexts {
  public:
   static constexpr size_t kMostTexts = 256;  // In memory.
@@ -32,11 +32,10 @@ class KeptTexts {
 
   // The text that was written with `key`, of whatever model, or else all that
   // the file of `model` ("models/{id}/versions/{n}") holds, which may be
-  // anything. Empty if there is neither.
+  // anything: a text itself says what it holds for. Empty if there is neither.
   std::string Read(const std::string& model, absl::string_view key)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // `text` begins with `key`.
   void Write(const std::string& model, absl::string_view key,
              const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
 

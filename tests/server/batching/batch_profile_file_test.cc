@@ -1,12 +1,7 @@
 #include "server/batching/batch_profile_file.h"
 
-#include <sys/stat.h>
-
-#include <filesystem>
-#include <fstream>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -81,42 +76,12 @@ TEST(BatchProfileFileTest, BrokenTextIsRefusedWithItsField) {
   EXPECT_TRUE(absl::IsInvalidArgument(Parse(std::string(1 << 20, '['))));
 }
 
-class BatchProfileFileOnDiskTest : public ::testing::Test {
- protected:
-  const std::string path_ =
-      absl::StrCat(::testing::TempDir(), "/batch_profile");
-};
-
-TEST_F(BatchProfileFileOnDiskTest, IsWrittenAndRead) {
-  ASSERT_TRUE(WriteBatchProfile(kKey, {}, path_).ok());
-  ASSERT_TRUE(WriteBatchProfile(kKey, kTimes, path_).ok());
-  const auto times = ReadBatchProfile(kKey, path_);
-  ASSERT_TRUE(times.ok()) << times.status();
-  EXPECT_EQ(times->size(), kTimes.size());
-  int files = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(::testing::TempDir())) {
-    files += entry.path().filename().string().rfind("batch_profile", 0) == 0;
-  }
-  EXPECT_EQ(files, 1) << "a temporary file was left";
-}
-
-TEST_F(BatchProfileFileOnDiskTest, WhatCannotBeWrittenLeavesNoFile) {
-  const std::filesystem::path folder = path_ + "_folder";
-  std::filesystem::create_directories(folder / "profile");  // In the way.
-  EXPECT_FALSE(WriteBatchProfile(kKey, kTimes, folder / "profile").ok());
-  std::filesystem::remove(folder / "profile");
-  EXPECT_TRUE(std::filesystem::is_empty(folder));
-}
-
-TEST_F(BatchProfileFileOnDiskTest, ErrorsNameTheFile) {
-  EXPECT_TRUE(
-      absl::IsNotFound(ReadBatchProfile(kKey, path_ + ".none").status()));
-  std::ofstream(path_) << "nonsense\n";
-  const absl::Status broken = ReadBatchProfile(kKey, path_).status();
-  EXPECT_TRUE(absl::IsInvalidArgument(broken));
-  EXPECT_THAT(std::string(broken.message()), HasSubstr(path_));
-  EXPECT_FALSE(WriteBatchProfile(kKey, kTimes, "/nonexistent/profile").ok());
+TEST(BatchProfileFileTest, ADevicesNameMayBeAnyBytes) {
+  const BatchProfileKey key = {"abc123", "GPU \xff", "42"};
+  const std::string text = BatchProfileText(key, kTimes);
+  const absl::Status status = ParseBatchProfile(key, text).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("device \"GPU "));
 }
 
 }  // namespace

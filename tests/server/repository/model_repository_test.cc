@@ -149,7 +149,7 @@ TEST_F(ModelRepositoryTest, KeepsWhatItKnowsOfTheTimesOfBatches) {
   std::vector<batching::BatchTime> slow = measured;
   slow[0].median = slow[0].p95 = absl::Seconds(77);
   repository_.reset();
-  ASSERT_TRUE(batching::WriteBatchProfile(key, slow, file).ok());
+  std::ofstream(file) << batching::BatchProfileText(key, slow);
   ASSERT_TRUE(Make().Scan().ok());
   ASSERT_TRUE(LoadAll(*repository_).ok());
   EXPECT_EQ(TimesOf(*repository_)[0].median, absl::Seconds(77));

@@ -1,0 +1,42 @@
+#include "server/settings/replace_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ReplaceFileTest : public testing::Test {
+ protected:
+  ReplaceFileTest() { fs::create_directories(folder_); }
+
+  const fs::path folder_ = fs::path(testing::TempDir()) / "replace_file";
+};
+
+TEST_F(ReplaceFileTest, LeavesTheNewTextAlone) {
+  const fs::path path = folder_ / "file";
+  ASSERT_TRUE(ReplaceFile(path, "an older, longer text").ok());
+  ASSERT_TRUE(ReplaceFile(path, "new").ok());
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "new");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1)
+      << "a temporary file was left";
+  fs::remove(path);
+}
+
+TEST_F(ReplaceFileTest, WhatCannotBeWrittenLeavesNoFile) {
+  fs::create_directories(folder_ / "name");  // In the way.
+  EXPECT_FALSE(ReplaceFile(folder_ / "name", "text").ok());
+  fs::remove(folder_ / "name");
+  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_FALSE(ReplaceFile("/nonexistent/name", "text").ok());
+}
+
+}  // namespace
+}  // namespace sfmamba::server
