@@ -7,21 +7,6 @@
 #include "absl/strings/str_cat.h"
 
 namespace sfmamba::backbones {
-namespace {
-
-// The most numbers of a window's rows for which attention is computed. A GPU's
-// library builds a plan for each new shape, which takes tens of milliseconds
-// and stays in memory.
-constexpr int64_t kHeights = 8;
-
-// Returns the rows of the only window that hold the map, rounded up to one of
-// kHeights numbers.
-int64_t RowsNeeded(const ops::WindowGrid& grid) {
-  const int64_t step = (grid.height + kHeights - 1) / kHeights;
-  return std::min(grid.height, (grid.map_height + step - 1) / step * step);
-}
-
-}  // namespace
 
 ConvStage::ConvStage(const weights::StateDict::Scope& scope, int stage,
                      int size, const model::BackboneConfig& config,
@@ -112,7 +97,8 @@ at::Tensor TokenStage::Forward(const at::Tensor& map, int64_t fold_rows) const {
         {-1, grid.height * grid.width, x.size(2)});
   } else {
     // Rows beyond the bottom of the map are dropped if there is one window.
-    const int64_t height = grid.windows() == 1 ? RowsNeeded(grid) : grid.height;
+    const int64_t height =
+        grid.windows() == 1 ? windows_->RowsNeeded(grid) : grid.height;
     x = RunAttention(std::move(stream), attached, height * grid.width);
     // RunAttention() may have kept more than it had to.
     grid.height = x.size(1) / grid.width;

@@ -29,6 +29,12 @@ class WindowOp {
   // Tokens beyond the map are dropped.
   virtual at::Tensor Reverse(const at::Tensor& windows,
                              const WindowGrid& grid) const = 0;
+  // Returns how many rows of the only window of `grid` the last attention of a
+  // stage is computed for: those that hold the map, or more of them where few
+  // different numbers are faster.
+  virtual int64_t RowsNeeded(const WindowGrid& grid) const {
+    return grid.map_height;
+  }
   // The inverse as a map [N, C, map_height, map_width], in the type and the
   // order in memory that convolutions read. Shares memory if possible.
   virtual at::Tensor ReverseToMap(const at::Tensor& windows,

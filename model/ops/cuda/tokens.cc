@@ -1,8 +1,15 @@
+#include <algorithm>
+
 #include "ATen/ops/empty.h"
 #include "model/ops/cuda/cuda_implementation.h"
 
 namespace sfmamba::ops {
 namespace {
+
+// The most numbers of a window's rows for which attention is computed: cuDNN
+// builds a plan for each new shape, which takes tens of milliseconds and stays
+// in memory.
+constexpr int64_t kHeights = 8;
 
 class CudaWindows : public WindowOp {
  public:
@@ -19,6 +26,11 @@ class CudaWindows : public WindowOp {
                   x.options().dtype(stream_type_));
     device_.WindowPartition(x, grid, ends, windows);
     return windows;
+  }
+
+  int64_t RowsNeeded(const WindowGrid& grid) const override {
+    const int64_t step = (grid.height + kHeights - 1) / kHeights;
+    return std::min(grid.height, (grid.map_height + step - 1) / step * step);
   }
 
   at::Tensor Reverse(const at::Tensor& windows,
