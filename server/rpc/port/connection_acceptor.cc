@@ -4,12 +4,14 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <utility>
 
 #include "base/steady_clock.h"
@@ -45,6 +47,19 @@ absl::Duration ProcessorTime() {
   timespec time = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return absl::DurationFromTimespec(time);
+}
+
+// Returns whether the peer has closed or reset the connection.
+bool HasGone(int fd) {
+  pollfd state = {fd, POLLRDHUP, 0};
+  return poll(&state, 1, 0) > 0;
+}
+
+// Returns the bytes that were received and not read.
+int BytesReceived(int fd) {
+  int bytes = 0;
+  ioctl(fd, FIONREAD, &bytes);
+  return bytes;
 }
 
 }  // namespace
@@ -145,13 +160,30 @@ void ConnectionAcceptor::EndWait() {
   const absl::Time now = base::SteadyNow();
   if (waiting_.empty() || now < next_wait_end_) return;
   next_wait_end_ = now + kWaitEndPeriod;
-  const auto [listener, fd] = waiting_.front();
-  waiting_.pop_front();
-  if (ReadPauses::Get().IsBanned(server::PeerName(fd))) {
-    waiting_.emplace_back(listener, fd);
-  } else {
-    HandOver(listener, fd);
+  // A client that has gone would, by what it has left behind, have its address
+  // banned once more.
+  const auto gone = std::remove_if(waiting_.begin(), waiting_.end(),
+                                   [](const std::pair<int, int>& waiting) {
+                                     const bool gone = HasGone(waiting.second);
+                                     if (gone) close(waiting.second);
+                                     return gone;
+                                   });
+  waiting_.erase(gone, waiting_.end());
+  // Who floods has sent more than others that come from the same address.
+  auto least = waiting_.end();
+  int least_bytes = std::numeric_limits<int>::max();
+  for (auto i = waiting_.begin(); i != waiting_.end(); ++i) {
+    const int bytes = BytesReceived(i->second);
+    if (bytes < least_bytes &&
+        !ReadPauses::Get().IsBanned(server::PeerName(i->second))) {
+      least = i;
+      least_bytes = bytes;
+    }
   }
+  if (least == waiting_.end()) return;
+  const auto [listener, fd] = *least;
+  waiting_.erase(least);
+  HandOver(listener, fd);
 }
 
 void ConnectionAcceptor::HandOver(int listener, int fd) {

@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_RPC_PORT_CONNECTION_ACCEPTOR_H_
 #define SFMAMBA_SERVER_RPC_PORT_CONNECTION_ACCEPTOR_H_
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -64,7 +63,8 @@ class ConnectionAcceptor {
   void CheckReceives();
   // Makes room for one more connection.
   void MakeRoom();
-  // Gives gRPC one of waiting_, if its address is not banned any more.
+  // Drops those of waiting_ whose clients have gone and gives gRPC the one that
+  // has sent least of those whose addresses are not banned any more.
   void EndWait();
   void HandOver(int listener, int fd);
 
@@ -78,7 +78,7 @@ class ConnectionAcceptor {
   absl::Time next_check_ = absl::InfinitePast();
   // Accepted connections of addresses that are banned, by listener and
   // descriptor.
-  std::deque<std::pair<int, int>> waiting_;
+  std::vector<std::pair<int, int>> waiting_;
   absl::Time next_wait_end_ = absl::InfinitePast();
   std::thread thread_;  // Last: uses everything above.
 };
