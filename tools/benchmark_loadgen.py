@@ -6,6 +6,8 @@
     tools/benchmark_loadgen.py --variant sf_mamba_t --logs /tmp/loadgen client/samples
     tools/benchmark_loadgen.py --server HOST:8001 --serve_as photographs PICTURES  # One that runs.
 
+With --protocol kserve it is asked by tritonclient, as Triton is (benchmark_peers/triton.py).
+
 Starts a server with one classifier and has LoadGen ask it three ways, JPEG files in and labels out:
 
   SingleStream  one picture after another; its median is "a lone request" below
@@ -45,6 +47,7 @@ def parse_args(argv=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument('pictures', type=pathlib.Path, help='a folder, or one with a folder a class')
     parser.add_argument('--server', help='HOST:PORT of a server that runs; else one is started')
+    parser.add_argument('--protocol', choices=('sfmamba', 'kserve'), default='sfmamba')
     parser.add_argument('--serve_as', default=benchmark_load.MODEL, help='the model asked for')
     parser.add_argument('--model', default=str(benchmark_load.ROOT / 'models/photographs/1'),
                         help='directory of a version of a classifier')
@@ -112,6 +115,47 @@ class Pictures:
             self.bytes.pop(i, None)
 
 
+class Client:
+    """Asks by this project's own protocol."""
+
+    def __init__(self, address, model):
+        import sfmamba
+        self.client = sfmamba.Client(address, timeout=60)
+        self.model = model
+        self.labels = list(self.client.model(model).labels)
+
+    def classify(self, images):
+        """The best class of each picture, which is a file's bytes. Raises if one has none."""
+        answers = self.client.classify(images, model=self.model, top_k=1)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return [int(answer.class_ids[0]) for answer in answers]
+
+
+class KserveClient:
+    """Asks by the Open Inference Protocol, which Triton speaks too."""
+
+    labels = ()
+
+    def __init__(self, address, model):
+        import tritonclient.grpc
+        self.triton = tritonclient.grpc
+        self.client = self.triton.InferenceServerClient(address)
+        self.model = model
+        # Of Triton a picture is a tensor of one element, and the batch comes before it.
+        self.sides = len(self.client.get_model_metadata(model).inputs[0].shape)
+
+    def classify(self, images):
+        shape = [len(images), 1][:self.sides]
+        tensor = self.triton.InferInput('image', shape, 'BYTES')
+        tensor.set_data_from_numpy(numpy.array(images, dtype=numpy.object_).reshape(shape))
+        best = self.triton.InferRequestedOutput('logits', class_count=1)
+        answer = self.client.infer(self.model, [tensor], outputs=[best], client_timeout=60)
+        # Each is "value:index" and maybe ":label".
+        return [int(row.split(b':')[1]) for row in answer.as_numpy('logits').reshape(-1)]
+
+
 class SystemUnderTest:
     """Answers LoadGen's queries by asking the server, on threads of its own.
 
@@ -174,13 +218,6 @@ class Referee:
         self.pictures, self.folder = pictures, folder
         self.failed = collections.Counter()
 
-    def classify(self, images):
-        answers = self.client.classify(images, model=self.args.serve_as, top_k=1)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return [int(answer.class_ids[0]) for answer in answers]
-
     def run(self, name, scenario, threads, images_a_request=1, accuracy=False, rate=None,
             latency=None):
         """Returns the run's summary as a dictionary, and the number of queries that failed."""
@@ -206,7 +243,7 @@ class Referee:
         log = lg.LogSettings()
         log.log_output = output
         log.enable_trace = False
-        sut = SystemUnderTest(lg, self.pictures, self.classify, threads, images_a_request)
+        sut = SystemUnderTest(lg, self.pictures, self.client.classify, threads, images_a_request)
         handle = lg.ConstructSUT(sut.issue, lambda: None)
         library = lg.ConstructQSL(len(self.pictures), len(self.pictures),
                                   self.pictures.load, self.pictures.unload)
@@ -229,7 +266,7 @@ class Referee:
             wanted = [names.index(label) for label in self.pictures.labels]
             rule = "its folder's name"
         else:
-            wanted = [self.classify([path.read_bytes()])[0] for path in self.pictures.paths]
+            wanted = [self.client.classify([path.read_bytes()])[0] for path in self.pictures.paths]
             rule = "a lone request's answer"
         right = sum(answers.get(i) == best for i, best in enumerate(wanted))
         return right, len(wanted), rule
@@ -239,8 +276,7 @@ def measure(args, loadgen, client, folder):
     """Runs all scenarios and returns the lines of the report."""
     pictures = Pictures(args.pictures)
     referee = Referee(args, loadgen, client, pictures, folder)
-    names = client.model(args.serve_as).labels
-    referee.classify([pictures.paths[0].read_bytes()])  # Connects.
+    client.classify([pictures.paths[0].read_bytes()])  # Connects.
 
     lone, lone_failed = referee.run('single', 'SingleStream', 1)
     median = int(lone['50.00 percentile latency (ns)']) / 1e9
@@ -262,7 +298,7 @@ def measure(args, loadgen, client, folder):
                      server['Result is'], failed))
         if valid:
             break
-    right, asked, rule = referee.accuracy(names)
+    right, asked, rule = referee.accuracy(client.labels)
     lines = ['| scenario | images/s | latency, ms | LoadGen says | failed |', '|---' * 5 + '|']
     lines += ['| ' + ' | '.join(map(str, row)) + ' |' for row in rows]
     lines += ['', f"Server's limit: 99 % within {1000 * limit:.1f} ms, {args.latency_factor:g} "
@@ -277,9 +313,8 @@ def main():
     args = parse_args()
     try:
         import mlperf_loadgen
-        import sfmamba
     except ImportError as error:
-        sys.exit(f'{error}: pip install mlcommons-loadgen ./client/python')
+        sys.exit(f'{error}: pip install mlcommons-loadgen')
     with tempfile.TemporaryDirectory() as repository:
         folder = args.logs or pathlib.Path(repository)
         folder.mkdir(parents=True, exist_ok=True)
@@ -290,8 +325,8 @@ def main():
             server = benchmark_load.Server(args, models)
         address = args.server or f'127.0.0.1:{args.port}'
         try:
-            with sfmamba.Client(address, timeout=60) as client:
-                lines = measure(args, mlperf_loadgen, client, folder)
+            make_client = KserveClient if args.protocol == 'kserve' else Client
+            lines = measure(args, mlperf_loadgen, make_client(address, args.serve_as), folder)
         finally:
             if server:
                 server.stop()

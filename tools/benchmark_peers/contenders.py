@@ -186,18 +186,21 @@ class OnnxRuntimeScan(OnnxRuntime):
 
 class OpenVino(Contender):
     name, setting, scan = 'OpenVINO, no scan', 'LATENCY hint', False
-    hint = 'LATENCY'
+    hint, limit = 'LATENCY', None
 
     def __init__(self, job):
         super().__init__(job)
         import openvino
+        self.input = job.input().numpy()
         # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
-        self.compiled = openvino.Core().compile_model(job.onnx_path(self.scan), 'CPU', {
+        self.compiled = openvino.Core().compile_model(self.network(job), 'CPU', {
             'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
             'INFERENCE_PRECISION_HINT': {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]})
-        self.input = job.input().numpy()
         answer = self.compiled([self.input])
-        check([answer[i] for i in range(len(answer))], job, self.scan)
+        check([answer[i] for i in range(len(answer))], job, self.scan, self.limit)
+
+    def network(self, job):
+        return job.onnx_path(self.scan)
 
     def run(self):
         return self.compiled([self.input], share_inputs=True)
@@ -229,13 +232,34 @@ class OpenVinoThroughputScan(OpenVinoThroughput):
     name, scan = 'OpenVINO', True
 
 
+class OpenVinoInt8(OpenVinoScan):
+    """Quantised by NNCF with its defaults, what is not in bf16. Its answers are others.
+
+    The weights are random and the input is what it is calibrated by: only its speed counts.
+    """
+
+    name, limit = 'OpenVINO int8', 0.5
+
+    def network(self, job):
+        import nncf
+        import openvino
+        return nncf.quantize(openvino.Core().read_model(job.onnx_path(self.scan)),
+                             nncf.Dataset([self.input]))
+
+
+class OpenVinoInt8Throughput(OpenVinoInt8, OpenVinoThroughput):
+    setting, hint = OpenVinoThroughput.setting, OpenVinoThroughput.hint
+
+
 CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRuntime,
-              OnnxRuntimeScan, OpenVino, OpenVinoThroughput, OpenVinoScan, OpenVinoThroughputScan]
+              OnnxRuntimeScan, OpenVino, OpenVinoThroughput, OpenVinoScan, OpenVinoThroughputScan,
+              OpenVinoInt8, OpenVinoInt8Throughput]
 NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions and products.
+NO_FP32 = {OpenVinoInt8, OpenVinoInt8Throughput}  # It stands beside bf16.
 # Contexts are for small models. The others' reference scan is a loop in Python over every
 # token of a map: no opponent. The exported file has a whole classifier.
 NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
-            OpenVinoThroughputScan}
+            OpenVinoThroughputScan, OpenVinoInt8, OpenVinoInt8Throughput}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
 WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name]
 
@@ -277,8 +301,11 @@ def export_whole(job):
                      pathlib.Path(job.onnx_path(scan=True)))
 
 
-def check(answer, job, scan=False):
-    """Stops the run unless a runtime computes what PyTorch does on the same network."""
+def check(answer, job, scan=False, limit=None):
+    """Stops the run unless a runtime computes what PyTorch does on the same network.
+
+    Differences may be `limit` of the largest value; None: what the precision allows.
+    """
     import torch
     with torch.inference_mode():
         expected = (job.model() if scan else without_scan(job))(job.input())
@@ -286,7 +313,7 @@ def check(answer, job, scan=False):
         expected = [expected]
     if isinstance(answer, torch.Tensor):
         answer = [answer]
-    limit = {'fp32': 1e-3, 'bf16': 5e-2}[job.dtype]
+    limit = limit or {'fp32': 1e-3, 'bf16': 5e-2}[job.dtype]
     for i, (got, wanted) in enumerate(zip(answer, expected, strict=True)):
         error = (torch.as_tensor(got) - wanted).abs().max() / wanted.abs().max()
         if not error < limit:
