@@ -6,7 +6,7 @@
     tools/benchmark_loadgen.py --variant sf_mamba_t --logs /tmp/loadgen client/samples
     tools/benchmark_loadgen.py --server HOST:8001 --serve_as photographs PICTURES  # One that runs.
 
-With --protocol kserve it is asked by tritonclient, as Triton is (benchmark_peers/triton.py).
+With --protocol kserve it is asked by tritonclient, as Triton is (benchmark_peers/triton_server.py).
 
 Starts a server with one classifier and has LoadGen ask it three ways, JPEG files in and labels out:
 

@@ -2,7 +2,7 @@
 """Serves a classifier that tools/export_onnx.py wrote by Triton, through PyTriton.
 
     pip install nvidia-pytriton onnxruntime opencv-python-headless
-    tools/benchmark_peers/triton.py photographs.onnx --port 9501
+    tools/benchmark_peers/triton_server.py photographs.onnx --port 9501
     tools/benchmark_loadgen.py --server 127.0.0.1:9501 --serve_as photographs --protocol kserve PICTURES
 
 A picture's bytes in, `logits` out, as this project's server answers over KServe. Pictures of one
