@@ -106,17 +106,8 @@ int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
   const PictureSize seen = {crop.height, crop.width};
   const int64_t cropping =
       image.crop.has_value() ? RgbBytes(picture) + RgbBytes(seen) + kTables : 0;
-  int64_t resizing = RgbBytes(seen);
-  if (model.resize == model::Resize::kKeepRatio) {
-    const PictureSize input =
-        KeepRatioSize(seen, model.short_side, model.long_side);
-    resizing +=
-        RgbBytes(input) + kPerLine * (input.height + input.width) + kTables;
-  } else {
-    resizing += InputAndTables(seen, model);
-  }
   // The picture is freed when its crop exists, before the crop is resized.
-  return std::max(cropping, resizing);
+  return std::max(cropping, RegionMemory(seen, model));
 }
 
 absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
@@ -155,6 +146,28 @@ absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
 
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture) {
   return ToPixels(image.crop.value_or(CropRect()), picture);
+}
+
+int64_t RegionMemory(const PictureSize& region,
+                     const model::ModelConfig& model) {
+  if (model.resize != model::Resize::kKeepRatio) {
+    return RgbBytes(region) + InputAndTables(region, model);
+  }
+  const PictureSize input =
+      KeepRatioSize(region, model.short_side, model.long_side);
+  return RgbBytes(region) + RgbBytes(input) +
+         kPerLine * (input.height + input.width) + kTables;
+}
+
+absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
+                                      const ImageLimits& limits) {
+  if (image.pixels() != nullptr) {
+    return RgbBytes({image.pixels()->height, image.pixels()->width});
+  }
+  const absl::StatusOr<ImageHeader> header =
+      image::ReadImageHeader(image.encoded()->bytes, limits);
+  if (!header.ok()) return server::AtField(FieldOf(image), header.status());
+  return base::NeedsOf(*header, image.apply_orientation, /*min_side=*/0).bytes;
 }
 
 int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
@@ -210,6 +223,28 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   input.image = *std::move(buffer);
   input.preprocess = base::SteadyNow() - decoded;
   return input;
+}
+
+absl::StatusOr<DecodedPicture> DecodePicture(const ImageSource& image,
+                                             const ImageLimits& limits,
+                                             const DecodeWatch& watch) {
+  if (image.fetch) image.fetch();
+  absl::StatusOr<RgbImage> rgb = Decode(image, limits, /*min_side=*/0, watch);
+  if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
+  const PixelRect seen = CropOf(image, {rgb->height, rgb->width});
+  return DecodedPicture{*std::move(rgb), seen};
+}
+
+absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
+                                      const PixelRect& region,
+                                      const model::ModelConfig& model,
+                                      std::optional<ResizeMode> resize,
+                                      const DecodeWatch& watch) {
+  if (watch.Expired()) return DecodedTooSlowly(watch);
+  const PixelRect part = {picture.seen.left + region.left,
+                          picture.seen.top + region.top, region.width,
+                          region.height};
+  return ToInput(Crop(picture.rgb, part), model, resize, watch);
 }
 
 }  // namespace sfmamba::image

@@ -26,6 +26,16 @@ struct PreparedInput {
   absl::Duration preprocess;  // Zero for a tensor.
 };
 
+// A picture decoded once, of which several inputs are made.
+struct DecodedPicture {
+  RgbImage rgb;    // The oriented picture, of full size.
+  PixelRect seen;  // The image's crop in it, or all of it.
+
+  PictureFrame frame() const {
+    return {{rgb.height, rgb.width}, seen.left, seen.top};
+  }
+};
+
 // The image's crop in pixels of its oriented picture, which has the size
 // `picture`. Without a crop it is the whole picture.
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
@@ -51,6 +61,31 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
                                         DecodeWatch::Wanted wanted = nullptr);
+
+// Decodes an encoded image or a buffer of pixels, not a tensor. Errors and the
+// time limit, which `watch` holds, are those of MakeInput().
+absl::StatusOr<DecodedPicture> DecodePicture(const ImageSource& image,
+                                             const ImageLimits& limits,
+                                             const DecodeWatch& watch);
+
+// Returns the most bytes that DecodePicture() has allocated at a time, its
+// result included. The image must have passed ValidateImage.
+absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
+                                      const ImageLimits& limits);
+
+// Turns the part of `picture.seen` inside `region`, in pixels of it, into the
+// input that `model` takes: the same as if the part were sent as a picture. The
+// error of DecodedTooSlowly(), or CANCELLED, if `watch` expires.
+absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
+                                      const PixelRect& region,
+                                      const model::ModelConfig& model,
+                                      std::optional<ResizeMode> resize,
+                                      const DecodeWatch& watch);
+
+// Returns the most bytes that MakeInput() of a region of a size has allocated
+// at a time, beside the picture and with its result.
+int64_t RegionMemory(const PictureSize& region,
+                     const model::ModelConfig& model);
 
 }  // namespace sfmamba::image
 
