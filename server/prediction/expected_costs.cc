@@ -24,6 +24,9 @@ constexpr Format kFormats[] = {
     {"tensor", absl::Nanoseconds(2)},  // It is only copied.
 };
 
+// Time to make one byte of the inputs of an image that is divided.
+constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
+
 // The index of the image's format. A refused file's is the last: it is never
 // decoded.
 int FormatOf(const ImageFacts& image) {
@@ -46,7 +49,10 @@ void LearnedFactor::Add(absl::Duration expected, absl::Duration measured) {
 
 absl::Duration ExpectedCosts::Decode(const ImageFacts& image) const {
   const int format = FormatOf(image);
-  return image.pixels * kFormats[format].per_pixel * formats_[format].value();
+  const absl::Duration decode =
+      image.pixels * kFormats[format].per_pixel * formats_[format].value();
+  if (image.parts.empty()) return decode;
+  return decode + image.input_bytes * kPerPartByte;
 }
 
 void ExpectedCosts::Decoded(const ImageFacts& image, absl::Duration took) {

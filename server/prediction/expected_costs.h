@@ -36,7 +36,8 @@ class LearnedFactor {
 // Thread-safe.
 class ExpectedCosts {
  public:
-  // Turning the image into a model's input. Decoded() says how long it took.
+  // Turning the image into a model's inputs. Decoded() says how long it took
+  // without dividing it.
   absl::Duration Decode(const ImageFacts& image) const;
   void Decoded(const ImageFacts& image, absl::Duration took);
 

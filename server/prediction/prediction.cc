@@ -104,7 +104,12 @@ void Prediction::Schedule(OpenItem open) {
                  metrics.DecodeStarted();
                  const auto done =
                      absl::MakeCleanup([&metrics] { metrics.DecodeDone(); });
-                 Prepare(std::move(open));  // May destroy this.
+                 // Both may destroy this.
+                 if (items_[open.index()].facts.parts.empty()) {
+                   Prepare(std::move(open));
+                 } else {
+                   PrepareParts(std::move(open));
+                 }
                });
   work.bytes = facts.decode_bytes;
   metrics.DecodeQueued();
@@ -129,13 +134,7 @@ void Prediction::Prepare(OpenItem open) {
       });
   if (!input.ok()) {
     item.decode = base::SteadyNow() - start;
-    if (absl::IsCancelled(input.status())) {
-      status = CheckAlive("decode", queue_deadline_);
-      return open.End(status.ok() ? input.status() : std::move(status));
-    }
-    env_.metrics.ImageFailed(item.facts.format,
-                             server::GetErrorDetail(input.status()).reason);
-    return open.End(AtImage(open.index(), input.status()));
+    return open.End(Undecoded(open.index(), input.status()));
   }
   SourceDone(&item);
   item.frame = input->frame;
@@ -148,7 +147,19 @@ void Prediction::Prepare(OpenItem open) {
   Submit(std::move(open), std::move(input->image));
 }
 
-void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
+absl::Status Prediction::Undecoded(int i, const absl::Status& status) const {
+  if (absl::IsCancelled(status)) {
+    const absl::Status alive = CheckAlive("decode", queue_deadline_);
+    return alive.ok() ? status : alive;
+  }
+  env_.metrics.ImageFailed(items_[i].facts.format,
+                           server::GetErrorDetail(status).reason);
+  return AtImage(i, status);
+}
+
+batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
+                                         batching::Reservation room,
+                                         InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
   // The decoded input decides: the facts only foresaw it.
@@ -163,23 +174,30 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
       request_.call.deadline == absl::InfiniteFuture() &&
       !request_.options.max_queue_wait.has_value();
   task.cancelled = dropped_;
-  Item& item = items_[open.index()];
-  task.reservation = std::move(item.admission.input_room);
+  task.reservation = std::move(room);
   handler_->FillTask(model_->directory, &task);
   if (trace_ != nullptr) {
-    item.inference_span = observability::NewSpanId();
-    task.trace = {trace_, item.inference_span};
+    run->span = observability::NewSpanId();
+    task.trace = {trace_, run->span};
   }
-  item.submitted = base::SteadyNow();
+  run->submitted = base::SteadyNow();
+  return task;
+}
+
+void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
+  Item& item = items_[open.index()];
+  batching::BatchTask task = MakeTask(
+      std::move(input), std::move(item.admission.input_room), &item.run);
   task.done = [this, open = std::move(open)](
                   absl::StatusOr<model::Result> result,
                   const batching::BatchInfo& batch) mutable {
     Item& item = items_[open.index()];
-    item.batch = batch;
-    if (batch.batch_size == 0) {  // It was dropped in the queue.
-      item.batch.queue = base::SteadyNow() - item.submitted;
-    }
-    StartAnswer(std::move(open), std::move(result));
+    item.run.End(batch);
+    item.admission.input_memory.Release();
+    StartAnswer(std::move(open), result.status(), [&](Item& item) {
+      return handler_->MakeEncoder(model_->directory, *std::move(result),
+                                   item.frame);
+    });
   };
   model_->executor->Submit(std::move(task));
 }
@@ -198,10 +216,11 @@ void Prediction::EndItem(int i, absl::Status status) {
   if (status.ok())
     model_->answer_time.Add(base::SteadyNow() - item.batch_ended);
   const bool tensor = item.source.tensor() != nullptr;
-  CountStages(status,
-              {tensor ? absl::ZeroDuration() : item.decode, item.preprocess,
-               item.batch.queue, item.batch.inference, item.postprocess},
-              metrics);
+  CountStages(
+      status,
+      {tensor ? absl::ZeroDuration() : item.decode, item.preprocess,
+       item.run.batch.queue, item.run.batch.inference, item.postprocess},
+      metrics);
   if (!status.ok() && !request_.options.allow_partial_results) {
     Drop();
   }
@@ -282,9 +301,10 @@ Timing Prediction::SlowestTiming() const {
     timing.decode = std::max(timing.decode, item.decode);
     timing.preprocess = std::max(timing.preprocess, item.preprocess);
     timing.postprocess = std::max(timing.postprocess, item.postprocess);
-    const absl::Duration queue = std::max(timing.batch.queue, item.batch.queue);
-    if (item.batch.inference >= timing.batch.inference) {
-      timing.batch = item.batch;
+    const absl::Duration queue =
+        std::max(timing.batch.queue, item.run.batch.queue);
+    if (item.run.batch.inference >= timing.batch.inference) {
+      timing.batch = item.run.batch;
     }
     timing.batch.queue = queue;
   }

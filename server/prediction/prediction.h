@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -26,6 +27,7 @@
 #include "server/observability/request_record.h"
 #include "server/prediction/answer.h"
 #include "server/prediction/expected_costs.h"
+#include "server/prediction/image_parts.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
@@ -145,22 +147,23 @@ class Prediction {
     image::ImageSource source;
     ImageFacts facts;
     Admission admission;
-    server::MemoryHold answer_memory;        // Until the answer is sent.
-    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
-    bool source_done = false;                // Its source is read no more.
+    server::MemoryHold answer_memory;          // Until the answer is sent.
+    std::unique_ptr<PartCollector> collector;  // Of an image with parts.
+    std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
+    bool source_done = false;                  // Its source is read no more.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
     absl::Time batch_ended;  // Then its answer could be encoded.
-    batching::BatchInfo batch;
+    // Its input's run, or what its parts took at most in each stage.
+    InputRun run;
+    std::vector<InputRun> part_runs;  // One for each of its parts.
     // When it reached a stage; InfinitePast(): never.
     absl::Time decode_started = absl::InfinitePast();
-    absl::Time submitted = absl::InfinitePast();
     absl::Time encode_started = absl::InfinitePast();
-    absl::Time ended;                    // Only if the request is traced.
-    tracing::SpanId inference_span = 0;  // The same.
+    absl::Time ended;  // Only if the request is traced.
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
 
@@ -190,14 +193,15 @@ class Prediction {
   absl::Status Admit();
   absl::Status CheckTask() const;
   absl::Status CheckImages();
+  absl::Status CheckImage(int i);
   // Takes the memory that the request's message has taken already.
   absl::Status HoldMessage();
   // Reserves all the room that the images need before they are in their batch
   // and the memory that they hold, or nothing.
   absl::Status Reserve();
-  // Reserves room and memory for `items` images whose quota is taken, or
-  // nothing.
-  absl::Status ReserveRoom(int items);
+  // Reserves room and memory for the images, which become `inputs` inputs and
+  // whose quota is taken, or nothing.
+  absl::Status ReserveRoom(int inputs);
   // Reserves the images' places in the model's queue, if they would be answered
   // in time.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes) const;
@@ -206,8 +210,33 @@ class Prediction {
   // the finish pool or on the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
+  // Counts an image that could not be decoded because of `status`, unless it
+  // was given up. Returns the error that it ends with.
+  absl::Status Undecoded(int i, const absl::Status& status) const;
+  // The task of an input without its `done`. Notes in `run` that it begins.
+  batching::BatchTask MakeTask(image::ImageBuffer input,
+                               batching::Reservation room, InputRun* run) const;
   void Submit(OpenItem open, image::ImageBuffer input);
-  void StartAnswer(OpenItem open, absl::StatusOr<model::Result> result);
+  using EncoderMaker =
+      absl::FunctionRef<std::unique_ptr<AnswerEncoder>(Item& item)>;
+  // `make_encoder` is called at once or never: not unless `status` is OK.
+  void StartAnswer(OpenItem open, absl::Status status,
+                   EncoderMaker make_encoder);
+
+  // The steps of an image with parts in place of Prepare() and Submit(): it is
+  // decoded once, its inputs are made of it one after another, each becomes a
+  // task as soon as it is made, and the last task to end starts the answer.
+  void PrepareParts(OpenItem open);
+  absl::StatusOr<image::DecodedPicture> DecodeOnce(
+      Item* item, const image::DecodeWatch& watch) const;
+  // OK once all parts are submitted.
+  absl::Status SubmitParts(Item* item, const image::DecodedPicture& picture,
+                           const image::DecodeWatch& watch,
+                           const std::shared_ptr<ImageParts>& parts);
+  void SubmitPart(Item* item, int part, image::ImageBuffer input,
+                  std::shared_ptr<ImageParts> parts);
+  void PartsDone(OpenItem open, absl::Status status,
+                 std::vector<InputRun> runs);
   // How long the next piece of the answer is expected to take; zero: none is
   // left.
   absl::Duration NextCost(const Item& item) const;
@@ -237,6 +266,8 @@ class Prediction {
   // The spans of the request, and of one image, if it is traced.
   void EndTrace(const absl::Status& status) const;
   void AddSpans(int i, std::vector<tracing::Span>* spans) const;
+  void AddSpans(int i, const InputRun& run,
+                std::vector<tracing::Span>* spans) const;
 
   // A piece of work for one of the pools.
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,

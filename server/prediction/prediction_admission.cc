@@ -69,13 +69,7 @@ absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
-    absl::StatusOr<image::ImageSource> source = request_.image(i);
-    item.status = source.status();
-    if (source.ok()) {
-      item.source = *source;
-      item.status = ValidateImage(item.source, model_->directory.config,
-                                  env_.limits, &item.facts);
-    }
+    item.status = CheckImage(i);
     if (item.status.ok()) continue;
     env_.metrics.ImageFailed(item.facts.format,
                              server::GetErrorDetail(item.status).reason);
@@ -85,19 +79,37 @@ absl::Status Prediction::CheckImages() {
   return absl::OkStatus();
 }
 
+absl::Status Prediction::CheckImage(int i) {
+  absl::StatusOr<image::ImageSource> source = request_.image(i);
+  if (!source.ok()) return source.status();
+  Item& item = items_[i];
+  item.source = *std::move(source);
+  const repository::ModelDirectory& model = model_->directory;
+  absl::Status status =
+      ValidateImage(item.source, model.config, env_.limits, &item.facts);
+  if (status.ok()) {
+    status = handler_->Divide(model, env_.limits.max_images, &item.facts);
+  }
+  if (!status.ok() || item.facts.parts.empty()) return status;
+  return ValidateParts(item.source, model.config, env_.limits, &item.facts);
+}
+
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
     int64_t bytes) const {
   batching::AdmissionRequest request;
   int64_t largest = 0;  // Pixels.
-  for (const Item& item : items_) {
-    if (!item.status.ok()) continue;
-    const batching::BatchKey& key = item.facts.key;
+  const auto add = [&request, &largest](const batching::BatchKey& key) {
     ++request.others[key];
     const int64_t pixels = int64_t{1} * key.height * key.width;
     if (pixels > largest) {
       largest = pixels;
       request.key = key;
     }
+  };
+  for (const Item& item : items_) {
+    if (!item.status.ok()) continue;
+    if (item.facts.parts.empty()) add(item.facts.key);
+    for (const PartFacts& part : item.facts.parts) add(part.key);
   }
   request.images = request.others.extract(request.key).mapped();
   request.client = client_;
@@ -130,26 +142,31 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
 }
 
 absl::Status Prediction::Reserve() {
-  const int items = std::count_if(items_.begin(), items_.end(), IsAnswered);
-  if (items == 0) return absl::OkStatus();
-  if (env_.quotas == nullptr) return ReserveRoom(items);
+  int inputs = 0;
+  for (const Item& item : items_) {
+    if (item.status.ok()) inputs += item.facts.inputs();
+  }
+  if (inputs == 0) return absl::OkStatus();
+  if (env_.quotas == nullptr) return ReserveRoom(inputs);
   security::Caller caller = request_.call.caller;
   caller.name = client_;
   absl::StatusOr<security::ClientQuotas::Hold> quota =
-      env_.quotas->Take(caller, items);
+      env_.quotas->Take(caller, inputs);
   if (!quota.ok()) return quota.status();
-  const absl::Status status = ReserveRoom(items);
+  const absl::Status status = ReserveRoom(inputs);
   if (!status.ok()) {
     env_.quotas->Refund(*std::move(quota));
     return status;
   }
   for (Item& item : items_) {
-    if (item.status.ok()) item.admission.quota = quota->Split(1);
+    if (item.status.ok()) {
+      item.admission.quota = quota->Split(item.facts.inputs());
+    }
   }
   return status;
 }
 
-absl::Status Prediction::ReserveRoom(int items) {
+absl::Status Prediction::ReserveRoom(int inputs) {
   const auto result_bytes = [this](const Item& item) {
     return handler_->ResultBytes(model_->directory, item.facts);
   };
@@ -166,7 +183,7 @@ absl::Status Prediction::ReserveRoom(int items) {
   }
   const batching::QueueLimits queue = model_->executor->queue_limits();
   const int64_t most = std::min(queue.items, env_.decode_room.limits().items);
-  if (items > most) return server::TooManyImages(items, most);
+  if (inputs > most) return server::TooManyImages(inputs, most);
   if (bytes > queue.bytes) {
     return server::InputsTooLarge(bytes, queue.bytes);
   }
@@ -176,8 +193,8 @@ absl::Status Prediction::ReserveRoom(int items) {
   }
   absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes);
   if (!batch.ok()) return batch.status();
-  absl::StatusOr<batching::Reservation> decode =
-      env_.decode_room.Take(items, 0, client_);
+  absl::StatusOr<batching::Reservation> decode = env_.decode_room.Take(
+      std::count_if(items_.begin(), items_.end(), IsAnswered), 0, client_);
   if (!decode.ok()) return decode.status();
   absl::StatusOr<server::MemoryHold> input_memory =
       env_.memory.Take(server::MemoryUse::kInput, inputs);
@@ -189,7 +206,8 @@ absl::Status Prediction::ReserveRoom(int items) {
     if (!item.status.ok()) continue;
     Admission& admission = item.admission;
     admission.decode_room = decode->Split(1, 0);
-    admission.input_room = batch->Split(1, item.facts.input_bytes);
+    admission.input_room =
+        batch->Split(item.facts.inputs(), item.facts.input_bytes);
     admission.input_memory = input_memory->Split(item.facts.input_bytes);
     admission.answer_room = batch->Split(0, result_bytes(item));
     item.answer_memory = answer_memory->Split(answer_bytes(item));

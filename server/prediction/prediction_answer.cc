@@ -17,25 +17,21 @@ constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 
 }  // namespace
 
-void Prediction::StartAnswer(OpenItem open,
-                             absl::StatusOr<model::Result> result) {
+void Prediction::StartAnswer(OpenItem open, absl::Status status,
+                             EncoderMaker make_encoder) {
   Item& item = items_[open.index()];
-  item.admission.input_memory.Release();
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   if (!room.ok()) return open.End(room.status());
   item.admission.finish_room = *std::move(room);
   item.batch_ended = base::SteadyNow();
-  if (result.ok()) {
-    item.encoder = handler_->MakeEncoder(model_->directory, *std::move(result),
-                                         item.frame);
-  }
-  const bool is_short = !result.ok() || NextCost(item) <= kShortAnswer;
-  if (!item.batch.thread_is_idle || !is_short) {
-    return SchedulePostprocess(std::move(open), result.status());
+  if (status.ok()) item.encoder = make_encoder(item);
+  const bool is_short = !status.ok() || NextCost(item) <= kShortAnswer;
+  if (!item.run.batch.thread_is_idle || !is_short) {
+    return SchedulePostprocess(std::move(open), std::move(status));
   }
   // Guarded like a piece in the pool: an exception only ends the image.
-  Guarded([this, &open, &result] {
-    Postprocess(std::move(open), result.status());  // May destroy this.
+  Guarded([this, &open, &status] {
+    Postprocess(std::move(open), std::move(status));  // May destroy this.
     return absl::OkStatus();
   }).IgnoreError();
 }

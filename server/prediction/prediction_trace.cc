@@ -25,6 +25,14 @@ bool IsFault(absl::StatusCode code) {
          code == absl::StatusCode::kDeadlineExceeded;
 }
 
+// Adds a span of the request's i-th image.
+Span& AddSpan(const tracing::RequestTrace& trace, int i, const char* name,
+              absl::Time start, absl::Time end, std::vector<Span>* spans) {
+  spans->push_back(trace.MakeSpan(name, start, end));
+  spans->back().attributes.push_back({"sfmamba.image", i});
+  return spans->back();
+}
+
 void SetStatus(const absl::Status& status, Span* span) {
   if (status.ok()) return;
   span->attributes.push_back(
@@ -67,32 +75,34 @@ void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
   const Item& item = items_[i];
   const size_t first = spans->size();
   const auto add = [this, i, spans](const char* name, absl::Time start,
-                                    absl::Time end) -> Span& {
-    spans->push_back(trace_->MakeSpan(name, start, end));
-    spans->back().attributes.push_back({"sfmamba.image", i});
-    return spans->back();
+                                    absl::Time end) {
+    AddSpan(*trace_, i, name, start, end, spans);
   };
   if (item.decode_started != absl::InfinitePast()) {
     add("decode", item.decode_started,
         item.decode_started + item.decode + item.preprocess);
   }
-  const batching::BatchInfo& batch = item.batch;
-  if (item.submitted != absl::InfinitePast()) {
-    const absl::Time end =
-        batch.batch_size > 0 ? batch.started : item.submitted + batch.queue;
-    add("queue", item.submitted, end);
-  }
-  if (batch.batch_size > 0) {
-    Span& span =
-        add("inference", batch.started, batch.started + batch.inference);
-    span.context.span = item.inference_span;
-    if (!batch.span.empty()) span.links.push_back(batch.span);
-  }
+  if (item.part_runs.empty()) AddSpans(i, item.run, spans);
+  for (const InputRun& run : item.part_runs) AddSpans(i, run, spans);
   if (item.encode_started != absl::InfinitePast()) {
     add("postprocess", item.encode_started, item.ended);
   }
   // An image that failed did so in the last stage that it reached.
   if (spans->size() > first) SetStatus(item.status, &spans->back());
+}
+
+void Prediction::AddSpans(int i, const InputRun& run,
+                          std::vector<Span>* spans) const {
+  if (run.submitted == absl::InfinitePast()) return;
+  const batching::BatchInfo& batch = run.batch;
+  const bool has_run = batch.batch_size > 0;
+  AddSpan(*trace_, i, "queue", run.submitted,
+          has_run ? batch.started : run.submitted + batch.queue, spans);
+  if (!has_run) return;
+  Span& span = AddSpan(*trace_, i, "inference", batch.started,
+                       batch.started + batch.inference, spans);
+  span.context.span = run.span;
+  if (!batch.span.empty()) span.links.push_back(batch.span);
 }
 
 }  // namespace sfmamba::prediction

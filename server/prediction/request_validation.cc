@@ -1,5 +1,6 @@
 #include "server/prediction/request_validation.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -100,16 +101,34 @@ absl::string_view FormatName(image::ImageFormat format) {
   return "unknown";
 }
 
+// The size that a picture of size `seen` has as the model's input.
+image::PictureSize InputSize(const model::ModelConfig& model,
+                             const image::PictureSize& seen) {
+  if (model.resize == model::Resize::kKeepRatio) {
+    return image::KeepRatioSize(seen, model.short_side, model.long_side);
+  }
+  return {model.image_size, model.image_size};
+}
+
+// IMAGE_TOO_LARGE if the image cannot be decoded in the memory that there is.
+absl::Status CheckDecodeMemory(const image::ImageSource& image,
+                               const RequestLimits& limits,
+                               const ImageFacts& facts) {
+  if (facts.decode_bytes <= limits.max_decode_bytes) return absl::OkStatus();
+  return server::AtField(
+      image.encoded() != nullptr ? ".encoded" : "",
+      server::ImageTooLarge(absl::StrCat("decoding takes ", facts.decode_bytes,
+                                         " bytes of memory, expected at most ",
+                                         limits.max_decode_bytes)));
+}
+
 // Fills what follows from the oriented picture's size.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);
   facts->pixels = picture.pixels();
   facts->seen = {crop.height, crop.width};
-  facts->input =
-      model.resize == model::Resize::kKeepRatio
-          ? image::KeepRatioSize(facts->seen, model.short_side, model.long_side)
-          : image::PictureSize{model.image_size, model.image_size};
+  facts->input = InputSize(model, facts->seen);
   facts->key = KeyOf(model, facts->input, batching::ImageType::kUint8);
   facts->input_bytes = 3 * facts->input.pixels();
 }
@@ -249,15 +268,38 @@ batching::BatchKey KeyOf(const model::ModelConfig& model,
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts) {
-  absl::Status status = ValidateSource(image, model, limits, facts);
-  if (status.ok() && facts->decode_bytes > limits.max_decode_bytes) {
-    status = server::ImageTooLarge(absl::StrCat(
-        "decoding takes ", facts->decode_bytes,
-        " bytes of memory, expected at most ", limits.max_decode_bytes));
-    const bool encoded = image.encoded() != nullptr;
-    status = server::AtField(encoded ? ".encoded" : "", status);
+  const absl::Status status = ValidateSource(image, model, limits, facts);
+  return status.ok() ? CheckDecodeMemory(image, limits, *facts) : status;
+}
+
+PartFacts PartOf(const model::ModelConfig& model,
+                 const image::PixelRect& region) {
+  const image::PictureSize input =
+      InputSize(model, {region.height, region.width});
+  return {region, KeyOf(model, input, batching::ImageType::kUint8),
+          3 * input.pixels()};
+}
+
+absl::Status ValidateParts(const image::ImageSource& image,
+                           const model::ModelConfig& model,
+                           const RequestLimits& limits, ImageFacts* facts) {
+  if (image.tensor() != nullptr) {
+    return server::InvalidField(
+        ".tensor", "got a tensor, expected a picture that can be divided");
   }
-  return status;
+  const absl::StatusOr<int64_t> picture =
+      image::PictureMemory(image, limits.image);
+  if (!picture.ok()) return picture.status();
+  int64_t largest = 0;
+  facts->input_bytes = 0;
+  for (const PartFacts& part : facts->parts) {
+    facts->input_bytes += part.input_bytes;
+    largest = std::max(
+        largest,
+        image::RegionMemory({part.region.height, part.region.width}, model));
+  }
+  facts->decode_bytes = std::max(*picture, 3 * facts->pixels + largest);
+  return CheckDecodeMemory(image, limits, *facts);
 }
 
 absl::Status AtImage(int i, const absl::Status& status) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -36,6 +37,13 @@ absl::Status ValidateParams(const SegmentParams& params, int classes);
 
 absl::Status ValidateRequestId(absl::string_view request_id);
 
+// One of several inputs that are made of an image.
+struct PartFacts {
+  image::PixelRect region;  // In pixels of what is seen of the picture.
+  batching::BatchKey key;
+  int64_t input_bytes = 0;
+};
+
 // What is known of an image before it is decoded.
 struct ImageFacts {
   // "jpeg", "png", "webp", "pixels" or "tensor"; "unknown" of a refused file.
@@ -44,8 +52,14 @@ struct ImageFacts {
   image::PictureSize seen;   // The oriented picture, or its crop.
   image::PictureSize input;  // The model's input that it becomes.
   batching::BatchKey key;    // Says which batches this input may be part of.
-  int64_t input_bytes = 0;   // The memory that this input takes.
+  int64_t input_bytes = 0;   // The memory that its inputs take together.
   int64_t decode_bytes = 0;  // The memory that MakeInput() takes at most.
+  // Empty: the image is one input. Otherwise each of its parts is one, which
+  // `input` and `key` say nothing of.
+  std::vector<PartFacts> parts;
+
+  // The number of images for the network.
+  int inputs() const { return parts.empty() ? 1 : parts.size(); }
 };
 
 // The key of an input's batches.
@@ -58,6 +72,17 @@ batching::BatchKey KeyOf(const model::ModelConfig& model,
 // `facts` is filled as far as they are known. The error's field is relative to
 // the image (".encoded").
 absl::Status ValidateImage(const image::ImageSource& image,
+                           const model::ModelConfig& model,
+                           const RequestLimits& limits, ImageFacts* facts);
+
+// The facts of the part inside `region`, resized as the model's preprocessing
+// says.
+PartFacts PartOf(const model::ModelConfig& model,
+                 const image::PixelRect& region);
+
+// Checks that an image with parts can be divided, and sets the memory that its
+// inputs and their making take. For images that passed ValidateImage().
+absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 

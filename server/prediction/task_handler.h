@@ -51,6 +51,20 @@ inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
   return encoder->Take();
 }
 
+// Collects the results of the parts that an image was divided into.
+class PartCollector {
+ public:
+  virtual ~PartCollector() = default;
+
+  // Takes the result of the image's i-th part. Called once for each part, by
+  // batch threads, several at once: it must take microseconds and not block.
+  virtual void Add(int i, model::Result result) = 0;
+  // Turns what was collected into the image's answer, once, when all parts were
+  // added. Returns at once: to merge them is the encoder's work.
+  virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const image::PictureFrame& frame) = 0;
+};
+
 // The part of a prediction that differs between the tasks, for one request.
 // `model` is the one that was asked, of this handler's task. Immutable; any
 // thread may call it.
@@ -63,6 +77,22 @@ class TaskHandler {
   // INVALID_ARGUMENT unless the parameters fit the model.
   virtual absl::Status CheckParams(
       const repository::ModelDirectory& model) const = 0;
+
+  // Fills `image->parts` if each part of the image becomes an input of its own,
+  // as PartOf() describes one; left empty, the image is one input. Called when
+  // the rest of the facts is known. INVALID_ARGUMENT, with a field relative to
+  // the image, if there would be more than `most` parts.
+  virtual absl::Status Divide(const repository::ModelDirectory& /*model*/,
+                              int /*most*/, ImageFacts* /*image*/) const {
+    return absl::OkStatus();
+  }
+  // What collects the parts' results of an image with parts. This, `model` and
+  // `image` outlive it.
+  virtual std::unique_ptr<PartCollector> MakeCollector(
+      const repository::ModelDirectory& /*model*/,
+      const ImageFacts& /*image*/) const {
+    return nullptr;
+  }
 
   // The memory that the model's result for an image may take, about, in bytes;
   // 0 if it is too little to count.

@@ -1,0 +1,116 @@
+// What Prediction does with an image that becomes several inputs.
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "base/steady_clock.h"
+#include "server/prediction/guarded.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::prediction {
+
+void Prediction::PrepareParts(OpenItem open) {
+  const int i = open.index();
+  Item& item = items_[i];
+  item.admission.decode_room.Release();
+  absl::Status status = CheckAlive("decode", queue_deadline_);
+  if (!status.ok()) return open.End(std::move(status));
+  item.decode_started = base::SteadyNow();
+  // Not refused: the pool has kept the memory free.
+  server::MemoryHold memory =
+      env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
+          .value_or(server::MemoryHold());
+  const image::DecodeWatch watch(
+      env_.limits.image.max_decode_time, base::ThreadCpuTime,
+      [this] { return CheckAlive("decode", queue_deadline_).ok(); });
+  absl::StatusOr<image::DecodedPicture> picture = DecodeOnce(&item, watch);
+  if (!picture.ok()) {
+    memory.Release();
+    return open.End(Undecoded(i, picture.status()));
+  }
+  item.collector = handler_->MakeCollector(model_->directory, item.facts);
+  auto parts = std::make_shared<ImageParts>(
+      item.facts.parts.size(), item.collector.get(),
+      [this, open = std::move(open)](absl::Status status,
+                                     std::vector<InputRun> runs) mutable {
+        PartsDone(std::move(open), std::move(status), std::move(runs));
+      });
+  status = SubmitParts(&item, *picture, watch, parts);
+  if (!status.ok()) parts->Fail(Undecoded(i, status));
+  picture = absl::CancelledError();  // Frees it.
+  memory.Release();
+  parts = nullptr;  // May destroy this.
+}
+
+absl::StatusOr<image::DecodedPicture> Prediction::DecodeOnce(
+    Item* item, const image::DecodeWatch& watch) const {
+  absl::StatusOr<image::DecodedPicture> picture =
+      Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
+        return image::DecodePicture(item->source, env_.limits.image, watch);
+      });
+  item->decode = base::SteadyNow() - item->decode_started;
+  if (picture.ok()) item->frame = picture->frame();
+  return picture;
+}
+
+absl::Status Prediction::SubmitParts(Item* item,
+                                     const image::DecodedPicture& picture,
+                                     const image::DecodeWatch& watch,
+                                     const std::shared_ptr<ImageParts>& parts) {
+  SourceDone(item);
+  env_.costs.Decoded(item->facts, item->decode);
+  env_.metrics.ImageDecoded(item->facts.format, item->facts.pixels);
+  for (size_t i = 0; i < item->facts.parts.size(); ++i) {
+    const absl::Time start = base::SteadyNow();
+    absl::StatusOr<image::ImageBuffer> input =
+        Guarded([&]() -> absl::StatusOr<image::ImageBuffer> {
+          return image::MakeInput(picture, item->facts.parts[i].region,
+                                  model_->directory.config,
+                                  request_.options.resize, watch);
+        });
+    item->preprocess += base::SteadyNow() - start;
+    if (!input.ok()) return input.status();
+    SubmitPart(item, i, *std::move(input), parts);
+  }
+  return absl::OkStatus();
+}
+
+void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
+                            std::shared_ptr<ImageParts> parts) {
+  Admission& admission = item->admission;
+  const int64_t bytes = item->facts.parts[part].input_bytes;
+  InputRun run;
+  batching::BatchTask task =
+      MakeTask(std::move(input), admission.input_room.Split(1, bytes), &run);
+  task.done = [this, part, run, parts = std::move(parts),
+               memory = admission.input_memory.Split(bytes)](
+                  absl::StatusOr<model::Result> result,
+                  const batching::BatchInfo& batch) mutable {
+    memory.Release();
+    run.End(batch);
+    // The request fails with the part: no other is worth a batch.
+    if (!result.ok() && !request_.options.allow_partial_results) Drop();
+    // The last step of the last part may destroy this.
+    const std::shared_ptr<ImageParts> last = std::move(parts);
+    last->End(part, std::move(result), std::move(run));
+  };
+  model_->executor->Submit(std::move(task));
+}
+
+void Prediction::PartsDone(OpenItem open, absl::Status status,
+                           std::vector<InputRun> runs) {
+  Item& item = items_[open.index()];
+  InputRun& slowest = item.run;
+  for (const InputRun& run : runs) {
+    const absl::Duration queue = std::max(slowest.batch.queue, run.batch.queue);
+    if (run.batch.inference >= slowest.batch.inference) slowest = run;
+    slowest.batch.queue = queue;
+  }
+  item.part_runs = std::move(runs);
+  StartAnswer(std::move(open), std::move(status), [](Item& item) {
+    return item.collector->MakeEncoder(item.frame);
+  });
+}
+
+}  // namespace sfmamba::prediction
