@@ -78,6 +78,18 @@ absl::Status TooManyImages(int got, int64_t max) {
             {{"got", absl::StrCat(got)}, {"max", absl::StrCat(max)}}));
 }
 
+absl::Status TooManyTiles(int64_t got, int64_t max, int width, int height) {
+  return Error(
+      Code::kInvalidArgument, "TOO_MANY_TILES",
+      absl::StrCat("the picture's tiles would be ", got,
+                   " images for the network, expected at most ", max,
+                   "; tiles of ", width, "x", height, " pixels would fit"),
+      {{"got", absl::StrCat(got)},
+       {"max", absl::StrCat(max)},
+       {"width", absl::StrCat(width)},
+       {"height", absl::StrCat(height)}});
+}
+
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes) {
   return AtField("images",
                  Error(Code::kInvalidArgument, "INPUTS_TOO_LARGE",

@@ -28,6 +28,9 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max);
 // TOO_MANY_IMAGES, of field "images".
 absl::Status TooManyImages(int got, int64_t max);
+// TOO_MANY_TILES: a picture would become `got` images for the network; tiles of
+// `width` x `height` pixels would fit.
+absl::Status TooManyTiles(int64_t got, int64_t max, int width, int height);
 // INPUTS_TOO_LARGE, of field "images": all images of a request together take
 // more memory than a queue, or a request, may ever hold.
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes);

@@ -1,14 +1,18 @@
 // What Detect requests ask for and get.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "absl/functional/any_invocable.h"
 #include "server/prediction/mask_encoder.h"
+#include "server/prediction/merge_detections.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
+#include "server/prediction/tiles.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -22,6 +26,8 @@ constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
 // A piece ends when its expected cost, by these numbers, reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
+// Comparing a tile's detection with another.
+constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
 // Lines of a mask encoded between two looks at the piece's cost: the first
 // ones, and the least and the most of those that fit into the piece later.
@@ -151,6 +157,81 @@ class DetectionEncoder final : public AnswerEncoder {
   absl::Duration left_;      // The expected cost of what is not encoded yet.
 };
 
+// Merges what was detected in tiles, then encodes it.
+class TilesEncoder final : public AnswerEncoder {
+ public:
+  using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
+      model::Detections merged)>;
+
+  TilesEncoder(std::vector<model::Detection> detections, const MergeRule& rule,
+               Encode encode)
+      : merger_(std::move(detections), rule), encode_(std::move(encode)) {}
+
+  bool done() const override { return merged_ != nullptr && merged_->done(); }
+  absl::Duration NextCost() const override {
+    if (merged_ != nullptr) return merged_->NextCost();
+    return std::min(kPiece, merger_.left() * merger_.left() * kPerComparison);
+  }
+  absl::Status EncodeNext() override {
+    if (merged_ != nullptr) return merged_->EncodeNext();
+    absl::Duration spent;
+    while (!merger_.done() && spent < kPiece) {
+      spent += merger_.left() * kPerComparison;
+      merger_.MergeNext();
+    }
+    if (merger_.done()) merged_ = encode_({merger_.Take()});
+    return absl::OkStatus();
+  }
+  int64_t bytes() const override {
+    return merged_ == nullptr ? 0 : merged_->bytes();
+  }
+  Answer Take() override { return merged_->Take(); }
+
+ private:
+  DetectionMerger merger_;
+  Encode encode_;
+  std::unique_ptr<AnswerEncoder> merged_;  // Null while detections are merged.
+};
+
+// What was detected in each tile.
+class TileCollector final : public PartCollector {
+ public:
+  TileCollector(const ImageFacts& image, const MergeRule& rule,
+                const repository::ModelDirectory& model,
+                const TaskHandler& handler)
+      : image_(image),
+        rule_(rule),
+        model_(model),
+        handler_(handler),
+        tiles_(image.parts.size()) {}
+
+  void Add(int i, model::Result result) override {
+    tiles_[i] = std::get<model::Detections>(std::move(result));
+  }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const image::PictureFrame& frame) override {
+    std::vector<model::Detection> all;
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      const image::PixelRect& region = image_.parts[i].region;
+      Shift(region.left, region.top, &tiles_[i]);
+      std::vector<model::Detection>& own = tiles_[i].detections;
+      all.insert(all.end(), std::make_move_iterator(own.begin()),
+                 std::make_move_iterator(own.end()));
+    }
+    return std::make_unique<TilesEncoder>(
+        std::move(all), rule_, [this, frame](model::Detections merged) {
+          return handler_.MakeEncoder(model_, std::move(merged), frame);
+        });
+  }
+
+ private:
+  const ImageFacts& image_;
+  const MergeRule rule_;
+  const repository::ModelDirectory& model_;
+  const TaskHandler& handler_;
+  std::vector<model::Detections> tiles_;
+};
+
 class DetectionHandler final : public TaskHandler {
  public:
   explicit DetectionHandler(const DetectParams& params) : params_(params) {}
@@ -160,12 +241,33 @@ class DetectionHandler final : public TaskHandler {
   }
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
-    return ValidateParams(params_, model.labels.size());
+    const absl::Status status = ValidateParams(params_, model.labels.size());
+    if (!status.ok() || !params_.tiles.has_value()) return status;
+    return ValidateTiles(*params_.tiles);
+  }
+  absl::Status Divide(const repository::ModelDirectory& model, int most,
+                      ImageFacts* image) const override {
+    if (!params_.tiles.has_value()) return absl::OkStatus();
+    return DivideIntoTiles(*params_.tiles, model.config, most, image);
+  }
+  std::unique_ptr<PartCollector> MakeCollector(
+      const repository::ModelDirectory& model,
+      const ImageFacts& image) const override {
+    MergeRule rule;
+    rule.merge = params_.tiles->merge;
+    rule.match = params_.tiles->match;
+    rule.threshold = params_.tiles->match_threshold;
+    rule.class_agnostic = params_.class_agnostic_nms;
+    rule.max_detections = MaxObjects(model);
+    return std::make_unique<TileCollector>(image, rule, model, *this);
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
-                      const ImageFacts&) const override {
+                      const ImageFacts& image) const override {
     // The masks' pixels are never in memory, only their probabilities.
-    return WantsMasks(params_, model) ? MaxObjects(model) * kMaskBytes : 0;
+    const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
+                               : image.inputs() > 1 ? sizeof(model::Detection)
+                                                    : 0;
+    return image.inputs() * MaxObjects(model) * per_object;
   }
   absl::Duration LongestAnswer(const repository::ModelDirectory& model,
                                const ImageFacts& image) const override {
@@ -174,7 +276,11 @@ class DetectionHandler final : public TaskHandler {
       per_mask =
           PerMask(params_.mask_encoding, image.seen.width, image.seen.height);
     }
-    return MaxObjects(model) * (kPerObject + per_mask);
+    const int64_t most = MaxObjects(model);
+    const absl::Duration merging =
+        image.parts.empty() ? absl::ZeroDuration()
+                            : most * most * image.inputs() * kPerComparison;
+    return most * (kPerObject + per_mask) + merging;
   }
   void FillTask(const repository::ModelDirectory& model,
                 batching::BatchTask* task) const override {

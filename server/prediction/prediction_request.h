@@ -40,6 +40,18 @@ struct ClassifyParams {
   std::vector<int32_t> class_filter;
 };
 
+struct Tiles {
+  enum class Merge { kNms, kGreedyNmm };
+  enum class Match { kIou, kIos };
+  int width = 0, height = 0;  // 0: the model's input size.
+  float overlap = 0.2f;
+  bool without_picture = false;
+  Merge merge = Merge::kNms;
+  Match match = Match::kIou;
+  float match_threshold = 0.5f;
+  int max_tiles = 0;  // 0: the server's limit.
+};
+
 struct DetectParams {
   enum class MaskEncoding { kNone, kCocoRle, kPngCrop };
   std::optional<float> score_threshold;
@@ -48,6 +60,7 @@ struct DetectParams {
   std::vector<int32_t> class_filter;
   MaskEncoding mask_encoding = MaskEncoding::kNone;
   bool class_agnostic_nms = false;
+  std::optional<Tiles> tiles;
 };
 
 struct SegmentParams {

@@ -87,6 +87,18 @@ constexpr MaskEncodings kMaskEncodings[] = {
     {v1::DetectParams::COCO_RLE, DetectParams::MaskEncoding::kCocoRle},
     {v1::DetectParams::PNG_CROP, DetectParams::MaskEncoding::kPngCrop}};
 
+using Merges = Meaning<v1::Tiles::Merge, prediction::Tiles::Merge>;
+constexpr Merges kMerges[] = {
+    {v1::Tiles::MERGE_UNSPECIFIED, prediction::Tiles::Merge::kNms},
+    {v1::Tiles::NMS, prediction::Tiles::Merge::kNms},
+    {v1::Tiles::GREEDY_NMM, prediction::Tiles::Merge::kGreedyNmm}};
+
+using Matches = Meaning<v1::Tiles::Match, prediction::Tiles::Match>;
+constexpr Matches kMatches[] = {
+    {v1::Tiles::MATCH_UNSPECIFIED, prediction::Tiles::Match::kIou},
+    {v1::Tiles::IOU, prediction::Tiles::Match::kIou},
+    {v1::Tiles::IOS, prediction::Tiles::Match::kIos}};
+
 using MapEncodings =
     Meaning<v1::SegmentParams::Encoding, SegmentParams::Encoding>;
 constexpr MapEncodings kMapEncodings[] = {
@@ -120,6 +132,22 @@ absl::Status ReadWait(const google::protobuf::Duration& wait,
   }
   result->max_queue_wait = base::FromProto(wait);
   return absl::OkStatus();
+}
+
+absl::Status Read(const v1::Tiles& tiles, prediction::Tiles* result) {
+  result->width = tiles.width();
+  result->height = tiles.height();
+  if (tiles.has_overlap()) result->overlap = tiles.overlap();
+  result->without_picture = tiles.without_picture();
+  if (tiles.has_match_threshold()) {
+    result->match_threshold = tiles.match_threshold();
+  }
+  result->max_tiles = tiles.max_tiles();
+  absl::Status status =
+      Translate("params.tiles.merge", tiles.merge(), kMerges, &result->merge);
+  status.Update(
+      Translate("params.tiles.match", tiles.match(), kMatches, &result->match));
+  return status;
 }
 
 absl::Status Read(const v1::PixelBuffer& pixels, image::PixelBuffer* result) {
@@ -214,8 +242,13 @@ absl::Status FromProto(const v1::DetectParams& params,
   detect.max_detections = params.max_detections();
   detect.class_filter = Vector(params.class_filter());
   detect.class_agnostic_nms = params.class_agnostic_nms();
-  return Translate("params.mask_encoding", params.mask_encoding(),
-                   kMaskEncodings, &detect.mask_encoding);
+  absl::Status status =
+      Translate("params.mask_encoding", params.mask_encoding(), kMaskEncodings,
+                &detect.mask_encoding);
+  if (params.has_tiles()) {
+    status.Update(Read(params.tiles(), &detect.tiles.emplace()));
+  }
+  return status;
 }
 
 absl::Status FromProto(const v1::SegmentParams& params,

@@ -1,0 +1,37 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_TILES_H_
+#define SFMAMBA_SERVER_PREDICTION_TILES_H_
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "model/config.h"
+#include "server/image/image.h"
+#include "server/prediction/prediction_request.h"
+#include "server/prediction/request_validation.h"
+
+namespace sfmamba::prediction {
+
+// Cutting a picture into overlapping tiles, as SAHI's get_slice_bboxes() does.
+// Source: github.com/obss/sahi, "slicing.py".
+
+// INVALID_ARGUMENT unless the parameters are in their ranges.
+absl::Status ValidateTiles(const Tiles& tiles);
+
+// The tiles of a picture of size `picture`, row by row. They are of size `tile`
+// or, if that is smaller, of the picture's; the first row and column begin at
+// 0, and the last ones end at the picture's edge. `overlap`, 0..0.9, is a
+// fraction of the tile's side, rounded down to pixels.
+std::vector<image::PixelRect> CutIntoTiles(const image::PictureSize& picture,
+                                           const image::PictureSize& tile,
+                                           float overlap);
+
+// Makes the tiles the parts of `image`, and the whole picture the last one
+// unless there is one tile or it is not wanted. INVALID_ARGUMENT with reason
+// TOO_MANY_TILES if these are more than `most`, or than the request allows.
+absl::Status DivideIntoTiles(const Tiles& tiles,
+                             const model::ModelConfig& model, int most,
+                             ImageFacts* image);
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_TILES_H_
