@@ -2,8 +2,11 @@
 
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/picture/draw.h"
@@ -70,9 +73,66 @@ void WriteDetections(const v1::DetectResult& result, JsonWriter* json) {
   json->EndArray();
 }
 
+// The flags of the tiles that pictures are cut into.
+struct TileFlags {
+  std::string size;
+  absl::optional<double> overlap;
+  std::string merge = "nms";
+  std::string match = "iou";
+
+  void AddTo(FlagSet* flags) {
+    flags->Add("tiles", "WxH",
+               "look at each picture whole and in overlapping tiles of this "
+               "size, for small objects; \"auto\": of the model's input size",
+               &size);
+    flags->Add("tile_overlap", "F",
+               "what neighbouring tiles share, as a fraction of their side, 0 "
+               "to 0.9; not given: 0.2",
+               &overlap);
+    flags->Add("tile_merge", "RULE",
+               "of an object's boxes in several tiles keep the best (nms), or "
+               "let it grow around them (greedy_nmm)",
+               &merge);
+    flags->Add("tile_match", "METRIC",
+               "boxes of several tiles are of one object if half of their "
+               "union (iou) or of the smaller (ios) overlaps",
+               &match);
+  }
+
+  absl::Status Fill(v1::DetectParams* params) const {
+    if (size.empty()) return absl::OkStatus();
+    v1::Tiles& tiles = *params->mutable_tiles();
+    const std::vector<std::string> sides = absl::StrSplit(size, 'x');
+    int width = 0, height = 0;
+    if (size != "auto" &&
+        (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &width) ||
+         !absl::SimpleAtoi(sides[1], &height))) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--tiles: got \"", size, "\", expected 640x640 or auto"));
+    }
+    tiles.set_width(width);
+    tiles.set_height(height);
+    if (overlap) tiles.set_overlap(*overlap);
+    v1::Tiles::Merge rule;
+    if (!v1::Tiles::Merge_Parse(absl::AsciiStrToUpper(merge), &rule)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--tile_merge: got \"", merge, "\", expected nms or greedy_nmm"));
+    }
+    tiles.set_merge(rule);
+    v1::Tiles::Match metric;
+    if (!v1::Tiles::Match_Parse(absl::AsciiStrToUpper(match), &metric)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--tile_match: got \"", match, "\", expected iou or ios"));
+    }
+    tiles.set_match(metric);
+    return absl::OkStatus();
+  }
+};
+
 struct DetectFlags {
   PredictFlags predict;
   PictureFlags picture;
+  TileFlags tiles;
   absl::optional<double> score_threshold;
   absl::optional<double> nms_iou_threshold;
   int max_detections = 0;
@@ -96,14 +156,15 @@ struct DetectFlags {
                "ask for masks where the model has them; on unless "
                "--masks=false",
                &masks);
+    tiles.AddTo(flags);
   }
 
   // INVALID_ARGUMENT names the flag that is wrong.
   absl::StatusOr<v1::DetectRequest> ToRequest() const {
     v1::DetectRequest request;
     v1::DetectParams* params = request.mutable_params();
-    const absl::Status status =
-        picture.ParseClasses(params->mutable_class_filter());
+    absl::Status status = picture.ParseClasses(params->mutable_class_filter());
+    if (status.ok()) status = tiles.Fill(params);
     if (!status.ok()) return status;
     if (score_threshold) params->set_score_threshold(*score_threshold);
     if (nms_iou_threshold) params->set_nms_iou_threshold(*nms_iou_threshold);

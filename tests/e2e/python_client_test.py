@@ -53,6 +53,13 @@ def setUpModule():
     unittest.addModuleCleanup(server.kill)
 
 
+def overlap(a, b):
+    """The intersection over union of two boxes."""
+    low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
+    both = np.prod(np.maximum(high - low, 0))
+    return both / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - both)
+
+
 def command(verb, *files, **flags):
     """What `sfmamba VERB --json` prints."""
     run = subprocess.run(
@@ -138,6 +145,34 @@ class SyncTest(unittest.TestCase):
                  for one in found]
         assert_close(answer.boxes, boxes)
         self.assertEqual(list(answer.rles), [one['segmentation']['counts'] for one in found])
+
+    def test_tiles_find_what_asking_tile_by_tile_finds(self):
+        scenes = [np.asarray(Image.open(path)) for path in SCENES[:4]]
+        mosaic = np.vstack([np.hstack(scenes[:2]), np.hstack(scenes[2:])])
+        height, width = mosaic.shape[0] // 2, mosaic.shape[1] // 2
+        parts = [(x, y, mosaic[y:y + height, x:x + width])
+                 for y in (0, height // 2, height) for x in (0, width // 2, width)]
+        parts.append((0, 0, mosaic))
+        found = []  # (score, class, box), the best first.
+        for x, y, part in parts:
+            answer = self.client.detect(np.ascontiguousarray(part), timeout=PATIENCE)
+            found += zip(answer.scores, answer.class_ids, answer.boxes + [x, y, x, y])
+        found.sort(key=lambda one: -one[0])
+        kept = []
+        for score, class_id, box in found:
+            if all(class_id != other or overlap(box, best) < 0.5 for _, other, best in kept):
+                kept.append((score, class_id, box))
+        self.assertGreater(len(kept), 12)
+        answer = self.client.detect(
+            mosaic, tiles=sfmamba.Tiles(width=width, height=height, overlap=0.5), timeout=PATIENCE)
+        self.assertEqual((answer.width, answer.height), (mosaic.shape[1], mosaic.shape[0]))
+        kept = kept[:len(answer)]
+        np.testing.assert_allclose(answer.scores, [score for score, _, _ in kept], atol=1e-5)
+        np.testing.assert_allclose(answer.boxes, [box for _, _, box in kept], atol=1e-3)
+        for box, mask in zip(answer.boxes, answer.masks):
+            rows, columns = np.nonzero(mask)
+            self.assertGreaterEqual(columns.min() + 1, box[0])
+            self.assertLessEqual(rows.max() - 1, box[3])
 
     def test_masks_fill_their_boxes(self):
         answer = self.client.detect(SCENE, score_threshold=0.5)

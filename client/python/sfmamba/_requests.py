@@ -83,14 +83,46 @@ def classify_params(top_k: int, min_score: float, score_type: str, embedding: bo
                                     include_embedding=embedding, class_filter=class_filter)
 
 
+@dataclasses.dataclass(frozen=True)
+class Tiles:
+    """Overlapping tiles that a picture is looked at in, for objects that are small in it.
+
+    Attributes:
+      width, height: of a tile in pixels; 0: the model's input size.
+      overlap: what neighbours share, as a fraction of the tile's side, 0..0.9.
+      whole: whether the whole picture is looked at too.
+      merge: 'NMS' keeps the best of the boxes that match; 'GREEDY_NMM' lets it grow around them.
+      match: 'IOU' compares the intersection with the union, 'IOS' with the smaller box.
+      match_threshold: boxes match from this overlap on, 0..1.
+      max_tiles: pictures that need more are refused; 0: the server's limit.
+    """
+
+    width: int = 0
+    height: int = 0
+    overlap: float = 0.2
+    whole: bool = True
+    merge: str = 'NMS'
+    match: str = 'IOU'
+    match_threshold: float = 0.5
+    max_tiles: int = 0
+
+
+def _tiles_message(tiles: Optional[Tiles]) -> Any:
+    if tiles is None:
+        return None
+    return _messages.Tiles(width=tiles.width, height=tiles.height, overlap=tiles.overlap,
+                           without_picture=not tiles.whole, merge=tiles.merge, match=tiles.match,
+                           match_threshold=tiles.match_threshold, max_tiles=tiles.max_tiles)
+
+
 def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[float],
                   max_detections: int, masks: bool, class_agnostic_nms: bool,
-                  class_filter: Sequence[int]) -> Any:
+                  class_filter: Sequence[int], tiles: Optional[Tiles]) -> Any:
     # A field that is given None stays unset.
     return _messages.DetectParams(
         score_threshold=score_threshold, nms_iou_threshold=nms_iou_threshold,
         max_detections=max_detections, class_filter=class_filter,
-        class_agnostic_nms=class_agnostic_nms,
+        class_agnostic_nms=class_agnostic_nms, tiles=_tiles_message(tiles),
         mask_encoding='COCO_RLE' if masks else 'MASK_ENCODING_UNSPECIFIED')
 
 

@@ -15,7 +15,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow
 from ._images import Source
-from ._requests import Method, Options, Pictures
+from ._requests import Method, Options, Pictures, Tiles
 from ._retry import Attempts
 from .client import question
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -78,7 +78,8 @@ class AsyncClient:
                      score_threshold: Optional[float] = ...,
                      nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                      masks: bool = ..., class_agnostic_nms: bool = ...,
-                     class_filter: Sequence[int] = ..., options: Options = ...,
+                     class_filter: Sequence[int] = ..., tiles: Optional[Tiles] = ...,
+                     options: Options = ...,
                      timeout: Optional[float] = ...) -> Detections: ...
 
     @overload
@@ -86,17 +87,18 @@ class AsyncClient:
                      score_threshold: Optional[float] = ...,
                      nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                      masks: bool = ..., class_agnostic_nms: bool = ...,
-                     class_filter: Sequence[int] = ..., options: Options = ...,
+                     class_filter: Sequence[int] = ..., tiles: Optional[Tiles] = ...,
+                     options: Options = ...,
                      timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
     async def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
                      nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                      masks: bool = True, class_agnostic_nms: bool = False,
-                     class_filter: Sequence[int] = (), options: Options = Options(),
-                     timeout: Optional[float] = None) -> Any:
+                     class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
+                     options: Options = Options(), timeout: Optional[float] = None) -> Any:
         """As Client's."""
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
-                                         class_agnostic_nms, class_filter)
+                                         class_agnostic_nms, class_filter, tiles)
         return await self._predict(_requests.DETECT, images, model, params, options, timeout)
 
     @overload

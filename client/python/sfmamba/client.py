@@ -14,7 +14,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow, Question
 from ._images import Source
-from ._requests import Method, Options, Pictures
+from ._requests import Method, Options, Pictures, Tiles
 from ._retry import Attempts
 from ._stream import Stream
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -117,20 +117,21 @@ class Client:
     def detect(self, images: Source, *, model: str = ..., score_threshold: Optional[float] = ...,
                nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
-               options: Options = ..., timeout: Optional[float] = ...) -> Detections: ...
+               tiles: Optional[Tiles] = ..., options: Options = ...,
+               timeout: Optional[float] = ...) -> Detections: ...
 
     @overload
     def detect(self, images: Pictures, *, model: str = ..., score_threshold: Optional[float] = ...,
                nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
-               options: Options = ...,
+               tiles: Optional[Tiles] = ..., options: Options = ...,
                timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
     def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
                nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                masks: bool = True, class_agnostic_nms: bool = False,
-               class_filter: Sequence[int] = (), options: Options = Options(),
-               timeout: Optional[float] = None) -> Any:
+               class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
+               options: Options = Options(), timeout: Optional[float] = None) -> Any:
         """Boxes, and masks where the model has them, of the objects in a picture, or in each of a
         list.
 
@@ -144,11 +145,12 @@ class Client:
           masks: whether to ask for masks.
           class_agnostic_nms: whether boxes of all classes compete.
           class_filter: ids of the only classes to look for; empty: all.
+          tiles: cuts pictures into overlapping tiles; None: they are looked at whole.
           options: what all methods take.
           timeout: seconds; None: the client's.
         """
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
-                                         class_agnostic_nms, class_filter)
+                                         class_agnostic_nms, class_filter, tiles)
         return self._predict(_requests.DETECT, images, model, params, options, timeout)
 
     @overload

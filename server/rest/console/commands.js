@@ -4,6 +4,9 @@ import {mediaType, parseName, runUrl} from './api.js';
 import {make} from './dom.js';
 import {token} from './token.js';
 
+// Tiles of the model's input size, whose boxes grow around those of one object.
+export const TILES = {'tiles.merge': 'GREEDY_NMM', 'tiles.match': 'IOS'};
+
 // One word of a POSIX shell, whatever the text holds.
 export function shellQuote(text) {
   return /^[\w./:=@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
@@ -33,7 +36,7 @@ function accessFor(location) {
 }
 
 // `asked` is {target, picture, name, sample, options}: of `options`, those that the
-// commands have too: topK, or scoreThreshold.
+// commands have too: topK, or scoreThreshold and tiles.
 export function commandsFor(asked, base, location) {
   const {target, picture, sample, options} = asked;
   const {id, version} = parseName(target.name);
@@ -54,6 +57,11 @@ export function commandsFor(asked, base, location) {
     parameters.mask_encoding = 'COCO_RLE';
     flags.push(`--score_threshold=${options.scoreThreshold}`);
     keywords.push(`score_threshold=${options.scoreThreshold}`);
+  }
+  if (options.tiles) {
+    Object.assign(parameters, TILES);
+    flags.push('--tiles=auto --tile_merge=greedy_nmm --tile_match=ios');
+    keywords.push("tiles=sfmamba.Tiles(merge='GREEDY_NMM', match='IOS')");
   }
   if (target.method === 'segment') {
     parameters.encoding = 'RLE_PER_CLASS';

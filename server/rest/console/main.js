@@ -3,7 +3,7 @@
 import {watchAccess} from './access.js';
 import {RENDER, renderFacts, renderLegend, renderTiming} from './answers.js';
 import {parseName, run, TASKS, titleOf} from './api.js';
-import {commandsFor, renderCommands} from './commands.js';
+import {commandsFor, renderCommands, TILES} from './commands.js';
 import {byId, make, seconds} from './dom.js';
 import {CallError, renderError} from './errors.js';
 import {LiveView} from './live.js';
@@ -93,6 +93,7 @@ function showModels(list) {
 function showOptions() {
   const task = selected()?.task;
   byId('threshold-row').hidden = task !== 'DETECTION';
+  byId('tiles-row').hidden = task !== 'DETECTION';
   byId('top-row').hidden = task !== 'CLASSIFICATION';
   byId('go').disabled = !picture || !TASKS[task];
 }
@@ -111,6 +112,8 @@ function request() {
   if (method === 'detect') {
     Object.assign(parameters, {score_threshold: LOWEST_SCORE, mask_encoding: 'COCO_RLE'});
     options.scoreThreshold = threshold();
+    options.tiles = byId('tiles').checked;
+    if (options.tiles) Object.assign(parameters, TILES);
   }
   if (method === 'segment') {
     Object.assign(parameters, {encoding: 'RLE_PER_CLASS', include_class_areas: true});
@@ -255,6 +258,7 @@ byId('run').addEventListener('submit', (event) => {
 });
 byId('cancel').addEventListener('click', () => running?.abort());
 byId('model').addEventListener('change', start);
+byId('tiles').addEventListener('change', start);
 byId('threshold').addEventListener('input', () => {
   byId('threshold-value').textContent = threshold().toFixed(2);
   if (answered) {

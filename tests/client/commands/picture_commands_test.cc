@@ -179,6 +179,31 @@ TEST_F(PictureCommandsTest, DetectAsksAsItsFlagsSay) {
   EXPECT_TRUE(LastDetect().options().include_timing());
 }
 
+TEST_F(PictureCommandsTest, DetectAsksForTiles) {
+  Invoke(RunDetect, {server_flag_, picture_});
+  EXPECT_FALSE(LastDetect().params().has_tiles());
+  Invoke(RunDetect,
+         {server_flag_, picture_, "--tiles=640x480", "--tile_overlap=0.3",
+          "--tile_merge=greedy_nmm", "--tile_match=ios"});
+  const v1::Tiles tiles = LastDetect().params().tiles();
+  EXPECT_EQ(tiles.width(), 640);
+  EXPECT_EQ(tiles.height(), 480);
+  EXPECT_EQ(tiles.overlap(), 0.3f);
+  EXPECT_EQ(tiles.merge(), v1::Tiles::GREEDY_NMM);
+  EXPECT_EQ(tiles.match(), v1::Tiles::IOS);
+  Invoke(RunDetect, {server_flag_, picture_, "--tiles=auto"});
+  EXPECT_TRUE(LastDetect().params().has_tiles());
+  EXPECT_EQ(LastDetect().params().tiles().width(), 0);
+  EXPECT_FALSE(LastDetect().params().tiles().has_overlap());
+  for (const std::string wrong : {"--tiles=640", "--tiles=ax4",
+                                  "--tile_merge=nmw", "--tile_match=dice"}) {
+    const Outcome outcome =
+        Invoke(RunDetect, {server_flag_, picture_, "--tiles=auto", wrong});
+    EXPECT_EQ(outcome.exit_code, kExitUsage) << wrong;
+    EXPECT_THAT(outcome.err, HasSubstr("--tile")) << wrong;
+  }
+}
+
 TEST_F(PictureCommandsTest, DetectDraws) {
   const Outcome outcome =
       Invoke(RunDetect, {server_flag_, picture_, output_flag_});

@@ -126,6 +126,24 @@ TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
   EXPECT_EQ(held(MemoryUse::kAnswer), 0);
 }
 
+TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
+  PredictionRequest request = LargeRequest(1, 144, 96);
+  request.model = "masks";
+  DetectParams params;
+  params.tiles.emplace().overlap = 0;  // Six tiles of 48 x 48, and the picture.
+  request.params = params;
+  MayDecode(0);
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(held(MemoryUse::kInput), 6 * 3 * 48 * 48 + 3 * 48 * 72);
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_EQ(held(MemoryUse::kInput), 0);
+  EXPECT_EQ(held(MemoryUse::kDecode), 0);
+  EXPECT_EQ(held(), kAnswerBytes);
+}
+
 TEST_F(PredictionMemoryTest, HoweverARequestEndsItIsReleasedOnce) {
   const auto with = [this](auto change) {
     PredictionRequest request = RequestOf(3, kMessageBytes);

@@ -42,6 +42,21 @@ TEST_F(PredictionQuotaTest, ImagesCountUntilTheyEnd) {
   EXPECT_EQ(Ask(Named(3, "a", quota)), "");
 }
 
+TEST_F(PredictionQuotaTest, TilesCountAsImages) {
+  const auto tiled = [this](int max_items) {
+    PredictionRequest request = LargeRequest(1, 96, 96);
+    request.call.caller = {"a", /*has_token=*/true, {max_items, 0, 0}};
+    request.model = "masks";
+    DetectParams params;
+    params.tiles.emplace().overlap = 0;
+    request.params = params;
+    return request;
+  };
+  EXPECT_EQ(Ask(tiled(4)), "CLIENT_QUOTA") << "four tiles and the picture";
+  EXPECT_EQ(Ask(tiled(5)), "");
+  EXPECT_EQ(quotas_.clients(), 0u);
+}
+
 TEST_F(PredictionQuotaTest, WithoutNameTheAddressIsTheClient) {
   PredictionRequest request = Request(2);
   request.call.caller.quota.max_items = 1;

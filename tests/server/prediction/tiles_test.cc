@@ -1,0 +1,93 @@
+#include "server/prediction/tiles.h"
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "server/errors/error.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+// Of one with the padding of 32 and inputs of 800 x 1333 at most.
+model::ModelConfig Detector() {
+  model::ModelConfig config;
+  config.task = model::VisionTask::kDetection;
+  config.resize = model::Resize::kKeepRatio;
+  config.short_side = 800;
+  config.long_side = 1333;
+  return config;
+}
+
+TEST(TilesTest, AreThoseOfSahi) {
+  std::ifstream file("tests/server/prediction/testdata/sahi/sahi.json");
+  const nlohmann::json recorded = nlohmann::json::parse(file);
+  for (const nlohmann::json& one : recorded["slices"]) {
+    const std::vector<int> picture = one["picture"], tile = one["tile"];
+    std::vector<std::vector<int>> tiles;
+    for (const image::PixelRect& rect :
+         CutIntoTiles({picture[1], picture[0]}, {tile[1], tile[0]},
+                      one["overlap"].get<float>())) {
+      tiles.push_back({rect.left, rect.top, rect.left + rect.width,
+                       rect.top + rect.height});
+    }
+    EXPECT_EQ(tiles, one["tiles"].get<std::vector<std::vector<int>>>())
+        << one["picture"] << one["tile"] << one["overlap"];
+  }
+}
+
+TEST(TilesTest, ThePictureIsTheLastPart) {
+  ImageFacts image;
+  image.seen = {3000, 4000};
+  Tiles tiles;
+  ASSERT_TRUE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
+  ASSERT_EQ(image.parts.size(), 31u);
+  EXPECT_EQ(image.parts[0].region.width, 800);
+  EXPECT_EQ(image.parts[0].key.width, 800);
+  EXPECT_EQ(image.parts.back().region.width, 4000);
+  EXPECT_EQ(image.parts.back().region.height, 3000);
+  EXPECT_EQ(image.parts.back().input_bytes, 3 * 1067 * 800);
+  image.parts.clear();
+  tiles.without_picture = true;
+  ASSERT_TRUE(DivideIntoTiles(tiles, Detector(), 30, &image).ok());
+  EXPECT_EQ(image.parts.size(), 30u);
+}
+
+TEST(TilesTest, ASmallPictureIsOnePart) {
+  ImageFacts image;
+  image.seen = {300, 500};
+  ASSERT_TRUE(DivideIntoTiles(Tiles(), Detector(), 1, &image).ok());
+  ASSERT_EQ(image.parts.size(), 1u);
+  EXPECT_EQ(image.parts[0].region.width, 500);
+}
+
+// Whatever is asked of the largest picture, the refusal takes no time and names
+// tiles that fit.
+TEST(TilesTest, ARefusalSaysWhatWouldFit) {
+  for (const int side : {1, 7, 800}) {
+    for (const float overlap : {0.f, 0.2f, 0.9f}) {
+      for (const int most : {1, 2, 5, 64}) {
+        ImageFacts image;
+        image.seen = {65535, 65535};
+        Tiles tiles;
+        tiles.width = side;
+        tiles.height = side + 1;
+        tiles.overlap = overlap;
+        const absl::Status status =
+            DivideIntoTiles(tiles, Detector(), most, &image);
+        ASSERT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_TILES");
+        EXPECT_EQ(server::GetMetadata("max", status), std::to_string(most));
+        EXPECT_TRUE(image.parts.empty());
+        tiles.width = std::stoi(server::GetMetadata("width", status));
+        tiles.height = std::stoi(server::GetMetadata("height", status));
+        EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), most, &image).ok());
+        EXPECT_LE(static_cast<int>(image.parts.size()), most);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction
