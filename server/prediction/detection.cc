@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -26,7 +27,8 @@ constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
 // A piece ends when its expected cost, by these numbers, reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
-// Comparing a tile's detection with another.
+// Sorting a tile's detection, and comparing it with another.
+constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
 // Lines of a mask encoded between two looks at the piece's cost: the first
@@ -163,23 +165,32 @@ class TilesEncoder final : public AnswerEncoder {
   using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
       model::Detections merged)>;
 
-  TilesEncoder(std::vector<model::Detection> detections, const MergeRule& rule,
-               Encode encode)
-      : merger_(std::move(detections), rule), encode_(std::move(encode)) {}
+  // `image` has the tiles as its parts, and outlives this.
+  TilesEncoder(std::vector<model::Detections> tiles, const ImageFacts& image,
+               const MergeRule& rule, Encode encode)
+      : tiles_(std::move(tiles)),
+        image_(image),
+        rule_(rule),
+        encode_(std::move(encode)) {}
 
   bool done() const override { return merged_ != nullptr && merged_->done(); }
   absl::Duration NextCost() const override {
     if (merged_ != nullptr) return merged_->NextCost();
-    return std::min(kPiece, merger_.left() * merger_.left() * kPerComparison);
+    if (!merger_.has_value()) return Count() * kPerSorted;
+    return std::min(kPiece, merger_->left() * merger_->left() * kPerComparison);
   }
   absl::Status EncodeNext() override {
     if (merged_ != nullptr) return merged_->EncodeNext();
-    absl::Duration spent;
-    while (!merger_.done() && spent < kPiece) {
-      spent += merger_.left() * kPerComparison;
-      merger_.MergeNext();
+    if (!merger_.has_value()) {
+      merger_.emplace(TakeAll(), rule_);
+      return absl::OkStatus();
     }
-    if (merger_.done()) merged_ = encode_({merger_.Take()});
+    absl::Duration spent;
+    while (!merger_->done() && spent < kPiece) {
+      spent += merger_->left() * kPerComparison;
+      merger_->MergeNext();
+    }
+    if (merger_->done()) merged_ = encode_({merger_->Take()});
     return absl::OkStatus();
   }
   int64_t bytes() const override {
@@ -188,8 +199,32 @@ class TilesEncoder final : public AnswerEncoder {
   Answer Take() override { return merged_->Take(); }
 
  private:
-  DetectionMerger merger_;
+  int64_t Count() const {
+    int64_t count = 0;
+    for (const model::Detections& tile : tiles_) {
+      count += tile.detections.size();
+    }
+    return count;
+  }
+  // The detections of all tiles, in the picture's pixels.
+  std::vector<model::Detection> TakeAll() {
+    std::vector<model::Detection> all;
+    all.reserve(Count());
+    for (size_t i = 0; i < tiles_.size(); ++i) {
+      const image::PixelRect& region = image_.parts[i].region;
+      Shift(region.left, region.top, &tiles_[i]);
+      std::vector<model::Detection>& own = tiles_[i].detections;
+      std::move(own.begin(), own.end(), std::back_inserter(all));
+    }
+    tiles_.clear();
+    return all;
+  }
+
+  std::vector<model::Detections> tiles_;  // Empty once they are merged.
+  const ImageFacts& image_;
+  const MergeRule rule_;
   Encode encode_;
+  std::optional<DetectionMerger> merger_;  // Unset at first.
   std::unique_ptr<AnswerEncoder> merged_;  // Null while detections are merged.
 };
 
@@ -210,17 +245,11 @@ class TileCollector final : public PartCollector {
   }
   std::unique_ptr<AnswerEncoder> MakeEncoder(
       const image::PictureFrame& frame) override {
-    std::vector<model::Detection> all;
-    for (size_t i = 0; i < tiles_.size(); ++i) {
-      const image::PixelRect& region = image_.parts[i].region;
-      Shift(region.left, region.top, &tiles_[i]);
-      std::vector<model::Detection>& own = tiles_[i].detections;
-      all.insert(all.end(), std::make_move_iterator(own.begin()),
-                 std::make_move_iterator(own.end()));
-    }
     return std::make_unique<TilesEncoder>(
-        std::move(all), rule_, [this, frame](model::Detections merged) {
-          return handler_.MakeEncoder(model_, std::move(merged), frame);
+        std::move(tiles_), image_, rule_,
+        [&model = model_, &handler = handler_,
+         frame](model::Detections merged) {
+          return handler.MakeEncoder(model, std::move(merged), frame);
         });
   }
 
