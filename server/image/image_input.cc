@@ -53,28 +53,33 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                             image.apply_orientation, min_side, watch);
 }
 
+// What was resized from a picture of size `original`, as the model takes it.
+ImageBuffer FromResized(RgbImage resized, const PictureSize& original) {
+  ImageBuffer input;
+  input.height = resized.height;
+  input.width = resized.width;
+  input.pixels = std::move(resized.data);
+  input.original_height = original.height;
+  input.original_width = original.width;
+  return input;
+}
+
 // The picture, cropped, as the model takes it.
 absl::StatusOr<ImageBuffer> ToInput(RgbImage picture,
                                     const model::ModelConfig& model,
                                     std::optional<ResizeMode> resize,
                                     const DecodeWatch& watch) {
-  ImageBuffer input;
   const PictureSize original = {picture.height, picture.width};
   if (model.resize == model::Resize::kKeepRatio) {
-    RgbImage resized = ResizeBilinear(
-        std::move(picture),
-        KeepRatioSize(original, model.short_side, model.long_side));
-    input.height = resized.height;
-    input.width = resized.width;
-    input.pixels = std::move(resized.data);
-  } else {
-    absl::StatusOr<ImageBuffer> resized =
-        Preprocess(picture, PreprocessOf(model, resize), watch);
-    if (!resized.ok()) return resized.status();
-    input = *std::move(resized);
+    const PictureSize size =
+        KeepRatioSize(original, model.short_side, model.long_side);
+    return FromResized(ResizeBilinear(std::move(picture), size), original);
   }
-  input.original_height = original.height;
-  input.original_width = original.width;
+  absl::StatusOr<ImageBuffer> input =
+      Preprocess(picture, PreprocessOf(model, resize), watch);
+  if (!input.ok()) return input;
+  input->original_height = original.height;
+  input->original_width = original.width;
   return input;
 }
 
@@ -107,7 +112,9 @@ int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
   const int64_t cropping =
       image.crop.has_value() ? RgbBytes(picture) + RgbBytes(seen) + kTables : 0;
   // The picture is freed when its crop exists, before the crop is resized.
-  return std::max(cropping, RegionMemory(seen, model));
+  const bool keeps_ratio = model.resize == model::Resize::kKeepRatio;
+  return std::max(
+      cropping, RegionMemory(seen, model) + (keeps_ratio ? RgbBytes(seen) : 0));
 }
 
 absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
@@ -155,8 +162,7 @@ int64_t RegionMemory(const PictureSize& region,
   }
   const PictureSize input =
       KeepRatioSize(region, model.short_side, model.long_side);
-  return RgbBytes(region) + RgbBytes(input) +
-         kPerLine * (input.height + input.width) + kTables;
+  return RgbBytes(input) + kPerLine * (input.height + input.width) + kTables;
 }
 
 absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
@@ -244,7 +250,14 @@ absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
   const PixelRect part = {picture.seen.left + region.left,
                           picture.seen.top + region.top, region.width,
                           region.height};
-  return ToInput(Crop(picture.rgb, part), model, resize, watch);
+  if (model.resize != model::Resize::kKeepRatio) {
+    return ToInput(Crop(picture.rgb, part), model, resize, watch);
+  }
+  const PictureSize size = {part.height, part.width};
+  return FromResized(
+      ResizeBilinear(picture.rgb, part,
+                     KeepRatioSize(size, model.short_side, model.long_side)),
+      size);
 }
 
 }  // namespace sfmamba::image

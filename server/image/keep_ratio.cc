@@ -1,6 +1,7 @@
 #include "server/image/keep_ratio.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "opencv2/core.hpp"
 #include "opencv2/core/utility.hpp"
@@ -30,10 +31,19 @@ PictureSize KeepRatioSize(const PictureSize& size, int short_side,
 
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size) {
   if (image.height == size.height && image.width == size.width) return image;
+  return ResizeBilinear(image, {0, 0, image.width, image.height}, size);
+}
+
+RgbImage ResizeBilinear(const RgbImage& image, const PixelRect& part,
+                        const PictureSize& size) {
   UseOneOpenCvThread();
   RgbImage resized{size.width, size.height, {}};
   resized.data.resize(3 * size.pixels());
-  const cv::Mat from(image.height, image.width, CV_8UC3, image.data.data());
+  // OpenCV has no matrix of constant values; this one is only read.
+  const cv::Mat whole(image.height, image.width, CV_8UC3,
+                      const_cast<uint8_t*>(image.data.data()));
+  const cv::Mat from =
+      whole(cv::Rect(part.left, part.top, part.width, part.height));
   cv::Mat to(size.height, size.width, CV_8UC3, resized.data.data());
   cv::resize(from, to, to.size(), 0, 0, cv::INTER_LINEAR);
   return resized;

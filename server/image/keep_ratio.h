@@ -17,6 +17,10 @@ PictureSize KeepRatioSize(const PictureSize& size, int short_side,
 // Bilinear, on 8 bits, as OpenCV's INTER_LINEAR, bit for bit, on the calling
 // thread alone. Neither size is empty.
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size);
+// The part of `image` inside `part`, resized as if it were a picture of its
+// own.
+RgbImage ResizeBilinear(const RgbImage& image, const PixelRect& part,
+                        const PictureSize& size);
 
 // Makes OpenCV compute on the thread that calls it, in all of the process; it
 // would divide rows among threads of its own.
