@@ -56,6 +56,20 @@ class AnswerTest(ConsoleCase):
         self.assertIn('score_threshold=0.2', self.text('#command-list'))
         self.assertEqual(len(self.server.asked), 1)
 
+    def test_tiles_are_asked_for_at_once(self):
+        self.server.answer = lambda: detections(*TWO)
+        self.give()
+        self.wait_for_answer()
+        self.page.evaluate('document.getElementById("tiles").click()')
+        self.wait_for_answer()
+        _, asked = self.server.asked
+        self.assertEqual(asked['query']['tiles.merge'], 'GREEDY_NMM')
+        self.assertEqual(asked['query']['tiles.match'], 'IOS')
+        commands = self.text('#command-list')
+        self.assertIn('tiles.merge=GREEDY_NMM', commands)
+        self.assertIn('--tiles=auto', commands)
+        self.assertIn("tiles=sfmamba.Tiles(merge='GREEDY_NMM', match='IOS')", commands)
+
     def test_the_legend_hides_a_class(self):
         self.server.answer = lambda: detections(*TWO)
         self.give()

@@ -27,6 +27,8 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
       {WrongText("f", "a", "b"), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {OutOfRange("f", 3, 1, 2), StatusCode::kInvalidArgument, "INVALID_FIELD"},
       {TooManyImages(65, 64), StatusCode::kInvalidArgument, "TOO_MANY_IMAGES"},
+      {TooManyTiles(65, 64, 9, 8), StatusCode::kInvalidArgument,
+       "TOO_MANY_TILES"},
       {InputsTooLarge(9, 8), StatusCode::kInvalidArgument, "INPUTS_TOO_LARGE"},
       {ImageFormatUnsupported("m"), StatusCode::kInvalidArgument,
        "IMAGE_FORMAT_UNSUPPORTED"},

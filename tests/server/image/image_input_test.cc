@@ -73,6 +73,38 @@ TEST_F(ImageInputTest, AClassifiersInputHasItsSize) {
   EXPECT_EQ(input.image.pixels.size(), 3 * kSide * kSide);
 }
 
+// Parts of a picture become what they would if they were sent alone.
+TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
+  const RgbImage picture = server::Gradient(90, 70);
+  ImageSource image = Encoded(server::EncodePng(picture));
+  image.crop = CropRect{0.1f, 0.1f, 1, 1};  // From (9, 7) on.
+  const absl::StatusOr<DecodedPicture> decoded =
+      DecodePicture(image, ImageLimits(), DecodeWatch());
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->seen.width, 81);
+  EXPECT_EQ(decoded->frame().left, 9);
+  EXPECT_EQ(decoded->frame().picture.width, 90);
+  for (const PixelRect& region :
+       {PixelRect{0, 0, 81, 63}, PixelRect{11, 20, 30, 24},
+        PixelRect{80, 62, 1, 1}, PixelRect{3, 0, 24, 24}}) {
+    for (const model::ModelConfig& model : {Classifier(), Detector()}) {
+      const absl::StatusOr<ImageBuffer> part =
+          MakeInput(*decoded, region, model, std::nullopt, DecodeWatch());
+      ASSERT_TRUE(part.ok()) << part.status();
+      const PixelRect place = {region.left + 9, region.top + 7, region.width,
+                               region.height};
+      const std::string alone = server::EncodePng(Crop(picture, place));
+      ImageSource own;
+      own.source = EncodedImage{alone};
+      const PreparedInput expected = Make(own, model);
+      EXPECT_EQ(part->pixels, expected.image.pixels);
+      EXPECT_EQ(part->width, expected.image.width);
+      EXPECT_EQ(part->original_width, region.width);
+      EXPECT_EQ(part->original_height, region.height);
+    }
+  }
+}
+
 // What a classifier sees of a picture with `adjust`ments of its encoder.
 struct Shape {
   const char* name;
