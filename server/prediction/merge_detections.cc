@@ -192,7 +192,7 @@ void DetectionMerger::MergeNext() {
       continue;
     }
     object.box = Around(object.box, other.box);
-    // Of equal scores the later one's class is taken, as SAHI does.
+    // SAHI takes the later one's class where scores are equal.
     if (other.score == object.score) object.class_id = other.class_id;
     if (other.mask != nullptr) masks.push_back(std::move(other.mask));
   }

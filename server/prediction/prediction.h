@@ -148,7 +148,7 @@ class Prediction {
     ImageFacts facts;
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
-    std::unique_ptr<PartCollector> collector;  // Of an image with parts.
+    std::unique_ptr<PartCollector> collector;  // Set if it has parts.
     std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
     bool source_done = false;                  // Its source is read no more.
     absl::Status status;

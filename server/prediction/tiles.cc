@@ -11,7 +11,7 @@ namespace sfmamba::prediction {
 namespace {
 
 constexpr float kMostOverlap = 0.9f;
-constexpr int kLargestSide = 65535;  // Of any picture that is decoded.
+constexpr int kLargestSide = 65535;  // Longer ones are not decoded.
 
 // The pixels from one tile to the next.
 int Step(int tile, float overlap) {

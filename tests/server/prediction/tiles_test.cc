@@ -11,7 +11,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Of one with the padding of 32 and inputs of 800 x 1333 at most.
+// Inputs are of 800 x 1333 pixels at most.
 model::ModelConfig Detector() {
   model::ModelConfig config;
   config.task = model::VisionTask::kDetection;
