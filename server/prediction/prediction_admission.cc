@@ -174,11 +174,11 @@ absl::Status Prediction::ReserveRoom(int inputs) {
     return std::max(result_bytes(item), kLeastAnswer);
   };
   int64_t bytes = 0;
-  int64_t inputs = 0, answers = 0;  // Memory to hold.
+  int64_t input_bytes = 0, answers = 0;  // Memory to hold.
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
     bytes += item.facts.input_bytes + result_bytes(item);
-    inputs += item.facts.input_bytes;
+    input_bytes += item.facts.input_bytes;
     answers += answer_bytes(item);
   }
   const batching::QueueLimits queue = model_->executor->queue_limits();
@@ -187,7 +187,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
   if (bytes > queue.bytes) {
     return server::InputsTooLarge(bytes, queue.bytes);
   }
-  const int64_t held = message_memory_->bytes + inputs + answers;
+  const int64_t held = message_memory_->bytes + input_bytes + answers;
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());
   }
@@ -197,7 +197,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
       std::count_if(items_.begin(), items_.end(), IsAnswered), 0, client_);
   if (!decode.ok()) return decode.status();
   absl::StatusOr<server::MemoryHold> input_memory =
-      env_.memory.Take(server::MemoryUse::kInput, inputs);
+      env_.memory.Take(server::MemoryUse::kInput, input_bytes);
   if (!input_memory.ok()) return input_memory.status();
   absl::StatusOr<server::MemoryHold> answer_memory =
       env_.memory.Take(server::MemoryUse::kAnswer, answers);
