@@ -74,7 +74,7 @@ TEST(MergeDetectionsTest, ObjectsAreThoseOfSahi) {
       }
     }
   }
-  EXPECT_GT(compared, 2000);
+  EXPECT_GT(compared, 1000);
 }
 
 TEST(MergeDetectionsTest, TheBestAreKept) {
