@@ -139,7 +139,11 @@ TEST(QueryFieldsTest, AnErrorListsTheParameters) {
   EXPECT_EQ(ErrorOf("topk", "1"),
             "there is no such parameter, expected one of model, request_id, "
             "score_threshold, nms_iou_threshold, max_detections, class_filter, "
-            "mask_encoding, class_agnostic_nms, priority, max_queue_wait, "
+            "mask_encoding, class_agnostic_nms, tiles.width, tiles.height, "
+            "tiles.overlap, tiles.without_picture, tiles.merge, tiles.match, "
+            "tiles.match_threshold, tiles.max_tiles, crops.model, crops.top_k, "
+            "crops.min_score, crops.include_embedding, crops.margin, "
+            "priority, max_queue_wait, "
             "include_timing, allow_partial_results, resize, validate_only, "
             "crop.x_min, crop.y_min, crop.x_max, crop.y_max, orientation");
 }
