@@ -1,0 +1,130 @@
+"""Times a large picture of 24 tiles against clients that cut it themselves, and a caller beside tilers.
+
+  python3 tests/e2e/tiles_benchmark.py ADDRESS [ROUNDS]
+
+ADDRESS is a server's with the default models. Needs the package in client/python, and Pillow. Says how long each takes:
+  tiled    one request with tiles
+  engine   one request of 24 pictures of the input's size: the network's own time
+  by one   a client that decodes the picture, cuts it, and sends one tile after another
+  at once  the same client with all tiles in flight
+then how a caller of Classify fares, four times a second, alone and beside four callers of the largest tiled pictures.
+"""
+
+import concurrent.futures
+import io
+import pathlib
+import statistics
+import sys
+import threading
+import time
+
+import numpy as np
+from PIL import Image
+
+import sfmamba
+
+WIDTH, HEIGHT = 4000, 3000
+TILES = sfmamba.Tiles(width=800, height=900, whole=False)  # 6 x 4.
+LARGEST = sfmamba.Tiles(width=500, height=500, overlap=0.1)  # 63, and the picture.
+DETECTOR, CLASSIFIER = 'everyday_detector', 'everyday'
+SAMPLES = pathlib.Path('client/samples')
+SECONDS = 15  # Of each count of the classifier's caller.
+
+
+def jpeg(pixels):
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, 'JPEG', quality=90)
+    return file.getvalue()
+
+
+def mosaic():
+    scenes = [np.asarray(Image.open(path)) for path in sorted(SAMPLES.glob('scene_*.jpg'))[:4]]
+    block = np.vstack([np.hstack(scenes[:2]), np.hstack(scenes[2:])])
+    times = (HEIGHT // block.shape[0] + 1, WIDTH // block.shape[1] + 1, 1)
+    return jpeg(np.tile(block, times)[:HEIGHT, :WIDTH])
+
+
+def starts(side, tile):
+    step = tile - int(TILES.overlap * tile)
+    return [min(start, side - tile) for start in range(0, side - tile + step, step)]
+
+
+def cut(picture):
+    """The tiles of a picture, as files."""
+    pixels = np.asarray(Image.open(io.BytesIO(picture)))
+    for top in starts(HEIGHT, TILES.height):
+        for left in starts(WIDTH, TILES.width):
+            yield jpeg(pixels[top:top + TILES.height, left:left + TILES.width])
+
+
+def compare(client, picture, rounds):
+    pool = concurrent.futures.ThreadPoolExecutor(24)
+    small = [np.asarray(Image.open(io.BytesIO(tile)).resize((256, 288))) for tile in cut(picture)]
+
+    def detect(images, **parameters):
+        return client.detect(images, model=DETECTOR, masks=False, timeout=100, **parameters)
+
+    ways = {'tiled': lambda: detect(picture, tiles=TILES), 'engine': lambda: detect(small),
+            'by one': lambda: [detect(tile) for tile in cut(picture)],
+            'at once': lambda: list(pool.map(detect, cut(picture)))}
+    seconds = {name: [] for name in ways}
+    for _ in range(rounds + 1):  # The first warms up.
+        for name, way in ways.items():
+            begin = time.perf_counter()
+            way()
+            seconds[name].append(time.perf_counter() - begin)
+    median = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    for name, time_taken in median.items():
+        print(f'{name:8} {time_taken:6.3f} s, {time_taken / median["tiled"]:.2f} of tiled')
+
+
+def classify(address):
+    """Answers, failures, and the median and the longest latency of a paced caller."""
+    picture = (SAMPLES / 'render_04.jpg').read_bytes()
+    taken, failed = [], 0
+    with sfmamba.Client(address) as client:
+        start = time.perf_counter()
+        for i in range(4 * SECONDS):
+            time.sleep(max(0, start + i / 4 - time.perf_counter()))
+            begin = time.perf_counter()
+            try:
+                client.classify(picture, model=CLASSIFIER, timeout=2)
+                taken.append(time.perf_counter() - begin)
+            except sfmamba.VisionError:
+                failed += 1
+    return (f'{len(taken)} answers, {failed} failures, median {statistics.median(taken):.3f} s, '
+            f'longest {max(taken):.3f} s')
+
+
+def crowd(address, picture):
+    print('alone: ', classify(address))
+    stop = threading.Event()
+
+    def tile():
+        with sfmamba.Client(address) as client:
+            while not stop.is_set():
+                try:
+                    client.detect(picture, model=DETECTOR, tiles=LARGEST, timeout=60)
+                except sfmamba.VisionError:
+                    time.sleep(0.5)
+
+    threads = [threading.Thread(target=tile) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(3)
+    print('beside:', classify(address))
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def main():
+    address = sys.argv[1]
+    picture = mosaic()
+    with sfmamba.Client(address) as client:
+        compare(client, picture, int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+    crowd(address, picture)
+
+
+if __name__ == '__main__':
+    main()
