@@ -117,7 +117,7 @@ def _tiles_message(tiles: Optional[Tiles]) -> Any:
 
 def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[float],
                   max_detections: int, masks: bool, class_agnostic_nms: bool,
-                  class_filter: Sequence[int], tiles: Optional[Tiles]) -> Any:
+                  class_filter: Sequence[int], tiles: Optional[Tiles] = None) -> Any:
     # A field that is given None stays unset.
     return _messages.DetectParams(
         score_threshold=score_threshold, nms_iou_threshold=nms_iou_threshold,

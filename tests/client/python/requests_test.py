@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 from PIL import Image
 
-from sfmamba import Options, Picture, _messages, _requests
+from sfmamba import Options, Picture, Tiles, _messages, _requests
 from sfmamba._images import to_image
 
 PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
@@ -132,7 +132,18 @@ class ParametersTest(unittest.TestCase):
         [part] = _requests.requests(_requests.DETECT, b'a', '', params, Options(), 1)
         self.assertFalse(part.options.HasField('max_queue_wait'))
 
+    def test_tiles(self):
+        tiles = Tiles(width=640, overlap=0.5, whole=False, merge='GREEDY_NMM', match='IOS')
+        sent = _requests.detect_params(None, None, 0, False, False, (), tiles).tiles
+        self.assertEqual((sent.width, sent.height, sent.overlap, sent.without_picture),
+                         (640, 0, 0.5, True))
+        self.assertEqual((sent.merge, sent.match), (_messages.Tiles.GREEDY_NMM, _messages.Tiles.IOS))
+        self.assertTrue(_requests.detect_params(None, None, 0, False, False, (), Tiles())
+                        .HasField('tiles'))
+
     def test_unknown_names(self):
+        with self.assertRaises(ValueError):
+            _requests.detect_params(None, None, 0, False, False, (), Tiles(merge='ALL'))
         with self.assertRaises(ValueError):
             _requests.classify_params(0, 0, 'LOUD', False, ())
         with self.assertRaises(ValueError):
