@@ -17,6 +17,15 @@ class PredictionMemoryTest : public PredictionTest {
     request.message_bytes = message_bytes;
     return request;
   }
+  // A picture of six tiles of 48 x 48, which is looked at whole too.
+  PredictionRequest TiledRequest() {
+    PredictionRequest request = LargeRequest(1, 144, 96);
+    request.model = "masks";
+    DetectParams params;
+    params.tiles.emplace().overlap = 0;
+    request.params = params;
+    return request;
+  }
   int64_t held(MemoryUse use) const { return memory_.held(use); }
   int64_t held() const {
     return held(MemoryUse::kMessage) + held(MemoryUse::kDecode) +
@@ -127,14 +136,9 @@ TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
 }
 
 TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
-  PredictionRequest request = LargeRequest(1, 144, 96);
-  request.model = "masks";
-  DetectParams params;
-  params.tiles.emplace().overlap = 0;  // Six tiles of 48 x 48, and the picture.
-  request.params = params;
   MayDecode(0);
   KeptResponse response;
-  Prediction prediction(*environment_, std::move(request), &response);
+  Prediction prediction(*environment_, TiledRequest(), &response);
   prediction.Start(absl::OkStatus());
   EXPECT_EQ(held(MemoryUse::kInput), 6 * 3 * 48 * 48 + 3 * 48 * 72);
   MayDecode(Steps::kAll);
@@ -142,6 +146,23 @@ TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
   EXPECT_EQ(held(MemoryUse::kInput), 0);
   EXPECT_EQ(held(MemoryUse::kDecode), 0);
   EXPECT_EQ(held(), kAnswerBytes);
+}
+
+TEST_F(PredictionMemoryTest, TilesGivenUpAtAnyStepGiveEverythingBack) {
+  for (int steps = 0; steps < 8; ++steps) {
+    SCOPED_TRACE(steps);
+    const int taken = decoding_.taken();
+    decoding_.Allow(steps);
+    KeptResponse response;
+    Prediction prediction(*environment_, TiledRequest(), &response);
+    prediction.Start(absl::OkStatus());
+    WaitUntil([&] { return decoding_.taken() == taken + steps; },
+              "the decode thread's steps");
+    prediction.Cancel();
+    MayDecode(Steps::kAll);
+    EXPECT_EQ(response.Wait().code(), absl::StatusCode::kCancelled);
+    EXPECT_EQ(held(), 0);
+  }
 }
 
 TEST_F(PredictionMemoryTest, HoweverARequestEndsItIsReleasedOnce) {
