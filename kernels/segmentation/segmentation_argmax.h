@@ -37,6 +37,13 @@ struct SegmentationArgmaxArgs {
 void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
                            CpuIsa isa = ActiveCpuIsa());
 
+// SegmentationArgmaxCpu() with other resizes than those between its sizes:
+// `rows` and `columns` take the logits to the result. The input's size is not
+// looked at.
+void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
+                           const ResizeTaps& rows, const ResizeTaps& columns,
+                           CpuIsa isa = ActiveCpuIsa());
+
 // SegmentationArgmaxCpu chooses among these, one per instruction set. Their
 // labels are equal, their confidences may differ by rounding. `rows` and
 // `columns` are the composed resizes of each axis. `row` is scratch memory of

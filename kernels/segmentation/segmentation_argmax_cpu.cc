@@ -73,10 +73,14 @@ void SegmentationArgmaxScalar(const SegmentationArgmaxArgs& args,
 }
 
 void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args, CpuIsa isa) {
-  const ResizeTaps rows =
-      ComposeResizes(args.height, args.input_height, args.out_height);
-  const ResizeTaps columns =
-      ComposeResizes(args.width, args.input_width, args.out_width);
+  SegmentationArgmaxCpu(
+      args, ComposeResizes(args.height, args.input_height, args.out_height),
+      ComposeResizes(args.width, args.input_width, args.out_width), isa);
+}
+
+void SegmentationArgmaxCpu(const SegmentationArgmaxArgs& args,
+                           const ResizeTaps& rows, const ResizeTaps& columns,
+                           CpuIsa isa) {
   std::vector<float> row(int64_t{args.width} * args.classes +
                          kSegmentationRowPadding);
   switch (isa) {
