@@ -25,6 +25,9 @@ struct SegmentationOptions {
   // Whether the result has the picture's size or the network input's.
   bool original_size = true;
   bool confidence = false;  // Compute the label's probability for each pixel.
+  // The result is the head's logits, at a quarter of the input's size, and no
+  // class map.
+  bool logits = false;
 };
 
 // What a request asks of its model's head for one image: the options of the

@@ -46,6 +46,9 @@ struct Segmentation {
   // [height, width]: the label's probability times 255; empty unless requested.
   std::vector<uint8_t> confidence;
   std::vector<int64_t> areas;  // [num_classes] in pixels
+  // Only if SegmentationOptions::logits asks for them; `labels` and the others
+  // are then empty: [height, width, num_classes], of the head's own size.
+  std::vector<float> logits;
   // Whether all values of the network were finite. If not, the rest is empty.
   bool finite = true;
 };

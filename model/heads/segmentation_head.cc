@@ -127,6 +127,15 @@ model::Segmentation SegmentationHead::Label(const at::Tensor& logits,
   }
   const auto options =
       model::OptionsOf<model::SegmentationOptions>(image.options);
+  if (options.logits) {
+    const at::Tensor values =
+        logits.permute({1, 2, 0}).to(at::kCPU, at::kFloat).contiguous();
+    const float* const data = values.const_data_ptr<float>();
+    result.height = logits.size(1);
+    result.width = logits.size(2);
+    result.logits.assign(data, data + values.numel());
+    return result;
+  }
   result.height = options.original_size ? image.original_height : image.height;
   result.width = options.original_size ? image.original_width : image.width;
   implementation_.SegmentationArgmax(logits, image.height, image.width,

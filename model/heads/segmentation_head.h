@@ -42,7 +42,8 @@ class SegmentationHead : public Head {
   }
   // Returns logits [N, num_classes, H, W], fp32, channels-last in memory.
   at::Tensor Classify(const at::Tensor& fused) const;
-  // Labels one image's pixels, given its logits [num_classes, H, W].
+  // Labels one image's pixels, given its logits [num_classes, H, W], or returns
+  // these if the image's options ask for them.
   model::Segmentation Label(const at::Tensor& logits,
                             const ImageInfo& image) const;
 

@@ -10,6 +10,7 @@
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/equal.h"
+#include "ATen/ops/from_blob.h"
 #include "c10/core/InferenceMode.h"
 #include "gtest/gtest.h"
 #include "model/weights/random_weights.h"
@@ -141,6 +142,26 @@ TEST_P(UpernetTest, MapsAreTheReferencesAtBothSizes) {
   options.original_size = false;
   for (ImageInfo& image : images) image.options = options;
   EXPECT_LE(Wrong(head_.Forward(features_, images), "out.pred_img"), 0.001);
+}
+
+TEST_P(UpernetTest, LogitsAreTheReferencesWhereTheyAreAskedFor) {
+  std::vector<ImageInfo> images(2, Info(100, 136, 75, 102));
+  model::SegmentationOptions options;
+  options.logits = true;
+  for (ImageInfo& image : images) image.options = options;
+  const std::vector<model::Result> results = head_.Forward(features_, images);
+  for (int i = 0; i < 2; ++i) {
+    const model::Segmentation& map = AsMap(results[i]);
+    EXPECT_TRUE(map.labels.empty());
+    EXPECT_TRUE(map.areas.empty());
+    ASSERT_EQ(map.logits.size(), size_t{1} * map.height * map.width * kClasses);
+    const at::Tensor logits =
+        at::from_blob(const_cast<float*>(map.logits.data()),
+                      {map.height, map.width, kClasses});
+    EXPECT_LE(
+        RelativeError(logits.permute({2, 0, 1}), fixture_["out.logits"][i]),
+        kTolerance);
+  }
 }
 
 class SegmentationHeadAgainstReferenceTest : public model::AgainstReference {};
