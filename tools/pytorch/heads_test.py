@@ -82,6 +82,22 @@ class UperNetTest(unittest.TestCase):
             got = upernet.class_map(logits, size, wanted)
             self.assertLessEqual((got != t[key].long()).float().mean().item(), 1e-3)
 
+    def test_golden_windows(self):
+        t = load('upernet')
+        crop, stride = t['slide.crop_stride'].tolist()
+        got = upernet.windows_of(t['in.img_shape'].tolist(), (crop, crop), (stride, stride))
+        self.assertEqual([list(window) for window in got], t['slide.windows'].tolist())
+
+    def test_recorded_slides(self):
+        t = load('slide')
+        for case in range(3):
+            size, crop, stride, picture = t[f'{case}.sizes'].tolist()
+            logits = iter(t[f'{case}.logits'])
+            mean = upernet.slide(lambda _, logits=logits: next(logits)[None], size, crop, stride)
+            near(self, mean[0, :2], t[f'{case}.mean'])
+            got = upernet.class_map(mean, size, picture)[0]
+            self.assertTrue(got.equal(t[f'{case}.map'].long()))
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -57,6 +57,32 @@ def class_map(logits, input_size, picture_size):
     return logits.argmax(dim=1)
 
 
+def windows_of(size, crop, stride):
+    """(y1, x1, y2, x2) of each window over a picture of `size`, row by row.
+
+    All are (height, width). The last of a row or a column is moved inwards, and none is
+    larger than the picture: mmsegmentation's mode "slide".
+    """
+    starts = [[min(i * step, max(side - window, 0))
+               for i in range(max(side - window + step - 1, 0) // step + 1)]
+              for side, window, step in zip(size, crop, stride)]
+    return [(y, x, min(y + crop[0], size[0]), min(x + crop[1], size[1]))
+            for y in starts[0] for x in starts[1]]
+
+
+def slide(logits_of, size, crop, stride):
+    """The mean logits [N,C,H,W] of the windows over a picture of `size`.
+
+    `logits_of` takes a window of windows_of() and returns its logits [N,C,h,w].
+    """
+    total, counts = 0, torch.zeros(size)
+    for y1, x1, y2, x2 in windows_of(size, crop, stride):
+        logits = resize(logits_of((y1, x1, y2, x2)), (y2 - y1, x2 - x1))
+        total = total + F.pad(logits, (x1, size[1] - x2, y1, size[0] - y2))
+        counts[y1:y2, x1:x2] += 1
+    return total / counts
+
+
 class Segmenter(nn.Module):
     def __init__(self, backbone, channels, classes):
         super().__init__()
