@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/picture/draw.h"
@@ -49,6 +51,39 @@ void WriteAreas(const v1::SegmentResult& result, JsonWriter* json) {
   json->EndArray();
 }
 
+// Reads "WxH", of positive numbers. INVALID_ARGUMENT names the flag.
+absl::Status ParseSize(absl::string_view flag, absl::string_view text,
+                       int32_t* width, int32_t* height) {
+  const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
+  if (sides.size() == 2 && absl::SimpleAtoi(sides[0], width) &&
+      absl::SimpleAtoi(sides[1], height) && *width > 0 && *height > 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, ": expected WxH, such as 512x512, got '", text, "'"));
+}
+
+// Adds the window of --slide, and of --stride if it is given, to a request.
+absl::Status AddWindow(const std::string& size, const std::string& stride,
+                       v1::SegmentParams* params) {
+  if (size.empty()) {
+    return stride.empty() ? absl::OkStatus()
+                          : absl::InvalidArgumentError(
+                                "--stride: expected --slide beside it");
+  }
+  int32_t width = 0, height = 0;
+  absl::Status status = ParseSize("slide", size, &width, &height);
+  if (!status.ok()) return status;
+  v1::SlidingWindow* const slide = params->mutable_slide();
+  slide->set_width(width);
+  slide->set_height(height);
+  if (stride.empty()) return absl::OkStatus();
+  status = ParseSize("stride", stride, &width, &height);
+  slide->set_stride_x(width);
+  slide->set_stride_y(height);
+  return status;
+}
+
 }  // namespace
 
 int RunSegment(const std::vector<std::string>& arguments,
@@ -61,6 +96,13 @@ int RunSegment(const std::vector<std::string>& arguments,
   predict.common.deadline = kPictureDeadline;
   predict.AddTo("segmenter", &flags);
   picture_flags.AddTo(&flags);
+  std::string slide, stride;
+  flags.Add("slide", "WxH",
+            "look at the resized picture through a window of this size; empty: "
+            "as a whole",
+            &slide);
+  flags.Add("stride", "WxH",
+            "how far the window moves; empty: two thirds of its size", &stride);
   std::vector<std::string> files;
   if (const auto exit = ParseArguments(&flags, arguments, &files, console)) {
     return *exit;
@@ -71,6 +113,7 @@ int RunSegment(const std::vector<std::string>& arguments,
   request.mutable_params()->set_include_class_areas(true);
   absl::Status status = picture_flags.ParseClasses(
       request.mutable_params()->mutable_class_filter());
+  if (status.ok()) status = AddWindow(slide, stride, request.mutable_params());
   if (!status.ok()) return UsageError(status.message(), console);
   VerbActions<v1::SegmentResult> actions;
   actions.check = CheckMap;

@@ -260,4 +260,24 @@ absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
       size);
 }
 
+ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
+  ImageBuffer result;
+  result.height = result.original_height = part.height;
+  result.width = result.original_width = part.width;
+  // Copies the part's rows of a plane whose pixels have `values` values each.
+  const auto copy = [&](const auto* plane, int values, auto* to) {
+    for (int y = 0; y < part.height; ++y) {
+      const auto* const row =
+          plane + (int64_t{part.top + y} * input.width + part.left) * values;
+      to->insert(to->end(), row, row + int64_t{part.width} * values);
+    }
+  };
+  if (!input.pixels.empty()) copy(input.pixels.data(), 3, &result.pixels);
+  for (int c = 0; c < 3 && !input.values.empty(); ++c) {
+    copy(input.values.data() + int64_t{c} * input.height * input.width, 1,
+         &result.values);
+  }
+  return result;
+}
+
 }  // namespace sfmamba::image

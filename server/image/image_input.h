@@ -82,6 +82,9 @@ absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch);
 
+// Returns a copy of a part of an input, which is inside of it.
+ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part);
+
 // Returns the most bytes that MakeInput() of a region of a size has allocated
 // at a time, beside the picture and with its result.
 int64_t RegionMemory(const PictureSize& region,

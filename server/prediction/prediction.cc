@@ -105,7 +105,8 @@ void Prediction::Schedule(OpenItem open) {
                  const auto done =
                      absl::MakeCleanup([&metrics] { metrics.DecodeDone(); });
                  // Both may destroy this.
-                 if (items_[open.index()].facts.parts.empty()) {
+                 const ImageFacts& facts = items_[open.index()].facts;
+                 if (facts.parts.empty() || facts.parts_of_input) {
                    Prepare(std::move(open));
                  } else {
                    PrepareParts(std::move(open));
@@ -144,7 +145,11 @@ void Prediction::Prepare(OpenItem open) {
   env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
   status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
-  Submit(std::move(open), std::move(input->image));
+  if (item.facts.parts_of_input) {
+    SubmitCut(std::move(open), std::move(input->image));
+  } else {
+    Submit(std::move(open), std::move(input->image));
+  }
 }
 
 absl::Status Prediction::Undecoded(int i, const absl::Status& status) const {

@@ -142,6 +142,15 @@ class Prediction {
     batching::Reservation finish_room;  // From its batch's end on.
   };
 
+  // An input that parts are cut out of, as its collector wants them.
+  struct UncutInput {
+    image::ImageBuffer image;  // Until all parts are submitted.
+    int submitted = 0;         // Parts.
+    // How often the collector got work since there was none. The thread that
+    // counts the first sees to it, so that only one does.
+    std::atomic<int> calls{1};
+  };
+
   // One image. Used by the thread that it is on.
   struct Item {
     image::ImageSource source;
@@ -149,8 +158,9 @@ class Prediction {
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
     std::unique_ptr<PartCollector> collector;  // Set if it has parts.
-    std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
-    bool source_done = false;                  // Its source is read no more.
+    std::unique_ptr<UncutInput> uncut;  // If parts are cut out of its input.
+    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
+    bool source_done = false;                // Its source is read no more.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
@@ -237,6 +247,18 @@ class Prediction {
                   std::shared_ptr<ImageParts> parts);
   void PartsDone(OpenItem open, absl::Status status,
                  std::vector<InputRun> runs);
+
+  // The steps of an image with parts of its input in place of Submit(): the
+  // parts that the collector wants become tasks; on the finish pool it works on
+  // their results, and wants further ones.
+  void SubmitCut(OpenItem open, image::ImageBuffer input);
+  std::shared_ptr<ImageParts> MakeParts(OpenItem open);
+  // The collector got work.
+  void CallCollector(Item* item, std::shared_ptr<ImageParts> parts);
+  void ScheduleCollector(Item* item, std::shared_ptr<ImageParts> parts);
+  void RunCollector(Item* item, std::shared_ptr<ImageParts> parts);
+  void SubmitWanted(Item* item, const std::shared_ptr<ImageParts>& parts);
+
   // How long the next piece of the answer is expected to take; zero: none is
   // left.
   absl::Duration NextCost(const Item& item) const;

@@ -90,7 +90,9 @@ absl::Status Prediction::CheckImage(int i) {
   if (status.ok()) {
     status = handler_->Divide(model, env_.limits.max_images, &item.facts);
   }
-  if (!status.ok() || item.facts.parts.empty()) return status;
+  if (!status.ok() || item.facts.parts.empty() || item.facts.parts_of_input) {
+    return status;
+  }
   return ValidateParts(item.source, model.config, env_.limits, &item.facts);
 }
 

@@ -29,18 +29,23 @@ void Prediction::PrepareParts(OpenItem open) {
     memory.Release();
     return open.End(Undecoded(i, picture.status()));
   }
-  item.collector = handler_->MakeCollector(model_->directory, item.facts);
-  auto parts = std::make_shared<ImageParts>(
-      item.facts.parts.size(), item.collector.get(),
-      [this, open = std::move(open)](absl::Status status,
-                                     std::vector<InputRun> runs) mutable {
-        PartsDone(std::move(open), std::move(status), std::move(runs));
-      });
+  std::shared_ptr<ImageParts> parts = MakeParts(std::move(open));
   status = SubmitParts(&item, *picture, watch, parts);
   if (!status.ok()) parts->Fail(Undecoded(i, status));
   picture = absl::CancelledError();  // Frees it.
   memory.Release();
   parts = nullptr;  // May destroy this.
+}
+
+std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
+  Item& item = items_[open.index()];
+  item.collector = handler_->MakeCollector(model_->directory, item.facts);
+  return std::make_shared<ImageParts>(
+      item.facts.parts.size(), item.collector.get(),
+      [this, open = std::move(open)](absl::Status status,
+                                     std::vector<InputRun> runs) mutable {
+        PartsDone(std::move(open), std::move(status), std::move(runs));
+      });
 }
 
 absl::StatusOr<image::DecodedPicture> Prediction::DecodeOnce(
@@ -83,7 +88,7 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
   InputRun run;
   batching::BatchTask task =
       MakeTask(std::move(input), admission.input_room.Split(1, bytes), &run);
-  task.done = [this, part, run, parts = std::move(parts),
+  task.done = [this, item, part, run, parts = std::move(parts),
                memory = admission.input_memory.Split(bytes)](
                   absl::StatusOr<model::Result> result,
                   const batching::BatchInfo& batch) mutable {
@@ -92,10 +97,72 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
     // The request fails with the part: no other is worth a batch.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
     // The last step of the last part may destroy this.
-    const std::shared_ptr<ImageParts> last = std::move(parts);
+    std::shared_ptr<ImageParts> last = std::move(parts);
     last->End(part, std::move(result), std::move(run));
+    if (item->collector->CanAdvance()) CallCollector(item, std::move(last));
   };
   model_->executor->Submit(std::move(task));
+}
+
+void Prediction::SubmitCut(OpenItem open, image::ImageBuffer input) {
+  Item& item = items_[open.index()];
+  item.uncut = std::make_unique<UncutInput>();
+  item.uncut->image = std::move(input);
+  RunCollector(&item, MakeParts(std::move(open)));
+}
+
+void Prediction::CallCollector(Item* item, std::shared_ptr<ImageParts> parts) {
+  if (item->uncut->calls.fetch_add(1) > 0) return;
+  ScheduleCollector(item, std::move(parts));
+}
+
+void Prediction::ScheduleCollector(Item* item,
+                                   std::shared_ptr<ImageParts> parts) {
+  env_.finish_pool.Run(
+      MakeWork(item->collector->AdvanceCost(), deadline_,
+               [this, item, parts = std::move(parts)]() mutable {
+                 RunCollector(item, std::move(parts));  // May destroy this.
+               }));
+}
+
+void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
+  const int calls = item->uncut->calls.load();
+  absl::Status status = CheckAlive("postprocess", deadline_);
+  if (status.ok()) {
+    status = Guarded([&] {
+      if (item->collector->CanAdvance()) {
+        const absl::Time start = base::SteadyNow();
+        if (item->postprocess == absl::ZeroDuration()) {
+          item->encode_started = start;
+        }
+        item->collector->Advance();
+        item->postprocess += base::SteadyNow() - start;
+      }
+      SubmitWanted(item, parts);
+      return absl::OkStatus();
+    });
+  }
+  // No further call runs the collector: `calls` stays above 0.
+  if (!status.ok()) return parts->Fail(status);
+  if (item->collector->CanAdvance() ||
+      item->uncut->calls.fetch_sub(calls) > calls) {
+    ScheduleCollector(item, std::move(parts));
+  }
+}
+
+void Prediction::SubmitWanted(Item* item,
+                              const std::shared_ptr<ImageParts>& parts) {
+  const std::vector<PartFacts>& all = item->facts.parts;
+  UncutInput& uncut = *item->uncut;
+  const int end = std::min<int>(all.size(), item->collector->Wanted());
+  while (uncut.submitted < end) {
+    const int part = uncut.submitted++;
+    SubmitPart(item, part, image::CropInput(uncut.image, all[part].region),
+               parts);
+  }
+  if (end < static_cast<int>(all.size())) return;
+  uncut.image = {};
+  item->admission.input_memory.Release();
 }
 
 void Prediction::PartsDone(OpenItem open, absl::Status status,

@@ -63,6 +63,11 @@ struct DetectParams {
   std::optional<Tiles> tiles;
 };
 
+struct SlidingWindow {
+  int width = 0, height = 0;       // 0: the model's short side.
+  int stride_x = 0, stride_y = 0;  // 0: two thirds of the window's side.
+};
+
 struct SegmentParams {
   enum class Encoding { kPngIndex, kRlePerClass, kRawIndex };
   enum class OutputSize { kOriginal, kModel };
@@ -71,6 +76,7 @@ struct SegmentParams {
   bool include_class_areas = false;
   std::vector<int32_t> class_filter;
   bool include_confidence_map = false;
+  std::optional<SlidingWindow> slide;  // Unset: the picture is taken whole.
 };
 
 // The alternative says which task is asked for.

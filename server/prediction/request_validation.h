@@ -39,7 +39,7 @@ absl::Status ValidateRequestId(absl::string_view request_id);
 
 // One of several inputs that are made of an image.
 struct PartFacts {
-  image::PixelRect region;  // In pixels of what is seen of the picture.
+  image::PixelRect region;  // In pixels of what is seen, or of the input.
   batching::BatchKey key;
   int64_t input_bytes = 0;
 };
@@ -57,6 +57,9 @@ struct ImageFacts {
   // Empty: the image is one input. Otherwise each of its parts is one, which
   // `input` and `key` say nothing of.
   std::vector<PartFacts> parts;
+  // The parts are cut out of the input that the image becomes, as they are.
+  // Otherwise they are cut out of the picture and resized.
+  bool parts_of_input = false;
 
   // The number of images for the network.
   int inputs() const { return parts.empty() ? 1 : parts.size(); }

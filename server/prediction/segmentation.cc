@@ -11,6 +11,8 @@
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
 #include "server/prediction/request_validation.h"
+#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding_window.h"
 #include "server/prediction/task_handler.h"
 
 namespace sfmamba::prediction {
@@ -278,16 +280,43 @@ class SegmentationHandler final : public TaskHandler {
   }
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
-    return ValidateParams(params_, model.labels.size());
+    absl::Status status = ValidateParams(params_, model.labels.size());
+    if (status.ok() && params_.slide.has_value()) {
+      status = ValidateSlide(*params_.slide, model.config);
+    }
+    return status;
   }
-  int64_t ResultBytes(const repository::ModelDirectory&,
+  absl::Status Divide(const repository::ModelDirectory& model, int most,
+                      ImageFacts* image) const override {
+    if (!params_.slide.has_value()) return absl::OkStatus();
+    return DivideIntoWindows(*params_.slide, model.config, most, image);
+  }
+  std::unique_ptr<PartCollector> MakeCollector(
+      const repository::ModelDirectory& model,
+      const ImageFacts& image) const override {
+    return MakeSlidingCollector(
+        std::make_unique<SlidingMap>(Grid(model, image), model.labels.size(),
+                                     MapSize(image),
+                                     params_.include_confidence_map),
+        [this, &model](model::Segmentation map) {
+          return std::make_unique<SegmentationEncoder>(params_, model,
+                                                       std::move(map));
+        });
+  }
+  int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    return MapPixels(image) *
-           (sizeof(uint16_t) + params_.include_confidence_map);
+    const int64_t map = MapSize(image).pixels() *
+                        (sizeof(uint16_t) + params_.include_confidence_map);
+    if (!params_.slide.has_value()) return map;
+    return map + SlidingMap::Bytes(Grid(model, image), model.labels.size());
   }
-  absl::Duration LongestAnswer(const repository::ModelDirectory&,
+  absl::Duration LongestAnswer(const repository::ModelDirectory& model,
                                const ImageFacts& image) const override {
-    return MapPixels(image) * (1 + params_.include_confidence_map) * kPerPixel;
+    const absl::Duration map = MapSize(image).pixels() *
+                               (1 + params_.include_confidence_map) * kPerPixel;
+    if (!params_.slide.has_value()) return map;
+    return map + SlidingMap::Cost(Grid(model, image), model.labels.size(),
+                                  MapSize(image));
   }
   void FillTask(const repository::ModelDirectory&,
                 batching::BatchTask* task) const override {
@@ -295,6 +324,7 @@ class SegmentationHandler final : public TaskHandler {
     options.original_size =
         params_.output_size == SegmentParams::OutputSize::kOriginal;
     options.confidence = params_.include_confidence_map;
+    options.logits = params_.slide.has_value();
     task->options = options;
   }
   std::unique_ptr<AnswerEncoder> MakeEncoder(
@@ -309,10 +339,14 @@ class SegmentationHandler final : public TaskHandler {
   }
 
  private:
-  int64_t MapPixels(const ImageFacts& image) const {
+  const image::PictureSize& MapSize(const ImageFacts& image) const {
     return params_.output_size == SegmentParams::OutputSize::kOriginal
-               ? image.seen.pixels()
-               : image.input.pixels();
+               ? image.seen
+               : image.input;
+  }
+  SlideGrid Grid(const repository::ModelDirectory& model,
+                 const ImageFacts& image) const {
+    return GridOf(*params_.slide, model.config, image.input);
   }
 
   const SegmentParams params_;

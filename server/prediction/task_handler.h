@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_TASK_HANDLER_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <variant>
 
@@ -59,8 +60,21 @@ class PartCollector {
   // Takes the result of the image's i-th part. Called once for each part, by
   // batch threads, several at once: it must take microseconds and not block.
   virtual void Add(int i, model::Result result) = 0;
+
+  // A collector may work on results while others are still to come, so that it
+  // need not keep all of them. The parts before Wanted() may be run; they
+  // become more by Advance() only.
+  virtual int Wanted() const { return std::numeric_limits<int>::max(); }
+  // Whether Advance() would find work. Any thread may ask.
+  virtual bool CanAdvance() const { return false; }
+  // Works for some milliseconds. One thread at a time calls this, Wanted() and
+  // AdvanceCost(), which says how long the work is expected to take.
+  virtual void Advance() {}
+  virtual absl::Duration AdvanceCost() const { return absl::ZeroDuration(); }
+
   // Turns what was collected into the image's answer, once, when all parts were
-  // added. Returns at once: to merge them is the encoder's work.
+  // added and Advance() would find no work. Returns at once: to merge them is
+  // the encoder's work.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const image::PictureFrame& frame) = 0;
 };

@@ -201,6 +201,24 @@ class SyncTest(unittest.TestCase):
         self.assertEqual(answer.confidence.shape, shape)
         self.assertTrue(0.3 < answer.confidence.mean() <= 1)
 
+    def test_slide_over_a_mosaic(self):
+        scenes = [np.asarray(Image.open(path)) for path in SCENES[:4]]
+        mosaic = np.vstack([np.hstack(scenes), np.hstack(scenes[::-1]), np.hstack(scenes)])
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'mosaic.png')
+            Image.fromarray(mosaic).save(path)
+            slide = sfmamba.Slide(width=96, height=64, stride_x=48, stride_y=40)
+            answer = self.client.segment(path, slide=slide, timeout=PATIENCE)
+            [printed] = command('segment', path, slide='96x64', stride='48x40')
+        self.assertEqual(answer.class_map.shape, mosaic.shape[:2])
+        self.assertEqual([area.pixel_count for area in answer.areas],
+                         [area['pixel_count'] for area in printed['areas']])
+        whole = self.client.segment(mosaic, timeout=PATIENCE)
+        self.assertTrue((answer.class_map != whole.class_map).any())
+        # One window as large as the network's input changes nothing.
+        one = self.client.segment(mosaic, slide=sfmamba.Slide(320, 320), timeout=PATIENCE)
+        self.assertLess(np.mean(one.class_map != whole.class_map), 1e-4)
+
     def test_filtered_pixels_have_no_class(self):
         answer = self.client.segment(SCENES[2], class_filter=[16], model_size=True)
         self.assertEqual(np.unique(answer.class_map).tolist(), [-1, 16])

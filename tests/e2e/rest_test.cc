@@ -167,6 +167,21 @@ TEST_F(RestProcessTest, MapsAreThoseOfGrpc) {
   }
 }
 
+TEST_F(RestProcessTest, MapsThroughAWindowAreThoseOfGrpc) {
+  v1::SegmentRequest request;
+  request.set_model("everyday_segmenter");
+  request.add_images()->set_encoded(picture_);
+  v1::SlidingWindow* const slide = request.mutable_params()->mutable_slide();
+  slide->set_width(128);
+  slide->set_height(96);
+  slide->set_stride_x(64);
+  grpc::ClientContext context;
+  v1::SegmentResponse expected;
+  ASSERT_TRUE(stub_->Segment(&context, request, &expected).ok());
+  ExpectSame("segment", "slide.width=128&slide.height=96&slide.stride_x=64",
+             request, expected);
+}
+
 TEST_F(RestProcessTest, ModelsAreThoseOfGrpc) {
   grpc::ClientContext context;
   v1::ListModelsResponse expected, page;

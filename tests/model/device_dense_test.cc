@@ -42,39 +42,51 @@ ModelConfig SmallDense(VisionTask task) {
   return config;
 }
 
-std::vector<heads::ImageInfo> Infos(VisionTask task, int count) {
+std::vector<heads::ImageInfo> Infos(const PredictionOptions& options,
+                                    int count) {
   heads::ImageInfo info;
   info.height = kHeight - 4;  // The rest is padding.
   info.width = kWidth - 6;
   info.original_height = 3 * kHeight / 2;
   info.original_width = 3 * kWidth / 2;
-  info.options = AskForAll(task);
+  info.options = options;
   return std::vector<heads::ImageInfo>(count, info);
 }
 
 std::vector<Result> RunNetwork(const ModelConfig& config,
                                const at::Tensor& images,
+                               const PredictionOptions& options,
                                const ops::Implementation& implementation) {
   const c10::InferenceMode inference;
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const engine::Network network(config, weights.root(), implementation);
   return network.Forward(images.contiguous(at::MemoryFormat::ChannelsLast),
-                         /*fold_rows=*/0, Infos(config.task, images.size(0)));
+                         /*fold_rows=*/0, Infos(options, images.size(0)));
 }
 
 std::vector<Result> OnDevice(const ModelConfig& config,
                              const at::Tensor& images,
+                             const PredictionOptions& options,
                              Precision precision = Precision::kFloat32) {
   const tuning::ScanPlanChooser chooser({"some GPU", 132, "some build"},
                                         std::nullopt,
                                         /*deterministic=*/false);
   return RunNetwork(
-      config, images,
+      config, images, options,
       ops::CudaImplementation(EmulatedOps(), at::kCPU, {precision, &chooser}));
 }
+std::vector<Result> OnDevice(const ModelConfig& config,
+                             const at::Tensor& images,
+                             Precision precision = Precision::kFloat32) {
+  return OnDevice(config, images, AskForAll(config.task), precision);
+}
 
+std::vector<Result> OnCpu(const ModelConfig& config, const at::Tensor& images,
+                          const PredictionOptions& options) {
+  return RunNetwork(config, images, options, Cpu());
+}
 std::vector<Result> OnCpu(const ModelConfig& config, const at::Tensor& images) {
-  return RunNetwork(config, images, Cpu());
+  return OnCpu(config, images, AskForAll(config.task));
 }
 
 void ExpectClose(const Box& a, const Box& b) {
@@ -116,6 +128,27 @@ TEST(DeviceDenseTest, ADetectorAgreesWithTheCpu) {
       if (own_mask.data.size() == other_mask.data.size()) {
         EXPECT_LE(Differing(own_mask.data, other_mask.data), 0.01);
       }
+    }
+  }
+}
+
+TEST(DeviceDenseTest, ASegmentersLogitsAreTheCpus) {
+  const ModelConfig config = SmallDense(VisionTask::kSegmentation);
+  const at::Tensor images = DeterministicImages({2, 3, kHeight, kWidth});
+  SegmentationOptions options;
+  options.logits = true;
+  const std::vector<Result> expected = OnCpu(config, images, options);
+  const std::vector<Result> results = OnDevice(config, images, options);
+  ASSERT_EQ(results.size(), 2);
+  for (int i = 0; i < 2; ++i) {
+    const auto& a = std::get<Segmentation>(results[i]);
+    const auto& b = std::get<Segmentation>(expected[i]);
+    EXPECT_EQ(a.height, kHeight / 4);
+    EXPECT_EQ(a.width, kWidth / 4);
+    ASSERT_EQ(a.logits.size(), a.height * a.width * config.num_classes);
+    ASSERT_EQ(a.logits.size(), b.logits.size());
+    for (size_t k = 0; k < a.logits.size(); ++k) {
+      ASSERT_NEAR(a.logits[k], b.logits[k], 1e-3 * (1 + std::abs(b.logits[k])));
     }
   }
 }

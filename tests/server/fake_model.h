@@ -42,9 +42,10 @@ class Gate {
 // As a classifier: ten different sums of the image's values. As a detector: the
 // rectangle around what is red, of class 1 and score 0.75, whose mask is full
 // but for its top left pixel; nothing where nothing is red. As a segmenter: 2
-// where it is red, else 0, with a confidence of 200 and of 100. Red are pixels
-// with more than 128 of it and less of the others, of tensors those with a
-// first value above 0.5.
+// where it is red, else 0, with a confidence of 200 and of 100; or, if logits
+// are asked for, 1 for these classes in every fourth row and column. Red are
+// pixels with more than 128 of it and less of the others, of tensors those with
+// a first value above 0.5.
 class FakeModel : public model::VisionModel {
  public:
   static constexpr int kSide = 64;  // Side of a classifier's input, in pixels.

@@ -9,7 +9,7 @@ AsyncClient has the same methods for asyncio. Answers are in sfmamba.results.
 
 from ._errors import VisionError
 from ._images import Picture, Source
-from ._requests import Options, Tiles
+from ._requests import Options, Slide, Tiles
 from .aio import AsyncClient
 from .client import Client
 from .results import (ClassArea, Classification, Detections, ModelInfo, Segmentation, Timing)
@@ -17,4 +17,5 @@ from .results import (ClassArea, Classification, Detections, ModelInfo, Segmenta
 __version__ = '0.1.0'
 
 __all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'ModelInfo',
-           'Options', 'Picture', 'Segmentation', 'Source', 'Tiles', 'Timing', 'VisionError']
+           'Options', 'Picture', 'Segmentation', 'Slide', 'Source', 'Tiles', 'Timing',
+           'VisionError']

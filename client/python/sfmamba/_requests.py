@@ -45,6 +45,21 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
+class Slide:
+    """A window through which a segmenter looks at a picture, resized as always, part by part.
+
+    Attributes:
+      width, height: the window's, in pixels of the resized picture; 0: the model's short side.
+      stride_x, stride_y: how far it moves; 0: two thirds of its side.
+    """
+
+    width: int = 0
+    height: int = 0
+    stride_x: int = 0
+    stride_y: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Method:
     """A method of the server.
 
@@ -126,10 +141,13 @@ def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[
         mask_encoding='COCO_RLE' if masks else 'MASK_ENCODING_UNSPECIFIED')
 
 
-def segment_params(model_size: bool, confidence: bool, class_filter: Sequence[int]) -> Any:
+def segment_params(model_size: bool, confidence: bool, class_filter: Sequence[int],
+                   slide: Optional[Slide]) -> Any:
+    # A field that is given None stays unset.
     return _messages.SegmentParams(
         encoding='RLE_PER_CLASS', output_size='MODEL' if model_size else 'ORIGINAL',
-        include_class_areas=True, class_filter=class_filter, include_confidence_map=confidence)
+        include_class_areas=True, class_filter=class_filter, include_confidence_map=confidence,
+        slide=None if slide is None else dataclasses.asdict(slide))
 
 
 def _request_options(options: Options, partial: bool) -> Any:

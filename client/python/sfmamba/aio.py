@@ -15,7 +15,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow
 from ._images import Source
-from ._requests import Method, Options, Pictures, Tiles
+from ._requests import Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from .client import question
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -104,19 +104,21 @@ class AsyncClient:
     @overload
     async def segment(self, images: Source, *, model: str = ..., model_size: bool = ...,
                       confidence: bool = ..., class_filter: Sequence[int] = ...,
-                      options: Options = ..., timeout: Optional[float] = ...) -> Segmentation: ...
+                      slide: Optional[Slide] = ..., options: Options = ...,
+                      timeout: Optional[float] = ...) -> Segmentation: ...
 
     @overload
     async def segment(self, images: Pictures, *, model: str = ..., model_size: bool = ...,
                       confidence: bool = ..., class_filter: Sequence[int] = ...,
-                      options: Options = ...,
+                      slide: Optional[Slide] = ..., options: Options = ...,
                       timeout: Optional[float] = ...) -> Answers[Segmentation]: ...
 
     async def segment(self, images: Any, *, model: str = '', model_size: bool = False,
                       confidence: bool = False, class_filter: Sequence[int] = (),
-                      options: Options = Options(), timeout: Optional[float] = None) -> Any:
+                      slide: Optional[Slide] = None, options: Options = Options(),
+                      timeout: Optional[float] = None) -> Any:
         """As Client's."""
-        params = _requests.segment_params(model_size, confidence, class_filter)
+        params = _requests.segment_params(model_size, confidence, class_filter, slide)
         return await self._predict(_requests.SEGMENT, images, model, params, options, timeout)
 
     def map(self, method: Callable[..., Awaitable[Answer]], images: Iterable[Source], *,

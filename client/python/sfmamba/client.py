@@ -14,7 +14,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow, Question
 from ._images import Source
-from ._requests import Method, Options, Pictures, Tiles
+from ._requests import Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from ._stream import Stream
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -155,17 +155,20 @@ class Client:
 
     @overload
     def segment(self, images: Source, *, model: str = ..., model_size: bool = ...,
-                confidence: bool = ..., class_filter: Sequence[int] = ..., options: Options = ...,
+                confidence: bool = ..., class_filter: Sequence[int] = ...,
+                slide: Optional[Slide] = ..., options: Options = ...,
                 timeout: Optional[float] = ...) -> Segmentation: ...
 
     @overload
     def segment(self, images: Pictures, *, model: str = ..., model_size: bool = ...,
-                confidence: bool = ..., class_filter: Sequence[int] = ..., options: Options = ...,
+                confidence: bool = ..., class_filter: Sequence[int] = ...,
+                slide: Optional[Slide] = ..., options: Options = ...,
                 timeout: Optional[float] = ...) -> Answers[Segmentation]: ...
 
     def segment(self, images: Any, *, model: str = '', model_size: bool = False,
                 confidence: bool = False, class_filter: Sequence[int] = (),
-                options: Options = Options(), timeout: Optional[float] = None) -> Any:
+                slide: Optional[Slide] = None, options: Options = Options(),
+                timeout: Optional[float] = None) -> Any:
         """The class of each pixel of a picture, or of each of a list.
 
         Args:
@@ -175,10 +178,11 @@ class Client:
             picture or its crop.
           confidence: whether to answer how sure the model is of each pixel.
           class_filter: ids of the only classes to map; empty: all.
+          slide: the window that slides over the picture; None: the picture is looked at whole.
           options: what all methods take.
           timeout: seconds; None: the client's.
         """
-        params = _requests.segment_params(model_size, confidence, class_filter)
+        params = _requests.segment_params(model_size, confidence, class_filter, slide)
         return self._predict(_requests.SEGMENT, images, model, params, options, timeout)
 
     def map(self, method: Callable[..., Answer], images: Iterable[Source], *, in_flight: int = 8,

@@ -257,6 +257,11 @@ absl::Status FromProto(const v1::SegmentParams& params,
   segment.include_class_areas = params.include_class_areas();
   segment.class_filter = Vector(params.class_filter());
   segment.include_confidence_map = params.include_confidence_map();
+  if (params.has_slide()) {
+    const v1::SlidingWindow& slide = params.slide();
+    segment.slide = {slide.width(), slide.height(), slide.stride_x(),
+                     slide.stride_y()};
+  }
   absl::Status status = Translate("params.encoding", params.encoding(),
                                   kMapEncodings, &segment.encoding);
   status.Update(Translate("params.output_size", params.output_size(),

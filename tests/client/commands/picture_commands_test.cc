@@ -262,6 +262,33 @@ TEST_F(PictureCommandsTest, SegmentPrintsATable) {
   EXPECT_TRUE(LastSegment().options().include_timing());
 }
 
+TEST_F(PictureCommandsTest, SegmentAsksForAWindow) {
+  EXPECT_EQ(Invoke(RunSegment, {server_flag_, picture_}).exit_code, kExitOk);
+  EXPECT_FALSE(LastSegment().params().has_slide());
+  EXPECT_EQ(Invoke(RunSegment, {server_flag_, picture_, "--slide=512x384",
+                                "--stride=341x256"})
+                .exit_code,
+            kExitOk);
+  const v1::SlidingWindow slide = LastSegment().params().slide();
+  EXPECT_EQ(slide.width(), 512);
+  EXPECT_EQ(slide.height(), 384);
+  EXPECT_EQ(slide.stride_x(), 341);
+  EXPECT_EQ(slide.stride_y(), 256);
+  for (const std::vector<std::string>& wrong :
+       std::vector<std::vector<std::string>>{{"--slide=512"},
+                                             {"--slide=0x5"},
+                                             {"--slide=axb"},
+                                             {"--slide=1x2x3"},
+                                             {"--slide=9x9", "--stride=-1x1"},
+                                             {"--stride=8x8"}}) {
+    std::vector<std::string> arguments = {server_flag_, picture_};
+    arguments.insert(arguments.end(), wrong.begin(), wrong.end());
+    const Outcome outcome = Invoke(RunSegment, arguments);
+    EXPECT_EQ(outcome.exit_code, kExitUsage) << wrong[0];
+    EXPECT_THAT(outcome.err, HasSubstr("expected"));
+  }
+}
+
 TEST_F(PictureCommandsTest, SegmentDrawsAndWritesJson) {
   const Outcome outcome =
       Invoke(RunSegment, {server_flag_, picture_, output_flag_, "--json"});

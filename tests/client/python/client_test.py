@@ -10,7 +10,7 @@ import unittest
 import grpc
 from fake_server import FakeServer
 
-from sfmamba import AsyncClient, Client, Options, VisionError, _messages
+from sfmamba import AsyncClient, Client, Options, Slide, VisionError, _messages
 
 UNAVAILABLE = (grpc.StatusCode.UNAVAILABLE, ())
 FULL = (grpc.StatusCode.RESOURCE_EXHAUSTED, ())
@@ -202,7 +202,8 @@ class Cases:
                 {'class_id': 3, 'rle': {'height': 1, 'width': 1, 'counts': '01'}}]}}])))
         self.run_method(client.detect, b'', model='finder', score_threshold=0.25, masks=True,
                         class_filter=[4], options=Options(priority='LOW'))
-        answer = self.run_method(client.segment, b'', model_size=True, confidence=True)
+        answer = self.run_method(client.segment, b'', model_size=True, confidence=True,
+                                 slide=Slide(width=512, height=512, stride_x=341))
         self.assertEqual(answer.class_map.tolist(), [[3]])
         detect, segment = self.server.requests
         self.assertEqual((detect.model, detect.params.score_threshold,
@@ -211,6 +212,8 @@ class Cases:
         self.assertEqual(detect.options.priority, _messages.RequestOptions.LOW)
         self.assertEqual(segment.params.output_size, _messages.SegmentParams.MODEL)
         self.assertTrue(segment.params.include_confidence_map)
+        self.assertEqual(segment.params.slide, _messages.SegmentParams(slide={
+            'width': 512, 'height': 512, 'stride_x': 341}).slide)
 
     def test_traceparent(self):
         traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'

@@ -199,6 +199,25 @@ TEST_F(ImageInputTest, ATensorIsItsOwnPicture) {
 }
 
 // A JPEG is decoded at a scale that leaves the crop as large as the input.
+TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
+  ImageBuffer input;
+  input.height = 3;
+  input.width = 4;
+  for (int i = 0; i < 3 * 3 * 4; ++i) input.pixels.push_back(i);
+  const PixelRect part = {1, 1, 2, 2};
+  const ImageBuffer pixels = CropInput(input, part);
+  EXPECT_EQ(pixels.height, 2);
+  EXPECT_EQ(pixels.width, 2);
+  EXPECT_EQ(pixels.original_width, 2);
+  EXPECT_EQ(pixels.pixels, (std::vector<uint8_t>{15, 16, 17, 18, 19, 20, 27, 28,
+                                                 29, 30, 31, 32}));
+  EXPECT_TRUE(pixels.values.empty());
+  input.values.assign(input.pixels.begin(), input.pixels.end());
+  input.pixels.clear();
+  EXPECT_EQ(CropInput(input, part).values,
+            (std::vector<float>{5, 6, 9, 10, 17, 18, 21, 22, 29, 30, 33, 34}));
+}
+
 TEST_F(ImageInputTest, ACropIsNotDecodedSmallerThanTheInput) {
   for (const CropRect& crop :
        {CropRect{0, 0, 1, 0.125f}, CropRect{0.5f, 0, 0.625f, 1}}) {

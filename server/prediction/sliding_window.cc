@@ -1,0 +1,130 @@
+#include "server/prediction/sliding_window.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/reasons.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using image::PictureSize;
+
+// Inputs have sides of at most 2^13 (model/config_validation.cc).
+constexpr int kMaxSide = 1 << 14;
+
+PictureSize WindowOf(const SlidingWindow& slide,
+                     const model::ModelConfig& model) {
+  return {slide.height > 0 ? slide.height : model.short_side,
+          slide.width > 0 ? slide.width : model.short_side};
+}
+
+int StrideOf(int stride, int window) {
+  return stride > 0 ? stride : std::max(1, window * 2 / 3);
+}
+
+std::string SizeText(const PictureSize& size) {
+  return absl::StrCat(size.width, "x", size.height);
+}
+
+// What to ask for instead of a grid with more than `most` windows: a larger
+// stride and, once that is the window's size, a larger window.
+std::string Fitting(const SlideGrid& grid, int most) {
+  const auto larger = [](int side) { return side + side / 8 + 1; };
+  PictureSize window = grid.window(), stride = grid.stride();
+  // One window as large as the picture always fits.
+  while (SlideGrid(grid.picture(), window, stride).windows() > most) {
+    stride = {larger(stride.height), larger(stride.width)};
+    window = {std::max(window.height, stride.height),
+              std::max(window.width, stride.width)};
+  }
+  return absl::StrCat("a window of ", SizeText(window), " with a stride of ",
+                      SizeText(stride));
+}
+
+class SlidingCollector final : public PartCollector {
+ public:
+  SlidingCollector(std::unique_ptr<SlidingMap> map, MapEncoderMaker encode)
+      : map_(std::move(map)), encode_(std::move(encode)) {}
+
+  void Add(int i, model::Result result) override {
+    map_->Add(i, std::get<model::Segmentation>(std::move(result)));
+  }
+  int Wanted() const override { return map_->Wanted(); }
+  bool CanAdvance() const override { return map_->IsReady(); }
+  absl::Duration AdvanceCost() const override { return map_->NextCost(); }
+  void Advance() override { map_->ComputeNext(); }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const image::PictureFrame&) override {
+    return encode_(map_->Take());
+  }
+
+ private:
+  const std::unique_ptr<SlidingMap> map_;
+  const MapEncoderMaker encode_;
+};
+
+}  // namespace
+
+absl::Status ValidateSlide(const SlidingWindow& slide,
+                           const model::ModelConfig& model) {
+  const PictureSize window = WindowOf(slide, model);
+  const struct {
+    const char* field;
+    int got, max;
+  } checks[] = {{"params.slide.width", slide.width, kMaxSide},
+                {"params.slide.height", slide.height, kMaxSide},
+                {"params.slide.stride_x", slide.stride_x, window.width},
+                {"params.slide.stride_y", slide.stride_y, window.height}};
+  for (const auto& check : checks) {
+    if (check.got < 0 || check.got > check.max) {
+      return server::OutOfRange(check.field, check.got, 0, check.max);
+    }
+  }
+  return absl::OkStatus();
+}
+
+SlideGrid GridOf(const SlidingWindow& slide, const model::ModelConfig& model,
+                 const PictureSize& input) {
+  const PictureSize window = WindowOf(slide, model);
+  return SlideGrid(input, window,
+                   {StrideOf(slide.stride_y, window.height),
+                    StrideOf(slide.stride_x, window.width)});
+}
+
+absl::Status DivideIntoWindows(const SlidingWindow& slide,
+                               const model::ModelConfig& model, int most,
+                               ImageFacts* image) {
+  const SlideGrid grid = GridOf(slide, model, image->input);
+  if (grid.windows() > most) {
+    return server::InvalidField(
+        "", absl::StrCat("got ", grid.windows(), " windows of ",
+                         SizeText(grid.window()), " over the input of ",
+                         SizeText(image->input), ", expected at most ", most,
+                         "; ", Fitting(grid, most), " would fit"));
+  }
+  const int64_t bytes_per_value =
+      image->key.type == batching::ImageType::kUint8 ? 1 : sizeof(float);
+  const PartFacts part = {{},
+                          KeyOf(model, grid.window(), image->key.type),
+                          3 * grid.window().pixels() * bytes_per_value};
+  image->parts.assign(grid.windows(), part);
+  for (int64_t i = 0; i < grid.windows(); ++i) {
+    image->parts[i].region = grid.Region(i);
+  }
+  // The input stays until the last window was cut out of it.
+  image->parts_of_input = true;
+  image->input_bytes += grid.windows() * part.input_bytes;
+  return absl::OkStatus();
+}
+
+std::unique_ptr<PartCollector> MakeSlidingCollector(
+    std::unique_ptr<SlidingMap> map, MapEncoderMaker encode) {
+  return std::make_unique<SlidingCollector>(std::move(map), std::move(encode));
+}
+
+}  // namespace sfmamba::prediction

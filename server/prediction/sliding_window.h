@@ -1,0 +1,44 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_SLIDING_WINDOW_H_
+#define SFMAMBA_SERVER_PREDICTION_SLIDING_WINDOW_H_
+
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "model/config.h"
+#include "model/result.h"
+#include "server/image/image.h"
+#include "server/prediction/prediction_request.h"
+#include "server/prediction/request_validation.h"
+#include "server/prediction/sliding_map.h"
+#include "server/prediction/task_handler.h"
+
+namespace sfmamba::prediction {
+
+// What a segmenter does with a request's sliding window.
+
+// INVALID_ARGUMENT if a size is negative, or if a stride is larger than the
+// window, which would leave out pixels.
+absl::Status ValidateSlide(const SlidingWindow& slide,
+                           const model::ModelConfig& model);
+
+// The windows over an input of the model. `slide` is valid.
+SlideGrid GridOf(const SlidingWindow& slide, const model::ModelConfig& model,
+                 const image::PictureSize& input);
+
+// Makes each window over the image's input one of its parts. INVALID_ARGUMENT,
+// which says what would fit, if there would be more than `most`.
+absl::Status DivideIntoWindows(const SlidingWindow& slide,
+                               const model::ModelConfig& model, int most,
+                               ImageFacts* image);
+
+// Fills the map as the windows' logits come. `encode` makes its answer.
+using MapEncoderMaker =
+    std::function<std::unique_ptr<AnswerEncoder>(model::Segmentation)>;
+std::unique_ptr<PartCollector> MakeSlidingCollector(
+    std::unique_ptr<SlidingMap> map, MapEncoderMaker encode);
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_SLIDING_WINDOW_H_

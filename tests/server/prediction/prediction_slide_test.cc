@@ -1,0 +1,312 @@
+// Segment through a sliding window: an image is several tasks of the batching,
+// and its map is made of their logits while they come.
+
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/prediction/sliding_map.h"
+#include "tests/server/prediction/prediction_fixture.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using server::MemoryUse;
+
+// A picture of the fake segmenter's size, which is not resized.
+constexpr int kHeight = server::FakeModel::kShortSide;
+constexpr int kWidth = server::FakeModel::kLongSide;
+
+class PredictionSlideTest : public PredictionTest {
+ protected:
+  // Red in columns 32 to 63, else black.
+  PredictionSlideTest() {
+    for (int i = 0; i < kHeight * kWidth; ++i) {
+      const bool red = i % kWidth / 32 == 1;
+      picture_ += std::string(1, red ? '\xff' : '\0') + std::string(2, '\0');
+    }
+  }
+
+  PredictionRequest SlideRequest(const SlidingWindow& slide, int images = 1) {
+    PredictionRequest request = Request(images);
+    request.method = observability::Method::kSegment;
+    request.model = "maps";
+    SegmentParams params;
+    params.encoding = SegmentParams::Encoding::kRawIndex;
+    params.include_confidence_map = true;
+    params.slide = slide;
+    request.params = params;
+    request.image = [this](int) -> absl::StatusOr<image::ImageSource> {
+      image::PixelBuffer pixels;
+      pixels.height = kHeight;
+      pixels.width = kWidth;
+      pixels.data = picture_;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    return request;
+  }
+  PredictionRequest LargeSlideRequest(const SlidingWindow& slide, int height,
+                                      int width) {
+    PredictionRequest request = LargeRequest(1, height, width);
+    PredictionRequest small = SlideRequest(slide);
+    request.method = small.method;
+    request.model = small.model;
+    request.params = small.params;
+    return request;
+  }
+
+  absl::Status Ask(PredictionRequest request, KeptResponse* response) {
+    Prediction prediction(*environment_, std::move(request), response);
+    prediction.Start(absl::OkStatus());
+    return response->Wait();
+  }
+  absl::Status Ask(const SlidingWindow& slide) {
+    KeptResponse response;
+    return Ask(SlideRequest(slide), &response);
+  }
+  std::string FieldOf(const SlidingWindow& slide) {
+    const absl::Status status = Ask(slide);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+    return server::GetErrorDetail(status).field;
+  }
+  // Images in the batches that have run.
+  double ImagesRun() const {
+    double images = 0;
+    for (const prometheus::MetricFamily& family : metrics_.Collect()) {
+      if (family.name != "sfmamba_batch_items") continue;
+      for (const auto& metric : family.metric) {
+        images += metric.histogram.sample_sum;
+      }
+    }
+    return images;
+  }
+  int64_t held() const {
+    return memory_.held(MemoryUse::kMessage) +
+           memory_.held(MemoryUse::kDecode) + memory_.held(MemoryUse::kInput) +
+           memory_.held(MemoryUse::kAnswer);
+  }
+  void ExpectNothingLeft() {
+    WaitUntil([this] { return held() == 0; }, "the memory to be given back");
+    EXPECT_EQ(Value("sfmamba_queue_items{model=maps,priority=NORMAL}"), 0);
+  }
+
+  std::string picture_;
+};
+
+const SegmentationAnswer& MapOf(const KeptResponse& response, int i = 0) {
+  return std::get<SegmentationAnswer>(*response.answers_[i]);
+}
+
+int ClassAt(const SegmentationAnswer& map, int y, int x) {
+  return std::get<RawIndexMap>(map.map).data[y * map.width + x];
+}
+
+TEST_F(PredictionSlideTest, MapsEachPixelByTheWindowsThatCoverIt) {
+  for (const SlidingWindow& slide : std::vector<SlidingWindow>{
+           {}, {32, 24, 16, 8}, {25, 13, 25, 13}, {96, 48}, {1000, 1000}}) {
+    SCOPED_TRACE(absl::StrCat(slide.width, "x", slide.height));
+    KeptResponse response;
+    ASSERT_EQ(Ask(SlideRequest(slide, 2), &response), absl::OkStatus());
+    for (int i = 0; i < 2; ++i) {
+      const SegmentationAnswer& map = MapOf(response, i);
+      ASSERT_EQ(map.height, kHeight);
+      ASSERT_EQ(map.width, kWidth);
+      EXPECT_FALSE(map.confidence_png.empty());
+      for (const int y : {0, 20, kHeight - 1}) {
+        EXPECT_EQ(ClassAt(map, y, 5), 0);
+        EXPECT_EQ(ClassAt(map, y, 48), 2);
+        EXPECT_EQ(ClassAt(map, y, kWidth - 1), 0);
+      }
+    }
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, MapsHaveThePicturesSizeOrTheInputs) {
+  KeptResponse response;
+  ASSERT_EQ(
+      Ask(LargeSlideRequest({20, 20, 14, 14}, /*height=*/300, /*width=*/500),
+          &response),
+      absl::OkStatus());
+  EXPECT_EQ(MapOf(response).height, 300);
+  EXPECT_EQ(MapOf(response).width, 500);
+  PredictionRequest request = LargeSlideRequest({20, 20, 14, 14}, 300, 500);
+  std::get<SegmentParams>(request.params).output_size =
+      SegmentParams::OutputSize::kModel;
+  KeptResponse small;
+  ASSERT_EQ(Ask(std::move(request), &small), absl::OkStatus());
+  EXPECT_EQ(MapOf(small).height, kHeight);
+  EXPECT_EQ(MapOf(small).width, 80);
+}
+
+TEST_F(PredictionSlideTest, ATensorIsLookedAtThroughWindowsToo) {
+  std::string data(3 * sizeof(float) * kHeight * kWidth, '\0');
+  for (int i = 0; i < kHeight * kWidth; ++i) {
+    const float value = i % kWidth / 32 == 1 ? 1 : 0;
+    std::memcpy(&data[sizeof(float) * i], &value, sizeof(float));
+  }
+  const std::vector<int64_t> shape = {3, kHeight, kWidth};
+  PredictionRequest request = SlideRequest({32, 24, 16, 8});
+  request.image = [&](int) -> absl::StatusOr<image::ImageSource> {
+    image::InputTensor tensor;
+    tensor.shape = shape;
+    tensor.data = data;
+    image::ImageSource source;
+    source.source = tensor;
+    return source;
+  };
+  KeptResponse response;
+  ASSERT_EQ(Ask(std::move(request), &response), absl::OkStatus());
+  EXPECT_EQ(ClassAt(MapOf(response), 20, 5), 0);
+  EXPECT_EQ(ClassAt(MapOf(response), 20, 48), 2);
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, SizesThatMakeNoSenseAreRefused) {
+  EXPECT_EQ(FieldOf({-1, 8}), "params.slide.width");
+  EXPECT_EQ(FieldOf({8, 1 << 30}), "params.slide.height");
+  EXPECT_EQ(FieldOf({8, 8, 9, 8}), "params.slide.stride_x");
+  EXPECT_EQ(FieldOf({8, 8, 8, -8}), "params.slide.stride_y");
+  EXPECT_EQ(FieldOf({0, 0, kHeight + 1}), "params.slide.stride_x");
+}
+
+TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
+  environment_->limits.max_images = 20;
+  for (const SlidingWindow& slide : std::vector<SlidingWindow>{
+           {1, 1, 1, 1}, {32, 32, 1, 1}, {4, 4}, {96, 1, 1, 1}}) {
+    KeptResponse response;
+    const absl::Status status = Ask(
+        LargeSlideRequest(slide, /*height=*/4000, /*width=*/8000), &response);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(server::GetErrorDetail(status).field, "images[0]");
+    // The message says what fits, and it does.
+    int width, height, stride_x, stride_y;
+    const std::string message(status.message());
+    const size_t begin = message.find("; a window of ");
+    ASSERT_NE(begin, std::string::npos) << message;
+    ASSERT_EQ(std::sscanf(&message[begin],
+                          "; a window of %dx%d with a stride of %dx%d would",
+                          &width, &height, &stride_x, &stride_y),
+              4)
+        << message;
+    KeptResponse fitting;
+    EXPECT_EQ(Ask(SlideRequest({width, height, stride_x, stride_y}), &fitting),
+              absl::OkStatus())
+        << message;
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, WindowsCountAsImages) {
+  // 64 windows are more than may be admitted at a time.
+  const SlidingWindow slide = {12, 6, 12, 6};
+  const absl::Status status = Ask(slide);
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_IMAGES") << status;
+  EXPECT_EQ(server::GetMetadata("got", status), "64");
+  EXPECT_EQ(server::GetMetadata("max", status), absl::StrCat(kDecodeItems));
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, OnlyTheWindowsWithRoomForTheirLogitsAreRun) {
+  absl::Notification go_on;
+  finish_pool_.Run([&] {
+    server::Work work;
+    work.run = [&] { go_on.WaitForNotification(); };
+    return work;
+  }());
+  // Eleven rows of one window.
+  const SlideGrid grid({kWidth, kHeight}, {16, 96}, {8, 96});
+  ASSERT_EQ(grid.windows(), 11);
+  PredictionRequest request =
+      LargeSlideRequest({96, 16, 96, 8}, /*height=*/960, /*width=*/480);
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  WaitUntil([&] { return ImagesRun() == grid.MostKept(); },
+            "the first windows to be run");
+  EXPECT_EQ(Value("sfmamba_queue_items{model=maps,priority=NORMAL}"), 0);
+  go_on.Notify();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_EQ(ImagesRun(), grid.windows());
+}
+
+TEST_F(PredictionSlideTest, ACancelledPictureLeavesNothing) {
+  for (const bool early : {true, false}) {
+    gate_.Close();
+    KeptResponse response;
+    {
+      Prediction prediction(*environment_, SlideRequest({32, 24, 16, 8}),
+                            &response);
+      prediction.Start(absl::OkStatus());
+      if (early) {
+        prediction.Cancel();
+        gate_.Open();
+      } else {
+        gate_.WaitForBatch();
+        prediction.Cancel();
+        gate_.Open();
+      }
+      EXPECT_EQ(response.Wait().code(), absl::StatusCode::kCancelled);
+    }
+    ExpectNothingLeft();
+  }
+}
+
+TEST_F(PredictionSlideTest, APictureFailsWithOneOfItsWindows) {
+  gate_.Close();
+  KeptResponse response;
+  {
+    PredictionRequest request = SlideRequest({32, 24, 16, 8}, 2);
+    request.options.allow_partial_results = true;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    gate_.WaitForBatch();
+    gate_.BreakDevice();
+    gate_.Open();
+    EXPECT_EQ(response.Wait(), absl::OkStatus());
+    EXPECT_FALSE(response.errors_[0].ok());
+    EXPECT_FALSE(response.errors_[1].ok());
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, ADeadlineEndsAPictureInTheMiddle) {
+  gate_.Close();
+  KeptResponse response;
+  {
+    Prediction prediction(*environment_, SlideRequest({32, 24, 16, 8}),
+                          &response);
+    prediction.Start(absl::OkStatus());
+    gate_.WaitForBatch();
+    AdvanceClock(absl::Hours(1));
+    gate_.Open();
+    EXPECT_EQ(response.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  ExpectNothingLeft();
+}
+
+TEST_F(PredictionSlideTest, ManyPicturesAtOnceAllHaveTheirMaps) {
+  std::vector<std::unique_ptr<KeptResponse>> responses;
+  std::vector<std::unique_ptr<Prediction>> predictions;
+  for (int i = 0; i < 6; ++i) {
+    responses.push_back(std::make_unique<KeptResponse>());
+    predictions.push_back(std::make_unique<Prediction>(
+        *environment_, SlideRequest({48, 48, 48, 48}), responses.back().get()));
+    predictions.back()->Start(absl::OkStatus());
+  }
+  for (const auto& response : responses) {
+    ASSERT_EQ(response->Wait(), absl::OkStatus());
+    EXPECT_EQ(ClassAt(MapOf(*response), 24, 48), 2);
+  }
+  predictions.clear();
+  ExpectNothingLeft();
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction

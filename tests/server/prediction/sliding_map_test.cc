@@ -1,0 +1,172 @@
+#include "server/prediction/sliding_map.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using image::PictureSize;
+
+std::vector<int64_t> Values(const at::Tensor& tensor) {
+  const int64_t* data = tensor.const_data_ptr<int64_t>();
+  return {data, data + tensor.numel()};
+}
+
+TEST(SlideGridTest, WindowsAreThoseOfMmsegmentation) {
+  const Fixture fixture("upernet");
+  const std::vector<int64_t> size = Values(fixture["in.img_shape"]);
+  const std::vector<int64_t> slide = Values(fixture["slide.crop_stride"]);
+  const int window = slide[0], stride = slide[1];
+  const SlideGrid grid({static_cast<int>(size[0]), static_cast<int>(size[1])},
+                       {window, window}, {stride, stride});
+  std::vector<int64_t> edges;
+  for (int i = 0; i < grid.windows(); ++i) {
+    const image::PixelRect region = grid.Region(i);
+    for (const int edge : {region.top, region.left, region.top + region.height,
+                           region.left + region.width}) {
+      edges.push_back(edge);
+    }
+  }
+  EXPECT_EQ(edges, Values(fixture["slide.windows"]));
+}
+
+TEST(SlideGridTest, AWindowIsCutToThePicture) {
+  const SlideGrid grid({30, 50}, {64, 20}, {60, 15});
+  EXPECT_EQ(grid.rows(), 1);
+  EXPECT_EQ(grid.columns(), 3);
+  EXPECT_EQ(grid.window().height, 30);
+  EXPECT_EQ(grid.window().width, 20);
+  EXPECT_EQ(grid.Left(2), 30);
+  EXPECT_EQ(grid.MostKept(), 3);
+}
+
+// A recorded case: see tools/pytorch/record_slide.py.
+struct Case {
+  explicit Case(int i) : fixture("slide"), name(absl::StrCat(i, ".")) {
+    const std::vector<int64_t> sizes = Values(fixture[name + "sizes"]);
+    for (int k = 0; k < 4; ++k) {
+      size[k] = {static_cast<int>(sizes[2 * k]),
+                 static_cast<int>(sizes[2 * k + 1])};
+    }
+    logits = fixture[name + "logits"].permute({0, 2, 3, 1}).contiguous();
+  }
+
+  SlideGrid grid() const { return SlideGrid(size[0], size[1], size[2]); }
+  int classes() const { return logits.size(3); }
+  model::Segmentation Logits(int window) const {
+    const at::Tensor own = logits[window];
+    model::Segmentation result;
+    result.height = own.size(0);
+    result.width = own.size(1);
+    const float* data = own.const_data_ptr<float>();
+    result.logits.assign(data, data + own.numel());
+    return result;
+  }
+  SlidingMap MakeMap() const {
+    return SlidingMap(grid(), classes(), size[3], /*confidence=*/true);
+  }
+  void ExpectRecorded(const model::Segmentation& map) const {
+    const at::Tensor labels = fixture[name + "map"];
+    const at::Tensor confidence = fixture[name + "confidence"];
+    ASSERT_EQ(map.labels.size(), labels.numel());
+    ASSERT_EQ(map.confidence.size(), labels.numel());
+    std::vector<int64_t> areas(classes());
+    for (int64_t i = 0; i < labels.numel(); ++i) {
+      ++areas[map.labels[i]];
+      ASSERT_EQ(map.labels[i], labels.const_data_ptr<uint8_t>()[i]) << i;
+      ASSERT_NEAR(map.confidence[i], confidence.const_data_ptr<uint8_t>()[i], 1)
+          << i;
+    }
+    EXPECT_EQ(map.areas, areas);
+  }
+
+  const Fixture fixture;
+  const std::string name;
+  std::array<PictureSize, 4> size;  // Picture, window, stride, map.
+  at::Tensor logits;                // [windows, h, w, classes]
+};
+
+TEST(SlidingMapTest, IsTheReferencesInAnyOrder) {
+  std::mt19937 random(1);
+  for (const int i : {0, 1, 2}) {
+    SCOPED_TRACE(i);
+    const Case recorded(i);
+    const SlideGrid grid = recorded.grid();
+    ASSERT_EQ(grid.windows(), recorded.logits.size(0));
+    SlidingMap map = recorded.MakeMap();
+    std::vector<int> order(grid.windows());
+    std::iota(order.begin(), order.end(), 0);
+    std::shuffle(order.begin(), order.end(), random);
+    for (const int window : order) {
+      EXPECT_FALSE(map.done());
+      map.Add(window, recorded.Logits(window));
+      while (map.IsReady()) map.ComputeNext();
+    }
+    ASSERT_TRUE(map.done());
+    recorded.ExpectRecorded(map.Take());
+  }
+}
+
+// Windows are computed as soon as they are wanted, in the worst order.
+TEST(SlidingMapTest, KeepsNoMoreThanItSays) {
+  const PictureSize picture = {96, 40}, window = {16, 16};
+  for (const int stride : {1, 3, 8, 15, 16}) {
+    SCOPED_TRACE(stride);
+    const SlideGrid grid(picture, window, {stride, 8});
+    SlidingMap map(grid, /*classes=*/2, {31, 57}, /*confidence=*/false);
+    int64_t wanted = 0;
+    while (!map.done()) {
+      const int64_t begin = wanted;
+      wanted = map.Wanted();
+      ASSERT_GT(wanted, begin) << "it waits for what is not wanted";
+      ASSERT_LE(wanted, begin == 0 ? grid.MostKept() : grid.windows());
+      for (int64_t i = wanted - 1; i >= begin; --i) {
+        model::Segmentation logits;
+        logits.height = logits.width = 4;
+        logits.logits.assign(4 * 4 * 2, i);
+        map.Add(i, std::move(logits));
+      }
+      while (map.IsReady()) map.ComputeNext();
+    }
+    EXPECT_EQ(wanted, grid.windows());
+    EXPECT_EQ(map.Take().areas[0], 31 * 57);
+  }
+}
+
+TEST(SlidingMapTest, WindowsMayComeWhileRowsAreComputed) {
+  const Case recorded(0);
+  SlidingMap map = recorded.MakeMap();
+  std::thread model([&] {
+    for (int i = 0; i < recorded.grid().windows(); ++i) {
+      map.Add(i, recorded.Logits(i));
+    }
+  });
+  while (!map.done()) {
+    if (map.IsReady()) map.ComputeNext();
+  }
+  model.join();
+  recorded.ExpectRecorded(map.Take());
+}
+
+TEST(SlidingMapTest, TakesPartsOfSomeMilliseconds) {
+  // 64 windows of 512 x 512 and 150 classes.
+  const SlideGrid grid({2048, 2048}, {512, 512}, {220, 220});
+  SlidingMap map(grid, 150, {3000, 4000}, false);
+  EXPECT_LE(map.NextCost(), absl::Milliseconds(20));
+  EXPECT_GE(SlidingMap::Cost(grid, 150, {3000, 4000}), absl::Milliseconds(500));
+  // A row of windows takes 8 * 128 * 128 * 150 floats.
+  EXPECT_LT(SlidingMap::Bytes(grid, 150), int64_t{450} << 20);
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction
