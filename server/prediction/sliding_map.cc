@@ -12,6 +12,8 @@ namespace {
 // Time to average four of a window's logits, or to resize and compare four of a
 // pixel's.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
+// A pixel itself takes as long as this many of its logits.
+constexpr int kLogitsOfPixel = 32;
 // The expected duration of a piece, which has at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);
 
@@ -199,7 +201,7 @@ int64_t SlidingMap::Bytes(const SlideGrid& grid, int classes) {
 absl::Duration SlidingMap::Cost(const SlideGrid& grid, int classes,
                                 const image::PictureSize& out) {
   const int64_t pixels = grid.windows() * grid.window().pixels() + out.pixels();
-  return pixels * classes * kPerFourLogits / 4;
+  return pixels * (classes + kLogitsOfPixel) * kPerFourLogits / 4;
 }
 
 }  // namespace sfmamba::prediction
