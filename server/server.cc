@@ -232,6 +232,7 @@ void Server::UpdateLiveness() {
     const auto model = version->Loaded();
     if (!model.ok()) continue;
     version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
+    LogLostGpus(version->name(), *(*model)->executor);
   }
   log_.ReportLeftOut();
   metrics_.LogLinesDropped(log_.TakeDropped());
@@ -239,6 +240,20 @@ void Server::UpdateLiveness() {
   metrics_.SpansExported(spans.exported);
   metrics_.SpansDropped(spans.dropped);
   health_.UpdateLiveness();
+}
+
+void Server::LogLostGpus(const std::string& model,
+                         const batching::Executor& executor) {
+  auto& [known, device] = devices_[model];
+  const std::string now = executor.device();
+  // A version that was loaded anew has another executor.
+  if (known == &executor && device != now) {
+    log_.Warning(observability::LogModule::kModels,
+                 "a GPU has failed: its batches run on the others",
+                 {{"model", model}, {"device", now}});
+  }
+  known = &executor;
+  device = now;
 }
 
 bool Server::Shutdown() {

@@ -3,8 +3,10 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -13,6 +15,7 @@
 #include "server/admin/model_changes.h"
 #include "server/admin/runtime_settings.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/executor.h"
 #include "server/batching/reservation.h"
 #include "server/host/heap_trim.h"
 #include "server/http/metrics_server.h"
@@ -139,8 +142,11 @@ class Server {
   void PortFailed(const absl::Status& status);
   // Whether every model makes progress.
   bool IsAlive() const;
-  // Tells the metrics and the watches of "liveness".
+  // Tells the metrics and the watches of "liveness", and the log of lost GPUs.
   void UpdateLiveness();
+  // Logs once that a model, of several GPUs, has fewer than before.
+  void LogLostGpus(const std::string& model,
+                   const batching::Executor& executor);
 
   const v1::ServerConfig config_;
   const std::function<absl::Time()> clock_;
@@ -151,6 +157,9 @@ class Server {
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};
+  // What the models ran on at the last look, by model: of housekeeping_ only.
+  std::map<std::string, std::pair<const batching::Executor*, std::string>>
+      devices_;
   MemoryBudget memory_;
   rpc::ReceiveGuard receives_;
   observability::Metrics metrics_;

@@ -167,6 +167,16 @@ bool Gate::device_broken() const {
   return device_broken_;
 }
 
+void Gate::SetDevice(const std::string& device) {
+  absl::MutexLock lock(&mu_);
+  device_ = device;
+}
+
+std::string Gate::device() const {
+  absl::MutexLock lock(&mu_);
+  return device_;
+}
+
 void Gate::SetOpen(bool open) {
   absl::MutexLock lock(&mu_);
   open_ = open;

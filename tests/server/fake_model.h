@@ -27,6 +27,9 @@ class Gate {
   // From now on the device of every model that passes has failed for good.
   void BreakDevice();
   bool device_broken() const;
+  // What models are on: "fake" until it is set.
+  void SetDevice(const std::string& device);
+  std::string device() const;
 
  private:
   void SetOpen(bool open);
@@ -35,6 +38,7 @@ class Gate {
   bool open_ ABSL_GUARDED_BY(mu_) = true;
   int waiting_ ABSL_GUARDED_BY(mu_) = 0;
   bool device_broken_ ABSL_GUARDED_BY(mu_) = false;
+  std::string device_ ABSL_GUARDED_BY(mu_) = "fake";
 };
 
 // A model of ten classes whose answer follows from the image alone.
@@ -67,7 +71,7 @@ class FakeModel : public model::VisionModel {
   model::Precision precision() const override {
     return model::Precision::kFloat32;
   }
-  std::string device() const override { return "fake"; }
+  std::string device() const override { return gate_.device(); }
   absl::Status health() const override;
   int fold_factor(int images) const override { return images; }
 

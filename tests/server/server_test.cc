@@ -2,9 +2,12 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "server/server_config.h"
@@ -148,6 +151,28 @@ TEST_F(ServerTest, ADeviceThatFailsForGoodEndsTheServing) {
     EXPECT_EQ(Check(server, names[i]), HealthCheckResponse::NOT_SERVING);
   }
   EXPECT_EQ(server.device_failures(), 1);
+}
+
+TEST_F(ServerTest, ALostGpuIsLoggedOnce) {
+  RunningServer server(config_);
+  const auto look_twice = [&] {
+    const int looks = server.memory_releases();
+    WaitUntil([&] { return server.memory_releases() >= looks + 2; },
+              "the housekeeping looked");
+  };
+  const auto logged = [&] {
+    const std::vector<std::string> parts =
+        absl::StrSplit(server.Log(), "a GPU has failed");
+    return parts.size() - 1;
+  };
+  look_twice();
+  EXPECT_EQ(logged(), 0);
+  server.gate().SetDevice("7 x fake");
+  look_twice();
+  EXPECT_EQ(logged(), 1);
+  EXPECT_NE(server.Log().find("7 x fake"), std::string::npos);
+  look_twice();
+  EXPECT_EQ(logged(), 1);
 }
 
 TEST_F(ServerTest, NothingIsServingAfterADeviceHasFailedWhileItWarmsUp) {
