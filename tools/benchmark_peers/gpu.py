@@ -21,21 +21,25 @@ import sys
 import time
 import types
 
+from gpu_timing import captured, measured, replayed, warm_and_cold
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / 'tools' / 'pytorch'))
 
 SIZE = 224
-LAUNCHES = 10  # Of a graph; this and what follows are those of kernels/cuda/gpu_timer_cuda.cc.
-REPEATS, FEWEST_REPEATS, LIMIT = 200, 5, 0.2
-FLUSH_BYTES = 256 << 20  # Above any L2 cache's size.
-COMPILE_SECONDS = 90  # That torch.compile may take.
+COMPILE_SECONDS = 90  # That torch.compile may take, of one model in one of its modes.
+SUSTAINED = 3  # Seconds of replays without pauses, in which a card warms up and slows down.
 
 # Variant, tokens ("data": SF-Mamba, "none": MambaVision), precision, batch; the most
 # valuable first. The scans come behind the first three.
 MODELS = [('T', 'data', 'bf16', 128), ('S', 'data', 'bf16', 128), ('B', 'data', 'bf16', 128),
           ('T', 'none', 'bf16', 128), ('T', 'data', 'bf16', 32), ('T', 'data', 'bf16', 1),
           ('B', 'none', 'bf16', 128), ('S', 'none', 'bf16', 128), ('T', 'data', 'fp16', 128)]
-COMPILED = MODELS[0]
+# What torch.compile is asked for. "freezing" folds constants, BatchNorm's among them.
+COMPILERS = {'compile': {}, 'compile max-autotune': {
+    'mode': 'max-autotune-no-cudagraphs', 'freezing': True}}
+# The six models of which torch.compile and replays without pauses are measured.
+ALL_SIX = [(variant, tokens, 'bf16', 128) for variant in 'TSB' for tokens in ('data', 'none')]
 # Batch, channels, length. The paper's, then stages 3 and 4 of T, S and B.
 SCANS = {'paper T stage 3': (128, 320, 196), 'paper T stage 4': (128, 640, 49),
          'paper B stage 3': (128, 512, 196), 'paper B stage 4': (128, 1024, 49),
@@ -124,68 +128,6 @@ def network(variant, tokens, scan):
     return sf_mamba.make(variant, tokens=tokens).eval()
 
 
-# Timing, on the GPU, as this project's own kernels are timed.
-
-def captured(run, launches=1):
-    """`run`, so many times, as a CUDA graph's replay."""
-    import torch
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            run()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(launches):
-            run()
-    return graph.replay
-
-
-def quantiles(times):
-    times = sorted(times)
-    at = lambda share: times[round(share * (len(times) - 1))]
-    return {'p10': at(0.1), 'median': at(0.5), 'p90': at(0.9)}
-
-
-def events(run, prepare, repeats):
-    """[ms of each run], by events of the device; `prepare` stays out of them."""
-    import torch
-    pairs = []
-    for _ in range(repeats):
-        pair = [torch.cuda.Event(enable_timing=True) for _ in range(2)]
-        prepare()
-        pair[0].record()
-        run()
-        pair[1].record()
-        pairs.append(pair)
-    torch.cuda.synchronize()
-    return [start.elapsed_time(stop) for start, stop in pairs]
-
-
-def repeats(milliseconds, limit):
-    """How many runs of so many milliseconds there are in `limit` seconds, within bounds."""
-    return int(min(max(limit * 1e3 / max(milliseconds, 1e-6), FEWEST_REPEATS), REPEATS))
-
-
-def measured(run, prepare=lambda: None, limit=LIMIT):
-    """Quantiles of the milliseconds of one run."""
-    events(run, prepare, 1)
-    return quantiles(events(run, prepare, repeats(events(run, prepare, 1)[0], limit)))
-
-
-def warm_and_cold(run):
-    """Median microseconds: of one of ten launches in a graph, and of one after the L2 cache
-    was flushed."""
-    import torch
-    flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8, device='cuda')
-    warm = measured(captured(run, LAUNCHES))
-    cold = measured(captured(run), flush.zero_)
-    scaled = {key: value * 1e3 / LAUNCHES for key, value in warm.items()}
-    return {'us': scaled['median'], 'us_p10': scaled['p10'], 'us_p90': scaled['p90'],
-            'us_cold': cold['median'] * 1e3}
-
-
 # What is measured.
 
 def setting_line(version, missing):
@@ -242,16 +184,47 @@ def model_lines(case, scan, seconds):
                 yield model_line(case, setting, note=first_line(error))
 
 
-def compiled_line(case, scan, seconds):
-    """torch.compile's line, as a graph."""
+def compiled_line(case, setting, scan, seconds):
+    """torch.compile's line, as a graph; `setting` is one of COMPILERS."""
     import torch
+    import torch._inductor.config
+    how = dict(COMPILERS[setting])
+    torch._inductor.config.freezing = how.pop('freezing', False)
     model, images = model_and_images(case, opaque(scan) if scan is not without_scan else scan)
     model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
-    with torch.inference_mode():
-        compiled = torch.compile(model)
+    # Constants are folded with no_grad alone.
+    with torch.no_grad():
+        compiled = torch.compile(model, **how)
         run = lambda: compiled(images)
         run()
-        return model_line(case, 'compile', measured(captured(run), limit=seconds))
+        return model_line(case, setting, measured(captured(run), limit=seconds))
+
+
+def sustained_line(case, setting, scan, seconds):
+    """The setting's graph, replayed without pauses, with the clock meanwhile."""
+    import torch
+    model, images = model_and_images(case, scan)
+    if 'channels_last' in setting:
+        model, images = (x.to(memory_format=torch.channels_last) for x in (model, images))
+    with torch.inference_mode():
+        run = lambda: model(images)
+        run()
+        each, meanwhile = replayed(captured(run), seconds)
+    line = model_line(case, setting, {'p10': each, 'median': each, 'p90': each})
+    return {**line, 'benchmark': 'peer_sustained', **meanwhile}
+
+
+def best_setting(lines, case):
+    """Of lines of JSON, the fastest graph that was measured of `case`."""
+    name = model_line(case, '')['variant']
+    found = {}
+    for text in lines:
+        line = json.loads(text) if text.startswith('{') and text.endswith('}') else {}
+        if (line.get('benchmark') == 'peer_model' and line['variant'] == name and
+                line['batch'] == case[3] and line['precision'] == case[2] and
+                line['setting'].startswith('graph') and line['images_per_second']):
+            found[line['setting']] = line['images_per_second']
+    return max(found, key=found.get, default='graph channels_last')
 
 
 def scan_lines(name, function):
@@ -296,7 +269,7 @@ def child(arguments, seconds):
 
 
 def measure(emit, function, scan, seconds, left):
-    """All figures but the compiled one, as long as there is time."""
+    """Eager figures and those of graphs, and the scan's, as long as there is time."""
     def models(cases):
         for case in cases:
             if left() <= 0:
@@ -320,8 +293,43 @@ def parse_arguments():
                         help='file that lines of JSON are appended to')
     parser.add_argument('--budget', type=float, default=600, help='seconds for all figures')
     parser.add_argument('--seconds', type=float, default=0.5, help='of a measurement of a model')
-    parser.add_argument('--compiled', action='store_true', help="torch.compile's figure alone")
+    parser.add_argument('--compiled', choices=list(COMPILERS),
+                        help="torch.compile's figures alone, of each model in this mode")
+    parser.add_argument('--one', nargs=2, metavar=('VARIANT', 'SETTING'),
+                        help='one of these figures, in this process')
+    parser.add_argument('--sustained', action='store_true',
+                        help='replays without pauses alone, of the fastest graphs in --out')
+    parser.add_argument('--models', default='',
+                        help='of --compiled and --sustained: mamba_vision_t,... (all six)')
     return parser.parse_args()
+
+
+def chosen(names):
+    """Those of the six models that are named; all if none is."""
+    names = [name for name in names.split(',') if name]
+    return [case for case in ALL_SIX if not names or model_line(case, '')['variant'] in names]
+
+
+def measure_compiled(emit, cases, arguments, left):
+    """Each in a process of its own, as long as there is time; one that hangs stops no other."""
+    for case in cases:
+        name, setting = model_line(case, '')['variant'], arguments.compiled
+        seconds = min(COMPILE_SECONDS, left())
+        wrong = 'no time was left' if seconds < 1 else child(
+            ['--one', name, setting, '--out', str(arguments.out), '--seconds',
+             str(arguments.seconds)], seconds)
+        if wrong:
+            emit(model_line(case, setting, note=wrong))
+
+
+def measure_sustained(emit, cases, out, scan, left):
+    for case in cases:
+        setting = best_setting(out.read_text().splitlines() if out.exists() else [], case)
+        if left() < SUSTAINED:
+            emit({**model_line(case, setting, note='no time was left'),
+                  'benchmark': 'peer_sustained'})
+            continue
+        emit(sustained_line(case, setting, scan, SUSTAINED))
 
 
 def main():
@@ -341,18 +349,17 @@ def main():
     torch.backends.cudnn.benchmark = True
     function, version = mamba_ssm_scan()
     scan = with_mamba_ssm(function) if function else without_scan
-    if arguments.compiled:
-        emit(compiled_line(COMPILED, scan, arguments.seconds))
-        return
-    emit(setting_line(version if function else '', '' if function else version))
-    reserve = min(COMPILE_SECONDS, arguments.budget / 2)
-    measure(emit, function, scan, arguments.seconds,
-            lambda: end - reserve - time.monotonic())
-    torch.cuda.empty_cache()
-    wrong = child(['--compiled', '--out', str(arguments.out), '--seconds',
-                   str(arguments.seconds)], min(COMPILE_SECONDS, end - time.monotonic()))
-    if wrong:
-        emit(model_line(COMPILED, 'compile', note=wrong))
+    left = lambda: end - time.monotonic()
+    if arguments.one:
+        emit(compiled_line(chosen(arguments.one[0])[0], arguments.one[1], scan,
+                           arguments.seconds))
+    elif arguments.compiled:
+        measure_compiled(emit, chosen(arguments.models), arguments, left)
+    elif arguments.sustained:
+        measure_sustained(emit, chosen(arguments.models), arguments.out, scan, left)
+    else:
+        emit(setting_line(version if function else '', '' if function else version))
+        measure(emit, function, scan, arguments.seconds, left)
 
 
 if __name__ == '__main__':

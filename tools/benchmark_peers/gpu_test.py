@@ -1,14 +1,18 @@
 """What gpu.py can show without a GPU: its mixer is MambaVision's, its lines say what was
 measured. Run with PyTorch: python gpu_test.py"""
 
+import argparse
+import json
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import gpu  # Puts ../pytorch on the path.
+import gpu_timing
 import deterministic
 import sf_mamba
 import torch
@@ -92,6 +96,32 @@ class LinesTest(unittest.TestCase):
         self.assertEqual(gpu.cudnn_version(91900), '9.19.0')
         self.assertEqual(gpu.cudnn_version(None), 'none')
 
+    def test_the_fastest_graph_is_replayed(self):
+        case = ('T', 'none', 'bf16', 128)
+        times = lambda ms: {'p10': ms, 'median': ms, 'p90': ms}
+        lines = [json.dumps(line) for line in (
+            gpu.model_line(case, 'graph', times(9)), gpu.model_line(case, 'graph', times(8)),
+            gpu.model_line(case, 'graph channels_last', times(8.5)),
+            gpu.model_line(case, 'compile', times(5)), gpu.model_line(case, 'eager', times(6)),
+            gpu.model_line(('S', 'none', 'bf16', 128), 'graph channels_last', times(1)))]
+        self.assertEqual(gpu.best_setting([*lines, '{"cut off'], case), 'graph')
+        self.assertEqual(gpu.best_setting([], case), 'graph channels_last')
+
+    def test_models_are_chosen_by_their_names(self):
+        self.assertEqual(len(gpu.chosen('')), 6)
+        self.assertEqual(gpu.chosen('mamba_vision_b,sf_mamba_t'),
+                         [('T', 'data', 'bf16', 128), ('B', 'none', 'bf16', 128)])
+
+    def test_a_model_that_is_not_compiled_in_time_stops_no_other(self):
+        lines, calls = [], []
+        arguments = argparse.Namespace(out='gpu.jsonl', seconds=0.5, compiled='compile')
+        with unittest.mock.patch.object(
+                gpu, 'child', lambda command, seconds: calls.append(command[1]) or 'it hung'):
+            gpu.measure_compiled(lines.append, gpu.chosen(''), arguments, lambda: 1000)
+        self.assertEqual(len(lines), 6)
+        self.assertEqual({line['note'] for line in lines}, {'it hung'})
+        self.assertEqual(calls[:2], ['sf_mamba_t', 'mamba_vision_t'])
+
     def test_without_time_nothing_is_measured(self):
         lines = []
         gpu.measure(lines.append, None, gpu.without_scan, 1, lambda: 0)
@@ -101,12 +131,16 @@ class LinesTest(unittest.TestCase):
 
 class TimingTest(unittest.TestCase):
     def test_quantiles(self):
-        self.assertEqual(gpu.quantiles([5, 1, 4, 2, 3]), {'p10': 1, 'median': 3, 'p90': 5})
+        self.assertEqual(gpu_timing.quantiles([5, 1, 4, 2, 3]), {'p10': 1, 'median': 3, 'p90': 5})
 
     def test_repeats_are_those_of_our_own_timer(self):
-        self.assertEqual(gpu.repeats(0.01, 0.2), 200)
-        self.assertEqual(gpu.repeats(10, 0.2), 20)
-        self.assertEqual(gpu.repeats(1000, 0.2), 5)
+        self.assertEqual(gpu_timing.repeats(0.01, 0.2), 200)
+        self.assertEqual(gpu_timing.repeats(10, 0.2), 20)
+        self.assertEqual(gpu_timing.repeats(1000, 0.2), 5)
+
+    def test_without_a_card_there_are_no_clocks(self):
+        with unittest.mock.patch.object(gpu_timing.subprocess, 'run', side_effect=OSError):
+            self.assertEqual(gpu_timing.clocks(), {'sm_mhz': 0, 'watts': 0})
 
 
 if __name__ == '__main__':
