@@ -44,6 +44,9 @@ struct EngineOptions {
   model::ModelOptions device;
   // The duration of each measurement. There are two per case.
   absl::Duration duration = absl::Seconds(1);
+  // The duration of a graph's replays without pauses, of one context and of all
+  // at once; zero leaves both out.
+  absl::Duration sustained = absl::ZeroDuration();
   // All models are measured in turn this many times: what a card does moves by
   // several percent within minutes, so only neighbours can be compared.
   int rounds = 1;

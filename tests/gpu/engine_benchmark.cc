@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdio>
 #include <future>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 #include "tests/gpu/benchmark.h"
 #include "tests/gpu/context_thread.h"
 #include "tests/gpu/device.h"
+#include "tests/gpu/replays.h"
 
 namespace sfmamba {
 namespace {
@@ -117,10 +119,11 @@ absl::Status MeasureLatency(model::ExecutionContext& context,
   return absl::OkStatus();
 }
 
-// Returns the batches per second of all threads.
+// Returns the batches per second of all threads, and the clocks meanwhile.
 absl::StatusOr<double> Throughput(const Threads& threads,
                                   const Pictures& pictures,
-                                  const EngineOptions& options) {
+                                  const EngineOptions& options,
+                                  Clocks* clocks) {
   const int fewest = FewestCalls(options.tiny);
   std::atomic<int> batches = 0;
   const absl::Time start = absl::Now(), end = start + options.duration;
@@ -137,6 +140,8 @@ absl::StatusOr<double> Throughput(const Threads& threads,
       return status;
     }));
   }
+  absl::SleepFor(options.duration / 2);
+  *clocks = ReadClocks();
   absl::Status failed;
   for (std::future<absl::Status>& status : running) failed.Update(status.get());
   if (!failed.ok()) return failed;
@@ -153,7 +158,7 @@ absl::Status MeasureModel(const model::VisionModel& model,
         return MeasureLatency(context, pictures, options, figure);
       });
   if (!status.ok()) return status;
-  const auto batches = Throughput(threads, pictures, options);
+  const auto batches = Throughput(threads, pictures, options, &figure->clocks);
   if (!batches.ok()) return batches.status();
   figure->images_per_second = *batches * count;
   figure->mib = DeviceMib();
@@ -200,10 +205,11 @@ void MeasureCases(absl::Span<const EngineCase> cases, int round,
   options.device.capture_failed = [&](const absl::Status& status) {
     failed.Set(status);
   };
-  const auto model = LoadModel(cases[0], options);
+  auto model = LoadModel(cases[0], options);
   Threads threads;
   if (model.ok()) threads = MakeThreads(**model);
   std::map<int, absl::Status> prepared = Prepare(threads, cases, options.tiny);
+  std::vector<EngineFigure> figures;
   for (const EngineCase& engine : cases) {
     EngineFigure figure;
     figure.engine = engine;
@@ -217,7 +223,25 @@ void MeasureCases(absl::Span<const EngineCase> cases, int round,
     }
     figure.uncaptured = failed.message();
     figure.round = round;
-    figure.clocks = ReadClocks();
+    figures.push_back(figure);
+  }
+  threads.clear();
+  model = absl::UnavailableError("its memory is given back");
+  for (EngineFigure& figure : figures) {
+    if (options.sustained > absl::ZeroDuration() && figure.note.empty()) {
+      ReleaseCachedMemory();
+      const absl::StatusOr<ReplayFigure> replays =
+          MeasureReplays(figure.engine, options);
+      if (replays.ok()) {
+        figure.sustained_ms = replays->ms;
+        figure.sustained_clocks = replays->clocks;
+        figure.overlapped_images_per_second =
+            replays->overlapped_images_per_second;
+      } else {
+        std::fprintf(stderr, "replays: %s\n",
+                     replays.status().ToString().c_str());
+      }
+    }
     write(Json(figure, setting));
   }
 }

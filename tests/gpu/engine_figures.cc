@@ -167,7 +167,10 @@ std::string Json(const EngineFigure& figure, const Setting& setting) {
       R"("fold_rows": %d, "slots": %d, "tuned": %s, )"
       R"("images_per_second": %.2f, "ms": %.4f, "ms_p10": %.4f, )"
       R"("ms_p90": %.4f, "device_ms": %.4f, "device_ms_p10": %.4f, )"
-      R"("device_ms_p90": %.4f, "padded_images": %d, "device_mib": %.0f, )"
+      R"("device_ms_p90": %.4f, "sustained_ms": %.4f, )"
+      R"("sustained_mhz": %d, "sustained_watts": %.0f, )"
+      R"("overlapped_images_per_second": %.2f, )"
+      R"("padded_images": %d, "device_mib": %.0f, )"
       R"("round": %d, "sm_mhz": %d, "watts": %.0f, )"
       R"("note": %s, "uncaptured": %s, %s})",
       kGroups[engine.group], base::JsonString(engine.variant),
@@ -175,6 +178,8 @@ std::string Json(const EngineFigure& figure, const Setting& setting) {
       engine.fold_rows, engine.slots, Bool(figure.tuned),
       figure.images_per_second, figure.ms.median, figure.ms.p10, figure.ms.p90,
       figure.device_ms.median, figure.device_ms.p10, figure.device_ms.p90,
+      figure.sustained_ms, figure.sustained_clocks.sm_mhz,
+      figure.sustained_clocks.watts, figure.overlapped_images_per_second,
       figure.padded_images, figure.mib, figure.round, figure.clocks.sm_mhz,
       figure.clocks.watts, base::JsonString(figure.note),
       base::JsonString(figure.uncaptured), setting.Json());

@@ -70,9 +70,16 @@ struct EngineFigure {
   kernels::Quantiles ms;
   // The network's part of these, by the GPU's clock.
   kernels::Quantiles device_ms;
+  // The milliseconds of one of many replays of the network's graph, which
+  // follow each other without pauses, as under a server's full load; 0: not
+  // measured.
+  double sustained_ms = 0;
+  // All contexts replay their graphs at once, so that the passes overlap.
+  double overlapped_images_per_second = 0;
+  Clocks sustained_clocks;  // In the middle of the replays of one context.
   int padded_images = 0;
   int round = 1;           // Counts the turns in which models are measured.
-  Clocks clocks;           // At the end of the measurement.
+  Clocks clocks;           // While a caller for each context runs batches.
   double mib = 0;          // Device memory in use during the measurement.
   std::string note;        // Why there is no figure: "OOM" or an error.
   std::string uncaptured;  // Why a graph could not be recorded.

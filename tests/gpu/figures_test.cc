@@ -308,6 +308,9 @@ TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   figure.images_per_second = 25000;
   figure.ms = {4.4, 4.5, 4.6};
   figure.device_ms = {3.9, 4.0, 4.1};
+  figure.sustained_ms = 4.25;
+  figure.sustained_clocks.sm_mhz = 1680;
+  figure.overlapped_images_per_second = 30000;
   figure.padded_images = 104;
   figure.round = 3;
   figure.clocks.sm_mhz = 1755;
@@ -319,6 +322,9 @@ TEST(EngineFiguresTest, JsonSaysWhatWasMeasured) {
   EXPECT_THAT(json, HasSubstr(R"("slots": 2, "tuned": false)"));
   EXPECT_THAT(json, HasSubstr(R"("ms": 4.5000, "ms_p10": 4.4000)"));
   EXPECT_THAT(json, HasSubstr(R"("device_ms": 4.0000)"));
+  EXPECT_THAT(json, HasSubstr(R"("sustained_ms": 4.2500, )"
+                              R"("sustained_mhz": 1680)"));
+  EXPECT_THAT(json, HasSubstr(R"("overlapped_images_per_second": 30000.00)"));
   EXPECT_THAT(json, HasSubstr(R"("padded_images": 104)"));
   EXPECT_THAT(json, HasSubstr(R"("round": 3, "sm_mhz": 1755, "watts": 681)"));
   EXPECT_THAT(json, HasSubstr(R"("note": "a \"quoted\" error", )"

@@ -38,6 +38,8 @@ ABSL_FLAG(Words, batches, {}, "images of a batch; empty: all");
 ABSL_FLAG(Words, slots, Words({"2"}), "batches that run at a time");
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(1),
           "of each measurement of a whole model, two a case");
+ABSL_FLAG(absl::Duration, sustained, absl::ZeroDuration(),
+          "of replays without pauses, two measurements a case; 0: none");
 ABSL_FLAG(int, rounds, 1, "of whole models, which are measured in turn");
 ABSL_FLAG(std::string, fold_table, "", "that models load");
 ABSL_FLAG(std::string, out, "gpu.jsonl", "file that lines are appended to");
@@ -88,6 +90,7 @@ absl::StatusOr<EngineOptions> OptionsOfFlags() {
   EngineOptions options;
   options.device = OnModelDevice();
   options.duration = absl::GetFlag(FLAGS_duration);
+  options.sustained = absl::GetFlag(FLAGS_sustained);
   options.rounds = absl::GetFlag(FLAGS_rounds);
   options.tiny = absl::GetFlag(FLAGS_tiny);
   const std::string path = absl::GetFlag(FLAGS_fold_table);
