@@ -16,9 +16,9 @@ METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One process. Its arguments may name {lines}, {table}, {csv} and {seconds}."""
+    """One process. Its arguments may name what run.py puts in: {lines}, {seconds} and so on."""
     name: str  # Of its log.
-    program: str  # 'suite', 'tests', 'sanitizer', 'ncu' or 'peers'.
+    program: str  # 'suite', 'tests', 'sanitizer', 'ncu' or, a script for it, 'python'.
     arguments: tuple
     # It gets the part's time, less what the steps behind it reserve.
     reserve: int = 0
@@ -43,9 +43,28 @@ def engines(name, *arguments, models=MODELS, groups='batch', **more):
                    *arguments, **more)
 
 
-def slots(count, **more):
+def slots(count, *arguments, **more):
     return engines(f'slots_{count}', '--batches=128', '--precisions=bf16', f'--slots={count}',
-                   '--duration=700ms', **more)
+                   '--duration=700ms', *arguments, **more)
+
+
+def peers(name, *arguments, **more):
+    return Step(name, 'python', ('tools/benchmark_peers/gpu.py', '--out', '{lines}',
+                                 '--budget', '{seconds}', *arguments), **more)
+
+
+def server(name, title, steps):
+    step = Step(name, 'python', ('tests/gpu/server/measure.py', '--out', '{lines}', '--work',
+                                 '{work}', '--seconds', '{seconds}', f'--steps={steps}'))
+    return Part(name, title, 300, (step,))
+
+
+def headline_round(number):
+    """Both sides of the paper's ratio, each replayed without pauses, one after the other."""
+    return (engines(f'headline_{number}', '--batches=128', '--precisions=bf16', '--slots=2',
+                    '--duration=300ms', '--sustained=3s', reserve=45),
+            peers(f'headline_peers_{number}', '--sustained', f'--models={",".join(BASELINES)}',
+                  reserve=30))
 
 
 def tests(name, filter, **more):
@@ -69,8 +88,22 @@ PARTS = (
     Part('smoke', 'setting, clocks; graphs and whole models beside their references', 180, (
         Step('setting', 'suite', ('--setting', '--out={lines}')),
         tests('graphs', GRAPH_TESTS, reserve=60), tests('models', MODEL_TESTS, reserve=90))),
-    Part('engines', 'T, S, B in bf16, batch 128, with 2, 3 and 4 slots', 120, (
-        slots(2), slots(3, reserve=40), slots(4, reserve=40))),
+    Part('device', "cuDNN's description of the card, from which plans are made without it", 30, (
+        Step('device_properties', 'python', ('tests/gpu/torch/device_properties.py', '--out',
+                                             '{properties}')),)),
+    Part('engines', 'T, S, B in bf16, batch 128, with 2, 3 and 4 slots', 150, (
+        slots(3, '--sustained=3s'), slots(2, reserve=40), slots(4, reserve=40))),
+    Part('headline', 'SF-Mamba here and MambaVision in PyTorch in turn, without pauses', 300, (
+        *headline_round(1), *headline_round(2), *headline_round(3))),
+    Part('rounds', 'SF-Mamba and MambaVision on equal kernels in turn, five rounds', 300, (
+        engines('rounds', '--batches=128', '--precisions=bf16', '--slots=2', '--rounds=5',
+                '--duration=300ms', '--sustained=1s', models=MODELS + BASELINES),)),
+    Part('attention', "PyTorch's backends of attention on the models' shapes", 60, (
+        Step('sdpa', 'python', ('tests/gpu/torch/sdpa.py', '--out', '{lines}')),)),
+    server('server', 'the server: READY, answers, rates by input, latencies',
+           'ready,answers,uint8,jpeg,fp32,rates,requests'),
+    server('server_stress', 'the server: overload, loading and SIGTERM under load, its ceiling',
+           'ready,uint8,overload,reload,sigterm,models,ceiling'),
     Part('kernels', 'each kernel of one pass of T, S, B', 180,
          tuple(profile(variant) for variant in MODELS)),
     Part('batches', 'batches 1, 8, 32, 256; MambaVision; fp16; T in fp32', 240, (
@@ -88,13 +121,16 @@ PARTS = (
         figures('scan_models', '--parts=scan', '--groups=model', '--batches=128', reserve=30),
         Step('tune', 'suite', ('--tune={table}', '--tune_budget=60s', '--out={lines}'),
              reserve=75))),
-    Part('peers', 'PyTorch and mamba-ssm beside them', 180, (
-        Step('peers', 'peers', ('--out', '{lines}', '--budget', '{seconds}')),)),
+    Part('peers', 'PyTorch and mamba-ssm beside them', 180, (peers('peers'),)),
+    Part('ladder', "the paper's ladder in PyTorch, with our kernels as operators", 180, (
+        Step('ladder', 'python', ('tests/gpu/torch/ladder.py', '--out', '{lines}', '--operators',
+                                  '{operators}', '--budget', '{seconds}')),)),
+    Part('compiled', 'torch.compile of all six models', 300, (
+        peers('compiled', '--compiled', 'compile'),)),
+    Part('autotuned', 'torch.compile of all six models, autotuned, with constants folded', 300, (
+        peers('autotuned', '--compiled', 'compile max-autotune'),)),
     sanitizer('memcheck', 'kernels: memory accesses', 120),
     # With time left:
-    Part('rounds', 'SF-Mamba and MambaVision in turn, five rounds', 240, (
-        engines('rounds', '--batches=128', '--precisions=bf16', '--slots=3', '--rounds=5',
-                '--duration=1s', models=MODELS + BASELINES),)),
     Part('tests', 'kernels beside their references', 120, (tests('kernels', KERNEL_TESTS),)),
     Part('tuned', 'T, S, B in bf16, batch 128, with the fold table', 60, (
         engines('tuned', '--batches=128', '--precisions=bf16', '--duration=700ms', tuned=True),)),

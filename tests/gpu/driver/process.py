@@ -7,6 +7,7 @@ import subprocess
 import time
 
 GRACE = 3  # Seconds between asking a group to end and ending it.
+TICK = 15  # Seconds between two calls of `tick`.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,11 +25,24 @@ def describe(code):
     return f'exit status {code}'
 
 
-def run(command, log, seconds, environment=None):
+def wait(child, seconds, tick):
+    """The child's exit status; calls `tick` now and then until it ends or `seconds` are over."""
+    end = time.monotonic() + seconds
+    while True:
+        left = end - time.monotonic()
+        try:
+            return child.wait(timeout=min(max(left, 0), TICK))
+        except subprocess.TimeoutExpired:
+            if left <= TICK:
+                raise
+        tick()
+
+
+def run(command, log, seconds, environment=None, tick=lambda: None):
     """Runs `command` for at most `seconds`, its output appended to the file `log`.
 
-    What it leaves behind in its process group is killed too, also if the caller is
-    interrupted.
+    `tick` is called now and then meanwhile. What the command leaves behind in its process group
+    is killed too, also if the caller is interrupted.
     """
     start = time.monotonic()
     with open(log, 'ab') as output:
@@ -39,7 +53,7 @@ def run(command, log, seconds, environment=None):
             output.write(f'{error}\n'.encode())
             return Ended(str(error), 0)
         try:
-            status, timed_out = describe(child.wait(timeout=seconds)), False
+            status, timed_out = describe(wait(child, seconds, tick)), False
         except subprocess.TimeoutExpired:
             send(child, signal.SIGTERM)
             status, timed_out = f'timed out after {seconds:.0f} s', True

@@ -1,5 +1,6 @@
-"""run.sh from end to end without a GPU: the suite on the emulator, in tiny sizes, between
-tools that only say what the real ones would. One part fails, one hangs, one test crashes."""
+"""run.sh from end to end without a GPU: the suite on the emulator and the server on the CPU, in
+tiny sizes, between tools that only say what the real ones would. One part fails, one hangs, one
+test crashes; of the server's clients one fails and one hangs."""
 
 import json
 import os
@@ -11,12 +12,19 @@ import tempfile
 import unittest
 
 GPU = pathlib.Path(__file__).parents[1]
+ROOT = GPU.parents[1]
 SCALE = 0.2  # Of all limits.
 BUDGET = 40  # Too short for a limit of 240 s, long enough for the first one.
 HANGS, FAILS = 'passes', 'synccheck'
 
 SUITE = '''#!/bin/bash
-# Some tests of each kind; the part "pass" hangs; one test crashes the program.
+# Some tests of each kind; the part "pass" hangs; one test crashes the program. Of most
+# parts one model is measured, which is replayed without pauses once.
+case $* in
+  *--slots=3*) set -- "$@" --variants=sf_mamba_t --sustained=10ms ;;
+  *--rounds=5*) set -- "$@" --variants=sf_mamba_t,mamba_vision_t --sustained=0s ;;
+  *--sustained=* | *--batches=1,*) set -- "$@" --variants=sf_mamba_t --sustained=0s ;;
+esac
 case $* in
   *--gtest_filter=\\*Gpu\\*-*) exec {suite} '--gtest_filter=GpuPromisesTest.Pixels*' ;;
   *--gtest_filter=\\*GpuPixels*) exec {suite} '--gtest_filter=*GpuPixels*.Padding*/Fp32' ;;
@@ -57,19 +65,31 @@ echo '========= ERROR SUMMARY: 0 errors'
 PYTHON = '''#!/bin/bash
 # The driver's own Python, and a peer that has measured.
 case $1 in
-  *gpu.py) exec /usr/bin/python3 -B {peer} "$@" ;;
+  *gpu.py | */torch/*) exec /usr/bin/python3 -B {peer} "$@" ;;
+  *measure.py) exec /usr/bin/python3 -B "$@" --device=cpu --tiny --time_scale={scale} ;;
   *) exec /usr/bin/python3 "$@" ;;
 esac
+'''
+
+CLIENT = '''#!/bin/bash
+# The client; one of its calls hangs, another one fails.
+case $* in
+  *--tensor=fp32*) exec sleep 1000 ;;
+  *coffee.jpg\ --json*) echo 'no picture' >&2; exit 1 ;;
+esac
+exec {client} "$@"
 '''
 
 PEER = '''
 import json, sys
 line = {"benchmark": "peer_model", "variant": "sf_mamba_t", "precision": "bf16", "batch": 128,
         "setting": "graph", "ms": 10.0, "note": "", "images_per_second": 12800.0}
+sustained = dict(line, benchmark="peer_sustained", variant="mamba_vision_t")
 setting = {"benchmark": "peer_setting", "torch": "2.11.0", "cuda": "13.0", "cudnn": "9.19.0",
            "mamba_ssm": "", "mamba_ssm_missing": "it is not installed"}
 with open(sys.argv[sys.argv.index("--out") + 1], "a") as file:
-    file.write(json.dumps(setting) + "\\n" + json.dumps(line) + "\\n")
+    for one in (setting, line, sustained):
+        file.write(json.dumps(one) + "\\n")
 '''
 
 NVIDIA_SMI = '''#!/bin/bash
@@ -88,7 +108,12 @@ class RehearsalTest(unittest.TestCase):
         cls.home = cls.root / 'home'
         cls.tool('suite', SUITE.format(suite=GPU / 'rehearsal_suite'))
         cls.tool('peer.py', PEER)
-        cls.tool('python', PYTHON.format(peer=cls.root / 'peer.py'))
+        cls.tool('python', PYTHON.format(peer=cls.root / 'peer.py', scale=SCALE))
+        for name, program in (('sfmamba_server', ROOT / 'server/sfmamba_server'),
+                              ('serving_ceiling_benchmark',
+                               ROOT / 'tests/server/ceiling/serving_ceiling_benchmark')):
+            cls.tool(name, f'#!/bin/bash\nexec {program} "$@"\n')
+        cls.tool('sfmamba', CLIENT.format(client=ROOT / 'client/sfmamba'))
         for name, text in (('ncu', NCU), ('sanitizer', SANITIZER), ('nvidia-smi', NVIDIA_SMI)):
             cls.tool(name, text)
         cls.first = cls.call(f'--budget={BUDGET}')
@@ -113,7 +138,7 @@ class RehearsalTest(unittest.TestCase):
     def call(cls, *arguments):
         environment = {**os.environ, 'SUITE': str(cls.root / 'suite'), 'OUT': str(cls.home),
                        'NCU': str(cls.root / 'ncu'), 'SANITIZER': str(cls.root / 'sanitizer'),
-                       'PYTHON': str(cls.root / 'python'),
+                       'PYTHON': str(cls.root / 'python'), 'SERVER': str(cls.root),
                        'PATH': f'{cls.root}:{os.environ["PATH"]}'}
         return subprocess.run(
             ['/bin/bash', GPU / 'run.sh', f'--time_scale={SCALE}',
@@ -148,7 +173,8 @@ class RehearsalTest(unittest.TestCase):
     def test_what_fails_or_hangs_stops_nothing(self):
         notes = {name: line['note'] for name, line in self.statuses().items() if line['note']}
         self.assertEqual(notes, {
-            'tests': 'kernels: 1 failed', FAILS: f'{FAILS}: 2 findings',
+            'tests': 'kernels: 1 failed', 'server': 'server: exit status 1',
+            FAILS: f'{FAILS}: 2 findings',
             HANGS: f'{HANGS}: timed out after {60 * SCALE:.0f} s'},
             self.first.stdout + self.second.stdout + self.second.stderr)
         self.assertEqual(self.second.returncode, 1)
@@ -161,6 +187,20 @@ class RehearsalTest(unittest.TestCase):
             self.assertGreater(tests[step]['passed'], 0, step)
         self.assertEqual(tests[FAILS]['findings'], 2)
 
+    def test_the_server_was_measured(self):
+        statuses = {line['step']: line['status'] for line in self.of('server_step')}
+        self.assertEqual({step: status for step, status in statuses.items()
+                          if status != 'passed'}, {
+            'jpeg': 'ServerError: the client ended with 1: no picture',
+            'fp32': 'ServerError: the client took too long'})
+        self.assertEqual(set(statuses), {
+            'ready', 'answers', 'uint8', 'jpeg', 'fp32', 'rates', 'requests', 'overload', 'reload',
+            'sigterm', 'models', 'ceiling'})
+        for kind in ('server_ready', 'server_answers', 'server_models', 'server_reload',
+                     'server_stop', 'server_ceiling'):
+            self.assertTrue(self.of(kind), kind)
+        self.assertTrue(all(line['server_us'] > 0 for line in self.of('server_load')))
+
     def test_everything_else_came_home(self):
         groups = {line['group'] for line in self.of('engine')}
         self.assertEqual(groups, {'batch', 'resolution', 'fold'})
@@ -170,24 +210,28 @@ class RehearsalTest(unittest.TestCase):
         self.assertEqual({line['group'] for line in self.of('scan')},
                          {'paper', 'model', 'long', 'mixed'})
         self.assertEqual(len(self.of('kernel')), 3 * 2)
+        self.assertTrue(any(line['sustained_ms'] > 0 for line in self.of('engine')))
+        self.assertTrue((self.home / 'device_properties.json').exists())
         for kind in ('setting', 'clocks', 'fold', 'peer_setting', 'peer_model'):
             self.assertTrue(self.of(kind), kind)
         self.assertIn('emulator', (self.home / 'fold_table.txt').read_text())
         with tarfile.open(self.home / 'logs.tar.gz') as archive:
             names = archive.getnames()
-        for name in ('slots_2.log', 'ncu_sf_mamba_t.csv', 'kernels.log', 'peers.log'):
+        for name in ('slots_2.log', 'ncu_sf_mamba_t.csv', 'kernels.log', 'peers.log',
+                     'server.log'):
             self.assertIn(f'logs/{name}', names)
 
     def test_the_page_has_every_section(self):
         for title in ('# emulator', '## Correctness', '## Clocks', '## Whole models',
-                      '## The scan', '## Fold table', '## Peers', '## Kernels of a pass',
-                      '## Parts'):
+                      '## The server', '## The scan', '## Fold table', '## Peers',
+                      '## Kernels of a pass', '## Parts'):
             self.assertIn(f'{title}\n', self.page)
         for text in ('- tests: kernels: Fake.Crashes (crashed)', 'power cap',
                      '| sf_mamba_t, bf16 |', '| images/s, batch 128 |',
                      'mamba_vision_t, batch 128, B1', 'paper T stage 3: 128 x 196',
                      'as mamba-ssm is missing (it is not installed)',
                      '| LaneScan | 1 | 20.00 |', 'timed out after', 'Everything was run.',
+                     "over PyTorch's MambaVision", 'READY after',
                      "our reproduction of the paper's bucketed block scan"):
             self.assertIn(text, self.page)
 

@@ -6,6 +6,7 @@ import shutil
 import tarfile
 
 LINES, TABLE, REPORT, SUMMARY = 'gpu.jsonl', 'fold_table.txt', 'gpu.md', 'summary.txt'
+PROPERTIES = 'device_properties.json'
 LOGS = 'logs.tar.gz'
 LOG_BYTES = 2 << 20  # Of each log, its end, in the archive.
 
@@ -40,7 +41,7 @@ class Results:
         if self.home is None:
             return
         self.home.mkdir(parents=True, exist_ok=True)
-        for name in (LINES, TABLE, REPORT, SUMMARY):
+        for name in (LINES, TABLE, REPORT, SUMMARY, PROPERTIES):
             if self.path(name).exists():
                 shutil.copyfile(self.path(name), self.home / name)
         self.pack(self.home / LOGS)
@@ -49,7 +50,7 @@ class Results:
         """All logs, each one's end, as an archive that is replaced as a whole."""
         partial = path.with_suffix('.partial')
         with tarfile.open(partial, 'w:gz') as archive:
-            for log in sorted(self.logs.iterdir()):
+            for log in sorted([*self.logs.iterdir(), *self.folder.glob('server/*.log')]):
                 with open(log, 'rb') as file:
                     size = log.stat().st_size
                     kept = min(size, LOG_BYTES)

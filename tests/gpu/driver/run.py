@@ -22,6 +22,7 @@ import report
 import results
 
 ROOT = pathlib.Path(__file__).absolute().parents[3]
+OPERATORS = ROOT / '.gpu' / 'operators' / 'sfmamba_operators.so'
 RESTARTS = 5  # Of a program of tests that crashes, without the tests that it has run.
 NO_GPU = 'skipped: no GPU'
 
@@ -42,8 +43,7 @@ class Tools:
     sanitizer: str
     ncu: str
     python: str
-    environment: dict  # Of the suite: it finds libtorch beside Python's torch.
-    peer_environment: dict
+    environment: dict  # Programs find libtorch beside Python's torch, and Python the peers.
 
     @staticmethod
     def of_environment(folder, environment=os.environ):
@@ -57,8 +57,8 @@ class Tools:
             suite=environment.get('SUITE', str(ROOT / '.gpu' / 'suite')),
             sanitizer=environment.get('SANITIZER', 'compute-sanitizer'),
             ncu=environment.get('NCU', 'ncu'), python=python,
-            environment={**environment, 'LD_LIBRARY_PATH': joined(paths)},
-            peer_environment={**environment, 'PYTHONPATH': joined(peer)})
+            environment={**environment, 'LD_LIBRARY_PATH': joined(paths),
+                         'PYTHONPATH': joined(peer)})
 
     def command(self, step, values):
         arguments = [argument.format(suite=self.suite, **values) for argument in step.arguments]
@@ -68,8 +68,8 @@ class Tools:
             return [self.sanitizer, '--error-exitcode=3', arguments[0], self.suite, arguments[1]]
         if step.program == 'ncu':
             return [self.ncu, *arguments]
-        if step.program == 'peers':
-            return [self.python, 'tools/benchmark_peers/gpu.py', *arguments]
+        if step.program == 'python':
+            return [self.python, *arguments]
         return [self.suite, *arguments]
 
 
@@ -163,10 +163,11 @@ class Run:
 
     def process(self, step, log, seconds):
         values = {'lines': self.folder.path(results.LINES), 'csv': log.with_suffix('.csv'),
-                  'table': self.folder.path(results.TABLE), 'seconds': max(int(seconds) - 5, 1)}
-        environment = (self.tools.peer_environment if step.program == 'peers'
-                       else self.tools.environment)
-        return process.run(self.tools.command(step, values), log, seconds, environment)
+                  'table': self.folder.path(results.TABLE), 'seconds': max(int(seconds) - 5, 1),
+                  'properties': self.folder.path(results.PROPERTIES),
+                  'operators': OPERATORS, 'work': self.folder.path('server')}
+        return process.run(self.tools.command(step, values), log, seconds,
+                           self.tools.environment, self.publish)
 
     def record_kernels(self, step, csv, status):
         """Appends a line for each kernel that ncu saw."""

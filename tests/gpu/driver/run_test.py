@@ -15,12 +15,15 @@ import results
 import run
 
 
+VALUES = {'lines': 'LINES', 'csv': 'CSV', 'seconds': 100, 'work': 'WORK', 'operators': 'OPERATORS',
+          'properties': 'PROPERTIES'}
+
+
 class PartsTest(unittest.TestCase):
-    def test_the_first_seven_take_twenty_minutes(self):
-        names = [part.name for part in parts.PARTS[:7]]
-        self.assertEqual(names, ['smoke', 'engines', 'kernels', 'batches', 'scan', 'peers',
-                                 'memcheck'])
-        self.assertEqual(sum(part.seconds for part in parts.PARTS[:7]), 20 * 60)
+    def test_the_most_valuable_come_first(self):
+        names = [part.name for part in parts.PARTS[:8]]
+        self.assertEqual(names, ['smoke', 'device', 'engines', 'headline', 'rounds', 'attention',
+                                 'server', 'server_stress'])
 
     def test_a_part_fits_into_one_command(self):
         for part in parts.PARTS:
@@ -40,7 +43,7 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(self.chosen(['memcheck', 'smoke'], {'smoke'}, False), ['memcheck'])
         self.assertEqual(self.chosen(['memcheck', 'smoke'], {'smoke'}, True),
                          ['smoke', 'memcheck'])
-        self.assertEqual(self.chosen([], {'smoke'}, False)[0], 'engines')
+        self.assertEqual(self.chosen([], {'smoke'}, False)[0], 'device')
         with self.assertRaisesRegex(ValueError, 'no part speed'):
             self.chosen(['speed'], set(), False)
 
@@ -177,6 +180,17 @@ class ProcessTest(unittest.TestCase):
         self.assertEqual(self.log.read_text(), 'one\ntwo\n')
         self.assertIn('No such file', process.run(['/no/program'], self.log, 1).status)
 
+    def test_ticks_come_while_it_runs(self):
+        ticks = []
+        self.addCleanup(setattr, process, 'TICK', process.TICK)
+        process.TICK = 0.05
+        for script, passed in (('sleep 0.3', True), ('sleep 60', False)):
+            ticks.clear()
+            ended = process.run(['/bin/sh', '-c', script], self.log, 0.5 if not passed else 20,
+                                tick=lambda: ticks.append(1))
+            self.assertEqual(ended.timed_out, not passed)
+            self.assertGreater(len(ticks), 2)
+
     def test_the_whole_group_ends_at_the_limit(self):
         start = time.monotonic()
         ended = self.run_shell('trap "" TERM; sleep 60 & sleep 60', seconds=0.3)
@@ -212,8 +226,8 @@ class RunTest(unittest.TestCase):
         self.assertEqual(self.status(), 'none passed, 0 skipped')
 
     def test_commands(self):
-        tools = run.Tools('SUITE', 'SANITIZER', 'NCU', 'PYTHON', {}, {})
-        values = {'lines': 'LINES', 'table': '/no/table', 'csv': 'CSV', 'seconds': 100}
+        tools = run.Tools('SUITE', 'SANITIZER', 'NCU', 'PYTHON', {})
+        values = {**VALUES, 'table': '/no/table'}
         commands = {step.name: tools.command(step, values)
                     for part in parts.PARTS for step in part.steps}
         self.assertEqual(commands['models'], ['SUITE', '--gtest_filter=*Gpu*-*GpuPixels*'])
@@ -225,12 +239,15 @@ class RunTest(unittest.TestCase):
                          ['CSV', 'SUITE', '--once=sf_mamba_t,bf16,128'])
         self.assertEqual(commands['peers'], ['PYTHON', 'tools/benchmark_peers/gpu.py', '--out',
                                              'LINES', '--budget', '100'])
+        self.assertEqual(commands['server'], [
+            'PYTHON', 'tests/gpu/server/measure.py', '--out', 'LINES', '--work', 'WORK',
+            '--seconds', '100', '--steps=ready,answers,uint8,jpeg,fp32,rates,requests'])
         self.assertNotIn('--fold_table=/no/table', commands['tuned'])
 
     def test_a_fold_table_is_loaded_where_there_is_one(self):
-        tools = run.Tools('SUITE', 'SANITIZER', 'NCU', 'PYTHON', {}, {})
+        tools = run.Tools('SUITE', 'SANITIZER', 'NCU', 'PYTHON', {})
         with tempfile.NamedTemporaryFile() as table:
-            values = {'lines': 'LINES', 'table': table.name, 'csv': 'CSV', 'seconds': 100}
+            values = {**VALUES, 'table': table.name}
             tuned = [step.name for part in parts.PARTS for step in part.steps
                      if f'--fold_table={table.name}' in tools.command(step, values)]
         self.assertEqual(tuned, ['tuned', 'resolution', 'folds'])
