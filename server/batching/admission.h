@@ -1,7 +1,9 @@
 #ifndef SFMAMBA_SERVER_BATCHING_ADMISSION_H_
 #define SFMAMBA_SERVER_BATCHING_ADMISSION_H_
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -28,6 +30,9 @@ struct AdmissionRequest {
   // Images that were admitted before and are not in the queue yet. Each is
   // taken to cost as much as the request's largest.
   int decoding = 0;
+  // Set if the client holds little of the queue: how many images are done until
+  // all of its are, if the clients take equal turns.
+  std::optional<int64_t> turns;
   // How long until the request's images will have been decoded.
   absl::Duration decode;
   // How long it takes to encode and send the answer.

@@ -66,25 +66,32 @@ int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
 BatchQueue::BatchQueue(const BatchOptions& options, int slots)
     : options_(options), slots_(slots), profile_(options.max_batch_size) {}
 
-absl::Time BatchQueue::OrderBy(const BatchTask& task, absl::Time now) const {
+absl::Duration BatchQueue::TimeOf(const BatchKey& key, int64_t images) const {
+  const BatchCurve& curve = profile_.Curve(key);
+  const int best = curve.best_size();
+  return images * curve.Median(best) / (best * slots_);
+}
+
+absl::Time BatchQueue::DueBy(const BatchTask& task, absl::Time now) const {
   const absl::Time finish = std::min(task.deadline, task.finish_by);
   const bool has_deadline =
       finish != absl::InfiniteFuture() && !task.has_default_deadline;
   if (has_deadline) return finish;
-  const BatchCurve& curve = profile_.Curve(task.key);
-  const int best = curve.best_size();
-  const QueueRoom* const room = task.reservation.account();
-  const int64_t ahead =
-      room == nullptr ? 0 : room->TurnsAhead(*task.reservation);
-  const absl::Duration turns = ahead * curve.Median(best) / (best * slots_);
-  return std::min(finish, now + options_.patience) + turns;
+  return std::min(finish, now + options_.patience) +
+         TimeOf(task.key, task.reservation->turns);
 }
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
   const BatchKey key = task.key;
   const server::Priority line = task.priority;
-  const absl::Time order_by = OrderBy(task, now);
+  const QueueRoom::Part& place = *task.reservation;
+  absl::Time order_by = DueBy(task, now);
+  // A client that holds little does not get into a higher class by it.
+  task.promote_at = now + (order_by - now) / 2;
+  if (place.holds_little) {
+    order_by = std::min(order_by, now + TimeOf(key, place.turns));
+  }
   waiting_.Add(std::move(task), key, line, order_by);
 }
 
@@ -317,8 +324,13 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
                                        absl::Time now) const {
   const absl::Time asked =
       std::min(request.deadline - request.answer, request.start_by);
-  const bool is_asked = asked != absl::InfiniteFuture();
-  return EstimateAt(request, is_asked ? asked : now + options_.patience, now);
+  absl::Time order_by =
+      asked != absl::InfiniteFuture() ? asked : now + options_.patience;
+  if (request.turns.has_value()) {
+    order_by = std::min(
+        order_by, now + request.decode + TimeOf(request.key, *request.turns));
+  }
+  return EstimateAt(request, order_by, now);
 }
 
 AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
@@ -357,6 +369,10 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
       if (i < static_cast<int>(request.priority)) {
         higher += line.size() - until;
       }
+    }
+    // What is due before its client's turn and does not fit there will expire.
+    if (request.turns.has_value()) {
+      earlier = static_cast<int>(std::min<int64_t>(earlier, *request.turns));
     }
     // Batches with earlier tasks, and the request's, are filled up with others.
     const int best = curve.best_size();

@@ -70,6 +70,12 @@ struct KeyProfile {
 // classes share the device's time as server::kPriorityShares, and a class's
 // batch is filled up with other classes' tasks of its key.
 //
+// Within a class the tasks are ordered by their deadlines. Those of a client
+// that holds little, at most half of an equal part of what waits, are ordered
+// as if theirs were the time at which all of the client's would be done if the
+// clients took equal turns. So what others wait for, and that it takes longer
+// than predicted, makes no task late of a client that sends little.
+//
 // It learns how long batches take, and gives tasks back unrun that would end
 // too late even if they ran now. Under overload the most urgent tasks are those
 // that can no longer be answered in time: running them would make all others
@@ -156,7 +162,10 @@ class BatchQueue {
     absl::Duration predicted;
   };
 
-  absl::Time OrderBy(const BatchTask& task, absl::Time now) const;
+  // How long all slots take for `images` images of the key in full batches.
+  absl::Duration TimeOf(const BatchKey& key, int64_t images) const;
+  // The task's deadline, or what stands for it; see BatchOptions::patience.
+  absl::Time DueBy(const BatchTask& task, absl::Time now) const;
   // What Decide() is to choose from for tasks of the class, and for each line
   // its key.
   std::vector<WaitingLine> Lines(server::Priority priority, absl::Time now,

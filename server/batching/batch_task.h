@@ -61,7 +61,8 @@ struct BatchTask {
 
   tracing::ImageTrace trace;
 
-  absl::Time submitted;  // Set by Submit.
+  absl::Time submitted;   // Set by Submit.
+  absl::Time promote_at;  // When it may move one class up. Set by Submit.
 
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();

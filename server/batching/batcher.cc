@@ -88,12 +88,22 @@ void Batcher::Submit(BatchTask task) {
   task.done(std::move(refusal), BatchInfo());
 }
 
-AdmissionEstimate Batcher::Estimate(AdmissionRequest request) const {
-  const int64_t reserved = room_.items();
+AdmissionEstimate Batcher::Estimate(AdmissionRequest request,
+                                    const QueueRoom::Part& reserved) {
   absl::MutexLock lock(&mu_);
-  request.decoding = static_cast<int>(
-      std::max<int64_t>(0, reserved - request.all_images() - queue_.size()));
-  return queue_.Estimate(request, clock_());
+  const absl::Time now = clock_();
+  // Beside busy processes the other threads may not have come to it.
+  Drop(queue_.TakeDropped(now));
+  const int64_t all = room_.items();
+  int64_t decoding =
+      std::max<int64_t>(0, all - request.all_images() - queue_.size());
+  if (reserved.holds_little) {
+    // The pictures of others come after it in the decode pool, too.
+    decoding = std::min(decoding, reserved.turns);
+    request.turns = reserved.turns;
+  }
+  request.decoding = static_cast<int>(decoding);
+  return queue_.Estimate(request, now);
 }
 
 std::vector<BatchTime> Batcher::ExportProfile() const {

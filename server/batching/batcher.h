@@ -81,9 +81,11 @@ class Batcher {
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See BatchQueue::Estimate. The request's images hold a reservation already.
-  // `request.decoding` is filled in here: what else has a reservation and was
-  // not submitted yet.
-  AdmissionEstimate Estimate(AdmissionRequest request) const
+  // `request.decoding` and `turns` are filled in here: what else has a
+  // reservation and was not submitted yet, and what the request's own says.
+  // What has expired counts no more.
+  AdmissionEstimate Estimate(AdmissionRequest request,
+                             const QueueRoom::Part& reserved)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   // What is known of how long batches take.

@@ -147,7 +147,8 @@ class Executor : private Batcher::Observer {
                                                  int padding) const;
 
   // What Admit() says of a request whose images have their room.
-  absl::Status CheckLoad(const AdmissionRequest& request)
+  absl::Status CheckLoad(const AdmissionRequest& request,
+                         const QueueRoom::Part& reserved)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,
                           const AdmissionEstimate& estimate, absl::Time now)

@@ -21,14 +21,15 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
   absl::StatusOr<Reservation> room =
       batcher_.room().Take(request.all_images(), bytes, request.client);
   if (!room.ok()) return room.status();
-  const absl::Status load = CheckLoad(request);
+  const absl::Status load = CheckLoad(request, **room);
   if (!load.ok()) return load;
   return room;
 }
 
-absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
+absl::Status Executor::CheckLoad(const AdmissionRequest& request,
+                                 const QueueRoom::Part& reserved) {
   const absl::Time now = base::SteadyNow();
-  const AdmissionEstimate estimate = batcher_.Estimate(request);
+  const AdmissionEstimate estimate = batcher_.Estimate(request, reserved);
   const absl::Duration wait =
       std::max(estimate.start - now, absl::ZeroDuration());
   if (!estimate.IsInTime(request)) {

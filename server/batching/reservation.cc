@@ -13,7 +13,7 @@ QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
   assert(some_items <= items && some_bytes <= bytes);
   items -= some_items;
   bytes -= some_bytes;
-  return {client, some_items, some_bytes};
+  return {client, some_items, some_bytes, turns, holds_little};
 }
 
 QueueRoom::QueueRoom(QueueLimits limits, absl::Duration retry_after,
@@ -36,13 +36,6 @@ void QueueRoom::SetLimits(const QueueLimits& limits) {
 int64_t QueueRoom::items() const {
   absl::MutexLock lock(&mu_);
   return taken_.items;
-}
-
-int64_t QueueRoom::TurnsAhead(const Part& part) const {
-  const int64_t all = items();
-  return part.client.empty()
-             ? all
-             : std::min(all, clients_.InEqualTurns(part.client));
 }
 
 absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
@@ -68,7 +61,11 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
   }
   taken_.items += items;
   taken_.bytes += bytes;
-  return Reservation(this, {std::string(client), items, bytes});
+  const int64_t turns =
+      client.empty() ? taken_.items
+                     : std::min(taken_.items, clients_.InEqualTurns(client));
+  return Reservation(this, {std::string(client), items, bytes, turns,
+                            2 * turns <= taken_.items});
 }
 
 void QueueRoom::GiveBack(const Part& part) {

@@ -11,10 +11,6 @@ namespace {
 // Most empty keys kept, for what is known of their arrivals.
 constexpr size_t kMaxKeys = 256;
 
-absl::Time PromoteAt(const BatchTask& task, absl::Time order_by) {
-  return task.submitted + (order_by - task.submitted) / 2;
-}
-
 }  // namespace
 
 int WaitingTasks::Line::CountUntil(absl::Time order_by) const {
@@ -60,13 +56,13 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key,
   }
   if (line != server::Priority::kHigh) {
     promotions_[static_cast<int>(line)].emplace(
-        std::make_pair(PromoteAt(task, order_by), arrival), id);
+        std::make_pair(task.promote_at, arrival), id);
   }
   Insert(&LineAt(id), id, std::move(task));
 }
 
 BatchTask WaitingTasks::Take(const TaskId& id) {
-  const auto& [order_by, arrival] = id.urgency;
+  const uint64_t arrival = id.urgency.second;
   KeyTasks& waiting = keys_.at(id.key);
   BatchTask task = Extract(&LineAt(id), id);
   waiting.arrivals.erase(arrival);
@@ -74,8 +70,7 @@ BatchTask WaitingTasks::Take(const TaskId& id) {
   arrivals_[own].erase(arrival);
   bytes_[own] -= task.image.bytes();
   deadlines_.erase({task.deadline, arrival});
-  promotions_[static_cast<int>(id.line)].erase(
-      {PromoteAt(task, order_by), arrival});
+  promotions_[static_cast<int>(id.line)].erase({task.promote_at, arrival});
   return task;
 }
 

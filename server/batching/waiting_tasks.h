@@ -105,7 +105,8 @@ class WaitingTasks {
     Urgency urgency;
   };
 
-  // `task.submitted` must be set. The task waits in the line `line` of `key`.
+  // `task.submitted` and `task.promote_at` must be set. The task waits in the
+  // line `line` of `key`.
   void Add(BatchTask task, const BatchKey& key, server::Priority line,
            absl::Time order_by);
   // Removes the task at `id`, which must exist, and returns it.
@@ -115,10 +116,9 @@ class WaitingTasks {
   std::vector<BatchTask> TakeExpired(absl::Time now);
   // Removes and returns the cancelled tasks. Looks at every task.
   std::vector<BatchTask> TakeCancelled();
-  // Moves tasks that have waited for half of the time from their arrival to
-  // their order_by one class up, each at most once. It does so only while tasks
-  // of callers of a higher class wait: among themselves a class's tasks keep
-  // the order of their deadlines.
+  // Moves tasks whose promote_at is not after `now` one class up, each at most
+  // once. It does so only while tasks of callers of a higher class wait: among
+  // themselves a class's tasks keep their order.
   void Promote(absl::Time now);
 
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.

@@ -97,7 +97,9 @@ void Prediction::Cancel() {
 
 void Prediction::Schedule(OpenItem open) {
   observability::Metrics& metrics = env_.metrics;
-  const ImageFacts& facts = items_[open.index()].facts;
+  const Item& item = items_[open.index()];
+  const ImageFacts& facts = item.facts;
+  const bool holds_little = item.admission.decode_room->holds_little;
   server::Work work =
       MakeWork(env_.costs.Decode(facts), queue_deadline_,
                [this, &metrics, open = std::move(open)]() mutable {
@@ -113,6 +115,7 @@ void Prediction::Schedule(OpenItem open) {
                  }
                });
   work.bytes = facts.decode_bytes;
+  work.holds_little = holds_little;
   metrics.DecodeQueued();
   env_.decode_pool.Run(std::move(work));
 }

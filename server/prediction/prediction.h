@@ -213,8 +213,10 @@ class Prediction {
   // whose quota is taken, or nothing.
   absl::Status ReserveRoom(int inputs);
   // Reserves the images' places in the model's queue, if they would be answered
-  // in time.
-  absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes) const;
+  // in time. `decode_place` is
+  // theirs before the decode pool.
+  absl::StatusOr<batching::Reservation> ReserveInputs(
+      int64_t bytes, const batching::QueueRoom::Part& decode_place) const;
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool or on the batch thread.

@@ -97,7 +97,7 @@ absl::Status Prediction::CheckImage(int i) {
 }
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
-    int64_t bytes) const {
+    int64_t bytes, const batching::QueueRoom::Part& decode_place) const {
   batching::AdmissionRequest request;
   int64_t largest = 0;  // Pixels.
   const auto add = [&request, &largest](const batching::BatchKey& key) {
@@ -126,8 +126,8 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
     answer += own;
     longest_answer = std::max(longest_answer, own);
   }
-  request.decode =
-      env_.decode_pool.Wait(decode, request.priority, queue_deadline_);
+  request.decode = env_.decode_pool.Wait(
+      decode, request.priority, queue_deadline_, decode_place.holds_little);
   request.answer =
       std::max({model_->answer_time.mean(), longest_answer,
                 env_.finish_pool.Wait(answer, request.priority, deadline_)});
@@ -193,11 +193,11 @@ absl::Status Prediction::ReserveRoom(int inputs) {
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());
   }
-  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes);
-  if (!batch.ok()) return batch.status();
   absl::StatusOr<batching::Reservation> decode = env_.decode_room.Take(
       std::count_if(items_.begin(), items_.end(), IsAnswered), 0, client_);
   if (!decode.ok()) return decode.status();
+  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes, **decode);
+  if (!batch.ok()) return batch.status();
   absl::StatusOr<server::MemoryHold> input_memory =
       env_.memory.Take(server::MemoryUse::kInput, input_bytes);
   if (!input_memory.ok()) return input_memory.status();

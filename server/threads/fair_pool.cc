@@ -40,9 +40,9 @@ void FairPool::Expedite(uint64_t group) {
 }
 
 absl::Duration FairPool::Wait(absl::Duration cost, Priority priority,
-                              absl::Time deadline) const {
+                              absl::Time deadline, bool holds_little) const {
   absl::MutexLock lock(&mu_);
-  return (queue_.WorkBefore(cost, priority, deadline) + cost) /
+  return (queue_.WorkBefore(cost, priority, deadline, holds_little) + cost) /
          options_.threads;
 }
 

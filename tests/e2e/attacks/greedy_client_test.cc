@@ -12,10 +12,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
@@ -117,7 +119,8 @@ class GreedyClient {
   int open_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Processes that use processors for nothing.
+// Processes that use processors for nothing. They pause for half of each
+// second, so that what the server has learned of its speed is wrong.
 class BusyProcesses {
  public:
   explicit BusyProcesses(int count) {
@@ -127,8 +130,17 @@ class BusyProcesses {
       posix_spawn(&pid, "/bin/sh", nullptr, nullptr,
                   const_cast<char* const*>(arguments), environ);
     }
+    pauses_ = std::thread([this] {
+      int signal = SIGSTOP;
+      while (!stop_.WaitForNotificationWithTimeout(absl::Milliseconds(500))) {
+        for (const pid_t pid : processes_) kill(pid, signal);
+        signal = signal == SIGSTOP ? SIGCONT : SIGSTOP;
+      }
+    });
   }
   ~BusyProcesses() {
+    stop_.Notify();
+    pauses_.join();
     for (const pid_t pid : processes_) {
       kill(pid, SIGKILL);
       waitpid(pid, nullptr, 0);
@@ -137,6 +149,8 @@ class BusyProcesses {
 
  private:
   std::vector<pid_t> processes_;
+  absl::Notification stop_;
+  std::thread pauses_;
 };
 
 double Refused(const ServerProcess& server, const std::string& reason) {
@@ -188,7 +202,8 @@ TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
 }
 
 // Most calls are refused and come again at once, and other processes leave
-// little of the processors.
+// little of the processors now and then: what was admitted then runs slower
+// than was predicted.
 TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(), "--host=::",
                         "--memory_budget_bytes=1536MiB", "--drain_delay=0s"});

@@ -23,10 +23,12 @@ class BatchQueueClientsTest : public testing::Test {
 
   // Without a deadline the server's default applies, 4 s.
   void Push(int id, const std::string& client,
-            absl::Time deadline = absl::InfiniteFuture()) {
+            absl::Time deadline = absl::InfiniteFuture(),
+            server::Priority priority = server::Priority::kNormal) {
     const bool is_default = deadline == absl::InfiniteFuture();
     BatchTask task = MakeTask(id, is_default ? At(now_ + 4000) : deadline);
     task.finish_by = task.deadline;
+    task.priority = priority;
     task.has_default_deadline = is_default;
     task.reservation = *room_.Take(1, 0, client);
     queue_.Push(std::move(task), At(now_));
@@ -107,6 +109,117 @@ TEST_F(BatchQueueClientsTest, ASmallerFloodGetsMoreThanItsPart) {
   }
   EXPECT_GT(last, 65);
   EXPECT_LT(last, 100) << "of 200";
+}
+
+// Two tasks of priority LOW always wait, of a client that holds little.
+TEST_F(BatchQueueClientsTest, WhoHoldsLittleGetsNoMoreThanItsPrioritysShare) {
+  int low = 0;
+  for (int i = 0; i < 400; ++i) {
+    if (i < 2) Push(1, "little", At(now_ + 500), server::Priority::kLow);
+    const int id = Next();
+    low += id == 1;
+    const bool is_low = id == 1;
+    Push(is_low ? 1 : 1000, is_low ? "little" : "much",
+         is_low ? At(now_ + 500) : absl::InfiniteFuture(),
+         is_low ? server::Priority::kLow : server::Priority::kNormal);
+  }
+  EXPECT_NEAR(low, 100, 10);
+}
+
+// A device that runs batches of eight in 80 ms, as is known, and a client that
+// keeps as many tasks waiting as would be done in 1.6 of the 2 s before their
+// deadlines.
+class SlowedDeviceTest : public testing::Test {
+ protected:
+  SlowedDeviceTest() : room_({1000, 1000}, {}), queue_(Options(8, 0)) {
+    for (int images : {1, 2, 4, 8}) Teach(&queue_, images, Takes(images));
+    Refill();
+  }
+
+  // Milliseconds of a batch.
+  static int Takes(int images) { return 16 + 8 * images; }
+
+  // Returns whether the client holds little.
+  bool Push(int id, const std::string& client, int milliseconds) {
+    BatchTask task = MakeTask(id, At(now_ + milliseconds));
+    task.finish_by = task.deadline;
+    task.reservation = *room_.Take(1, 0, client);
+    const bool holds_little = task.reservation->holds_little;
+    queue_.Push(std::move(task), At(now_));
+    return holds_little;
+  }
+  void Refill() {
+    while (queue_.size() < 160) Push(0, "much", 2000);
+  }
+
+  // Runs a batch, which takes `times` as long as it is known to. The queue does
+  // not learn it, as if it had changed just now.
+  Batch Run(int times) {
+    Batch batch = *queue_.PopBatch(At(now_));
+    const int images = static_cast<int>(batch.tasks.size());
+    if (images > 0) now_ += Takes(images) * times;
+    queue_.Ran(batch.number, At(now_), /*failed=*/true);
+    for (BatchTask& task : batch.tasks) task.reservation.Release();
+    for (BatchTask& task : batch.dropped) task.reservation.Release();
+    // What is known stays new.
+    Teach(&queue_, 8, 80, 224, At(now_));
+    return batch;
+  }
+
+  QueueRoom room_;
+  BatchQueue queue_;
+  int now_ = 0;  // Milliseconds.
+};
+
+TEST_F(SlowedDeviceTest, TasksOfWhoSendsLittleEndInTime) {
+  int sent = 0, in_time = 0, ran = 0, batches = 0, lost = 0;
+  while (now_ < 60'000) {
+    Refill();
+    if (now_ >= 300 * sent) Push(++sent, "little", 2000);
+    const Batch batch = Run(3);
+    lost += batch.dropped.size();
+    if (batch.tasks.empty()) continue;
+    ++batches;
+    for (const BatchTask& task : batch.tasks) {
+      ++ran;
+      if (Id(task) != 0) in_time += At(now_) <= task.finish_by;
+    }
+  }
+  EXPECT_GT(sent, 150);
+  EXPECT_GE(in_time, sent - 1);
+  EXPECT_GT(lost, 100) << "of the other";
+  EXPECT_GT(ran, 7.5 * batches) << "batches stay full";
+}
+
+// The flood that waits takes three times as long as was known when it was
+// admitted: longer than is left before its deadlines.
+TEST_F(SlowedDeviceTest, WhoSendsLittleIsAdmitted) {
+  for (int images : {1, 2, 4, 8}) {
+    Teach(&queue_, images, 3 * Takes(images), 224, At(now_));
+  }
+  // First, and when the flood is about to expire.
+  for (int now : {0, 1990}) {
+    now_ = now;
+    AdmissionRequest request;
+    request.key = Key();
+    request.deadline = At(now_ + 2000);
+    EXPECT_FALSE(queue_.Estimate(request, At(now_)).IsInTime(request)) << now;
+    request.turns = 2;
+    EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request)) << now;
+  }
+  now_ = 0;
+  // Its task leaves as was predicted.
+  EXPECT_TRUE(Push(1, "little", 2000));
+  const Batch batch = Run(1);
+  EXPECT_EQ(Id(batch.tasks[0]), 1);
+}
+
+TEST_F(SlowedDeviceTest, WhoIsAloneHasItsTasksInTheOrderOfTheirDeadlines) {
+  EXPECT_FALSE(Push(1, "much", 1500));
+  EXPECT_FALSE(Push(2, "much", 1400));
+  const Batch batch = Run(1);
+  EXPECT_EQ(Id(batch.tasks[0]), 2);
+  EXPECT_EQ(Id(batch.tasks[1]), 1);
 }
 
 }  // namespace

@@ -195,6 +195,31 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   EXPECT_TRUE(batcher.room().Take(1, 0).ok());
 }
 
+// Also if the thread that drops it has not come to it.
+TEST(BatcherTest, WhatHasExpiredIsNoWorkForAnEstimate) {
+  BlockingRun runs;
+  FakeClock clock;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  nullptr, clock.clock());
+  Answer running, expired[5];
+  BatchTask task = MakeTask(running);
+  AdmissionRequest request;
+  request.key = task.key;
+  batcher.ImportProfile({{task.key, 1, absl::Seconds(1), absl::Seconds(1)}});
+  batcher.Submit(std::move(task));
+  runs.WaitUntilStarted();
+  for (Answer& answer : expired) {
+    batcher.Submit(MakeTask(answer, clock.Now() + absl::Seconds(1)));
+  }
+  clock.Advance(absl::Seconds(1));
+  EXPECT_LT(batcher.Estimate(request, {}).start - clock.Now(),
+            absl::Seconds(1));
+  for (Answer& answer : expired) {
+    EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+  }
+  runs.Release();
+}
+
 TEST(BatcherTest, TheDestructorRunsWhatWaits) {
   BlockingRun runs;
   runs.Release();

@@ -76,6 +76,18 @@ TEST_F(ExecutorClientsTest, BesideOthersTheLastOfTheTimeStaysFree) {
   EXPECT_TRUE(Ask("c"));
 }
 
+// What the other has takes ten times as long as is left before the deadline.
+TEST_F(ExecutorClientsTest, WhoHoldsLittleWaitsForItsOwnTurnsOnly) {
+  Make();
+  ASSERT_TRUE(Ask("b"));
+  held_.clear();
+  AskUntilRefused("a");
+  time_ = absl::Seconds(5);
+  EXPECT_FALSE(Ask("a"));
+  EXPECT_EQ(reason_, "PREDICTED_DEADLINE_MISS");
+  EXPECT_TRUE(Ask("b")) << reason_;
+}
+
 TEST_F(ExecutorClientsTest, GreedyClientsGetEqualParts) {
   Make();
   int admitted[2] = {0, 0};

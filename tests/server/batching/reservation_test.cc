@@ -100,15 +100,26 @@ TEST(ReservationTest, PartsGoTheirOwnWay) {
 TEST(ReservationTest, CountsTurnsUntilItsClientIsDone) {
   QueueRoom room({100, 1000}, kRetryAfter);
   const Reservation nobodys = *room.Take(10, 0);
-  EXPECT_EQ(room.TurnsAhead(*nobodys), 10);
+  EXPECT_EQ(nobodys->turns, 10);
   Reservation many = *room.Take(20, 0, "a");
-  EXPECT_EQ(room.TurnsAhead(*many), 20);
-  const Reservation few = *room.Take(2, 0, "b");
-  EXPECT_EQ(room.TurnsAhead(*few), 4);
-  EXPECT_EQ(room.TurnsAhead(*many), 32) << "not more than there are";
-  const Reservation rest = many.Split(5, 0);
-  many.Release();
-  EXPECT_EQ(room.TurnsAhead(*rest), 10);
+  EXPECT_EQ(many->turns, 20);
+  Reservation few = *room.Take(2, 0, "b");
+  EXPECT_EQ(few->turns, 4);
+  EXPECT_EQ(few.Split(1, 0)->turns, 4);
+  EXPECT_EQ((*room.Take(1, 0, "a"))->turns, 32) << "not more than there are";
+}
+
+TEST(ReservationTest, SaysWhoseClientHoldsAtMostHalfOfAnEqualPart) {
+  QueueRoom room({100, 1000}, kRetryAfter);
+  EXPECT_FALSE((*room.Take(1, 0))->holds_little);
+  const Reservation alone = *room.Take(6, 0, "a");
+  EXPECT_FALSE(alone->holds_little);
+  Reservation two = *room.Take(2, 0, "b");
+  EXPECT_TRUE(two->holds_little) << "8 are 4 for each";
+  const Reservation part = two.Split(1, 0);
+  EXPECT_TRUE(part->holds_little);
+  EXPECT_FALSE((*room.Take(1, 0, "b"))->holds_little) << "3 of 9";
+  EXPECT_FALSE((*room.Take(1, 0, "a"))->holds_little);
 }
 
 }  // namespace

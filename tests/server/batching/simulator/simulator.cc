@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/batching/reservation.h"
 #include "tests/server/batching/simulator/fixed_queue.h"
 
 namespace sfmamba::batching {
@@ -43,6 +44,8 @@ class Simulator {
       queues_.push_back(
           std::make_unique<Queue>(model.options, options.devices));
       decoding_.emplace_back();
+      rooms_.push_back(std::make_unique<QueueRoom>(
+          QueueLimits{model.options.max_queue_items, 1}, absl::Duration()));
     }
     if (options.is_measured) Measure();
     result_.in_time_by_model.resize(options.models.size());
@@ -71,6 +74,13 @@ class Simulator {
     std::optional<Batch> batch;
     int model = 0;
     absl::Time start, end = absl::InfiniteFuture();
+  };
+
+  // An image that is decoded.
+  struct Decoding {
+    absl::Time decoded;  // When it will have been.
+    int id = 0;
+    Reservation room;
   };
 
   // Gives each queue what a server measures at load: a few batches of each
@@ -127,16 +137,19 @@ class Simulator {
          ++next_) {
       const SimulatedRequest& request = trace_[next_];
       ++result_.offered;
-      if (IsAdmitted(request)) {
+      Reservation room;
+      if (IsAdmitted(request, &room)) {
         decoding_[request.model].push_back(
-            {kStart + request.at + options_.decode, static_cast<int>(next_)});
+            {kStart + request.at + options_.decode, static_cast<int>(next_),
+             std::move(room)});
       } else {
         ++result_.refused;
       }
     }
   }
 
-  bool IsAdmitted(const SimulatedRequest& request) {
+  // Takes `room` of a client that is known.
+  bool IsAdmitted(const SimulatedRequest& request, Reservation* room) {
     const Queue& queue = *queues_[request.model];
     const int decoding = static_cast<int>(decoding_[request.model].size());
     if (queue.size() + decoding >=
@@ -151,6 +164,13 @@ class Simulator {
       admission.deadline = Deadline(request);
     }
     admission.decoding = decoding;
+    if (!request.client.empty()) {
+      *room = *rooms_[request.model]->Take(1, 0, request.client);
+      if ((*room)->holds_little) {
+        admission.turns = (*room)->turns;
+        admission.decoding = std::min<int>(decoding, (*room)->turns);
+      }
+    }
     admission.decode = options_.decode;
     const AdmissionEstimate estimate = queue.Estimate(admission, now_);
     return estimate.IsInTime(admission) &&
@@ -162,20 +182,21 @@ class Simulator {
   void Decode() {
     for (size_t model = 0; model < queues_.size(); ++model) {
       auto& decoding = decoding_[model];
-      while (!decoding.empty() && decoding.front().first <= now_) {
-        Push(decoding.front().second);
+      while (!decoding.empty() && decoding.front().decoded <= now_) {
+        Push(decoding.front().id, std::move(decoding.front().room));
         decoding.pop_front();
       }
     }
   }
 
-  void Push(int id) {
+  void Push(int id, Reservation room) {
     const SimulatedRequest& request = trace_[id];
     BatchTask task;
     task.image.pixels = {0};
     task.image.original_width = id;
     task.key = request.key;
     task.priority = request.priority;
+    task.reservation = std::move(room);
     task.deadline = task.finish_by = Deadline(request);
     task.has_default_deadline = request.deadline == absl::InfiniteDuration();
     queues_[request.model]->Push(std::move(task), now_);
@@ -226,6 +247,7 @@ class Simulator {
       Drop(batch->dropped);
       if (batch->tasks.empty()) continue;
       Check(model, *batch);
+      for (BatchTask& task : batch->tasks) task.reservation.Release();
       absl::Duration took = options_.models[model].cost(
           batch->key, static_cast<int>(batch->tasks.size()));
       took *= std::lognormal_distribution<double>(0, options_.noise)(random_);
@@ -266,7 +288,7 @@ class Simulator {
     if (next_ < trace_.size()) next = std::min(next, kStart + trace_[next_].at);
     for (size_t model = 0; model < queues_.size(); ++model) {
       if (!decoding_[model].empty()) {
-        next = std::min(next, decoding_[model].front().first);
+        next = std::min(next, decoding_[model].front().decoded);
       }
       if (!any_free) continue;
       const Queue& queue = *queues_[model];
@@ -287,11 +309,12 @@ class Simulator {
   absl::Time now_;
   size_t next_ = 0;  // The next arrival.
   std::vector<Device> devices_;
-  std::vector<absl::Duration> used_;            // Device time, by model.
+  std::vector<absl::Duration> used_;  // Device time, by model.
+  // By model. Before the queues, whose tasks hold room.
+  std::vector<std::unique_ptr<QueueRoom>> rooms_;
   std::vector<std::unique_ptr<Queue>> queues_;  // By model.
-  // By model: when an image will have been decoded, and its number.
-  std::vector<std::deque<std::pair<absl::Time, int>>> decoding_;
-  std::vector<bool> left_queue_;  // By number.
+  std::vector<std::deque<Decoding>> decoding_;  // By model.
+  std::vector<bool> left_queue_;                // By number.
   absl::Duration in_time_latency_;
   SimulationResult result_;
 };

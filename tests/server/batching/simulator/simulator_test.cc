@@ -137,6 +137,25 @@ TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
   Expect(GpuClassifier(2), least);
 }
 
+// Many equal clients: those that hold little at the moment go before others,
+// which costs few answers.
+TEST_P(OverloadTest, GoodputHoldsWithManyEqualClients) {
+  const auto [load, arrivals] = GetParam();
+  Scenario scenario = CpuClassifier(10);
+  scenario.length /= 3;
+  const SimulationResult unknown =
+      RunIn(scenario, BatchMode::kLatency, arrivals, load);
+  for (const int clients : {2, 10, 100}) {
+    scenario.kinds[0].clients = clients;
+    const SimulationResult result =
+        RunIn(scenario, BatchMode::kLatency, arrivals, load);
+    EXPECT_GE(result.in_time, 0.97 * unknown.in_time) << clients;
+    EXPECT_LT(result.dropped + result.late,
+              unknown.dropped + unknown.late + 0.1 * result.in_time)
+        << clients;
+  }
+}
+
 // Those with the longest deadlines, which cost most, are admitted most, so the
 // devices' time is what counts, and then the images.
 TEST_P(OverloadTest, MixedSizesHoldTheDevicesTime) {

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <random>
+#include <string>
 
 namespace sfmamba::batching {
 namespace {
@@ -45,6 +46,8 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
   std::mt19937 random(seed);
   const int together = arrivals == Arrivals::kBursts ? kBurst : 1;
   const double highest = arrivals == Arrivals::kPulses ? kPulse : kHighestRate;
+  // Clients have a generator of their own, so that arrivals stay the same.
+  std::mt19937 clients(seed);
   std::exponential_distribution<double> gap(rate * highest / together);
   std::uniform_real_distribution<double> keep(0, highest);
   std::vector<double> weights;
@@ -66,6 +69,9 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
       request.key = {kind.side, kind.side};
       request.deadline = kind.deadline;
       request.priority = kind.priority;
+      if (kind.clients > 0) {
+        request.client = std::to_string(clients() % kind.clients);
+      }
       trace.push_back(request);
     }
   }

@@ -2,6 +2,7 @@
 #define SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_TRACE_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -18,6 +19,7 @@ struct SimulatedRequest {
   BatchKey key;
   absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
   server::Priority priority = server::Priority::kNormal;
+  std::string client;  // Empty: unknown.
 };
 
 // A kind of request and how frequent it is among all.
@@ -27,6 +29,7 @@ struct RequestKind {
   int side = 224;  // Pixels, height and width.
   absl::Duration deadline = absl::InfiniteDuration();
   server::Priority priority = server::Priority::kNormal;
+  int clients = 0;  // How many send it; 0: they are unknown.
 };
 
 enum class Arrivals {
