@@ -82,7 +82,8 @@ class Executor : private Batcher::Observer {
   //   request, what waits would take longer than drain_timeout;
   // - CLIENT_QUOTA if its client's images would be more than
   //   BatchOptions::client_share allows of the queue's places or, while another
-  //   client asks too, of what could run before the request's deadline;
+  //   client asks too, of what could run before the request's deadline or
+  //   within drain_timeout;
   // - PREDICTED_DEADLINE_MISS if its images would not be in a batch by
   //   `request.start_by`, or answered by `request.deadline`.
   // Of requests that come at the same time each is judged with the room of

@@ -65,13 +65,19 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
   const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
-  const double free =
-      absl::ToDoubleSeconds(request.deadline - estimate.finish) + work;
+  const absl::Duration drain_left =
+      options_.drain_timeout - (estimate.drained - now);
+  // A request alone may take longer than a drain.
+  const absl::Duration left =
+      std::min(request.deadline - estimate.finish,
+               std::max(drain_left, absl::ZeroDuration()));
+  const double free = absl::ToDoubleSeconds(left) + work;
   if (batcher_.room().clients().IsShare(work / request.all_images() * held,
                                         free)) {
     return absl::OkStatus();
   }
-  return server::ClientQuota(request.client, "the time before the deadline",
+  return server::ClientQuota(request.client,
+                             "the time before the deadline or of a drain",
                              options_.batch.retry_after);
 }
 

@@ -111,6 +111,19 @@ TEST_F(ExecutorClientsTest, WithoutADeadlineAClientFillsItsPartOfThePlaces) {
   EXPECT_TRUE(Ask("b"));
 }
 
+TEST_F(ExecutorClientsTest, WithoutADeadlineTheLastOfADrainStaysFree) {
+  options_.drain_timeout = absl::Seconds(60);
+  Make();
+  ASSERT_TRUE(Ask("b"));
+  time_ = absl::InfiniteDuration();
+  const int admitted = AskUntilRefused("a");
+  EXPECT_EQ(reason_, "CLIENT_QUOTA");
+  EXPECT_GE(admitted, 45);
+  EXPECT_LE(admitted, 50);
+  EXPECT_TRUE(Ask("b"));
+  EXPECT_TRUE(Ask("c"));
+}
+
 TEST_F(ExecutorClientsTest, ARequestThatFitsTheEmptyQueueIsAdmitted) {
   Make();
   ASSERT_TRUE(Ask("b"));
