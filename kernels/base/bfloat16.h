@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "absl/base/attributes.h"
-
 namespace sfmamba::kernels {
 
 // The upper 16 bits of a float. Arithmetic is done in float. The layout is that
@@ -18,7 +16,7 @@ struct BFloat16 {
   BFloat16() = default;
 
   // Rounds to nearest, ties to even; a NaN stays a NaN.
-  ABSL_ATTRIBUTE_ALWAYS_INLINE explicit BFloat16(float value) {
+  __attribute__((always_inline)) explicit BFloat16(float value) {
     uint32_t word;
     std::memcpy(&word, &value, sizeof(word));
     if ((word & 0x7fffffff) > 0x7f800000) {
@@ -28,7 +26,7 @@ struct BFloat16 {
     }
   }
 
-  ABSL_ATTRIBUTE_ALWAYS_INLINE explicit operator float() const {
+  __attribute__((always_inline)) explicit operator float() const {
     const uint32_t word = static_cast<uint32_t>(bits) << 16;
     float value;
     std::memcpy(&value, &word, sizeof(value));

@@ -18,6 +18,11 @@ from torch import nn
 
 import lite_trunk
 
+try:
+    import sfmamba_scan  # kernels/python: the scan several times as fast on a CPU.
+except ImportError:
+    sfmamba_scan = None
+
 STATES = 8
 MLP_RATIO = 4
 
@@ -101,6 +106,10 @@ class LinearRecurrence(torch.autograd.Function):
 
 def selective_scan(u, dt, A, B, C, D, bias):
     """u, dt [S,L,D], A [D,n] negative, B, C [S,L,n], D, bias [D]; returns y [S,L,D]."""
+    if sfmamba_scan is not None and u.device.type == 'cpu':
+        u, dt, B, C = (x.transpose(1, 2) for x in (u, dt, B, C))
+        return sfmamba_scan.selective_scan_fn(
+            u, dt, A, B, C, D, delta_bias=bias, delta_softplus=True).transpose(1, 2)
     u, dt, B, C = (x.transpose(0, 1) for x in (u, dt, B, C))  # Time first.
     delta = F.softplus(dt + bias)
     a = torch.exp(delta.unsqueeze(-1) * A)                                # [L,S,D,n]

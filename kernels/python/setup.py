@@ -1,0 +1,100 @@
+"""Compiles the kernels against the PyTorch that is installed; pyproject.toml says the rest.
+
+pip builds in an environment of its own, where PyTorch is looked for in the one that
+the package is installed into: another PyTorch's library would not fit.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import sysconfig
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]  # What kernels/ is included from.
+COMMON = ['-std=c++17', '-O3', '-fPIC', '-DNDEBUG', '-fvisibility=hidden']
+# As kernels/simd/simd_kernel.bzl has them: every copy of an expression rounds alike.
+KERNEL = ['-ffp-contract=off', '-fno-math-errno', '-Wno-maybe-uninitialized',
+          '-Wno-uninitialized']
+ISAS = {
+    'avx2': ('8', ['-mavx2', '-mfma']),
+    'avx512': ('16', ['-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mfma']),
+}
+KERNELS = ['channel_scan', 'causal_conv1d']
+
+
+def import_torch():
+    try:
+        import torch
+    except ImportError:
+        sys.path.append(sysconfig.get_path('purelib'))
+        try:
+            import torch
+        except ImportError as error:
+            sys.exit('sfmamba_scan: no PyTorch to compile for: pip install torch, then try '
+                     f'again ({error})')
+    return torch
+
+
+def of_isa(source, isa):
+    """The text of a *_isa.cc for one instruction set, as simd_kernel.bzl generates it."""
+    width = ISAS[isa][0]
+    source = re.sub(r'(Vec|Bytes)Isa\b', rf'\g<1>{width}', source)
+    return re.sub(r'Isa\b', isa.capitalize(), source.replace('_isa.h', f'{width}.h'))
+
+
+class BuildKernels(build_ext):
+    """Compiles each file with the options of its instruction set, and links them."""
+
+    def build_extension(self, ext):
+        torch = import_torch()
+        folder = pathlib.Path(self.build_temp)
+        folder.mkdir(parents=True, exist_ok=True)
+        packages = pathlib.Path(torch.__file__).parent
+        include = packages / 'include'
+        framework = [f'-I{include}', f'-I{include / "torch/csrc/api/include"}', '-fopenmp',
+                     f'-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}']
+        jobs = [(ROOT / 'kernels/simd/cpu_features.cc', [])]
+        for name in KERNELS:
+            jobs.append((HERE / f'{name}_cpu.cc', KERNEL))
+            jobs.append((HERE / f'{name}_operators.cc', framework))
+            for isa, (_, options) in ISAS.items():
+                source = folder / f'{name}_{isa}.cc'
+                source.write_text(of_isa((HERE / f'{name}_isa.cc').read_text(), isa))
+                jobs.append((source, KERNEL + options))
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            objects = list(pool.map(lambda job: self.compile(*job, folder), jobs))
+        target = pathlib.Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        library = packages / 'lib'
+        # PyTorch's own OpenMP: with another one, two sets of threads would spin.
+        openmp = [*library.glob('libgomp*.so*'),
+                  *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
+        self.call([self.cxx(), '-shared', *objects, f'-L{library}', '-ltorch', '-ltorch_cpu',
+                   '-lc10', openmp, f'-Wl,-rpath,{library}', '-o', target])
+
+    def compile(self, source, options, folder):
+        target = folder / f'{source.stem}.o'
+        self.call([self.cxx(), *COMMON, f'-I{ROOT}', *options, '-c', source, '-o', target])
+        return target
+
+    @staticmethod
+    def cxx():
+        return os.environ.get('CXX', 'g++')
+
+    @staticmethod
+    def call(command):
+        try:
+            subprocess.run([str(part) for part in command], check=True)
+        except FileNotFoundError:
+            sys.exit(f'sfmamba_scan: no compiler {command[0]}: install g++ or name one by CXX')
+        except subprocess.CalledProcessError:
+            sys.exit('sfmamba_scan: the command above failed: ' + ' '.join(map(str, command)))
+
+
+setup(ext_modules=[Extension('sfmamba_scan._kernels', [])], cmdclass={'build_ext': BuildKernels})

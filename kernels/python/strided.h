@@ -1,0 +1,32 @@
+#ifndef SFMAMBA_KERNELS_PYTHON_STRIDED_H_
+#define SFMAMBA_KERNELS_PYTHON_STRIDED_H_
+
+#include <cstdint>
+
+#include "kernels/base/bfloat16.h"
+
+namespace sfmamba::kernels {
+
+// A tensor [rows, tokens] of any layout; rows are channels or states. Not
+// owned; null where a contract allows it. Fastest if either stride is 1.
+template <typename T>
+struct Strided {
+  T* data = nullptr;
+  int64_t row = 0, token = 0;  // Strides in elements.
+};
+
+// What a kernel on tensors of T computes in: double for double, else float.
+template <typename T>
+struct ArithmeticOf {
+  using Type = float;
+};
+template <>
+struct ArithmeticOf<double> {
+  using Type = double;
+};
+template <typename T>
+using Arithmetic = typename ArithmeticOf<T>::Type;
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_PYTHON_STRIDED_H_

@@ -1,0 +1,40 @@
+"""Builds kernels/python into a folder of this process, and imports from there."""
+
+import atexit
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+torch.set_num_threads(1)  # The tensors are small.
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def _build():
+    folder = pathlib.Path(tempfile.mkdtemp())
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    for part in ('base', 'simd', 'python'):
+        shutil.copytree(ROOT / 'kernels' / part, folder / 'kernels' / part)
+    subprocess.run([sys.executable, 'setup.py', '--quiet', 'build', '--build-lib', folder / 'site',
+                    '--build-temp', folder / 'temp'], cwd=folder / 'kernels/python', check=True)
+    return folder / 'site'
+
+
+SITE = os.environ.get('SFMAMBA_SCAN_SITE') or str(_build())
+sys.path.insert(0, SITE)
+
+
+def run(*command, **environment):
+    """Runs Python with the package on its path; returns what it printed."""
+    here = str(pathlib.Path(__file__).parent)
+    result = subprocess.run([sys.executable, '-B', *command], capture_output=True, text=True,
+                            check=False, cwd=here,
+                            env={**os.environ, **environment, 'PYTHONPATH': SITE + ':' + here,
+                                 'SFMAMBA_SCAN_SITE': SITE})
+    if result.returncode:
+        raise AssertionError(result.stdout + result.stderr)
+    return result.stdout
