@@ -8,6 +8,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import site
 import subprocess
 import sys
 import sysconfig
@@ -32,7 +33,8 @@ def import_torch():
     try:
         import torch
     except ImportError:
-        sys.path.append(sysconfig.get_path('purelib'))
+        for folder in {sysconfig.get_path('purelib'), sysconfig.get_path('platlib')}:
+            site.addsitedir(folder)
         try:
             import torch
         except ImportError as error:
