@@ -129,10 +129,6 @@ class Student(torch.nn.Module):
         self.model.neck.expand.eval()
         return self
 
-    def autocast(self):
-        kind = training.device().type
-        return torch.autocast(kind, torch.bfloat16, enabled=self.bf16 or kind == 'cuda')
-
     def measure(self, teacher, x):
         """Sets the deviations by which errors are divided."""
         maps, features, _ = teacher(x)
@@ -145,7 +141,7 @@ class Student(torch.nn.Module):
         """Of maps x [n,192,h,w]: how far the answers, the 320 and 1280 channels and the
         guided blocks are from the teacher's."""
         self.seen.clear()
-        with self.autocast():
+        with training.precision(self.bf16):
             with torch.no_grad():
                 maps, features, wanted = teacher(x)
             z = self.model.norm(self.model.levels[3](x))

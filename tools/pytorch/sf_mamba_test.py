@@ -1,6 +1,7 @@
 """Run with: python -m unittest sf_mamba_test (from this folder)."""
 
 import unittest
+from unittest import mock
 
 import torch
 
@@ -77,6 +78,11 @@ class SFMambaTest(unittest.TestCase):
                 self.assertEqual(parameters(sf_mamba.make(variant)), count)
 
     def test_scan_and_its_gradient_agree_with_the_loop(self):
+        for package in {None, sf_mamba.sfmamba_scan}:  # Without the package, and with it.
+            with self.subTest(package), mock.patch.object(sf_mamba, 'sfmamba_scan', package):
+                self.scan_agrees_with_the_loop()
+
+    def scan_agrees_with_the_loop(self):
         torch.manual_seed(0)
         for L in (1, 2, 3, 38):
             S, D, n = 3, 7, sf_mamba.STATES

@@ -96,9 +96,9 @@ class Student(torch.nn.Module):
     A trunk is frozen.
     """
 
-    def __init__(self, model, teacher_features, mean=MEAN, std=STD):
+    def __init__(self, model, teacher_features, mean=MEAN, std=STD, bf16=False):
         super().__init__()
-        self.model, self.mean, self.std = model, mean, std
+        self.model, self.mean, self.std, self.bf16 = model, mean, std, bf16
         if model.config.lite_trunk:
             model.trunk.requires_grad_(False)
         self.guess = torch.nn.Linear(model.norm.num_features, teacher_features) \
@@ -122,7 +122,7 @@ class Student(torch.nn.Module):
     def losses(self, x, classes, answers):
         """`x`: pictures, or the trunk's last maps; `answers`: the teacher's features and
         logits, or None."""
-        with training.precision():
+        with training.precision(self.bf16):
             x = self.model.pool(self.last_map(x))
             logits = self.model.head(x)
             guess = self.guess(x) if self.guess else None
@@ -188,7 +188,7 @@ def train(args, start=None):
     teacher = Teacher(*data.taught(10_000), len(data.labels)) if data.has_teacher else None
     network = classifier_files.facts_of(model.config, start, size)
     mean, std = torch.tensor(network['mean']), torch.tensor(network['std'])
-    student = Student(model, len(teacher.mean) if teacher else 0, mean, std)
+    student = Student(model, len(teacher.mean) if teacher else 0, mean, std, args.bf16)
     student = student.to(memory_format=torch.channels_last)
     whole = not model.config.lite_trunk
     batch = WHOLE_BATCH if whole else BATCH
@@ -225,6 +225,7 @@ def main():
                              'sf_mamba_b, ...')
     parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
+    parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
     training.add_arguments(parser, PASSES)
     args = parser.parse_args()
     if args.variant and not args.initial:

@@ -56,10 +56,10 @@ def average_over_processes(tensors, processes):
         tensor.copy_(part.view_as(tensor))
 
 
-def precision():
-    """bf16 where a GPU computes."""
+def precision(bf16=False):
+    """bf16 where a GPU computes, or by choice."""
     kind = device().type
-    return torch.autocast(kind, torch.bfloat16, enabled=kind == 'cuda')
+    return torch.autocast(kind, torch.bfloat16, enabled=bf16 or kind == 'cuda')
 
 
 def parameter_groups(model, rate, weight_decay, rate_of=None):
@@ -108,7 +108,7 @@ class Run:
         self.model = model.to(device())
         self.average = AveragedModel(self.model, multi_avg_fn=average_weights(horizon),
                                      use_buffers=True)
-        self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98))
+        self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
         self.step = self.passes = 0
         self.seconds, self.losses = 0.0, []
         if args.resume:

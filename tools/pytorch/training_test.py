@@ -267,6 +267,15 @@ class TeacherTest(unittest.TestCase):
         of_maps = student.losses(maps, torch.tensor([0, 1]), answers)
         self.assertAlmostEqual(of_maps['loss'].item(), losses['loss'].item(), places=5)
 
+    def test_bf16_gives_nearly_the_same_loss(self):
+        torch.manual_seed(0)
+        model = sf_mamba.make('custom', num_classes=4, **configs.CLASSIFIER)
+        pictures = torch.randint(0, 255, (2, configs.SIZE, configs.SIZE, 3)).byte()
+        losses = [train_classifier.Student(model, 0, bf16=bf16).eval().losses(
+            pictures, torch.tensor([0, 1]), None)['loss'] for bf16 in (False, True)]
+        self.assertNotEqual(*losses)
+        self.assertAlmostEqual(losses[0].item(), losses[1].item(), delta=0.05)
+
 
 class StartTest(unittest.TestCase):
     """Training that begins with a MambaVision classifier in Hugging Face's layout."""
@@ -314,7 +323,7 @@ class StartTest(unittest.TestCase):
         write_pictures(self.folder / 'data')
         args = arguments(self.folder / 'run', 3 * train_classifier.WHOLE_BATCH)
         vars(args).update(data=self.folder / 'data', initial=self.folder / 'hub', no_swap=False,
-                          export=self.folder / 'mine/1')
+                          bf16=True, export=self.folder / 'mine/1')
         with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
             train_classifier.train(args, self.start)
         saved = torch.load(args.out / 'checkpoint.pt', weights_only=True)
@@ -332,7 +341,8 @@ class StartTest(unittest.TestCase):
     def test_maps_of_a_trunk_are_refused(self):
         data = types.SimpleNamespace(labels=['a', 'b'], has_maps=True, has_teacher=False)
         args = arguments(self.folder / 'run', 1)
-        vars(args).update(data='DATA', initial=self.folder / 'hub', no_swap=False, export=None)
+        vars(args).update(data='DATA', initial=self.folder / 'hub', no_swap=False, bf16=False,
+                          export=None)
         with mock.patch.object(train_classifier, 'open_data', return_value=data), \
                 contextlib.redirect_stdout(io.StringIO()), \
                 self.assertRaisesRegex(classifier_files.CheckpointError, 'maps in DATA, expected'):
