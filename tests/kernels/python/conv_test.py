@@ -159,6 +159,13 @@ class ConvTest(ConvCase):
         with self.assertRaisesRegex(ValueError, r'seq_idx: expected shape \[2, 9\], got \[9\]'):
             causal_conv1d_fn(args['x'], args['weight'], seq_idx=zeros(9).int())
 
+    def test_second_gradients_are_refused(self):
+        x = torch.randn(1, 2, 5, requires_grad=True)
+        y = causal_conv1d_fn(x, torch.rand(2, 3), activation='silu')
+        first, = torch.autograd.grad(y.sum(), x, create_graph=True)
+        with self.assertRaisesRegex(NotImplementedError, 'gradients of gradients'):
+            first.sum().backward()
+
     def test_it_compiles_whole(self):
         args = make((2, 6, 4, 9), torch.float32)
         compiled = torch.compile(causal_conv1d_fn, fullgraph=True, backend='aot_eager')

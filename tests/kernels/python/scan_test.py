@@ -1,6 +1,6 @@
 """selective_scan_fn against its definition. Run by //tests/kernels/python:python_test."""
 
-import os
+import concurrent.futures
 import unittest
 
 import torch
@@ -239,6 +239,22 @@ class ScanTest(ScanCase):
             selective_scan_fn(**args)
         given = {x.data_ptr() for x in args.values()}
         self.assertEqual({x.data_ptr() for x in saved}, given)
+
+    def test_second_gradients_are_refused(self):
+        u = torch.randn(1, 2, 5, requires_grad=True)
+        shared = torch.rand(1, 3, 5)
+        y = selective_scan_fn(u, torch.rand(1, 2, 5), -torch.rand(2, 3), shared, shared)
+        first, = torch.autograd.grad(y.square().sum(), u, create_graph=True)
+        with self.assertRaisesRegex(NotImplementedError, 'gradients of gradients'):
+            first.sum().backward()
+
+    def test_many_threads_may_scan_at_once(self):
+        args = make((3, 40, 8, 70, 1), torch.float32)
+        expected = run(selective_scan_fn, args)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            for y in pool.map(lambda _: selective_scan_fn(
+                    **learning(args), delta_softplus=True), range(64)):
+                self.assertTrue(torch.equal(y, expected['y']))
 
     def test_it_compiles_whole(self):
         args = make((2, 6, 4, 9, 1), torch.float32)

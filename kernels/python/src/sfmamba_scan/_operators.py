@@ -97,3 +97,11 @@ torch.library.register_autograd('sfmamba_scan::selective_scan', _scan_gradient,
                                 setup_context=_save)
 torch.library.register_autograd('sfmamba_scan::causal_conv1d', _conv_gradient,
                                 setup_context=_save)
+
+
+def _refuse(ctx, *gradients):
+    raise NotImplementedError('sfmamba_scan: gradients of gradients are not supported')
+
+
+torch.library.register_autograd('sfmamba_scan::selective_scan_backward', _refuse)
+torch.library.register_autograd('sfmamba_scan::causal_conv1d_backward', _refuse)
