@@ -2,6 +2,7 @@
 
 import pathlib
 import struct
+import sys
 import warnings
 
 import numpy as np
@@ -118,7 +119,10 @@ class Composed:
 
 
 class Folders:
-    """A folder with one sub-folder of pictures per class; draw() gives uint8 [n,T,T,3]."""
+    """A folder with one sub-folder of pictures per class; draw() gives uint8 [n,T,T,3].
+
+    Pictures that cannot be decoded are named on standard error and passed over.
+    """
 
     has_teacher = has_maps = False
 
@@ -127,12 +131,16 @@ class Folders:
                              if path.is_dir() and not path.name.startswith('.'))
         train, held_out = [], []
         for k, label in enumerate(self.labels):
-            paths = sorted(filter(is_picture, (folder / label).iterdir()))
-            if len(paths) < HELD_OUT:
+            count = 0
+            for path in sorted(filter(is_picture, (folder / label).iterdir())):
+                group, side = (held_out, size) if count % HELD_OUT == 0 else (train, size + MARGIN)
+                try:
+                    group.append((read(path, side), k))
+                    count += 1
+                except ValueError as error:
+                    print(f'passed over: {error}', file=sys.stderr)
+            if count < HELD_OUT:
                 raise ValueError(f'{folder / label}: fewer than {HELD_OUT} pictures')
-            for i, path in enumerate(paths):
-                group, side = (held_out, size) if i % HELD_OUT == 0 else (train, size + MARGIN)
-                group.append((read(path, side), k))
         if len(self.labels) < 2:
             raise ValueError(f'{folder}: fewer than two sub-folders')
         (self.pictures, self.classes), self.validation = (

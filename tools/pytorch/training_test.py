@@ -177,15 +177,21 @@ class FoldersTest(unittest.TestCase):
         np.testing.assert_array_equal(seen, np.repeat(deep >> 8, 3).reshape(1, 3, 3))
 
     # P3.
-    def test_a_truncated_picture_is_named(self):
+    def test_a_picture_that_cannot_be_decoded_is_named_and_passed_over(self):
         with tempfile.TemporaryDirectory() as folder:
-            write_pictures(pathlib.Path(folder))
-            path = pathlib.Path(folder, 'dark', '3.png')
-            path.write_bytes(path.read_bytes()[:900])
-            with self.assertRaisesRegex(ValueError, f'^{path}: .*truncated'):
-                dataset.open_data(pathlib.Path(folder), 32)
-            path.write_bytes(b'')
-            with self.assertRaisesRegex(ValueError, f'^{path}: cannot identify'):
+            write_pictures(pathlib.Path(folder), 6)
+            path = pathlib.Path(folder, 'dark', '0.png')  # It would be held out.
+            whole = path.read_bytes()
+            for content, error in ((whole[:900], 'truncated'), (b'', 'cannot identify')):
+                path.write_bytes(content)
+                with contextlib.redirect_stderr(io.StringIO()) as said:
+                    data = dataset.open_data(pathlib.Path(folder), 32)
+                self.assertRegex(said.getvalue(), f'^passed over: {path}: .*{error}.*\n$')
+                self.assertEqual((data.classes.tolist(), data.validation[1].tolist()),
+                                 ([0] * 4 + [1] * 4, [0, 1, 1]))
+            pathlib.Path(folder, 'dark', '1.png').write_bytes(b'')
+            with contextlib.redirect_stderr(io.StringIO()), \
+                    self.assertRaisesRegex(ValueError, 'dark: fewer than 5 pictures'):
                 dataset.open_data(pathlib.Path(folder), 32)
 
     # P9.
