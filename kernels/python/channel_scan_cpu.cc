@@ -10,7 +10,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Channels and scratch's columns are rounded up to whole vectors of any kind.
+// Returns `channels` rounded up to whole vectors of any instruction set.
 int64_t Padded(int channels) { return (channels + 15) / 16 * 16; }
 
 }  // namespace

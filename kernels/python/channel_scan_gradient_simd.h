@@ -31,8 +31,8 @@ template <typename V, typename Real>
 struct TileGradients {
   alignas(64) Real dout[kTile][V::kWidth];
   alignas(64) Real dy[kTile][V::kWidth];
-  alignas(64) Real by_B[kTile][V::kWidth];  // Sums over n of G * B ...
-  alignas(64) Real by_A[kTile][V::kWidth];  // ... and of E * A.
+  alignas(64) Real by_B[kTile][V::kWidth];  // Sum over n of G * B
+  alignas(64) Real by_A[kTile][V::kWidth];  // Sum over n of E * A
 };
 
 // Goes back over a tile with kCount states, from `n` on, whose values at its

@@ -155,7 +155,7 @@ inline void Recur(const Block<V, T>& block, const Arithmetic<T>* B,
   for (int m = 0; m < kCount; ++m) h[m].Store(block.h + (n + m) * V::kWidth);
 }
 
-// Calls f.operator()<count, small>(n) for the groups of all states.
+// Calls f.Run<count, small>(n) for the groups of all states, from state n on.
 template <typename F>
 inline void ForEachGroup(int states, bool small, F f) {
   int n = 0;
