@@ -7,6 +7,12 @@
 
 namespace sfmamba::model {
 
+// A request's options for the classification of one image.
+struct ClassificationOptions {
+  bool heat_map = false;     // Compute the HeatMap of the best of `classes`.
+  std::vector<int> classes;  // Empty: all.
+};
+
 // A request's options for detection in one image. Unset values are those of the
 // model's configuration.
 struct DetectionOptions {
@@ -31,9 +37,9 @@ struct SegmentationOptions {
 };
 
 // What a request asks of its model's head for one image: the options of the
-// model's task. Unset, and for a classifier: the defaults.
-using PredictionOptions =
-    std::variant<std::monostate, DetectionOptions, SegmentationOptions>;
+// model's task. Unset: the defaults.
+using PredictionOptions = std::variant<std::monostate, ClassificationOptions,
+                                       DetectionOptions, SegmentationOptions>;
 
 // The options of one task, or its defaults if they are another's or unset.
 template <typename Options>

@@ -10,10 +10,19 @@
 
 namespace sfmamba::model {
 
+// What each position of a classifier's last map adds to the logit of a class,
+// which is their mean. Empty unless requested.
+struct HeatMap {
+  int class_id = 0;  // The one with the greatest logit, ties by id.
+  int height = 0, width = 0;
+  std::vector<float> values;  // [height, width]
+};
+
 struct Classification {
   std::vector<float> logits;     // [num_classes]
   std::vector<float> embedding;  // [embedding_width], what the classes are
                                  // told from.
+  HeatMap heat_map;
 };
 
 // In pixels of the picture, with the origin at the top left.

@@ -143,6 +143,31 @@ void PaintLabels(const v1::DetectResult& result, const Lettering& lettering,
   }
 }
 
+// ---- Heat maps ----
+
+std::string HeatMapLabel(const v1::ClassifyResult& result) {
+  const int class_id = result.heat_map().class_id();
+  for (const v1::Category& category : result.categories()) {
+    if (category.class_id() != class_id) continue;
+    return absl::StrFormat("%s %.2f", LabelOr(category.label(), class_id),
+                           category.score());
+  }
+  return LabelOr("", class_id);
+}
+
+// The colours of the values 0 to 255: R, G, B.
+std::vector<Color> HeatColors() {
+  cv::Mat values(1, 256, CV_8UC1), colors;
+  for (int i = 0; i < 256; ++i) values.at<uint8_t>(0, i) = i;
+  cv::applyColorMap(values, colors, cv::COLORMAP_JET);
+  std::vector<Color> result;
+  for (int i = 0; i < 256; ++i) {
+    const auto& bgr = colors.at<cv::Vec3b>(0, i);
+    result.push_back({bgr[2], bgr[1], bgr[0]});
+  }
+  return result;
+}
+
 // ---- Segmentation ----
 
 struct LegendEntry {
@@ -313,6 +338,31 @@ absl::StatusOr<Picture> DrawDetections(const Picture& picture,
                   lettering.stroke() + 1);
   }
   PaintLabels(result, lettering, &canvas);
+  return drawn;
+}
+
+absl::StatusOr<Picture> DrawHeatMap(const Picture& picture,
+                                    const v1::ClassifyResult& result) {
+  const absl::StatusOr<IndexMap> map = DecodePngIndex(result.heat_map().png());
+  if (!map.ok()) return map.status();
+  const absl::Status status = CheckSize(picture, map->width, map->height);
+  if (!status.ok()) return status;
+  Picture drawn = picture;
+  const std::vector<Color> colors = HeatColors();
+  for (size_t i = 0; i < map->data.size(); ++i) {
+    const int value = std::min<int>(map->data[i], 255);
+    uint8_t* const pixel = &drawn.data[3 * i];
+    for (int c = 0; c < 3; ++c) {
+      pixel[c] += (colors[value][c] - pixel[c]) * value * 3 / (4 * 255);
+    }
+  }
+  cv::Mat canvas = Wrap(&drawn);
+  const Lettering lettering(canvas.size());
+  const std::string text = HeatMapLabel(result);
+  const cv::Scalar background = cv::Scalar::all(kLegendBackground);
+  cv::rectangle(canvas, cv::Rect(cv::Point(), lettering.BoxSize(text)),
+                background, cv::FILLED);
+  lettering.Write(text, cv::Point(), background, &canvas);
   return drawn;
 }
 

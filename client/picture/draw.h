@@ -10,7 +10,7 @@
 
 namespace sfmamba::client {
 
-// Both drawings take the picture that the answer is about, as ReadPicture()
+// All drawings take the picture that the answer is about, as ReadPicture()
 // returns it. An answer that is malformed or about a picture of another size is
 // DATA_LOSS. The same input gives the same pixels.
 
@@ -21,6 +21,12 @@ std::array<uint8_t, 3> ClassColor(int class_id);
 // box, and a label with the score, inside the picture where that has room.
 absl::StatusOr<Picture> DrawDetections(const Picture& picture,
                                        const v1::DetectResult& result);
+
+// The heat map, a PNG of the picture's size, over the picture: the more a place
+// adds to the class, the redder and the less transparent. The class stands in
+// the corner, with its score if it is among the categories.
+absl::StatusOr<Picture> DrawHeatMap(const Picture& picture,
+                                    const v1::ClassifyResult& result);
 
 // Each class in its colour, half-transparent, over the picture, and below it
 // (beside it if it is upright) a legend of the classes there, largest first,

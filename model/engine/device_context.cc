@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "ATen/ops/empty.h"
@@ -44,6 +45,14 @@ bool AreAlike(const model::ModelConfig& config,
                        return image.height == config.Padded(images[0].height) &&
                               image.width == config.Padded(images[0].width);
                      });
+}
+
+// Whether no image asks for more than what graphs compute.
+bool HaveNoOptions(absl::Span<const model::ModelInput> images) {
+  return std::all_of(
+      images.begin(), images.end(), [](const model::ModelInput& image) {
+        return std::holds_alternative<std::monostate>(image.options);
+      });
 }
 
 }  // namespace
@@ -137,7 +146,7 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   const auto pixels = std::count_if(images.begin(), images.end(), IsUint8);
   const bool uint8 = pixels == images.size();
   if ((uint8 || pixels == 0) && network_.classifies() &&
-      AreAlike(config_, images)) {
+      HaveNoOptions(images) && AreAlike(config_, images)) {
     return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
   std::vector<heads::ImageInfo> infos;

@@ -1,6 +1,7 @@
 #include "model/heads/classification_head.h"
 
 #include <optional>
+#include <variant>
 
 #include "ATen/ops/cat.h"
 #include "model/stage_geometry.h"
@@ -14,6 +15,23 @@ std::vector<float> ToVector(const at::Tensor& row) {
   const at::Tensor values = row.contiguous();
   const float* data = values.const_data_ptr<float>();
   return std::vector<float>(data, data + values.numel());
+}
+
+// The one of `classes` (empty: of all) with the greatest logit, ties by id.
+int BestClass(const std::vector<float>& logits,
+              const std::vector<int>& classes) {
+  int best = classes.empty() ? 0 : classes[0];
+  const auto consider = [&](int id) {
+    if (logits[id] > logits[best] ||
+        (logits[id] == logits[best] && id < best)) {
+      best = id;
+    }
+  };
+  for (const int id : classes) consider(id);
+  if (classes.empty()) {
+    for (size_t id = 0; id < logits.size(); ++id) consider(id);
+  }
+  return best;
 }
 
 // The layers of ClassifierConfig behind `norm`, as one: nothing stands between
@@ -65,13 +83,20 @@ ClassificationHead::ClassificationHead(
   pooling_ = implementation.MakePooling({norm});
 }
 
-at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
+at::Tensor ClassificationHead::LastMap(const layers::Features& features) const {
+  const at::Tensor& map = features.back();
+  return neck_.has_value() ? neck_->Forward(map) : map;
+}
+
+at::Tensor ClassificationHead::AnswersOf(const at::Tensor& map) const {
   // Logits and embeddings are one tensor, so that one copy brings both from a
   // device.
-  const at::Tensor& map = features.back();
-  const at::Tensor embedding =
-      pooling_->Forward(neck_.has_value() ? neck_->Forward(map) : map);
+  const at::Tensor embedding = pooling_->Forward(map);
   return at::cat({head_.Forward(embedding), embedding}, 1);
+}
+
+at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
+  return AnswersOf(LastMap(features));
 }
 
 std::vector<model::Result> ClassificationHead::ToResults(
@@ -86,9 +111,34 @@ std::vector<model::Result> ClassificationHead::ToResults(
   return results;
 }
 
+void ClassificationHead::AddHeatMap(const at::Tensor& map,
+                                    const std::vector<int>& classes,
+                                    model::Classification* result) const {
+  // Norm, mean and head are linear, so the logits of the positions, each pooled
+  // alone, have the image's logits as their mean.
+  const at::Tensor positions =
+      map.permute({1, 2, 0}).reshape({-1, map.size(0), 1, 1});
+  const at::Tensor logits = head_.Forward(pooling_->Forward(positions));
+  model::HeatMap& heat_map = result->heat_map;
+  heat_map.class_id = BestClass(result->logits, classes);
+  heat_map.height = static_cast<int>(map.size(1));
+  heat_map.width = static_cast<int>(map.size(2));
+  heat_map.values = ToVector(logits.select(1, heat_map.class_id).cpu());
+}
+
 std::vector<model::Result> ClassificationHead::Forward(
-    const layers::Features& features, absl::Span<const ImageInfo>) const {
-  return ToResults(Answers(features).cpu());
+    const layers::Features& features,
+    absl::Span<const ImageInfo> images) const {
+  const at::Tensor map = LastMap(features);
+  std::vector<model::Result> results = ToResults(AnswersOf(map).cpu());
+  for (size_t i = 0; i < images.size(); ++i) {
+    const auto options =
+        model::OptionsOf<model::ClassificationOptions>(images[i].options);
+    if (!options.heat_map) continue;
+    AddHeatMap(map[i], options.classes,
+               &std::get<model::Classification>(results[i]));
+  }
+  return results;
 }
 
 }  // namespace sfmamba::heads

@@ -34,6 +34,15 @@ class ClassificationHead : public Head {
   std::vector<model::Result> ToResults(const at::Tensor& answers) const;
 
  private:
+  // The last map, behind the neck if there is one.
+  at::Tensor LastMap(const layers::Features& features) const;
+  // Answers() of such a map.
+  at::Tensor AnswersOf(const at::Tensor& map) const;
+  // Adds to `result` the heat map of the best of `classes` (empty: of all).
+  // `map` [C, H, W] is the image's part of LastMap().
+  void AddHeatMap(const at::Tensor& map, const std::vector<int>& classes,
+                  model::Classification* result) const;
+
   int num_classes_;
   std::optional<layers::Convolution> neck_;  // With the norm before it.
   std::unique_ptr<const ops::PoolingOp> pooling_;

@@ -148,6 +148,20 @@ RgbImage Crop(const RgbImage& image, const PixelRect& rect) {
   return result;
 }
 
+CropRect SeenPart(const PictureSize& picture,
+                  const PreprocessOptions& options) {
+  const ResizeWindow window = WindowOf(picture.width, picture.height, options);
+  const float size = options.size;
+  CropRect part;
+  part.x_min = (window.left - CenterOffset(options.size, window.columns)) /
+               static_cast<float>(window.width);
+  part.y_min = (window.top - CenterOffset(options.size, window.rows)) /
+               static_cast<float>(window.height);
+  part.x_max = part.x_min + size / window.width;
+  part.y_max = part.y_min + size / window.height;
+  return part;
+}
+
 absl::StatusOr<ImageBuffer> Preprocess(const RgbImage& image,
                                        const PreprocessOptions& options,
                                        const DecodeWatch& watch) {

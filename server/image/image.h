@@ -93,6 +93,10 @@ PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 // The part of `image` inside `rect`, which is inside the picture.
 RgbImage Crop(const RgbImage& image, const PixelRect& rect);
 
+// The rectangle of the picture that Preprocess() turns into its result, in
+// fractions of the picture. It reaches beyond 0..1 where the result is padded.
+CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
+
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
 // around the middle. Only what the crop needs is computed. The error of
 // DecodedTooSlowly(), or CANCELLED, if `watch`, which is asked every few rows,

@@ -131,6 +131,9 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   input.image = std::move(rows->image);
   input.frame.picture = {input.image.original_height,
                          input.image.original_width};
+  input.frame.seen = {header.height, header.width};
+  input.frame.input =
+      SeenPart(input.frame.picture, PreprocessOf(model, resize));
   input.preprocess = rows->preprocess;
   input.decode = base::SteadyNow() - start - input.preprocess;
   return input;
@@ -141,7 +144,7 @@ absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
   absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor);
   if (!image.ok()) return server::InField(".tensor", image.status());
   PreparedInput input;
-  input.frame.picture = {image->height, image->width};
+  input.frame.picture = input.frame.seen = {image->height, image->width};
   input.image = *std::move(image);
   input.image.original_height = input.image.height;
   input.image.original_width = input.image.width;
@@ -204,10 +207,12 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
                           std::move(wanted));
+  PictureSize oriented;
   if (image.encoded() != nullptr) {
     const absl::StatusOr<ImageHeader> header =
         image::ReadImageHeader(image.encoded()->bytes, limits);
     if (!header.ok()) return server::AtField(FieldOf(image), header.status());
+    oriented = OrientedSize(*header, image.apply_orientation);
     if (IsResizedByRow(image, *header, model)) {
       return FromRows(image, *header, model, resize, watch);
     }
@@ -219,6 +224,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   PreparedInput input;
   input.decode = decoded - start;
   input.frame.picture = {rgb->height, rgb->width};
+  if (image.pixels() != nullptr) oriented = input.frame.picture;
   const PixelRect crop = CropOf(image, input.frame.picture);
   input.frame.left = crop.left;
   input.frame.top = crop.top;
@@ -226,6 +232,13 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   absl::StatusOr<ImageBuffer> buffer =
       ToInput(*std::move(rgb), model, resize, watch);
   if (!buffer.ok()) return server::AtField(FieldOf(image), buffer.status());
+  const PixelRect seen = CropOf(image, oriented);
+  input.frame.seen = {seen.height, seen.width};
+  if (model.resize != model::Resize::kKeepRatio) {
+    input.frame.input =
+        SeenPart({buffer->original_height, buffer->original_width},
+                 PreprocessOf(model, resize));
+  }
   input.image = *std::move(buffer);
   input.preprocess = base::SteadyNow() - decoded;
   return input;

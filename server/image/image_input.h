@@ -13,10 +13,13 @@
 
 namespace sfmamba::image {
 
-// Position of the model's crop within the oriented picture.
+// Where the model's input comes from.
 struct PictureFrame {
-  PictureSize picture;
-  int left = 0, top = 0;  // The crop's, in pixels of the picture.
+  PictureSize picture;    // The oriented picture, as it was decoded.
+  int left = 0, top = 0;  // The request's crop, in pixels of the picture.
+  // The picture's own size, or its crop's, whatever size it was decoded at.
+  PictureSize seen;
+  CropRect input;  // The part of it that is the input; see SeenPart().
 };
 
 struct PreparedInput {

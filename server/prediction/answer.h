@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_ANSWER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -22,10 +23,20 @@ struct Category {
   float score = 0;
 };
 
+// What each part of the picture adds to a class's logit, which is their mean.
+struct HeatMap {
+  int class_id = 0;
+  int width = 0, height = 0;
+  std::vector<float> values;  // [height, width], unless it is a PNG:
+  std::string png;            // 8 bits, 0 for `low` and 255 for `high`.
+  float low = 0, high = 0;
+};
+
 struct ClassificationAnswer {
   std::vector<Category> categories;  // Score descending, ties by class_id.
   std::vector<float> embedding;      // Empty unless it was asked for.
   std::vector<float> logits;         // One a class; empty unless asked for.
+  std::optional<HeatMap> heat_map;   // Unset unless it was asked for.
 };
 
 // COCO's compressed run lengths, column-major, starting with zeros.

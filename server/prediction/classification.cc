@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "server/errors/reasons.h"
+#include "server/prediction/heat_map_encoder.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
 
@@ -17,6 +19,11 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(20);
+
+bool WantsPng(const ClassifyParams& params) {
+  return params.heat_map.has_value() &&
+         params.heat_map->encoding == HeatMapParams::Encoding::kPng;
+}
 
 // Scores of all classes, in the scale that was asked for.
 std::vector<float> Scores(const std::vector<float>& logits,
@@ -76,35 +83,57 @@ ClassificationAnswer ToAnswer(const ClassifyParams& params,
   }
   if (params.include_embedding) answer.embedding = std::move(result.embedding);
   if (params.include_logits) answer.logits = std::move(result.logits);
+  if (params.heat_map.has_value()) {
+    model::HeatMap& map = result.heat_map;
+    answer.heat_map = {map.class_id, map.width, map.height,
+                       std::move(map.values)};
+  }
   return answer;
 }
 
-// All in one piece.
+// All in one piece but a heat map's PNG.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
   ClassificationEncoder(const ClassifyParams& params,
                         const repository::ModelDirectory& model,
-                        model::Classification result)
-      : params_(params), model_(model), result_(std::move(result)) {}
+                        model::Classification result,
+                        const image::PictureFrame& frame)
+      : params_(params), model_(model), result_(std::move(result)) {
+    if (WantsPng(params)) heat_map_.emplace(result_.heat_map, frame);
+  }
 
-  bool done() const override { return answer_.has_value(); }
+  bool done() const override {
+    return answer_.has_value() && (!heat_map_.has_value() || heat_map_->done());
+  }
   absl::Duration NextCost() const override {
-    return result_.logits.size() * kPerClass;
+    return answer_.has_value() ? heat_map_->NextCost()
+                               : result_.logits.size() * kPerClass;
   }
   absl::Status EncodeNext() override {
+    if (answer_.has_value()) return heat_map_->EncodeNext();
     answer_ = ToAnswer(params_, model_, std::move(result_));
     return absl::OkStatus();
   }
   int64_t bytes() const override {
-    return sizeof(float) * (answer_->embedding.size() + answer_->logits.size());
+    if (!answer_.has_value()) return 0;
+    int64_t floats = answer_->embedding.size() + answer_->logits.size();
+    if (answer_->heat_map.has_value()) {
+      floats += answer_->heat_map->values.size();
+    }
+    return sizeof(float) * floats +
+           (heat_map_.has_value() ? heat_map_->bytes() : 0);
   }
-  Answer Take() override { return *std::move(answer_); }
+  Answer Take() override {
+    if (heat_map_.has_value()) answer_->heat_map = heat_map_->Take();
+    return *std::move(answer_);
+  }
 
  private:
   const ClassifyParams& params_;
   const repository::ModelDirectory& model_;
   model::Classification result_;
   std::optional<ClassificationAnswer> answer_;
+  std::optional<HeatMapEncoder> heat_map_;  // Only of a PNG.
 };
 
 class ClassificationHandler final : public TaskHandler {
@@ -117,16 +146,41 @@ class ClassificationHandler final : public TaskHandler {
   }
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
+    if (params_.heat_map.has_value() &&
+        model.config.backbone.architecture == model::Architecture::kVim) {
+      return server::InvalidField(
+          "params.heat_map",
+          "got one of a Vim, which reads its logits from a single token, "
+          "expected a model whose logits are means over the picture");
+    }
     return ValidateParams(params_, model.labels.size());
+  }
+  absl::Duration LongestAnswer(const repository::ModelDirectory&,
+                               const ImageFacts& image) const override {
+    return WantsPng(params_) ? HeatMapEncoder::Cost(image.seen)
+                             : absl::ZeroDuration();
+  }
+  void FillTask(const repository::ModelDirectory&,
+                batching::BatchTask* task) const override {
+    if (!params_.heat_map.has_value()) return;
+    model::ClassificationOptions options;
+    options.heat_map = true;
+    options.classes = params_.class_filter;
+    if (params_.heat_map->class_id.has_value()) {
+      options.classes = {*params_.heat_map->class_id};
+    }
+    task->options = std::move(options);
   }
   std::unique_ptr<AnswerEncoder> MakeEncoder(
       const repository::ModelDirectory& model, model::Result result,
-      const image::PictureFrame&) const override {
+      const image::PictureFrame& frame) const override {
     return std::make_unique<ClassificationEncoder>(
-        params_, model, std::get<model::Classification>(std::move(result)));
+        params_, model, std::get<model::Classification>(std::move(result)),
+        frame);
   }
   absl::string_view SmallerResponse() const override {
-    return "fewer images, a smaller top_k, or no include_embedding";
+    return "fewer images, a smaller top_k, no include_embedding, or a heat_map "
+           "as VALUES";
   }
 
  private:

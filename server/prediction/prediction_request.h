@@ -29,6 +29,12 @@ namespace sfmamba::prediction {
 // message, which lives until the writer's ReleaseRequest(). The fields mean
 // what the fields of the same name in proto/sfmamba/v1/vision.proto mean.
 
+struct HeatMapParams {
+  enum class Encoding { kValues, kPng };
+  std::optional<int32_t> class_id;  // Unset: the best of those that compete.
+  Encoding encoding = Encoding::kValues;
+};
+
 struct ClassifyParams {
   enum class Score { kSoftmax, kLogit, kSigmoid };
   int top_k = 0;  // 0: 5, or all classes if there are fewer.
@@ -38,6 +44,7 @@ struct ClassifyParams {
   // Logits of all classes are asked for; vision.proto has no such field.
   bool include_logits = false;
   std::vector<int32_t> class_filter;
+  std::optional<HeatMapParams> heat_map;
 };
 
 struct Tiles {

@@ -233,6 +233,12 @@ absl::Status ValidateParams(const ClassifyParams& params, int classes) {
         "params.min_score",
         absl::StrCat("got ", params.min_score, ", expected a finite number"));
   }
+  if (params.heat_map.has_value()) {
+    const int id = params.heat_map->class_id.value_or(0);
+    if (id < 0 || id >= classes) {
+      return server::OutOfRange("params.heat_map.class_id", id, 0, classes - 1);
+    }
+  }
   return ValidateClassFilter(params.class_filter, classes);
 }
 

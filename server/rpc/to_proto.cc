@@ -73,6 +73,16 @@ void ToProto(prediction::ClassificationAnswer answer,
   }
   result->mutable_embedding()->Add(answer.embedding.begin(),
                                    answer.embedding.end());
+  if (!answer.heat_map.has_value()) return;
+  prediction::HeatMap& map = *answer.heat_map;
+  v1::HeatMap* proto = result->mutable_heat_map();
+  proto->set_class_id(map.class_id);
+  proto->set_width(map.width);
+  proto->set_height(map.height);
+  proto->mutable_values()->Add(map.values.begin(), map.values.end());
+  proto->set_png(std::move(map.png));
+  proto->set_low(map.low);
+  proto->set_high(map.high);
 }
 
 void ToProto(prediction::DetectionAnswer answer, v1::DetectResult* result) {

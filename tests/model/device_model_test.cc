@@ -213,6 +213,26 @@ TEST_F(DeviceModelTest, ABatchOfPixelsAndValuesIsAnswered) {
   EXPECT_LE(LargestDifference(logits[0], Expected()), 1e-4);
 }
 
+TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
+  std::vector<ModelInput> images = Images(3);
+  images[1].options = ClassificationOptions{/*heat_map=*/true, {4}};
+  const auto results = RunBatch(*context, images);
+  const std::vector<float> expected = Expected();
+  for (const std::vector<float>& own : Of(results)) {
+    EXPECT_LE(LargestDifference(own, expected), 1e-4);
+  }
+  EXPECT_EQ(replayed(), 1);
+  const auto& asked = std::get<Classification>((*results)[1]);
+  EXPECT_EQ(asked.heat_map.class_id, 4);
+  ASSERT_EQ(asked.heat_map.values.size(), 1);
+  EXPECT_NEAR(asked.heat_map.values[0], asked.logits[4], 1e-5);
+  EXPECT_TRUE(
+      std::get<Classification>((*results)[0]).heat_map.values.empty());
+}
+
 TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   ModelOptions options = OnGpu();
   options.fold_rows = 3;

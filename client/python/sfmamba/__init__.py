@@ -12,10 +12,11 @@ from ._images import Picture, Source
 from ._requests import Options, Slide, Tiles
 from .aio import AsyncClient
 from .client import Client
-from .results import (ClassArea, Classification, Detections, ModelInfo, Segmentation, Timing)
+from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
+                      Timing)
 
 __version__ = '0.1.0'
 
-__all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'ModelInfo',
-           'Options', 'Picture', 'Segmentation', 'Slide', 'Source', 'Tiles', 'Timing',
-           'VisionError']
+__all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'HeatMap',
+           'ModelInfo', 'Options', 'Picture', 'Segmentation', 'Slide', 'Source', 'Tiles',
+           'Timing', 'VisionError']

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from . import _messages, _rle
 from ._errors import VisionError, from_status, seconds
-from .results import (ClassArea, Classification, Detections, ModelInfo, Segmentation, Timing)
+from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
+                      Timing)
 
 
 def _timing(response: Any) -> Optional[Timing]:
@@ -21,6 +22,11 @@ def _timing(response: Any) -> Optional[Timing]:
                   batch_size=timing.batch_size, device=timing.device)
 
 
+def _heat_map(message: Any) -> HeatMap:
+    values = np.array(message.values, np.float32)
+    return HeatMap(message.class_id, values.reshape(message.height, message.width))
+
+
 def classification(result: Any, response: Any) -> Classification:
     """Of a ClassifyResult and the ClassifyResponse that it came in."""
     categories = result.categories
@@ -29,6 +35,7 @@ def classification(result: Any, response: Any) -> Classification:
         scores=np.array([category.score for category in categories], np.float32),
         class_ids=np.array([category.class_id for category in categories], np.int32),
         embedding=np.array(result.embedding, np.float32) if result.embedding else None,
+        heat_map=_heat_map(result.heat_map) if result.HasField('heat_map') else None,
         model=response.model, timing=_timing(response))
 
 

@@ -93,9 +93,14 @@ CHECK_HEALTH = Method('/grpc.health.v1.Health/Check', _messages.HealthCheckReque
 
 
 def classify_params(top_k: int, min_score: float, score_type: str, embedding: bool,
-                    class_filter: Sequence[int]) -> Any:
-    return _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score_type,
-                                    include_embedding=embedding, class_filter=class_filter)
+                    class_filter: Sequence[int], heat_map: Union[int, str, None]) -> Any:
+    params = _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score_type,
+                                      include_embedding=embedding, class_filter=class_filter)
+    if heat_map is not None:
+        params.heat_map.encoding = params.heat_map.VALUES
+        if heat_map != 'best':
+            params.heat_map.class_id = heat_map
+    return params
 
 
 @dataclasses.dataclass(frozen=True)

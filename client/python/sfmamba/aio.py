@@ -56,21 +56,22 @@ class AsyncClient:
     @overload
     async def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
                        min_score: float = ..., score_type: str = ..., embedding: bool = ...,
-                       class_filter: Sequence[int] = ..., options: Options = ...,
-                       timeout: Optional[float] = ...) -> Classification: ...
+                       class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
+                       options: Options = ..., timeout: Optional[float] = ...) -> Classification: ...
 
     @overload
     async def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
                        min_score: float = ..., score_type: str = ..., embedding: bool = ...,
-                       class_filter: Sequence[int] = ..., options: Options = ...,
-                       timeout: Optional[float] = ...) -> Answers[Classification]: ...
+                       class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
+                       options: Options = ..., timeout: Optional[float] = ...) -> Answers[Classification]: ...
 
     async def classify(self, images: Any, *, model: str = '', top_k: int = 0,
                        min_score: float = 0.0, score_type: str = 'SOFTMAX', embedding: bool = False,
-                       class_filter: Sequence[int] = (), options: Options = Options(),
-                       timeout: Optional[float] = None) -> Any:
+                       class_filter: Sequence[int] = (), heat_map: Union[int, str, None] = None,
+                       options: Options = Options(), timeout: Optional[float] = None) -> Any:
         """As Client's."""
-        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter)
+        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter,
+                                           heat_map)
         return await self._predict(_requests.CLASSIFY, images, model, params, options, timeout)
 
     @overload

@@ -84,19 +84,19 @@ class Client:
     @overload
     def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
                  min_score: float = ..., score_type: str = ..., embedding: bool = ...,
-                 class_filter: Sequence[int] = ..., options: Options = ...,
-                 timeout: Optional[float] = ...) -> Classification: ...
+                 class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
+                 options: Options = ..., timeout: Optional[float] = ...) -> Classification: ...
 
     @overload
     def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
                  min_score: float = ..., score_type: str = ..., embedding: bool = ...,
-                 class_filter: Sequence[int] = ..., options: Options = ...,
-                 timeout: Optional[float] = ...) -> Answers[Classification]: ...
+                 class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
+                 options: Options = ..., timeout: Optional[float] = ...) -> Answers[Classification]: ...
 
     def classify(self, images: Any, *, model: str = '', top_k: int = 0, min_score: float = 0.0,
                  score_type: str = 'SOFTMAX', embedding: bool = False,
-                 class_filter: Sequence[int] = (), options: Options = Options(),
-                 timeout: Optional[float] = None) -> Any:
+                 class_filter: Sequence[int] = (), heat_map: Union[int, str, None] = None,
+                 options: Options = Options(), timeout: Optional[float] = None) -> Any:
         """Scores of the model's classes for a picture, or for each of a list.
 
         Args:
@@ -107,10 +107,12 @@ class Client:
           score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
           embedding: whether to answer the pooled features too.
           class_filter: ids of the only classes to rank; scores stay those over all.
+          heat_map: a class's id, or 'best' for the best one, to answer too where it was seen.
           options: what all methods take.
           timeout: seconds; None: the client's.
         """
-        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter)
+        params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter,
+                                           heat_map)
         return self._predict(_requests.CLASSIFY, images, model, params, options, timeout)
 
     @overload

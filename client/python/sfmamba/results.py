@@ -37,6 +37,20 @@ class Timing:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
+class HeatMap:
+    """What each part of a picture adds to a class's logit.
+
+    Attributes:
+      class_id: of the class.
+      values: float32 [H, W] of the network's cells, whose mean is the logit. They cover what the
+        model saw of the picture: with its own preprocessing often a square in the middle.
+    """
+
+    class_id: int
+    values: NDArray[np.float32]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
 class Classification:
     """The classes of one picture, best first; equal scores by class.
 
@@ -45,6 +59,7 @@ class Classification:
       scores: float32 [K]: 0..1 unless logits were asked for.
       class_ids: int32 [K].
       embedding: float32 [D], the pooled features of the last stage; None unless asked for.
+      heat_map: where one class was seen; None unless asked for.
       model: that answered, 'models/{id}/versions/{n}'.
       timing: None unless asked for.
     """
@@ -55,6 +70,7 @@ class Classification:
     embedding: Optional[NDArray[np.float32]]
     model: str
     timing: Optional[Timing]
+    heat_map: Optional[HeatMap] = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

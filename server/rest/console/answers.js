@@ -3,7 +3,7 @@
 // JSON leaves default values out: a score of 0, a class 0 or an empty list is absent.
 
 import {bytes, make, makeTable, seconds, swatch} from './dom.js';
-import {colorsOf, Layer} from './runs.js';
+import {colorsOf, Layer, MAX_SIDE} from './runs.js';
 
 const MAX_ROWS = 100;
 const STAGES = ['decode', 'preprocess', 'queue', 'inference', 'postprocess'];
@@ -13,8 +13,26 @@ const labelOf = (entry) => entry.label || `class ${entry.classId ?? 0}`;
 
 const counted = (count, one, many) => `${count} ${count === 1 ? one : many}`;
 
-// The scores of a ClassifyResult.
-function renderScores(result) {
+// A heat map's PNG as what View draws over the picture: red and opaque where it is 255.
+export async function heatLayer(map) {
+  if (!map?.png) return null;
+  const png = await createImageBitmap(new Blob([Uint8Array.from(atob(map.png), (c) => c.charCodeAt(0))]));
+  const scale = Math.min(1, MAX_SIDE / Math.max(png.width, png.height));
+  const layer = new OffscreenCanvas(Math.ceil(png.width * scale), Math.ceil(png.height * scale));
+  const context = layer.getContext('2d');
+  context.drawImage(png, 0, 0, layer.width, layer.height);
+  const pixels = context.getImageData(0, 0, layer.width, layer.height);
+  for (let i = 0; i < pixels.data.length; i += 4) {
+    const value = pixels.data[i];
+    pixels.data.set([255, 255 - value, 0, 0.7 * value], i);
+  }
+  context.putImageData(pixels, 0, 0);
+  return {layer, size: {width: png.width, height: png.height}};
+}
+
+// The scores of a ClassifyResult; `heat` is its heat map's layer, or null.
+function renderScores(result, {view, heat}) {
+  if (heat) view.setOverlay(heat);
   const categories = result.categories ?? [];
   const table = makeTable('Scores of the most likely classes', ['Class', 'Score'],
       categories.map((category) => {

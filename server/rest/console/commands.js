@@ -36,7 +36,7 @@ function accessFor(location) {
 }
 
 // `asked` is {target, picture, name, sample, options}: of `options`, those that the
-// commands have too: topK, or scoreThreshold and tiles.
+// commands have too: topK and heatMap, or scoreThreshold and tiles.
 export function commandsFor(asked, base, location) {
   const {target, picture, sample, options} = asked;
   const {id, version} = parseName(target.name);
@@ -51,6 +51,11 @@ export function commandsFor(asked, base, location) {
     parameters.top_k = options.topK;
     flags.push(`--top_k=${options.topK}`);
     keywords.push(`top_k=${options.topK}`);
+  }
+  if (options.heatMap) {
+    parameters['heat_map.encoding'] = 'PNG';
+    flags.push('--heat_map --output_dir=.');
+    keywords.push(`heat_map="best"`);
   }
   if (options.scoreThreshold !== undefined) {
     parameters.score_threshold = options.scoreThreshold;

@@ -1,7 +1,7 @@
 // The page: a picture, a model that runs on it, the answer.
 
 import {watchAccess} from './access.js';
-import {RENDER, renderFacts, renderLegend, renderTiming} from './answers.js';
+import {RENDER, heatLayer, renderFacts, renderLegend, renderTiming} from './answers.js';
 import {parseName, run, TASKS, titleOf} from './api.js';
 import {commandsFor, renderCommands, TILES} from './commands.js';
 import {byId, make, seconds} from './dom.js';
@@ -108,7 +108,11 @@ function request() {
   const parameters = {include_timing: true,
     request_id: `console-${[...random].map((word) => word.toString(16).padStart(8, '0')).join('')}`};
   const options = {};
-  if (method === 'classify') parameters.top_k = options.topK = topK();
+  if (method === 'classify') {
+    parameters.top_k = options.topK = topK();
+    options.heatMap = byId('heat').checked;
+    if (options.heatMap) parameters['heat_map.encoding'] = 'PNG';
+  }
   if (method === 'detect') {
     Object.assign(parameters, {score_threshold: LOWEST_SCORE, mask_encoding: 'COCO_RLE'});
     options.scoreThreshold = threshold();
@@ -137,6 +141,7 @@ async function start() {
   showCommands(asked);
   try {
     const measured = await run(asked.target, asked.picture, asked.parameters, controller.signal);
+    measured.heat = await heatLayer(measured.answer.results?.[0]?.heatMap);
     if (running === controller) showAnswer(asked, measured);
   } catch (error) {
     if (running !== controller) return;
@@ -197,7 +202,7 @@ function showAnswer(asked, measured) {
 // Draws the answer, again after each change of what is to be seen of it.
 function showResult(time = '') {
   const {asked, measured, result} = answered;
-  const drawn = RENDER[asked.task](result, {view, threshold: threshold(), hidden});
+  const drawn = RENDER[asked.task](result, {view, threshold: threshold(), hidden, heat: measured.heat});
   const said = `${drawn.said}${time}.`;
   byId('status').textContent = said;
   byId('view').setAttribute('aria-label', `${asked.name}: ${said}`);
@@ -259,6 +264,7 @@ byId('run').addEventListener('submit', (event) => {
 byId('cancel').addEventListener('click', () => running?.abort());
 byId('model').addEventListener('change', start);
 byId('tiles').addEventListener('change', start);
+byId('heat').addEventListener('change', start);
 byId('threshold').addEventListener('input', () => {
   byId('threshold-value').textContent = threshold().toFixed(2);
   if (answered) {

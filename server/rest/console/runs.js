@@ -1,6 +1,6 @@
 // Masks and class maps: from COCO's compressed run lengths to coloured pixels.
 
-const MAX_SIDE = 1280;  // Of what is drawn over a picture; larger ones are sampled.
+export const MAX_SIDE = 1280;  // Of what is drawn over a picture; larger ones are sampled.
 
 // The lengths of a mask's runs, which go down its columns and start with zeros.
 // Throws an Error unless they cover the whole mask.

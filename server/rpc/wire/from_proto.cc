@@ -14,6 +14,7 @@ namespace {
 
 using prediction::ClassifyParams;
 using prediction::DetectParams;
+using prediction::HeatMapParams;
 using prediction::SegmentParams;
 
 // A protobuf Duration is at most about 10,000 years.
@@ -78,6 +79,13 @@ constexpr Scores kScores[] = {
     {v1::ClassifyParams::SOFTMAX, ClassifyParams::Score::kSoftmax},
     {v1::ClassifyParams::LOGIT, ClassifyParams::Score::kLogit},
     {v1::ClassifyParams::SIGMOID, ClassifyParams::Score::kSigmoid}};
+
+using HeatMapEncodings =
+    Meaning<v1::HeatMapParams::Encoding, HeatMapParams::Encoding>;
+constexpr HeatMapEncodings kHeatMapEncodings[] = {
+    {v1::HeatMapParams::ENCODING_UNSPECIFIED, HeatMapParams::Encoding::kValues},
+    {v1::HeatMapParams::VALUES, HeatMapParams::Encoding::kValues},
+    {v1::HeatMapParams::PNG, HeatMapParams::Encoding::kPng}};
 
 using MaskEncodings =
     Meaning<v1::DetectParams::MaskEncoding, DetectParams::MaskEncoding>;
@@ -226,8 +234,18 @@ absl::Status FromProto(const v1::ClassifyParams& params,
   classify.min_score = params.min_score();
   classify.include_embedding = params.include_embedding();
   classify.class_filter = Vector(params.class_filter());
-  return Translate("params.score_type", params.score_type(), kScores,
-                   &classify.score);
+  absl::Status status = Translate("params.score_type", params.score_type(),
+                                  kScores, &classify.score);
+  if (params.has_heat_map()) {
+    HeatMapParams& heat_map = classify.heat_map.emplace();
+    if (params.heat_map().has_class_id()) {
+      heat_map.class_id = params.heat_map().class_id();
+    }
+    status.Update(Translate("params.heat_map.encoding",
+                            params.heat_map().encoding(), kHeatMapEncodings,
+                            &heat_map.encoding));
+  }
+  return status;
 }
 
 absl::Status FromProto(const v1::DetectParams& params,

@@ -7,6 +7,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "client/commands/classify_command.h"
 #include "client/commands/detect_command.h"
 #include "client/commands/inputs.h"
 #include "client/commands/segment_command.h"
@@ -81,11 +82,32 @@ grpc::Status SegmentRoom(const v1::SegmentRequest& request,
   return grpc::Status::OK;
 }
 
+// A cup, seen in the right half.
+grpc::Status SeeCup(const v1::ClassifyRequest& request,
+                    v1::ClassifyResponse* response) {
+  v1::ClassifyResult* result = response->add_results();
+  v1::Category* category = result->add_categories();
+  category->set_class_id(41);
+  category->set_label("cup");
+  category->set_score(0.75);
+  if (request.params().heat_map().encoding() != v1::HeatMapParams::PNG) {
+    return grpc::Status::OK;
+  }
+  std::string map;
+  for (int y = 0; y < kHeight; ++y) {
+    map += std::string(kWidth / 2, '\0') + std::string(kWidth / 2, '\xFF');
+  }
+  result->mutable_heat_map()->set_class_id(41);
+  result->mutable_heat_map()->set_png(
+      server::EncodePng(kWidth, kHeight, {0, 8}, map));
+  return grpc::Status::OK;
+}
+
 class PictureCommandsTest : public testing::Test {
  protected:
   PictureCommandsTest()
       : server_(
-            nullptr,
+            SeeCup,
             [this](const v1::DetectRequest& request,
                    v1::DetectResponse* response) {
               {
@@ -141,6 +163,25 @@ class PictureCommandsTest : public testing::Test {
   const std::string output_flag_;
   const std::string picture_;
 };
+
+TEST_F(PictureCommandsTest, ClassifyDrawsTheHeatMap) {
+  const Outcome outcome =
+      Invoke(RunClassify, {server_flag_, picture_, "--heat_map", output_flag_});
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  const Picture drawn = Drawn("room.classify.png");
+  const Picture picture = server::Gradient(kWidth, kHeight);
+  ASSERT_EQ(drawn.data.size(), picture.data.size());
+  const size_t below = size_t{3} * kWidth * (kHeight - 1);
+  EXPECT_EQ(drawn.data[below], picture.data[below]);
+  EXPECT_NE(drawn.data[below + 3 * kWidth - 3],
+            picture.data[below + 3 * kWidth - 3]);
+  for (const std::string& alone : {std::string("--heat_map"), output_flag_}) {
+    const Outcome refused =
+        Invoke(RunClassify, {server_flag_, picture_, alone});
+    EXPECT_EQ(refused.exit_code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr("--heat_map and --output_dir"));
+  }
+}
 
 TEST_F(PictureCommandsTest, DetectPrintsATable) {
   const Outcome outcome = Invoke(RunDetect, {server_flag_, picture_});

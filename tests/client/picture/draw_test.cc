@@ -309,6 +309,34 @@ TEST(DrawDetectionsTest, RefusesWhatDoesNotFit) {
   EXPECT_THAT(status.message(), HasSubstr("detection 1: the answer is about"));
 }
 
+TEST(DrawHeatMapTest, IsRedAndOpaqueWhereTheClassWasSeen) {
+  const Picture picture = GreyPicture(200, 100);
+  v1::ClassifyResult result;
+  std::string map(200 * 100, '\0');
+  for (int y = 50; y < 100; ++y) map[200 * y + 150] = '\xFF';
+  result.mutable_heat_map()->set_class_id(3);
+  result.mutable_heat_map()->set_png(
+      server::EncodePng(200, 100, {/*grey*/ 0, 8}, map));
+  const auto drawn = DrawHeatMap(picture, result);
+  ASSERT_TRUE(drawn.ok()) << drawn.status();
+  EXPECT_EQ(At(*drawn, 149, 80), kGrey);
+  const Color seen = At(*drawn, 150, 80);
+  EXPECT_GT(seen[0], seen[1]);
+  EXPECT_GT(seen[0], seen[2]);
+  EXPECT_EQ(At(*drawn, 1, 1), kWhite);  // The label's corner.
+}
+
+TEST(DrawHeatMapTest, RefusesWhatIsOfAnotherSize) {
+  v1::ClassifyResult result;
+  EXPECT_EQ(DrawHeatMap(GreyPicture(2, 2), result).status().code(),
+            absl::StatusCode::kDataLoss);
+  result.mutable_heat_map()->set_png(
+      server::EncodePng(2, 1, {/*grey*/ 0, 8}, std::string(2, 'a')));
+  EXPECT_THAT(
+      std::string(DrawHeatMap(GreyPicture(2, 2), result).status().message()),
+      HasSubstr("2 x 1"));
+}
+
 TEST(DrawSegmentationTest, BlendsEachClassAndAddsALegend) {
   const Picture picture = GreyPicture(200, 100);
   // The upper half of class 3, then 40 rows of class 1, the rest of none.

@@ -123,6 +123,16 @@ class AnswersTest(unittest.TestCase):
         self.assertIsInstance(bad, VisionError)
         self.assertEqual((bad.code, bad.message), (grpc.StatusCode.INVALID_ARGUMENT, 'bad'))
 
+    def test_a_heat_map(self):
+        response = _messages.ClassifyResponse(results=[
+            {'heat_map': {'class_id': 3, 'width': 3, 'height': 2, 'values': range(6)}}])
+        [answer] = _answers.answers(response, _answers.classification, 1)
+        self.assertEqual(answer.heat_map.class_id, 3)
+        np.testing.assert_array_equal(answer.heat_map.values, [[0, 1, 2], [3, 4, 5]])
+        response.results[0].heat_map.width = 4
+        [answer] = _answers.answers(response, _answers.classification, 1)
+        self.assertEqual(answer.code, grpc.StatusCode.DATA_LOSS)
+
     def test_a_map_that_is_malformed(self):
         response = _messages.SegmentResponse(results=[{'width': 4, 'height': 3, 'rle': {
             'classes': [{'rle': {'height': 3, 'width': 4, 'counts': '9'}}]}}])

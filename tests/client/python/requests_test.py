@@ -99,7 +99,7 @@ class SplitTest(unittest.TestCase):
 
     def test_requests_hold_all_pictures_in_order(self):
         pictures = [bytes([number]) for number in range(5)]
-        params = _requests.classify_params(3, 0.5, 'LOGIT', True, [1, 2])
+        params = _requests.classify_params(3, 0.5, 'LOGIT', True, [1, 2], None)
         parts = _requests.requests(_requests.CLASSIFY, pictures, 'm', params, Options(), 2)
         self.assertEqual([len(part.images) for part in parts], [2, 2, 1])
         self.assertEqual([image.encoded for part in parts for image in part.images], pictures)
@@ -125,6 +125,11 @@ class ParametersTest(unittest.TestCase):
         self.assertTrue(part.options.include_timing)
 
     def test_defaults_leave_choices_to_the_server(self):
+        asked = [_requests.classify_params(0, 0, 'LOGIT', False, (), heat_map)
+                 for heat_map in (None, 'best', 0)]
+        self.assertEqual([params.HasField('heat_map') for params in asked], [False, True, True])
+        self.assertEqual([params.heat_map.HasField('class_id') for params in asked],
+                         [False, False, True])
         params = _requests.detect_params(None, None, 0, False, False, ())
         self.assertEqual(params, _messages.DetectParams())
         self.assertTrue(_requests.detect_params(0.0, None, 0, True, False, ())
@@ -145,7 +150,7 @@ class ParametersTest(unittest.TestCase):
         with self.assertRaises(ValueError):
             _requests.detect_params(None, None, 0, False, False, (), Tiles(merge='ALL'))
         with self.assertRaises(ValueError):
-            _requests.classify_params(0, 0, 'LOUD', False, ())
+            _requests.classify_params(0, 0, 'LOUD', False, (), None)
         with self.assertRaises(ValueError):
             _requests.requests(_requests.DETECT, b'a', '', None, Options(priority='LOUD'), 1)
 

@@ -28,11 +28,19 @@ def set_up_module():
 
 def png(width=WIDTH, height=HEIGHT, color=(GREY, GREY, GREY)):
     """A PNG of one colour."""
+    return encode_png(width, height, 2, (b'\0' + bytes(color) * width) * height)
+
+
+def grey_png(width, height, rows):
+    """An 8-bit grey PNG; each row begins with its filter, 0."""
+    return encode_png(width, height, 0, rows)
+
+
+def encode_png(width, height, color_type, rows):
     def chunk(kind, data):
         return (struct.pack('>I', len(data)) + kind + data +
                 struct.pack('>I', zlib.crc32(kind + data)))
-    rows = (b'\0' + bytes(color) * width) * height
-    size = struct.pack('>IIBBBBB', width, height, 8, 2, 0, 0, 0)
+    size = struct.pack('>IIBBBBB', width, height, 8, color_type, 0, 0, 0)
     return (b'\x89PNG\r\n\x1a\n' + chunk(b'IHDR', size) + chunk(b'IDAT', zlib.compress(rows)) +
             chunk(b'IEND', b''))
 

@@ -4,12 +4,14 @@ Skipped without chromium-headless-shell, which deploy/setup.sh --interop install
 """
 
 import ast
+import base64
 import json
 import subprocess
 import threading
 import unittest
 
-from console_case import GREY, HEIGHT, TWO, WIDTH, ConsoleCase, detections, png, set_up_module
+from console_case import (GREY, HEIGHT, TWO, WIDTH, ConsoleCase, detections, grey_png, png,
+                          set_up_module)
 from console_stand_in import TIMING, Answer, encode_runs, error
 
 HOSTILE = '<img src=x onerror="document.title=1">\'"&'
@@ -134,6 +136,25 @@ class AnswerTest(ConsoleCase):
         self.assertEqual(self.page.evaluate(
             '[...document.querySelectorAll("#answer .bar")].map((bar) => bar.style.width)'),
             ['75%', '20%', '0.01%', '0%'])
+
+    def test_a_heat_map_is_drawn(self):
+        rows = b''.join(b'\0' + bytes(100) + bytes([255]) * 100 for _ in range(HEIGHT))
+        self.server.answer = lambda: Answer({'results': [{
+            'categories': [{'classId': 3, 'label': 'table', 'score': 0.75}],
+            'heatMap': {'classId': 3, 'width': WIDTH, 'height': HEIGHT,
+                        'png': base64.b64encode(grey_png(WIDTH, HEIGHT, rows)).decode()}}],
+            'timing': TIMING})
+        self.select('namer')
+        self.give()
+        self.wait_for_answer()
+        self.assertNotIn('heat_map.encoding', self.server.asked[0]['query'])
+        self.page.evaluate('document.getElementById("heat").click()')
+        self.page.wait_for('!document.body.classList.contains("busy")')
+        self.assertEqual(self.server.asked[1]['query']['heat_map.encoding'], 'PNG')
+        self.assertEqual(self.pixel(50, 50), [GREY] * 3)
+        red, green, blue = self.pixel(150, 50)
+        self.assertGreater(red, 180)
+        self.assertLess(max(green, blue), 60)
 
     def test_the_time_is_shown_by_stage(self):
         self.server.answer = lambda: detections(*TWO)

@@ -1,6 +1,10 @@
 #include "model/heads/classification_head.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
+#include <variant>
+#include <vector>
 
 #include "ATen/TensorOperators.h"
 #include "c10/core/InferenceMode.h"
@@ -14,6 +18,19 @@ namespace sfmamba::heads {
 namespace {
 
 class ClassificationHeadTest : public model::AgainstReference {};
+
+const model::Classification& Of(const model::Result& result) {
+  return std::get<model::Classification>(result);
+}
+
+float Spread(const std::vector<float>& logits) {
+  const auto [least, most] = std::minmax_element(logits.begin(), logits.end());
+  return *most - *least;
+}
+
+double Mean(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / values.size();
+}
 
 TEST_P(ClassificationHeadTest, GivesLogitsAndTheEmbedding) {
   model::ModelConfig config;
@@ -55,6 +72,61 @@ TEST_P(ClassificationHeadTest, GivesTheFeaturesOfItsNeck) {
     EXPECT_EQ(own.scalar_type(), at::kFloat);
     ExpectNear(own, head.reference.Answers({map}));
   }
+}
+
+TEST_P(ClassificationHeadTest, TheMeanOfAClasssHeatMapIsItsLogit) {
+  constexpr int kClasses = 13;
+  model::ModelConfig config;
+  config.num_classes = kClasses;
+  config.backbone.dim = 3;
+  for (const int features : {0, 37}) {
+    config.classifier = {/*channels=*/features > 0 ? 11 : 0, features};
+    const auto head = Both([&](const auto& scope, const auto& ops) {
+      return ClassificationHead(config, scope, ops);
+    });
+    const at::Tensor map =
+        Map(model::RandomValues("map", {1, 24, 5, 3}).repeat({kClasses, 1, 1, 1}) *
+            8);
+    std::vector<ImageInfo> infos(kClasses);
+    const auto plain = head.tested.Forward({map}, infos);
+    for (int i = 0; i < kClasses; ++i) {
+      infos[i].options = model::ClassificationOptions{/*heat_map=*/true, {i}};
+    }
+    const auto results = head.tested.Forward({map}, infos);
+    const float spread = Spread(Of(results[0]).logits);
+    for (int i = 0; i < kClasses; ++i) {
+      EXPECT_EQ(Of(results[i]).logits, Of(plain[i]).logits);
+      EXPECT_EQ(Of(results[i]).embedding, Of(plain[i]).embedding);
+      EXPECT_TRUE(Of(plain[i]).heat_map.values.empty());
+      const model::HeatMap& heat_map = Of(results[i]).heat_map;
+      EXPECT_EQ(heat_map.class_id, i);
+      EXPECT_EQ(heat_map.height, 5);
+      EXPECT_EQ(heat_map.width, 3);
+      ASSERT_EQ(heat_map.values.size(), 15);
+      EXPECT_NEAR(Mean(heat_map.values), Of(results[i]).logits[i],
+                  1e-5 * spread);
+    }
+  }
+}
+
+TEST_P(ClassificationHeadTest, AHeatMapIsOfTheBestOfItsClasses) {
+  model::ModelConfig config;
+  config.num_classes = 13;
+  config.backbone.dim = 3;
+  const auto head = Both([&](const auto& scope, const auto& ops) {
+    return ClassificationHead(config, scope, ops);
+  });
+  const at::Tensor map =
+      Map(model::RandomValues("map", {1, 24, 5, 3}).repeat({3, 1, 1, 1}));
+  std::vector<ImageInfo> infos(3);
+  infos[0].options = model::ClassificationOptions{/*heat_map=*/true, {}};
+  infos[1].options = model::ClassificationOptions{/*heat_map=*/true, {7, 2, 7}};
+  const auto results = head.tested.Forward({map}, infos);
+  const std::vector<float>& logits = Of(results[0]).logits;
+  EXPECT_EQ(Of(results[0]).heat_map.class_id,
+            std::max_element(logits.begin(), logits.end()) - logits.begin());
+  EXPECT_EQ(Of(results[1]).heat_map.class_id, logits[7] > logits[2] ? 7 : 2);
+  EXPECT_TRUE(Of(results[2]).heat_map.values.empty());
 }
 
 // What tools/pytorch computes in fp64, where the layers stand one by one. 30 %

@@ -86,6 +86,26 @@ TEST(PreprocessTest, EqualsPillowBitForBit) {
   EXPECT_EQ(cases, 15);
 }
 
+void ExpectPart(const CropRect& part, const CropRect& expected) {
+  EXPECT_FLOAT_EQ(part.x_min, expected.x_min);
+  EXPECT_FLOAT_EQ(part.y_min, expected.y_min);
+  EXPECT_FLOAT_EQ(part.x_max, expected.x_max);
+  EXPECT_FLOAT_EQ(part.y_max, expected.y_max);
+}
+
+TEST(PreprocessTest, TellsWhichPartOfThePictureIsSeen) {
+  PreprocessOptions options;
+  options.size = options.resize_size = 100;
+  const PictureSize wide = {/*height=*/200, /*width=*/400};
+  ExpectPart(SeenPart(wide, options), {0.25, 0, 0.75, 1});
+  options.mode = ResizeMode::kLetterbox;
+  ExpectPart(SeenPart(wide, options), {0, -0.5, 1, 1.5});
+  options.mode = ResizeMode::kStretch;
+  ExpectPart(SeenPart(wide, options), {0, 0, 1, 1});
+  options.resize_size = 125;
+  ExpectPart(SeenPart(wide, options), {0.096, 0.096, 0.896, 0.896});
+}
+
 TEST(PreprocessTest, APictureOfTheRightSizeIsUnchanged) {
   const RgbImage image = Noise(32, 32, 1);
   PreprocessOptions options;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/errors/error.h"
 #include "tests/server/prediction/through_proto.h"
 
 namespace sfmamba::prediction {
@@ -101,6 +102,72 @@ TEST(ClassificationTest, EmbeddingOnRequest) {
   const v1::ClassifyResult result = Convert({1, 3, 0, 2}, params);
   ASSERT_EQ(result.embedding_size(), 2);
   EXPECT_EQ(result.embedding(1), -0.5f);
+}
+
+v1::ClassifyResult ConvertHeatMap(const v1::ClassifyParams& params) {
+  image::PictureFrame frame;
+  frame.seen = {20, 30};
+  model::Classification result{{1, 3, 0, 2}, {0.5f, -0.5f}};
+  result.heat_map = {/*class_id=*/3, /*height=*/1, /*width=*/2, {1.5f, 2.5f}};
+  return AnswerThroughProto<ClassificationAnswer, v1::ClassifyResult>(
+      params, ModelOf(Labels()), result, frame);
+}
+
+TEST(ClassificationTest, AHeatMapIsValuesOrAPng) {
+  v1::ClassifyParams params;
+  EXPECT_FALSE(ConvertHeatMap(params).has_heat_map());
+  params.mutable_heat_map();
+  const v1::HeatMap values = ConvertHeatMap(params).heat_map();
+  EXPECT_EQ(values.class_id(), 3);
+  EXPECT_EQ(values.height(), 1);
+  EXPECT_EQ(values.width(), 2);
+  ASSERT_EQ(values.values_size(), 2);
+  EXPECT_EQ(values.values(1), 2.5f);
+  EXPECT_EQ(values.png(), "");
+  params.mutable_heat_map()->set_encoding(v1::HeatMapParams::PNG);
+  const v1::ClassifyResult result = ConvertHeatMap(params);
+  EXPECT_EQ(result.categories_size(), 4);
+  EXPECT_EQ(result.heat_map().class_id(), 3);
+  EXPECT_EQ(result.heat_map().height(), 20);
+  EXPECT_EQ(result.heat_map().width(), 30);
+  EXPECT_EQ(result.heat_map().low(), 1.5f);
+  EXPECT_EQ(result.heat_map().high(), 2.5f);
+  EXPECT_EQ(result.heat_map().values_size(), 0);
+  EXPECT_NE(result.heat_map().png(), "");
+}
+
+// What a task asks of the model.
+model::ClassificationOptions Asked(const v1::ClassifyParams& params) {
+  batching::BatchTask task;
+  HandlerOf(params)->FillTask(ModelOf(Labels()), &task);
+  return model::OptionsOf<model::ClassificationOptions>(task.options);
+}
+
+TEST(ClassificationTest, AHeatMapIsOfTheClassOrOfTheBestOfTheFilter) {
+  v1::ClassifyParams params;
+  params.add_class_filter(2);
+  EXPECT_FALSE(Asked(params).heat_map);
+  params.mutable_heat_map();
+  EXPECT_TRUE(Asked(params).heat_map);
+  EXPECT_EQ(Asked(params).classes, std::vector<int>{2});
+  params.mutable_heat_map()->set_class_id(0);
+  EXPECT_EQ(Asked(params).classes, std::vector<int>{0});
+}
+
+TEST(ClassificationTest, AHeatMapNeedsAClassAndAMeanOfPositions) {
+  v1::ClassifyParams params;
+  repository::ModelDirectory model = ModelOf(Labels());
+  for (const int id : {-1, 4}) {
+    params.mutable_heat_map()->set_class_id(id);
+    const absl::Status status = HandlerOf(params)->CheckParams(model);
+    EXPECT_EQ(server::GetErrorDetail(status).field, "params.heat_map.class_id");
+  }
+  params.mutable_heat_map()->set_class_id(3);
+  EXPECT_TRUE(HandlerOf(params)->CheckParams(model).ok());
+  model.config.backbone.architecture = model::Architecture::kVim;
+  const absl::Status status = HandlerOf(params)->CheckParams(model);
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(server::GetErrorDetail(status).field, "params.heat_map");
 }
 
 }  // namespace
