@@ -20,6 +20,8 @@ Rows CategoryRows(const v1::ClassifyResult& result) {
   return rows;
 }
 
+}  // namespace
+
 void WriteCategories(const v1::ClassifyResult& result, JsonWriter* json) {
   json->Key("categories").BeginArray();
   for (const v1::Category& category : result.categories()) {
@@ -31,8 +33,6 @@ void WriteCategories(const v1::ClassifyResult& result, JsonWriter* json) {
   }
   json->EndArray();
 }
-
-}  // namespace
 
 int RunClassify(const std::vector<std::string>& arguments,
                 const Console& console) {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "client/commands/command.h"
+#include "client/commands/output/json_writer.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::client {
 
@@ -12,6 +14,9 @@ namespace sfmamba::client {
 // request of its own, several are in flight. Returns the exit code.
 int RunClassify(const std::vector<std::string>& arguments,
                 const Console& console);
+
+// Writes the member "categories" of a JSON object.
+void WriteCategories(const v1::ClassifyResult& result, JsonWriter* json);
 
 }  // namespace sfmamba::client
 

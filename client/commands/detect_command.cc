@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "client/commands/classify_command.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/picture/draw.h"
@@ -42,6 +43,19 @@ Rows ObjectRows(const v1::DetectResult& result) {
   return rows;
 }
 
+// ObjectRows() with what the crops show.
+Rows CropRows(const v1::DetectResult& result) {
+  Rows rows = ObjectRows(result);
+  for (int i = 0; i < result.detections_size(); ++i) {
+    const v1::ClassifyResult& crop = result.detections(i).crop();
+    const bool named = crop.categories_size() > 0;
+    rows[i].push_back(named ? crop.categories(0).label() : "");
+    rows[i].push_back(
+        named ? absl::StrFormat("%.4f", crop.categories(0).score()) : "");
+  }
+  return rows;
+}
+
 void WriteDetection(const v1::Detection& detection, JsonWriter* json) {
   json->BeginObject();
   json->Key("class_id").Integer(detection.class_id());
@@ -58,6 +72,11 @@ void WriteDetection(const v1::Detection& detection, JsonWriter* json) {
     json->Key("size").BeginArray();
     json->Integer(rle.height()).Integer(rle.width()).EndArray();
     json->Key("counts").String(rle.counts());
+    json->EndObject();
+  }
+  if (detection.has_crop()) {
+    json->Key("crop").BeginObject();
+    WriteCategories(detection.crop(), json);
     json->EndObject();
   }
   json->EndObject();
@@ -137,6 +156,7 @@ struct DetectFlags {
   absl::optional<double> nms_iou_threshold;
   int max_detections = 0;
   bool masks = true;
+  std::string crops_model;
 
   void AddTo(FlagSet* flags) {
     predict.common.deadline = kPictureDeadline;
@@ -157,6 +177,10 @@ struct DetectFlags {
                "--masks=false",
                &masks);
     tiles.AddTo(flags);
+    flags->Add("crops_model", "NAME",
+               "a classifier that names what each object's box shows; empty: "
+               "none",
+               &crops_model);
   }
 
   // INVALID_ARGUMENT names the flag that is wrong.
@@ -170,6 +194,7 @@ struct DetectFlags {
     if (nms_iou_threshold) params->set_nms_iou_threshold(*nms_iou_threshold);
     params->set_max_detections(max_detections);
     if (masks) params->set_mask_encoding(v1::DetectParams::COCO_RLE);
+    if (!crops_model.empty()) params->mutable_crops()->set_model(crops_model);
     return request;
   }
 };
@@ -193,17 +218,21 @@ int RunDetect(const std::vector<std::string>& arguments,
 
   VerbActions<v1::DetectResult> actions;
   actions.check = CheckMasks;
-  actions.rows = ObjectRows;
+  const bool with_crops = !detect.crops_model.empty();
+  actions.rows = with_crops ? CropRows : ObjectRows;
   actions.write_json = WriteDetections;
   const absl::Status status =
       detect.picture.AddDrawing("detect", files, DrawDetections, &actions);
   if (!status.ok()) return UsageError(status.message(), console);
   const std::vector<FileOutcome> outcomes = PredictFiles<v1::DetectResponse>(
       files, *std::move(request), actions, detect.predict, console);
-  const VerbTable table = {
+  VerbTable table = {
       {"label", ">score", ">x_min", ">y_min", ">x_max", ">y_max"},
       0,
       "(no object)"};
+  if (with_crops) {
+    table.headings.insert(table.headings.end(), {"crop", ">crop score"});
+  }
   return ShowOutcomes(outcomes, table, detect.predict, console);
 }
 

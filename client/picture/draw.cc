@@ -131,9 +131,15 @@ void PaintLabels(const v1::DetectResult& result, const Lettering& lettering,
                  cv::Mat* canvas) {
   std::vector<cv::Rect> placed;
   for (const v1::Detection& detection : result.detections()) {
-    const std::string text = absl::StrFormat(
+    std::string text = absl::StrFormat(
         "%s %.2f", LabelOr(detection.label(), detection.class_id()),
         detection.score());
+    if (detection.crop().categories_size() > 0) {
+      const v1::Category& best = detection.crop().categories(0);
+      absl::StrAppendFormat(&text, ", %s %.2f",
+                            LabelOr(best.label(), best.class_id()),
+                            best.score());
+    }
     placed.push_back(PlaceLabel(lettering.BoxSize(text),
                                 PixelsOf(detection.box(), canvas->size()),
                                 canvas->size(), placed));

@@ -18,7 +18,8 @@ namespace sfmamba::client {
 std::array<uint8_t, 3> ClassColor(int class_id);
 
 // Each object in its class's colour: half-transparent mask with its outline,
-// box, and a label with the score, inside the picture where that has room.
+// box, and a label with the score, and with what its crop shows if it has one,
+// inside the picture where that has room.
 absl::StatusOr<Picture> DrawDetections(const Picture& picture,
                                        const v1::DetectResult& result);
 

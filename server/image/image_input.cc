@@ -38,12 +38,16 @@ int MinSide(const ImageSource& image, const model::ModelConfig& model) {
 
 // The request's field that holds the picture.
 const char* FieldOf(const ImageSource& image) {
+  if (image.region() != nullptr) return "";
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
 absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                                 const ImageLimits& limits, int min_side,
                                 const DecodeWatch& watch) {
+  if (image.region() != nullptr) {
+    return Crop(*image.region()->picture, image.region()->rect);
+  }
   if (image.pixels() != nullptr) {
     absl::StatusOr<RgbImage> rgb = ToRgb(*image.pixels());
     if (watch.Expired()) return DecodedTooSlowly(watch);
@@ -224,7 +228,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   PreparedInput input;
   input.decode = decoded - start;
   input.frame.picture = {rgb->height, rgb->width};
-  if (image.pixels() != nullptr) oriented = input.frame.picture;
+  if (image.encoded() == nullptr) oriented = input.frame.picture;
   const PixelRect crop = CropOf(image, input.frame.picture);
   input.frame.left = crop.left;
   input.frame.top = crop.top;

@@ -46,8 +46,16 @@ struct InputTensor {
   absl::string_view data;           // Little-endian, row-major.
 };
 
+// A part of a picture that is decoded already.
+struct PictureRegion {
+  const RgbImage* picture = nullptr;
+  PixelRect rect;  // Within the picture, at least one pixel.
+};
+
 struct ImageSource {
-  std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor> source;
+  std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
+               PictureRegion>
+      source;
   std::optional<CropRect> crop;   // After orientation. Unset: all of it.
   bool apply_orientation = true;  // EXIF's, of encoded images.
   // Unless empty, brings the bytes of pixels or of a tensor to where the view
@@ -60,6 +68,9 @@ struct ImageSource {
   }
   const PixelBuffer* pixels() const {
     return std::get_if<PixelBuffer>(&source);
+  }
+  const PictureRegion* region() const {
+    return std::get_if<PictureRegion>(&source);
   }
   const InputTensor* tensor() const {
     return std::get_if<InputTensor>(&source);

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "model/result.h"
 #include "server/image/image.h"
@@ -51,12 +52,19 @@ struct PngCrop {
   std::string bytes;
 };
 
+// What a classifier says of an object's box, or why it says nothing.
+struct CropAnswer {
+  absl::Status error;
+  ClassificationAnswer answer;
+};
+
 struct DetectedObject {
   model::Box box;  // Pixels of the oriented picture, clipped to it.
   int class_id = 0;
   absl::string_view label;
   float score = 0;
   std::variant<std::monostate, CocoRle, PngCrop> mask;
+  std::optional<CropAnswer> crop;  // Unset unless crops were asked for.
 };
 
 struct DetectionAnswer {

@@ -24,7 +24,8 @@ std::string ClientName(const PredictionRequest& request) {
 }  // namespace
 
 Prediction::Prediction(const PredictionEnvironment& environment,
-                       PredictionRequest request, ResponseWriter* writer)
+                       PredictionRequest request, ResponseWriter* writer,
+                       const Prediction* parent)
     : env_(environment),
       request_(std::move(request)),
       writer_(*writer),
@@ -43,7 +44,11 @@ Prediction::Prediction(const PredictionEnvironment& environment,
       queue_deadline_(std::min(
           deadline_, record_.start() + request_.options.max_queue_wait.value_or(
                                            absl::InfiniteDuration()))),
-      group_(environment.decode_pool.NewGroup()) {}
+      group_(parent != nullptr ? parent->group_
+                               : environment.decode_pool.NewGroup()),
+      dropped_(parent != nullptr ? parent->dropped_
+                                 : std::make_shared<std::atomic<bool>>(false)) {
+}
 
 Prediction::OpenItem::~OpenItem() {
   if (prediction_ != nullptr) {
@@ -131,10 +136,7 @@ void Prediction::Prepare(OpenItem open) {
         // Not refused: the pool has kept the memory free.
         const absl::StatusOr<server::MemoryHold> memory = env_.memory.Take(
             server::MemoryUse::kDecode, item.facts.decode_bytes);
-        return image::MakeInput(
-            item.source, model_->directory.config, request_.options.resize,
-            env_.limits.image,
-            [this] { return CheckAlive("decode", queue_deadline_).ok(); });
+        return MakeInput(&item);
       });
   if (!input.ok()) {
     item.decode = base::SteadyNow() - start;
@@ -153,6 +155,29 @@ void Prediction::Prepare(OpenItem open) {
   } else {
     Submit(std::move(open), std::move(input->image));
   }
+}
+
+absl::StatusOr<image::PreparedInput> Prediction::MakeInput(Item* item) const {
+  const model::ModelConfig& config = model_->directory.config;
+  const auto wanted = [this] {
+    return CheckAlive("decode", queue_deadline_).ok();
+  };
+  if (classifier_ == nullptr) {
+    return image::MakeInput(item->source, config, request_.options.resize,
+                            env_.limits.image, wanted);
+  }
+  const image::DecodeWatch watch(env_.limits.image.max_decode_time,
+                                 base::ThreadCpuTime, wanted);
+  absl::StatusOr<image::DecodedPicture> picture = DecodeOnce(item, watch);
+  if (!picture.ok()) return picture.status();
+  const absl::Time decoded = base::SteadyNow();
+  absl::StatusOr<image::ImageBuffer> buffer = image::MakeInput(
+      *picture, {0, 0, picture->seen.width, picture->seen.height}, config,
+      request_.options.resize, watch);
+  if (!buffer.ok()) return buffer.status();
+  item->picture = std::move(picture->rgb);
+  return image::PreparedInput{*std::move(buffer), item->frame, item->decode,
+                              base::SteadyNow() - decoded};
 }
 
 absl::Status Prediction::Undecoded(int i, const absl::Status& status) const {
@@ -213,6 +238,7 @@ void Prediction::Submit(OpenItem open, image::ImageBuffer input) {
 void Prediction::EndItem(int i, absl::Status status) {
   Item& item = items_[i];
   SourceDone(&item);
+  item.picture = image::RgbImage();
   item.admission = Admission();
   if (!status.ok()) item.answer_memory.Release();
   if (absl::IsCancelled(status) && client_gone_.load() &&

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -119,9 +120,11 @@ class ResponseWriter {
 // destroy it once they are sent.
 class Prediction {
  public:
-  // `writer` outlives the prediction.
+  // `writer` outlives the prediction. With a `parent`, which outlives it too,
+  // it is part of the parent's request: what drops one drops the other.
   Prediction(const PredictionEnvironment& environment,
-             PredictionRequest request, ResponseWriter* writer);
+             PredictionRequest request, ResponseWriter* writer,
+             const Prediction* parent = nullptr);
 
   // `serving` is the error to answer at once, or OK. Never blocks for long:
   // only checks that need no decoding are made here.
@@ -138,6 +141,7 @@ class Prediction {
     batching::Reservation decode_room;  // Until a thread decodes it.
     batching::Reservation input_room;   // Until it is submitted.
     server::MemoryHold input_memory;    // Until its batch has ended.
+    server::MemoryHold picture_memory;  // Until its crops' inputs are made.
     batching::Reservation answer_room;
     batching::Reservation finish_room;  // From its batch's end on.
   };
@@ -158,9 +162,12 @@ class Prediction {
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
     std::unique_ptr<PartCollector> collector;  // Set if it has parts.
-    std::unique_ptr<UncutInput> uncut;  // If parts are cut out of its input.
-    std::unique_ptr<AnswerEncoder> encoder;  // While its answer is encoded.
-    bool source_done = false;                // Its source is read no more.
+    std::unique_ptr<UncutInput> uncut;         // If parts are cut out of it.
+    std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
+    image::RgbImage picture;                   // Kept for its crops.
+    std::optional<DetectionAnswer> found;   // Its crops are to be classified.
+    std::unique_ptr<ResponseWriter> crops;  // Classifies them.
+    bool source_done = false;               // Its source is read no more.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
@@ -202,6 +209,10 @@ class Prediction {
   // the status of images that allow_partial_results lets fail alone.
   absl::Status Admit();
   absl::Status CheckTask() const;
+  // What the request says of crops; null: nothing.
+  const CropParams* crops() const;
+  // Finds the model for the crops and checks what the request says of them.
+  absl::Status CheckCrops();
   absl::Status CheckImages();
   absl::Status CheckImage(int i);
   // Takes the memory that the request's message has taken already.
@@ -222,6 +233,8 @@ class Prediction {
   // the finish pool or on the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
+  // Decodes the image into an input, and keeps the picture for crops.
+  absl::StatusOr<image::PreparedInput> MakeInput(Item* item) const;
   // Counts an image that could not be decoded because of `status`, unless it
   // was given up. Returns the error that it ends with.
   absl::Status Undecoded(int i, const absl::Status& status) const;
@@ -268,6 +281,10 @@ class Prediction {
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
+  absl::Status WriteAnswer(int i, Answer answer);
+  // The last steps of an image with crops, which PictureCrops classifies.
+  void ClassifyCrops(OpenItem open);
+  void EndCrops(OpenItem open, absl::StatusOr<DetectionAnswer> answer);
   // Only OpenItem calls it.
   void EndItem(int i, absl::Status status);
 
@@ -318,6 +335,8 @@ class Prediction {
   // Fixed by Admit().
   std::shared_ptr<repository::ModelVersion> version_;
   std::shared_ptr<repository::LoadedModel> model_;
+  // The crops' model; null: none are asked for.
+  std::shared_ptr<repository::ModelVersion> classifier_;
 
   server::MemoryHold message_memory_;  // Until ReleaseRequest().
   bool request_released_ = false;
@@ -329,8 +348,7 @@ class Prediction {
   std::atomic<bool> client_gone_{false};
   // Set by Drop(): the client has gone, an image of an atomic request has
   // failed, or the response is too large already. The batcher sees it too.
-  const std::shared_ptr<std::atomic<bool>> dropped_ =
-      std::make_shared<std::atomic<bool>>(false);
+  const std::shared_ptr<std::atomic<bool>> dropped_;
 };
 
 }  // namespace sfmamba::prediction

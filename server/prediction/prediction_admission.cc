@@ -40,6 +40,7 @@ absl::Status Prediction::Admit() {
     status = ValidateRequest(request_, model_->directory.config, env_.limits);
   }
   if (status.ok()) status = handler_->CheckParams(model_->directory);
+  if (status.ok()) status = CheckCrops();
   if (status.ok()) status = CheckImages();
   if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
   if (status.ok()) status = Reserve();
@@ -90,10 +91,12 @@ absl::Status Prediction::CheckImage(int i) {
   if (status.ok()) {
     status = handler_->Divide(model, env_.limits.max_images, &item.facts);
   }
-  if (!status.ok() || item.facts.parts.empty() || item.facts.parts_of_input) {
-    return status;
+  if (status.ok() && !item.facts.parts.empty() && !item.facts.parts_of_input) {
+    status = ValidateParts(item.source, model.config, env_.limits, &item.facts);
   }
-  return ValidateParts(item.source, model.config, env_.limits, &item.facts);
+  if (!status.ok() || classifier_ == nullptr) return status;
+  return ValidateKeptPicture(item.source, model.config, env_.limits,
+                             &item.facts);
 }
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
@@ -180,7 +183,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
     bytes += item.facts.input_bytes + result_bytes(item);
-    input_bytes += item.facts.input_bytes;
+    input_bytes += item.facts.input_bytes + item.facts.picture_bytes;
     answers += answer_bytes(item);
   }
   const batching::QueueLimits queue = model_->executor->queue_limits();
@@ -211,6 +214,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
     admission.input_room =
         batch->Split(item.facts.inputs(), item.facts.input_bytes);
     admission.input_memory = input_memory->Split(item.facts.input_bytes);
+    admission.picture_memory = input_memory->Split(item.facts.picture_bytes);
     admission.answer_room = batch->Split(0, result_bytes(item));
     item.answer_memory = answer_memory->Split(answer_bytes(item));
   }

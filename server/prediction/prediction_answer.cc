@@ -66,6 +66,9 @@ void Prediction::Postprocess(OpenItem open, absl::Status status) {
     return SchedulePostprocess(std::move(open), absl::OkStatus());
   }
   item.encoder = nullptr;
+  if (status.ok() && item.found.has_value()) {
+    return ClassifyCrops(std::move(open));
+  }
   open.End(std::move(status));
 }
 
@@ -87,11 +90,20 @@ absl::Status Prediction::EncodePiece(int i) {
   }
   if (!status.ok()) return status;
   if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
-  const int64_t bytes = writer_.SetAnswer(i, encoder->Take());
+  Answer answer = encoder->Take();
   encoder = nullptr;
-  status = CheckSize(answer_bytes_ += bytes);
+  if (classifier_ == nullptr) return WriteAnswer(i, std::move(answer));
+  DetectionAnswer& found = std::get<DetectionAnswer>(answer);
+  if (found.objects.empty()) return WriteAnswer(i, std::move(answer));
+  item.found = std::move(found);
+  return absl::OkStatus();
+}
+
+absl::Status Prediction::WriteAnswer(int i, Answer answer) {
+  const int64_t bytes = writer_.SetAnswer(i, std::move(answer));
+  const absl::Status status = CheckSize(answer_bytes_ += bytes);
   if (!status.ok()) return status;
-  return item.answer_memory.Resize(bytes);
+  return items_[i].answer_memory.Resize(bytes);
 }
 
 }  // namespace sfmamba::prediction

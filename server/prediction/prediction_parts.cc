@@ -32,6 +32,7 @@ void Prediction::PrepareParts(OpenItem open) {
   std::shared_ptr<ImageParts> parts = MakeParts(std::move(open));
   status = SubmitParts(&item, *picture, watch, parts);
   if (!status.ok()) parts->Fail(Undecoded(i, status));
+  if (classifier_ != nullptr) item.picture = std::move(picture->rgb);
   picture = absl::CancelledError();  // Frees it.
   memory.Release();
   parts = nullptr;  // May destroy this.

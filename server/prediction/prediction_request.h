@@ -59,6 +59,15 @@ struct Tiles {
   int max_tiles = 0;  // 0: the server's limit.
 };
 
+// Says how a classifier looks at what each detection's box shows.
+struct CropParams {
+  absl::string_view model;
+  int top_k = 0;  // 0: 1.
+  float min_score = 0;
+  bool include_embedding = false;
+  float margin = 0;  // Boxes grow by it at each side, in parts of their size.
+};
+
 struct DetectParams {
   enum class MaskEncoding { kNone, kCocoRle, kPngCrop };
   std::optional<float> score_threshold;
@@ -68,6 +77,7 @@ struct DetectParams {
   MaskEncoding mask_encoding = MaskEncoding::kNone;
   bool class_agnostic_nms = false;
   std::optional<Tiles> tiles;
+  std::optional<CropParams> crops;
 };
 
 struct SlidingWindow {

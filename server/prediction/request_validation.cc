@@ -197,6 +197,13 @@ absl::Status ValidateSource(const image::ImageSource& image,
   if (image.pixels() != nullptr) {
     return ValidatePixelBuffer(image, model, limits.image, facts);
   }
+  if (image.region() != nullptr) {
+    const image::PixelRect& rect = image.region()->rect;
+    facts->format = "pixels";
+    FillSizes(image, model, {rect.height, rect.width}, facts);
+    facts->decode_bytes = image::InputMemory(image, facts->seen, model);
+    return absl::OkStatus();
+  }
   if (image.tensor() != nullptr) {
     return ValidateTensorImage(*image.tensor(), model, facts);
   }
@@ -257,6 +264,18 @@ absl::Status ValidateParams(const DetectParams& params, int classes) {
   return ValidateClassFilter(params.class_filter, classes);
 }
 
+absl::Status ValidateCrops(const CropParams& crops, int classes) {
+  if (crops.top_k < 0 || crops.top_k > classes) {
+    return server::OutOfRange("params.crops.top_k", crops.top_k, 0, classes);
+  }
+  if (!std::isfinite(crops.min_score)) {
+    return server::InvalidField(
+        "params.crops.min_score",
+        absl::StrCat("got ", crops.min_score, ", expected a finite number"));
+  }
+  return ValidateFraction("params.crops.margin", crops.margin);
+}
+
 absl::Status ValidateParams(const SegmentParams& params, int classes) {
   return ValidateClassFilter(params.class_filter, classes);
 }
@@ -305,6 +324,24 @@ absl::Status ValidateParts(const image::ImageSource& image,
         image::RegionMemory({part.region.height, part.region.width}, model));
   }
   facts->decode_bytes = std::max(*picture, 3 * facts->pixels + largest);
+  return CheckDecodeMemory(image, limits, *facts);
+}
+
+absl::Status ValidateKeptPicture(const image::ImageSource& image,
+                                 const model::ModelConfig& model,
+                                 const RequestLimits& limits,
+                                 ImageFacts* facts) {
+  if (image.tensor() != nullptr) {
+    return server::InvalidField(
+        ".tensor", "got a tensor, expected a picture to cut crops out of");
+  }
+  facts->picture_bytes = 3 * facts->pixels;
+  if (!facts->parts.empty()) return absl::OkStatus();
+  const absl::StatusOr<int64_t> picture =
+      image::PictureMemory(image, limits.image);
+  if (!picture.ok()) return picture.status();
+  facts->decode_bytes = std::max(
+      *picture, facts->picture_bytes + image::RegionMemory(facts->seen, model));
   return CheckDecodeMemory(image, limits, *facts);
 }
 

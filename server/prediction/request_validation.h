@@ -34,6 +34,8 @@ absl::Status ValidateRequest(const PredictionRequest& request,
 absl::Status ValidateParams(const ClassifyParams& params, int classes);
 absl::Status ValidateParams(const DetectParams& params, int classes);
 absl::Status ValidateParams(const SegmentParams& params, int classes);
+// Checks what is asked of crops, for a classifier of `classes` classes.
+absl::Status ValidateCrops(const CropParams& crops, int classes);
 
 absl::Status ValidateRequestId(absl::string_view request_id);
 
@@ -49,11 +51,12 @@ struct ImageFacts {
   // "jpeg", "png", "webp", "pixels" or "tensor"; "unknown" of a refused file.
   absl::string_view format = "unknown";
   int64_t pixels = 0;
-  image::PictureSize seen;   // The oriented picture, or its crop.
-  image::PictureSize input;  // The model's input that it becomes.
-  batching::BatchKey key;    // Says which batches this input may be part of.
-  int64_t input_bytes = 0;   // The memory that its inputs take together.
-  int64_t decode_bytes = 0;  // The memory that MakeInput() takes at most.
+  image::PictureSize seen;    // The oriented picture, or its crop.
+  image::PictureSize input;   // The model's input that it becomes.
+  batching::BatchKey key;     // Says which batches this input may be part of.
+  int64_t input_bytes = 0;    // The memory that its inputs take together.
+  int64_t decode_bytes = 0;   // The memory that MakeInput() takes at most.
+  int64_t picture_bytes = 0;  // Its decoded picture's, if that is kept.
   // Empty: the image is one input. Otherwise each of its parts is one, which
   // `input` and `key` say nothing of.
   std::vector<PartFacts> parts;
@@ -88,6 +91,13 @@ PartFacts PartOf(const model::ModelConfig& model,
 absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
+
+// Checks that an image's picture can be kept once it is decoded, and sets the
+// memory that this takes. For images that passed the checks above.
+absl::Status ValidateKeptPicture(const image::ImageSource& image,
+                                 const model::ModelConfig& model,
+                                 const RequestLimits& limits,
+                                 ImageFacts* facts);
 
 // The error of a request's i-th image: the field becomes a path of the request
 // ("images[2].encoded"), which the message then names. Errors that are not

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/proto_duration.h"
+#include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -95,6 +96,13 @@ void ToProto(prediction::DetectionAnswer answer, v1::DetectResult* result) {
     proto->set_label(object.label.data(), object.label.size());
     proto->set_score(object.score);
     std::visit(SetMask{proto}, object.mask);
+    if (!object.crop.has_value()) continue;
+    v1::ClassifyResult* crop = proto->mutable_crop();
+    if (object.crop->error.ok()) {
+      ToProto(std::move(object.crop->answer), crop);
+    } else {
+      *crop->mutable_error() = ToRpcStatus(object.crop->error);
+    }
   }
 }
 

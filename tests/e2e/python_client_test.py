@@ -146,6 +146,43 @@ class SyncTest(unittest.TestCase):
         assert_close(answer.boxes, boxes)
         self.assertEqual(list(answer.rles), [one['segmentation']['counts'] for one in found])
 
+    def test_crops_are_what_classifying_each_box_says(self):
+        picture = np.asarray(Image.open(SCENE).convert('RGB'))
+        plain = self.client.detect(picture, score_threshold=0.5, timeout=PATIENCE)
+        crops = sfmamba.Crops('photographs', top_k=3, embedding=True)
+        found = self.client.detect(picture, score_threshold=0.5, crops=crops, timeout=PATIENCE)
+        np.testing.assert_array_equal(found.boxes, plain.boxes)
+        self.assertEqual(plain.crops, ())
+        self.assertGreater(len(found), 2)
+        self.assertEqual(len(found.crops), len(found))
+        for box, crop in zip(found.boxes, found.crops):
+            left, top = np.floor(box[:2]).astype(int)
+            right, bottom = np.ceil(box[2:]).astype(int)
+            alone = self.client.classify(np.ascontiguousarray(picture[top:bottom, left:right]),
+                                         model='photographs', top_k=3, embedding=True)
+            self.assertEqual(crop.labels, alone.labels)
+            np.testing.assert_array_equal(crop.scores, alone.scores)
+            np.testing.assert_array_equal(crop.embedding, alone.embedding)
+        error = self.failure(self.client.detect, picture, crops=sfmamba.Crops('nothing'))
+        self.assertEqual(error.code, grpc.StatusCode.NOT_FOUND)
+        [printed] = command('detect', SCENE, crops_model='photographs')
+        self.assertEqual(len(printed['detections'][0]['crop']['categories']), 1)
+
+    def test_a_heat_maps_mean_is_its_logit(self):
+        for model, classes in (('photographs', 1000), ('everyday', 20)):
+            asked = {'model': model, 'top_k': classes, 'score_type': 'LOGIT'}
+            every = self.client.classify(TRIPOD, **asked)
+            self.assertIsNone(every.heat_map)
+            best = self.client.classify(TRIPOD, model=model, heat_map='best')
+            self.assertEqual(best.heat_map.class_id, best.class_ids[0])
+            for class_id in (0, 7, int(best.class_ids[0])):
+                one = self.client.classify(TRIPOD, heat_map=class_id, **asked)
+                np.testing.assert_array_equal(one.scores, every.scores)
+                self.assertEqual(one.heat_map.class_id, class_id)
+                logit = float(one.scores[list(one.class_ids).index(class_id)])
+                self.assertAlmostEqual(float(one.heat_map.values.mean(dtype=float)), logit,
+                                       delta=1e-5 * float(np.ptp(every.scores)))
+
     def test_tiles_find_what_asking_tile_by_tile_finds(self):
         scenes = [np.asarray(Image.open(path)) for path in SCENES[:4]]
         mosaic = np.vstack([np.hstack(scenes[:2]), np.hstack(scenes[2:])])

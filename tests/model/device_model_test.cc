@@ -229,8 +229,7 @@ TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
   EXPECT_EQ(asked.heat_map.class_id, 4);
   ASSERT_EQ(asked.heat_map.values.size(), 1);
   EXPECT_NEAR(asked.heat_map.values[0], asked.logits[4], 1e-5);
-  EXPECT_TRUE(
-      std::get<Classification>((*results)[0]).heat_map.values.empty());
+  EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
 }
 
 TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {

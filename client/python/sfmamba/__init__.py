@@ -9,7 +9,7 @@ AsyncClient has the same methods for asyncio. Answers are in sfmamba.results.
 
 from ._errors import VisionError
 from ._images import Picture, Source
-from ._requests import Options, Slide, Tiles
+from ._requests import Crops, Options, Slide, Tiles
 from .aio import AsyncClient
 from .client import Client
 from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
@@ -17,6 +17,6 @@ from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo,
 
 __version__ = '0.1.0'
 
-__all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Detections', 'HeatMap',
-           'ModelInfo', 'Options', 'Picture', 'Segmentation', 'Slide', 'Source', 'Tiles',
-           'Timing', 'VisionError']
+__all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Crops', 'Detections',
+           'HeatMap', 'ModelInfo', 'Options', 'Picture', 'Segmentation', 'Slide', 'Source',
+           'Tiles', 'Timing', 'VisionError']

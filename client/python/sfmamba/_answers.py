@@ -52,7 +52,9 @@ def detections(result: Any, response: Any) -> Detections:
         height=height, width=width,
         rles=(tuple(one.rle.counts for one in found)
               if all(one.HasField('rle') for one in found) else ()),
-        model=response.model, timing=_timing(response))
+        model=response.model, timing=_timing(response),
+        crops=tuple(_answer(one.crop, _messages.ClassifyResponse(), classification)
+                    for one in found if one.HasField('crop')))
 
 
 def segmentation(result: Any, response: Any) -> Segmentation:

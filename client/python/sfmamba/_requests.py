@@ -45,6 +45,25 @@ class Options:
 
 
 @dataclasses.dataclass(frozen=True)
+class Crops:
+    """How a classifier looks at what each object's box shows.
+
+    Attributes:
+      model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only classifier.
+      top_k: how many classes; 0: 1.
+      min_score: classes below it are left out; 0: none are.
+      embedding: whether to answer the pooled features too.
+      margin: 0..1; boxes grow by this part of their size at each side, within the picture.
+    """
+
+    model: str = ''
+    top_k: int = 0
+    min_score: float = 0.0
+    embedding: bool = False
+    margin: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class Slide:
     """A window through which a segmenter looks at a picture, resized as always, part by part.
 
@@ -135,14 +154,23 @@ def _tiles_message(tiles: Optional[Tiles]) -> Any:
                            match_threshold=tiles.match_threshold, max_tiles=tiles.max_tiles)
 
 
+def _crops_message(crops: Optional[Crops]) -> Any:
+    if crops is None:
+        return None
+    return _messages.Crops(model=crops.model, top_k=crops.top_k, min_score=crops.min_score,
+                           include_embedding=crops.embedding, margin=crops.margin)
+
+
 def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[float],
                   max_detections: int, masks: bool, class_agnostic_nms: bool,
-                  class_filter: Sequence[int], tiles: Optional[Tiles] = None) -> Any:
+                  class_filter: Sequence[int], tiles: Optional[Tiles] = None,
+                  crops: Optional[Crops] = None) -> Any:
     # A field that is given None stays unset.
     return _messages.DetectParams(
         score_threshold=score_threshold, nms_iou_threshold=nms_iou_threshold,
         max_detections=max_detections, class_filter=class_filter,
         class_agnostic_nms=class_agnostic_nms, tiles=_tiles_message(tiles),
+        crops=_crops_message(crops),
         mask_encoding='COCO_RLE' if masks else 'MASK_ENCODING_UNSPECIFIED')
 
 

@@ -15,7 +15,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow
 from ._images import Source
-from ._requests import Method, Options, Pictures, Slide, Tiles
+from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from .client import question
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -57,13 +57,15 @@ class AsyncClient:
     async def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
                        min_score: float = ..., score_type: str = ..., embedding: bool = ...,
                        class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
-                       options: Options = ..., timeout: Optional[float] = ...) -> Classification: ...
+                       options: Options = ...,
+                       timeout: Optional[float] = ...) -> Classification: ...
 
     @overload
     async def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
                        min_score: float = ..., score_type: str = ..., embedding: bool = ...,
                        class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
-                       options: Options = ..., timeout: Optional[float] = ...) -> Answers[Classification]: ...
+                       options: Options = ...,
+                       timeout: Optional[float] = ...) -> Answers[Classification]: ...
 
     async def classify(self, images: Any, *, model: str = '', top_k: int = 0,
                        min_score: float = 0.0, score_type: str = 'SOFTMAX', embedding: bool = False,
@@ -80,7 +82,7 @@ class AsyncClient:
                      nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                      masks: bool = ..., class_agnostic_nms: bool = ...,
                      class_filter: Sequence[int] = ..., tiles: Optional[Tiles] = ...,
-                     options: Options = ...,
+                     crops: Optional[Crops] = ..., options: Options = ...,
                      timeout: Optional[float] = ...) -> Detections: ...
 
     @overload
@@ -89,17 +91,18 @@ class AsyncClient:
                      nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                      masks: bool = ..., class_agnostic_nms: bool = ...,
                      class_filter: Sequence[int] = ..., tiles: Optional[Tiles] = ...,
-                     options: Options = ...,
+                     crops: Optional[Crops] = ..., options: Options = ...,
                      timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
     async def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
                      nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                      masks: bool = True, class_agnostic_nms: bool = False,
                      class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
-                     options: Options = Options(), timeout: Optional[float] = None) -> Any:
+                     crops: Optional[Crops] = None, options: Options = Options(),
+                     timeout: Optional[float] = None) -> Any:
         """As Client's."""
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
-                                         class_agnostic_nms, class_filter, tiles)
+                                         class_agnostic_nms, class_filter, tiles, crops)
         return await self._predict(_requests.DETECT, images, model, params, options, timeout)
 
     @overload

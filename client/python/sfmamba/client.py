@@ -14,7 +14,7 @@ from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow, Question
 from ._images import Source
-from ._requests import Method, Options, Pictures, Slide, Tiles
+from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from ._stream import Stream
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
@@ -85,13 +85,15 @@ class Client:
     def classify(self, images: Source, *, model: str = ..., top_k: int = ...,
                  min_score: float = ..., score_type: str = ..., embedding: bool = ...,
                  class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
-                 options: Options = ..., timeout: Optional[float] = ...) -> Classification: ...
+                 options: Options = ...,
+                 timeout: Optional[float] = ...) -> Classification: ...
 
     @overload
     def classify(self, images: Pictures, *, model: str = ..., top_k: int = ...,
                  min_score: float = ..., score_type: str = ..., embedding: bool = ...,
                  class_filter: Sequence[int] = ..., heat_map: Union[int, str, None] = ...,
-                 options: Options = ..., timeout: Optional[float] = ...) -> Answers[Classification]: ...
+                 options: Options = ...,
+                 timeout: Optional[float] = ...) -> Answers[Classification]: ...
 
     def classify(self, images: Any, *, model: str = '', top_k: int = 0, min_score: float = 0.0,
                  score_type: str = 'SOFTMAX', embedding: bool = False,
@@ -119,21 +121,22 @@ class Client:
     def detect(self, images: Source, *, model: str = ..., score_threshold: Optional[float] = ...,
                nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
-               tiles: Optional[Tiles] = ..., options: Options = ...,
+               tiles: Optional[Tiles] = ..., crops: Optional[Crops] = ..., options: Options = ...,
                timeout: Optional[float] = ...) -> Detections: ...
 
     @overload
     def detect(self, images: Pictures, *, model: str = ..., score_threshold: Optional[float] = ...,
                nms_iou_threshold: Optional[float] = ..., max_detections: int = ...,
                masks: bool = ..., class_agnostic_nms: bool = ..., class_filter: Sequence[int] = ...,
-               tiles: Optional[Tiles] = ..., options: Options = ...,
+               tiles: Optional[Tiles] = ..., crops: Optional[Crops] = ..., options: Options = ...,
                timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
     def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
                nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                masks: bool = True, class_agnostic_nms: bool = False,
                class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
-               options: Options = Options(), timeout: Optional[float] = None) -> Any:
+               crops: Optional[Crops] = None, options: Options = Options(),
+               timeout: Optional[float] = None) -> Any:
         """Boxes, and masks where the model has them, of the objects in a picture, or in each of a
         list.
 
@@ -148,11 +151,12 @@ class Client:
           class_agnostic_nms: whether boxes of all classes compete.
           class_filter: ids of the only classes to look for; empty: all.
           tiles: cuts pictures into overlapping tiles; None: they are looked at whole.
+          crops: how a classifier is to look at each object; None: none does.
           options: what all methods take.
           timeout: seconds; None: the client's.
         """
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
-                                         class_agnostic_nms, class_filter, tiles)
+                                         class_agnostic_nms, class_filter, tiles, crops)
         return self._predict(_requests.DETECT, images, model, params, options, timeout)
 
     @overload

@@ -87,6 +87,8 @@ class Detections:
         `size=[height, width]`; empty if there are no masks.
       model: that answered, 'models/{id}/versions/{n}'.
       timing: None unless asked for.
+      crops: N answers of the classifier that was asked for, without model and timing, or the errors
+        of those that it did not answer; empty if none was asked for.
     """
 
     labels: Tuple[str, ...]
@@ -98,6 +100,7 @@ class Detections:
     rles: Tuple[str, ...]
     model: str
     timing: Optional[Timing]
+    crops: Tuple[Union[Classification, VisionError], ...] = ()
 
     def __len__(self) -> int:
         return len(self.labels)

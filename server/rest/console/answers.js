@@ -55,7 +55,9 @@ function renderObjects(result, {view, threshold, hidden}) {
   const colors = colorsOf(detections.map((detection) => detection.classId ?? 0));
   const all = detections.map((detection, index) => {
     const {xMin = 0, yMin = 0, xMax = 0, yMax = 0} = detection.box ?? {};
-    return {index, label: labelOf(detection), classId: detection.classId ?? 0,
+    const best = detection.crop?.categories?.[0];
+    const crop = best ? `, ${labelOf(best)} ${(best.score ?? 0).toFixed(2)}` : '';
+    return {index, crop, label: labelOf(detection), classId: detection.classId ?? 0,
       score: detection.score ?? 0, box: {xMin, yMin, xMax, yMax}, mask: detection.rle,
       color: colors.get(detection.classId ?? 0)};
   });
@@ -74,7 +76,7 @@ function renderObjects(result, {view, threshold, hidden}) {
     layer = layer.toCanvas(painted);
   }
   view.setOverlay({layer, size, boxes: shown.map((object) => (
-    {...object, text: `${object.label} ${object.score.toFixed(2)}`}))});
+    {...object, text: `${object.label} ${object.score.toFixed(2)}${object.crop}`}))});
   return {table: objectTable(all, above, threshold, view), legend: countClasses(above),
     said: counted(above.length, 'object', 'objects')};
 }
@@ -100,7 +102,7 @@ function objectTable(all, above, threshold, view) {
       above.slice(0, MAX_ROWS).map((object) => {
         const {xMin, yMin, xMax, yMax} = object.box;
         const button = make('button', {type: 'button', class: 'plain', 'aria-pressed': 'false',
-          onclick: () => toggle(button, object.index, view)}, object.label);
+          onclick: () => toggle(button, object.index, view)}, object.label + object.crop);
         return [make('span', {class: 'named'}, swatch(object.color), button),
           object.score.toFixed(3),
           [xMin, yMin, xMax - xMin, yMax - yMin].map((value) => value.toFixed(0)).join(', ')];

@@ -36,7 +36,7 @@ function accessFor(location) {
 }
 
 // `asked` is {target, picture, name, sample, options}: of `options`, those that the
-// commands have too: topK and heatMap, or scoreThreshold and tiles.
+// commands have too: topK and heatMap, or scoreThreshold, tiles and crops.
 export function commandsFor(asked, base, location) {
   const {target, picture, sample, options} = asked;
   const {id, version} = parseName(target.name);
@@ -62,6 +62,11 @@ export function commandsFor(asked, base, location) {
     parameters.mask_encoding = 'COCO_RLE';
     flags.push(`--score_threshold=${options.scoreThreshold}`);
     keywords.push(`score_threshold=${options.scoreThreshold}`);
+  }
+  if (options.crops) {
+    parameters['crops.model'] = options.crops;
+    flags.push(`--crops_model=${options.crops}`);
+    keywords.push(`crops=sfmamba.Crops(${pythonQuote(options.crops)})`);
   }
   if (options.tiles) {
     Object.assign(parameters, TILES);

@@ -87,6 +87,11 @@ function showModels(list) {
       modelFor('DETECTION') ?? list[0];
   if (preferred) select.value = preferred.name;
   select.disabled = !list.length;
+  const classifiers = list.filter(({task, state}) => task === 'CLASSIFICATION' && state === 'READY');
+  const crops = byId('crops').value;
+  byId('crops').replaceChildren(make('option', {value: ''}, 'the detector alone'),
+      ...classifiers.map((model) => make('option', {value: model.name}, titleOf(model, list))));
+  if (classifiers.some((model) => model.name === crops)) byId('crops').value = crops;
   showOptions();
 }
 
@@ -94,7 +99,8 @@ function showOptions() {
   const task = selected()?.task;
   byId('threshold-row').hidden = task !== 'DETECTION';
   byId('tiles-row').hidden = task !== 'DETECTION';
-  byId('top-row').hidden = task !== 'CLASSIFICATION';
+  byId('crops-row').hidden = task !== 'DETECTION';
+  byId('top-row').hidden = byId('heat-row').hidden = task !== 'CLASSIFICATION';
   byId('go').disabled = !picture || !TASKS[task];
 }
 
@@ -118,6 +124,8 @@ function request() {
     options.scoreThreshold = threshold();
     options.tiles = byId('tiles').checked;
     if (options.tiles) Object.assign(parameters, TILES);
+    options.crops = byId('crops').value;
+    if (options.crops) parameters['crops.model'] = options.crops;
   }
   if (method === 'segment') {
     Object.assign(parameters, {encoding: 'RLE_PER_CLASS', include_class_areas: true});
@@ -263,8 +271,7 @@ byId('run').addEventListener('submit', (event) => {
 });
 byId('cancel').addEventListener('click', () => running?.abort());
 byId('model').addEventListener('change', start);
-byId('tiles').addEventListener('change', start);
-byId('heat').addEventListener('change', start);
+for (const id of ['tiles', 'crops', 'heat']) byId(id).addEventListener('change', start);
 byId('threshold').addEventListener('input', () => {
   byId('threshold-value').textContent = threshold().toFixed(2);
   if (answered) {

@@ -266,6 +266,11 @@ absl::Status FromProto(const v1::DetectParams& params,
   if (params.has_tiles()) {
     status.Update(Read(params.tiles(), &detect.tiles.emplace()));
   }
+  if (params.has_crops()) {
+    const v1::Crops& crops = params.crops();
+    detect.crops = {crops.model(), crops.top_k(), crops.min_score(),
+                    crops.include_embedding(), crops.margin()};
+  }
   return status;
 }
 

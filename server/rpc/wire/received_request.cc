@@ -14,6 +14,7 @@ struct Set {
   std::function<void()>* fetch;
 
   void operator()(std::monostate) const {}
+  void operator()(const image::PictureRegion&) const {}
   void operator()(image::EncodedImage& image) const {
     Replace(&image.bytes);
     if (*fetch) (*fetch)();

@@ -104,6 +104,15 @@ class AnswersTest(unittest.TestCase):
         self.assertEqual(list(found.masks.sum((1, 2))), [5, 0])
         np.testing.assert_array_equal(found.masks[0], found.mask(0))
 
+    def test_crops(self):
+        self.assertEqual(self.detections('342M0').crops, ())
+        response = _messages.DetectResponse(results=[{'detections': [
+            {'crop': {'categories': [{'class_id': 1, 'label': 'a', 'score': 0.5}]}},
+            {'crop': {'error': {'code': 4, 'message': 'late'}}}]}])
+        [found] = _answers.answers(response, _answers.detections, 1)
+        self.assertEqual(found.crops[0].labels, ('a',))
+        self.assertEqual(found.crops[1].code, grpc.StatusCode.DEADLINE_EXCEEDED)
+
     def test_detections_without_masks(self):
         for rles in [('',), ('342M0', '')]:
             found = self.detections(*rles)

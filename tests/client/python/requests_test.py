@@ -8,7 +8,7 @@ import unittest
 import numpy as np
 from PIL import Image
 
-from sfmamba import Options, Picture, Tiles, _messages, _requests
+from sfmamba import Crops, Options, Picture, Tiles, _messages, _requests
 from sfmamba._images import to_image
 
 PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
@@ -130,10 +130,12 @@ class ParametersTest(unittest.TestCase):
         self.assertEqual([params.HasField('heat_map') for params in asked], [False, True, True])
         self.assertEqual([params.heat_map.HasField('class_id') for params in asked],
                          [False, False, True])
-        params = _requests.detect_params(None, None, 0, False, False, ())
+        params = _requests.detect_params(None, None, 0, False, False, (), None, None)
         self.assertEqual(params, _messages.DetectParams())
-        self.assertTrue(_requests.detect_params(0.0, None, 0, True, False, ())
+        self.assertTrue(_requests.detect_params(0.0, None, 0, True, False, (), None, None)
                         .HasField('score_threshold'))
+        params_with_crops = _requests.detect_params(None, None, 0, False, False, (), None, Crops())
+        self.assertTrue(params_with_crops.HasField('crops'))
         [part] = _requests.requests(_requests.DETECT, b'a', '', params, Options(), 1)
         self.assertFalse(part.options.HasField('max_queue_wait'))
 

@@ -72,6 +72,23 @@ class AnswerTest(ConsoleCase):
         self.assertIn('--tiles=auto', commands)
         self.assertIn("tiles=sfmamba.Tiles(merge='GREEDY_NMM', match='IOS')", commands)
 
+    def test_objects_are_named_by_a_classifier(self):
+        body = json.loads(detections(*TWO).body)
+        body['results'][0]['detections'][0]['crop'] = {
+            'categories': [{'classId': 5, 'label': 'mug', 'score': 0.8}]}
+        self.server.answer = lambda: Answer(body)
+        self.give()
+        self.wait_for_answer()
+        self.assertEqual(self.texts('#crops option'), ['the detector alone', 'namer, version 1'])
+        self.page.evaluate("""(() => {
+            const crops = document.getElementById('crops');
+            crops.value = 'models/namer/versions/1';
+            crops.dispatchEvent(new Event('change'));
+        })()""")
+        self.page.wait_for('!document.body.classList.contains("busy")')
+        self.assertEqual(self.server.asked[1]['query']['crops.model'], 'models/namer/versions/1')
+        self.assertEqual(self.text('#answer tbody button'), 'cup, mug 0.80')
+
     def test_the_legend_hides_a_class(self):
         self.server.answer = lambda: detections(*TWO)
         self.give()

@@ -273,6 +273,8 @@ class KeyboardTest(ConsoleCase):
             if self.focus() == 'go':
                 break
         self.page.press('Tab', shift=True)
+        self.assertEqual(self.focus(), 'crops')
+        self.page.press('Tab', shift=True)
         self.assertEqual(self.focus(), 'tiles')
         self.page.press('Tab', shift=True)
         self.assertEqual(self.focus(), 'threshold')

@@ -84,9 +84,9 @@ TEST_P(ClassificationHeadTest, TheMeanOfAClasssHeatMapIsItsLogit) {
     const auto head = Both([&](const auto& scope, const auto& ops) {
       return ClassificationHead(config, scope, ops);
     });
-    const at::Tensor map =
-        Map(model::RandomValues("map", {1, 24, 5, 3}).repeat({kClasses, 1, 1, 1}) *
-            8);
+    const at::Tensor map = Map(
+        model::RandomValues("map", {1, 24, 5, 3}).repeat({kClasses, 1, 1, 1}) *
+        8);
     std::vector<ImageInfo> infos(kClasses);
     const auto plain = head.tested.Forward({map}, infos);
     for (int i = 0; i < kClasses; ++i) {

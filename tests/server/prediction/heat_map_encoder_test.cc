@@ -64,7 +64,7 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
   const model::HeatMap one = MapOf(1, 2, {5, 6});
   EXPECT_THAT(Pixels(Encode(one, FrameOf(1, 8, {0.25f, 0, 0.75f, 1}))),
               ElementsAre(0, 0, 0, 64, 191, 255, 0, 0));
-  // Of a padded input only the middle shows the picture.
+  // The middle half of a padded input shows the picture.
   EXPECT_THAT(Pixels(Encode(MapOf(4, 1, {0, 1, 2, 3}),
                             FrameOf(2, 1, {0, -0.5f, 1, 1.5f}))),
               ElementsAre(85, 170));

@@ -141,7 +141,8 @@ class SteppedMask final : public model::InstanceMask {
   Steps& steps_;
 };
 
-// A detector that finds the whole picture, whose height is even, 100 times.
+// A detector that finds the whole picture, whose height is even, 100 times, or
+// as often as the request allows.
 // Each mask is a step.
 class MaskModel final : public server::FakeModel {
  public:
@@ -164,7 +165,9 @@ class MaskModel final : public server::FakeModel {
     for (const model::ModelInput& image : images) {
       const int height = image.original_height, width = image.original_width;
       model::Detections found;
-      for (int i = 0; i < kMasks; ++i) {
+      const int most = model::OptionsOf<model::DetectionOptions>(image.options)
+                           .max_detections;
+      for (int i = 0; i < (most > 0 ? most : kMasks); ++i) {
         model::Detection& one = found.detections.emplace_back();
         one.box = {0, 0, static_cast<float>(width), static_cast<float>(height)};
         one.score = 0.5f;
@@ -207,6 +210,7 @@ class PredictionTest : public testing::Test {
                        model::VisionTask::kSegmentation);
     repository::ModelRepository::Options options;
     options.directory = folder_;
+    options.explicit_control = true;  // Tests may unload models.
     repository_ = std::make_unique<repository::ModelRepository>(
         options,
         [this](const repository::ModelDirectory& directory,

@@ -85,6 +85,33 @@ TEST(ToProtoTest, ADetectionIsWholeWithEachKindOfMask) {
     image_height: 20)");
 }
 
+TEST(ToProtoTest, ACropIsAnAnswerOrItsError) {
+  prediction::DetectionAnswer answer;
+  answer.objects.resize(3);
+  answer.objects[0].crop.emplace().answer.categories = {{3, "cat", 0.5f}};
+  answer.objects[1].crop.emplace().error = absl::DeadlineExceededError("late");
+  v1::DetectResult message;
+  ToProto(std::move(answer), &message);
+  EXPECT_EQ(message.detections(0).crop().categories(0).label(), "cat");
+  EXPECT_FALSE(message.detections(0).crop().has_error());
+  EXPECT_EQ(message.detections(1).crop().error().code(), 4);
+  EXPECT_FALSE(message.detections(2).has_crop());
+}
+
+TEST(ToProtoTest, AHeatMapIsWhole) {
+  prediction::ClassificationAnswer answer;
+  answer.heat_map = {/*class_id=*/3, /*width=*/2, /*height=*/1, {1, 2}};
+  answer.heat_map->png = "png";
+  answer.heat_map->low = 4;
+  answer.heat_map->high = 5;
+  v1::ClassifyResult message;
+  ToProto(std::move(answer), &message);
+  ExpectIs(message, R"(
+    heat_map {
+      class_id: 3 width: 2 height: 1 values: [ 1, 2 ] png: "png" low: 4 high: 5
+    })");
+}
+
 TEST(ToProtoTest, ASegmentationIsWholeWithEachKindOfMap) {
   const auto make = [](auto map) {
     prediction::SegmentationAnswer answer;

@@ -1,0 +1,90 @@
+// What Prediction does with objects whose crops are to be classified.
+
+#include <memory>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "base/steady_clock.h"
+#include "server/errors/reasons.h"
+#include "server/observability/trace_context.h"
+#include "server/prediction/guarded.h"
+#include "server/prediction/picture_crops.h"
+#include "server/prediction/prediction.h"
+
+namespace sfmamba::prediction {
+
+const CropParams* Prediction::crops() const {
+  const auto* detect = std::get_if<DetectParams>(&request_.params);
+  return detect != nullptr && detect->crops.has_value() ? &*detect->crops
+                                                        : nullptr;
+}
+
+absl::Status Prediction::CheckCrops() {
+  if (crops() == nullptr) return absl::OkStatus();
+  constexpr auto kTask = model::VisionTask::kClassification;
+  auto version =
+      env_.repository.Find(crops()->model, "params.crops.model", kTask,
+                           repository::ModelRepository::Use::kPredict);
+  if (!version.ok()) return version.status();
+  classifier_ = *std::move(version);
+  const auto model = classifier_->Loaded();
+  if (!model.ok()) return model.status();
+  const repository::ModelDirectory& directory = (*model)->directory;
+  if (directory.config.task != kTask) {
+    return server::TaskMismatch(classifier_->name(),
+                                repository::TaskName(kTask),
+                                repository::TaskName(directory.config.task));
+  }
+  return ValidateCrops(*crops(), directory.labels.size());
+}
+
+void Prediction::ClassifyCrops(OpenItem open) {
+  Item& item = items_[open.index()];
+  item.admission.finish_room.Release();
+  PredictionRequest request;
+  request.method = observability::Method::kClassify;
+  request.call = request_.call;
+  request.call.deadline = deadline_;
+  // In the same trace, below this request's span if it has one.
+  const observability::SpanId span =
+      trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
+  request.call.traceparent =
+      absl::StrCat("00-", observability::Hex(record_.trace().trace), "-",
+                   observability::Hex(span), trace_ != nullptr ? "-01" : "-00");
+  request.version = classifier_;
+  request.request_id = record_.request_id();
+  request.options.priority = request_.options.priority;
+  request.options.max_queue_wait = request_.options.max_queue_wait;
+  request.options.allow_partial_results =
+      request_.options.allow_partial_results;
+  auto own = std::make_unique<PictureCrops>(
+      env_, std::move(item.picture), std::move(item.admission.picture_memory),
+      *std::move(item.found));
+  PictureCrops& picture_crops = *own;
+  item.crops = std::move(own);
+  picture_crops.Start(std::move(request), *crops(), *this,
+                      [this, begin = base::SteadyNow(), open = std::move(open)](
+                          absl::StatusOr<DetectionAnswer> answer) mutable {
+                        // The classifier's time says nothing of how long
+                        // answers take.
+                        items_[open.index()].batch_ended +=
+                            base::SteadyNow() - begin;
+                        EndCrops(std::move(open), std::move(answer));
+                      });
+}
+
+void Prediction::EndCrops(OpenItem open,
+                          absl::StatusOr<DetectionAnswer> answer) {
+  absl::Status status = answer.status();
+  if (status.ok()) status = CheckAlive("postprocess", deadline_);
+  if (status.ok()) {
+    status = Guarded([this, i = open.index(), &answer] {
+      return WriteAnswer(i, *std::move(answer));
+    });
+    if (absl::IsResourceExhausted(status)) Drop();
+  }
+  open.End(std::move(status));  // May destroy this.
+}
+
+}  // namespace sfmamba::prediction

@@ -1,0 +1,302 @@
+// Detections whose crops are classified in the same call.
+
+#include <limits>
+
+#include "server/prediction/picture_crops.h"
+#include "server/security/client_quotas.h"
+#include "tests/server/prediction/prediction_fixture.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+using server::MemoryUse;
+
+constexpr int kWidth = 96, kHeight = 80;
+
+void ExpectRect(const image::PixelRect& rect, int left, int top, int width,
+                int height) {
+  EXPECT_EQ(rect.left, left);
+  EXPECT_EQ(rect.top, top);
+  EXPECT_EQ(rect.width, width);
+  EXPECT_EQ(rect.height, height);
+}
+
+TEST(CropOfTest, IsRoundedOutwardsAndGrowsWithinThePicture) {
+  const image::PictureSize picture = {/*height=*/100, /*width=*/200};
+  ExpectRect(CropOf({10.5f, 20, 30.5f, 40}, 0, picture), 10, 20, 21, 20);
+  ExpectRect(CropOf({10, 20, 30, 40}, 0.25f, picture), 5, 15, 30, 30);
+  ExpectRect(CropOf({10, 20, 190, 90}, 1, picture), 0, 0, 200, 100);
+}
+
+TEST(CropOfTest, HasAtLeastOnePixel) {
+  const image::PictureSize picture = {/*height=*/100, /*width=*/200};
+  ExpectRect(CropOf({50, 60, 50, 60}, 0, picture), 50, 60, 1, 1);
+  ExpectRect(CropOf({200, 100, 200, 100}, 1, picture), 199, 99, 1, 1);
+  ExpectRect(CropOf({0, 0, 0, 0}, 0.5f, {1, 1}), 0, 0, 1, 1);
+}
+
+class PredictionCropsTest : public PredictionTest {
+ protected:
+  PredictionCropsTest() : picture_(size_t{3} * kWidth * kHeight, '\0') {
+    for (size_t i = 0; i < picture_.size(); ++i) picture_[i] = 7 * i;
+  }
+
+  // Pictures in each of which `objects` are found, all of the whole picture.
+  PredictionRequest Detect(int images, int objects) {
+    PredictionRequest request = Pictures(images);
+    request.method = observability::Method::kDetect;
+    request.model = "masks";
+    DetectParams params;
+    params.max_detections = objects;
+    params.crops.emplace().model = "fake";
+    request.params = params;
+    return request;
+  }
+  PredictionRequest Pictures(int images) {
+    PredictionRequest request = Request(images);
+    request.image = [this](int) -> absl::StatusOr<image::ImageSource> {
+      image::PixelBuffer pixels;
+      pixels.width = kWidth;
+      pixels.height = kHeight;
+      pixels.data = picture_;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    return request;
+  }
+  static CropParams& CropsOf(PredictionRequest* request) {
+    return *std::get<DetectParams>(request->params).crops;
+  }
+
+  // A prediction and its response.
+  struct Asked {
+    Asked(const PredictionEnvironment& environment, PredictionRequest request)
+        : prediction(environment, std::move(request), &response) {
+      prediction.Start(absl::OkStatus());
+    }
+    const std::vector<DetectedObject>& objects(int i) const {
+      return std::get<DetectionAnswer>(*response.answers_[i]).objects;
+    }
+    KeptResponse response;
+    Prediction prediction;
+  };
+  absl::Status Ask(PredictionRequest request) {
+    return Asked(*environment_, std::move(request)).response.Wait();
+  }
+  // Lets the deadline pass while crops are classified.
+  const Asked& AskBeyondTheDeadline(bool partial) {
+    gate_.Close();
+    PredictionRequest request = Detect(1, 5);
+    request.options.allow_partial_results = partial;
+    const absl::Time deadline = base::SteadyNow() + absl::Seconds(2);
+    request.call.deadline = deadline;
+    late_ = std::make_unique<Asked>(*environment_, std::move(request));
+    gate_.WaitForBatch();
+    absl::SleepFor(deadline - base::SteadyNow());
+    gate_.Open();
+    late_->response.Wait().IgnoreError();
+    return *late_;
+  }
+  void ExpectNothingHeld() {
+    for (const MemoryUse use : {MemoryUse::kMessage, MemoryUse::kDecode,
+                                MemoryUse::kInput, MemoryUse::kAnswer}) {
+      EXPECT_EQ(memory_.held(use), 0) << server::MemoryUseName(use);
+    }
+  }
+
+  std::string picture_;
+  std::unique_ptr<Asked> late_;
+};
+
+TEST_F(PredictionCropsTest, AreAnsweredAsIfTheyWereSent) {
+  PredictionRequest plain = Pictures(1);
+  plain.model = "fake";
+  ClassifyParams params;
+  params.top_k = 2;
+  params.include_embedding = true;
+  plain.params = params;
+  Asked classified(*environment_, std::move(plain));
+  ASSERT_EQ(classified.response.Wait(), absl::OkStatus());
+  const auto& expected =
+      std::get<ClassificationAnswer>(*classified.response.answers_[0]);
+
+  PredictionRequest request = Detect(2, 3);
+  CropsOf(&request).top_k = 2;
+  CropsOf(&request).include_embedding = true;
+  Asked asked(*environment_, std::move(request));
+  ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+  for (const int i : {0, 1}) {
+    ASSERT_EQ(asked.objects(i).size(), 3);
+    for (const DetectedObject& object : asked.objects(i)) {
+      ASSERT_TRUE(object.crop.has_value());
+      EXPECT_EQ(object.crop->error, absl::OkStatus());
+      const ClassificationAnswer& answer = object.crop->answer;
+      ASSERT_EQ(answer.categories.size(), 2);
+      EXPECT_EQ(answer.categories[0].class_id, expected.categories[0].class_id);
+      EXPECT_EQ(answer.categories[0].score, expected.categories[0].score);
+      EXPECT_EQ(answer.embedding, expected.embedding);
+    }
+  }
+  EXPECT_EQ(asked.response.model_, "models/masks/versions/1");
+  EXPECT_EQ(asked.response.times_released_.load(), 1);
+}
+
+TEST_F(PredictionCropsTest, WithoutThemObjectsHaveNone) {
+  PredictionRequest request = Detect(1, 3);
+  std::get<DetectParams>(request.params).crops.reset();
+  Asked asked(*environment_, std::move(request));
+  ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+  EXPECT_FALSE(asked.objects(0)[0].crop.has_value());
+}
+
+TEST_F(PredictionCropsTest, OfTilesAreCutOutOfThePicture) {
+  PredictionRequest request = Detect(1, 2);
+  std::get<DetectParams>(request.params).tiles.emplace().overlap = 0;
+  Asked asked(*environment_, std::move(request));
+  ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+  ASSERT_FALSE(asked.objects(0).empty());
+  for (const DetectedObject& object : asked.objects(0)) {
+    ASSERT_TRUE(object.crop.has_value());
+    EXPECT_EQ(object.crop->answer.categories.size(), 1);
+  }
+}
+
+TEST_F(PredictionCropsTest, AskForAClassifierAndSaneNumbers) {
+  const auto refused = [this](const CropParams& crops) {
+    PredictionRequest request = Detect(1, 1);
+    CropsOf(&request) = crops;
+    const absl::Status status = Ask(std::move(request));
+    return std::make_pair(status.code(), server::GetErrorDetail(status).field);
+  };
+  using Refusal = std::pair<absl::StatusCode, std::string>;
+  constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+  CropParams crops;
+  crops.model = "nothing";
+  EXPECT_EQ(refused(crops).first, absl::StatusCode::kNotFound);
+  crops.model = "masks";
+  EXPECT_EQ(refused(crops).first, absl::StatusCode::kFailedPrecondition);
+  crops.model = "fake";
+  crops.top_k = 1000;
+  EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.top_k"));
+  crops.top_k = 0;
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const float margin : {kNan, -0.1f, 1.1f}) {
+    crops.margin = margin;
+    EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.margin"));
+  }
+  crops.margin = 1;
+  crops.min_score = kNan;
+  EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.min_score"));
+}
+
+TEST_F(PredictionCropsTest, AClassifierUnloadedMeanwhileStillAnswers) {
+  decoding_.Allow(0);
+  Asked asked(*environment_, Detect(1, 2));
+  absl::Notification unloaded;
+  repository_->UnloadModel("fake", std::nullopt, [&](const absl::Status& done) {
+    EXPECT_EQ(done, absl::OkStatus());
+    unloaded.Notify();
+  });
+  WaitFor(unloaded, "the model to be unloaded");
+  decoding_.Allow(Steps::kAll);
+  EXPECT_EQ(asked.response.Wait(), absl::OkStatus());
+  EXPECT_FALSE(Ask(Detect(1, 1)).ok());
+}
+
+TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
+  // The queue holds 36 inputs' bytes.
+  const absl::Status status = Ask(Detect(1, 50));
+  EXPECT_EQ(server::GetErrorDetail(status).field, "params.crops");
+  PredictionRequest request = Detect(2, 50);
+  request.options.allow_partial_results = true;
+  {
+    Asked asked(*environment_, std::move(request));
+    ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+    ASSERT_EQ(asked.objects(1).size(), 50);
+    EXPECT_FALSE(asked.objects(1)[49].crop->error.ok());
+  }
+  ExpectNothingHeld();
+}
+
+TEST_F(PredictionCropsTest, CountForTheQuota) {
+  security::ClientQuotas quotas;
+  environment_->quotas = &quotas;
+  const auto ask = [&](int max_items) {
+    PredictionRequest request = Detect(1, 5);
+    request.call.caller = {"a", /*has_token=*/true, {max_items, 0, 0}};
+    return server::GetErrorDetail(Ask(std::move(request))).reason;
+  };
+  EXPECT_EQ(ask(5), "CLIENT_QUOTA") << "the picture and its crops";
+  EXPECT_EQ(ask(6), "");
+  EXPECT_EQ(quotas.clients(), 0u);
+}
+
+TEST_F(PredictionCropsTest, HoldThePictureUntilTheirInputsAreMade) {
+  constexpr int64_t kPicture = 3 * kWidth * kHeight;
+  gate_.Close();
+  decoding_.Allow(0);
+  {
+    Asked asked(*environment_, Detect(1, 2));
+    EXPECT_GE(memory_.held(MemoryUse::kInput), kPicture);
+    decoding_.Allow(Steps::kAll);
+    gate_.WaitForBatch();
+    WaitUntil(
+        [this] { return memory_.held(MemoryUse::kInput) == 2 * kInputBytes; },
+        "the picture to be freed");
+    gate_.Open();
+    EXPECT_EQ(asked.response.Wait(), absl::OkStatus());
+    EXPECT_EQ(memory_.held(MemoryUse::kInput), 0);
+  }
+  ExpectNothingHeld();
+}
+
+TEST_F(PredictionCropsTest, ACancelledRequestCancelsThem) {
+  gate_.Close();
+  {
+    Asked asked(*environment_, Detect(1, 5));
+    gate_.WaitForBatch();  // The classifier's: the detector passes no gate.
+    asked.prediction.Cancel();
+    gate_.Open();
+    EXPECT_EQ(asked.response.Wait().code(), absl::StatusCode::kCancelled);
+  }
+  ExpectNothingHeld();
+}
+
+TEST_F(PredictionCropsTest, TheDeadlineBoundsBoth) {
+  const Asked& asked = AskBeyondTheDeadline(/*partial=*/false);
+  EXPECT_EQ(asked.response.status_.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(PredictionCropsTest, TheDeadlineBoundsPartialAnswersToo) {
+  const Asked& asked = AskBeyondTheDeadline(/*partial=*/true);
+  EXPECT_EQ(asked.response.errors_[0].code(),
+            absl::StatusCode::kDeadlineExceeded);
+}
+
+// The objects are far more than the queue holds.
+TEST_F(PredictionCropsTest, ManyPicturesLeaveOthersTheirAnswers) {
+  PredictionRequest request = Detect(30, 30);
+  request.options.allow_partial_results = true;
+  {
+    Asked asked(*environment_, std::move(request));
+    for (int i = 0; i < 20; ++i) {
+      PredictionRequest other = Request(1);
+      other.model = "fake";
+      other.call.peer = "ipv4:10.0.0.7:1";
+      EXPECT_EQ(Ask(std::move(other)), absl::OkStatus());
+    }
+    ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+    int answered = 0;
+    for (int i = 0; i < 30; ++i) {
+      for (const DetectedObject& object : asked.objects(i)) {
+        answered += object.crop->error.ok();
+      }
+    }
+    EXPECT_GT(answered, 0);
+  }
+  ExpectNothingHeld();
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction
