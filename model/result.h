@@ -19,9 +19,10 @@ struct HeatMap {
 };
 
 struct Classification {
-  std::vector<float> logits;     // [num_classes]
-  std::vector<float> embedding;  // [embedding_width], what the classes are
-                                 // told from.
+  std::vector<float> logits;  // [num_classes]
+  // [embedding_width]: the pooled features that the logits are computed from.
+  // Empty unless requested.
+  std::vector<float> embedding;
   HeatMap heat_map;
 };
 

@@ -149,8 +149,6 @@ DeviceContext::Results DeviceContext::RunOrThrow(
       HaveNoOptions(images) && AreAlike(config_, images)) {
     return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
-  std::vector<heads::ImageInfo> infos;
-  for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
   *info = {static_cast<int>(images.size()), {}};
   // Libraries may wait for the whole device, which breaks another context's
   // recording.
@@ -158,7 +156,7 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   if (uint8) CopyIn(images, ValuesOf(images), pixels_);
   const ops::ImageBatch x = uint8 ? BatchOf(images, pixels_.device)
                                   : ops::ImageBatch(FromMemory(images));
-  return network_.Forward(x, options_.fold_rows, infos);
+  return network_.Forward(x, options_.fold_rows, ToInfos(images));
 }
 
 DeviceContext::Results DeviceContext::RunAlike(
@@ -170,7 +168,7 @@ DeviceContext::Results DeviceContext::RunAlike(
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
       images[0].width};
   CopyIn(images, key.images * ValuesOf(key.height, key.width), inputs);
-  Results results = CopyOut(Answer(key, inputs), count);
+  Results results = CopyOut(Answer(key, inputs), images);
   *info = {key.images, stream_->ComputeTime()};
   return results;
 }
@@ -309,16 +307,16 @@ at::Tensor DeviceContext::Capture(const GraphPlan::Key& key, Inputs& inputs) {
   return answers;
 }
 
-DeviceContext::Results DeviceContext::CopyOut(const at::Tensor& answers,
-                                              int count) {
-  const at::Tensor wanted = answers.narrow(0, 0, count);
+DeviceContext::Results DeviceContext::CopyOut(
+    const at::Tensor& answers, absl::Span<const model::ModelInput> images) {
+  const at::Tensor wanted = answers.narrow(0, 0, images.size());
   if (!host_answers_.defined() || host_answers_.numel() < wanted.numel()) {
     host_answers_ = stream_->AllocateHost(wanted.numel(), at::kFloat);
   }
   const at::Tensor host =
       host_answers_.narrow(0, 0, wanted.numel()).view(wanted.sizes());
   stream_->CopyOut(wanted, host);
-  return network_.ToResults(host);
+  return network_.ToResults(host, ToInfos(images));
 }
 
 }  // namespace sfmamba::engine

@@ -103,8 +103,9 @@ class DeviceContext : public model::ExecutionContext {
   at::Tensor Capture(const GraphPlan::Key& key, Inputs& inputs);
   // Enqueues the batch in `input`, which is pixels or values.
   at::Tensor Enqueue(const GraphPlan::Key& key, const at::Tensor& input) const;
-  // Waits for `answers` and converts the first `count` of them to results.
-  Results CopyOut(const at::Tensor& answers, int count);
+  // Waits for `answers` and converts those of `images` to results.
+  Results CopyOut(const at::Tensor& answers,
+                  absl::Span<const model::ModelInput> images);
 
   const Network& network_;
   const model::ModelConfig& config_;

@@ -1,5 +1,7 @@
 #include "model/engine/network.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace sfmamba::engine {
@@ -71,16 +73,22 @@ absl::Status Network::Check(absl::Span<const model::ModelInput> images,
   return absl::OkStatus();
 }
 
-heads::ImageInfo ToInfo(const model::ModelInput& image) {
-  heads::ImageInfo info;
-  info.height = image.height;
-  info.width = image.width;
-  info.original_height =
-      image.original_height > 0 ? image.original_height : image.height;
-  info.original_width =
-      image.original_width > 0 ? image.original_width : image.width;
-  info.options = image.options;
-  return info;
+std::vector<heads::ImageInfo> ToInfos(
+    absl::Span<const model::ModelInput> images) {
+  std::vector<heads::ImageInfo> infos;
+  infos.reserve(images.size());
+  for (const model::ModelInput& image : images) {
+    heads::ImageInfo info;
+    info.height = image.height;
+    info.width = image.width;
+    info.original_height =
+        image.original_height > 0 ? image.original_height : image.height;
+    info.original_width =
+        image.original_width > 0 ? image.original_width : image.width;
+    info.options = image.options;
+    infos.push_back(std::move(info));
+  }
+  return infos;
 }
 
 }  // namespace sfmamba::engine

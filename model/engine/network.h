@@ -45,8 +45,10 @@ class Network {
   at::Tensor Answers(const ops::ImageBatch& images, int64_t fold_rows) const {
     return classifier_->Answers(backbone_->Forward(images, fold_rows));
   }
-  std::vector<model::Result> ToResults(const at::Tensor& answers) const {
-    return classifier_->ToResults(answers);
+  std::vector<model::Result> ToResults(
+      const at::Tensor& answers,
+      absl::Span<const heads::ImageInfo> infos) const {
+    return classifier_->ToResults(answers, infos);
   }
 
   // Returns the number of the first token stage's sequences (Vim's, for Vim)
@@ -63,8 +65,9 @@ class Network {
   const heads::ClassificationHead* const classifier_;  // head_ or null.
 };
 
-// Returns what a head needs to know about an image.
-heads::ImageInfo ToInfo(const model::ModelInput& image);
+// Returns what a head needs to know about the images.
+std::vector<heads::ImageInfo> ToInfos(
+    absl::Span<const model::ModelInput> images);
 
 }  // namespace sfmamba::engine
 

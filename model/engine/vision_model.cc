@@ -186,9 +186,8 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
 
 std::vector<model::Result> CpuVisionModel::RunBatch(
     absl::Span<const model::ModelInput> images) const {
-  std::vector<heads::ImageInfo> infos;
-  for (const model::ModelInput& image : images) infos.push_back(ToInfo(image));
-  return network_.Forward(ToTensor(images), options_.fold_rows, infos);
+  return network_.Forward(ToTensor(images), options_.fold_rows,
+                          ToInfos(images));
 }
 
 // Runs batches on a group of processors, or on all.

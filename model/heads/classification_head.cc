@@ -1,6 +1,7 @@
 #include "model/heads/classification_head.h"
 
 #include <optional>
+#include <utility>
 #include <variant>
 
 #include "ATen/ops/cat.h"
@@ -100,13 +101,20 @@ at::Tensor ClassificationHead::Answers(const layers::Features& features) const {
 }
 
 std::vector<model::Result> ClassificationHead::ToResults(
-    const at::Tensor& answers) const {
+    const at::Tensor& answers, absl::Span<const ImageInfo> images) const {
   std::vector<model::Result> results;
-  for (int64_t i = 0; i < answers.size(0); ++i) {
-    const at::Tensor row = answers[i];
-    results.push_back(
-        model::Classification{ToVector(row.slice(0, 0, num_classes_)),
-                              ToVector(row.slice(0, num_classes_))});
+  results.reserve(images.size());
+  const float* row = answers.const_data_ptr<float>();
+  for (const ImageInfo& image : images) {
+    const float* const end = row + answers.size(1);
+    model::Classification result;
+    result.logits.assign(row, row + num_classes_);
+    if (model::OptionsOf<model::ClassificationOptions>(image.options)
+            .embedding) {
+      result.embedding.assign(row + num_classes_, end);
+    }
+    results.push_back(std::move(result));
+    row = end;
   }
   return results;
 }
@@ -130,7 +138,8 @@ std::vector<model::Result> ClassificationHead::Forward(
     const layers::Features& features,
     absl::Span<const ImageInfo> images) const {
   const at::Tensor map = LastMap(features);
-  std::vector<model::Result> results = ToResults(AnswersOf(map).cpu());
+  std::vector<model::Result> results =
+      ToResults(AnswersOf(map).cpu().contiguous(), images);
   for (size_t i = 0; i < images.size(); ++i) {
     const auto options =
         model::OptionsOf<model::ClassificationOptions>(images[i].options);

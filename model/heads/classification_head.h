@@ -30,8 +30,10 @@ class ClassificationHead : public Head {
   // embedding, fp32 [N, num_classes + embedding_width], on the features'
   // device.
   at::Tensor Answers(const layers::Features& features) const;
-  // ToResults() converts answers that have been copied to the CPU.
-  std::vector<model::Result> ToResults(const at::Tensor& answers) const;
+  // ToResults() converts answers that have been copied to contiguous memory of
+  // the CPU. The options are those of `images`, one for each answer.
+  std::vector<model::Result> ToResults(
+      const at::Tensor& answers, absl::Span<const ImageInfo> images) const;
 
  private:
   // The last map, behind the neck if there is one.

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -12,13 +11,14 @@
 #include "server/errors/reasons.h"
 #include "server/prediction/heat_map_encoder.h"
 #include "server/prediction/request_validation.h"
+#include "server/prediction/softmax.h"
 #include "server/prediction/task_handler.h"
 
 namespace sfmamba::prediction {
 namespace {
 
 constexpr int kDefaultTopK = 5;
-constexpr absl::Duration kPerClass = absl::Nanoseconds(20);
+constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
 
 bool WantsPng(const ClassifyParams& params) {
   return params.heat_map.has_value() &&
@@ -37,47 +37,50 @@ std::vector<float> Scores(const std::vector<float>& logits,
         scores[i] = 1 / (1 + std::exp(-static_cast<double>(logits[i])));
       }
       return scores;
-    case ClassifyParams::Score::kSoftmax: {
-      const double max = *std::max_element(logits.begin(), logits.end());
-      std::vector<double> powers(logits.size());
-      double sum = 0;
-      for (size_t i = 0; i < logits.size(); ++i) {
-        sum += powers[i] = std::exp(logits[i] - max);
-      }
-      for (size_t i = 0; i < logits.size(); ++i) scores[i] = powers[i] / sum;
-      return scores;
-    }
+    case ClassifyParams::Score::kSoftmax:
+      return Softmax(logits);
   }
   return scores;
 }
 
-// Classes that compete, each once.
-std::vector<int> Candidates(const ClassifyParams& params, int classes) {
-  if (params.class_filter.empty()) {
-    std::vector<int> all(classes);
-    std::iota(all.begin(), all.end(), 0);
-    return all;
+// Returns the `count` best of the classes that compete, the best first; all, if
+// there are fewer. Classes of equal scores go by their ids.
+std::vector<int> BestClasses(const std::vector<float>& scores,
+                             const std::vector<int>& filter, int count) {
+  std::vector<int> best;
+  const auto before = [&scores](int a, int b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  };
+  // `best` is a heap with the worst of them in front. Ids rise, so that among
+  // equal scores the first stay.
+  const auto consider = [&](int id) {
+    if (static_cast<int>(best.size()) == count) {
+      if (scores[id] <= scores[best.front()]) return;
+      std::pop_heap(best.begin(), best.end(), before);
+      best.pop_back();
+    }
+    best.push_back(id);
+    std::push_heap(best.begin(), best.end(), before);
+  };
+  if (filter.empty()) {
+    for (int id = 0; id < static_cast<int>(scores.size()); ++id) consider(id);
+  } else {
+    const absl::btree_set<int> once(filter.begin(), filter.end());
+    for (const int id : once) consider(id);
   }
-  const absl::btree_set<int> some(params.class_filter.begin(),
-                                  params.class_filter.end());
-  return {some.begin(), some.end()};
+  std::sort_heap(best.begin(), best.end(), before);
+  return best;
 }
 
 ClassificationAnswer ToAnswer(const ClassifyParams& params,
                               const repository::ModelDirectory& model,
                               model::Classification result) {
   const std::vector<float> scores = Scores(result.logits, params.score);
-  std::vector<int> ids = Candidates(params, scores.size());
   const int top_k = params.top_k == 0 ? kDefaultTopK : params.top_k;
-  const int count = std::min<int>(top_k, ids.size());
-  std::partial_sort(
-      ids.begin(), ids.begin() + count, ids.end(), [&scores](int a, int b) {
-        return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
-      });
+  const std::vector<int> best = BestClasses(scores, params.class_filter, top_k);
   ClassificationAnswer answer;
-  answer.categories.reserve(count);
-  for (int i = 0; i < count; ++i) {
-    const int id = ids[i];
+  answer.categories.reserve(best.size());
+  for (const int id : best) {
     if (params.min_score != 0 && scores[id] < params.min_score) break;
     answer.categories.push_back({id, model.labels[id], scores[id]});
   }
@@ -162,12 +165,14 @@ class ClassificationHandler final : public TaskHandler {
   }
   void FillTask(const repository::ModelDirectory&,
                 batching::BatchTask* task) const override {
-    if (!params_.heat_map.has_value()) return;
     model::ClassificationOptions options;
-    options.heat_map = true;
-    options.classes = params_.class_filter;
-    if (params_.heat_map->class_id.has_value()) {
-      options.classes = {*params_.heat_map->class_id};
+    options.embedding = params_.include_embedding;
+    if (params_.heat_map.has_value()) {
+      options.heat_map = true;
+      options.classes = params_.class_filter;
+      if (params_.heat_map->class_id.has_value()) {
+        options.classes = {*params_.heat_map->class_id};
+      }
     }
     task->options = std::move(options);
   }

@@ -61,8 +61,10 @@ std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
       {way.precision, &chooser, ops::ConvSearch::kGuess, way.exact_gelu});
   const engine::Network network(config, weights.root(), cuda);
   std::vector<float> logits;
-  for (const Result& result : network.ToResults(network.Answers(
-           images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows))) {
+  const std::vector<heads::ImageInfo> infos(images.size(0));
+  const at::Tensor answers = network.Answers(
+      images.contiguous(at::MemoryFormat::ChannelsLast), way.fold_rows);
+  for (const Result& result : network.ToResults(answers, infos)) {
     const auto& own = std::get<Classification>(result).logits;
     logits.insert(logits.end(), own.begin(), own.end());
   }

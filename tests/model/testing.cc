@@ -125,8 +125,9 @@ std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
   const c10::InferenceMode guard;
   weights::StateDict weights(DeterministicParameter);
   const auto head = heads::MakeHead(config, weights.root(), implementation);
-  return Concatenated(head->Forward(
-      ForwardBackbone(config, images, implementation, weights), {}));
+  return Concatenated(
+      head->Forward(ForwardBackbone(config, images, implementation, weights),
+                    std::vector<heads::ImageInfo>(images.size(0))));
 }
 
 absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,

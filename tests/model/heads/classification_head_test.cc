@@ -158,6 +158,28 @@ TEST(ClassificationHeadNeckTest, GivesPyTorchsLogits) {
   }
 }
 
+TEST(ClassificationHeadNeckTest, ResultsHaveTheEmbeddingUnlessItIsNotWanted) {
+  const c10::InferenceMode guard;
+  weights::StateDict weights(DeterministicParameter);
+  const ClassificationHead head(model::LiteStride32Model(), weights.root(),
+                                model::CpuOrReference(/*cpu=*/false));
+  const at::Tensor answers =
+      DeterministicImages({1, 2, 20 + 1280, 1}).view({2, 20 + 1280});
+  std::vector<ImageInfo> images(2);
+  images[0].options = model::ClassificationOptions{/*embedding=*/false};
+  const std::vector<model::Result> results = head.ToResults(answers, images);
+  ASSERT_EQ(results.size(), 2u);
+  const auto& first = std::get<model::Classification>(results[0]);
+  const auto& second = std::get<model::Classification>(results[1]);
+  EXPECT_EQ(first.logits.size(), 20u);
+  EXPECT_EQ(first.logits[19], answers[0][19].item<float>());
+  EXPECT_TRUE(first.embedding.empty());
+  EXPECT_EQ(second.logits[0], answers[1][0].item<float>());
+  ASSERT_EQ(second.embedding.size(), 1280u);
+  EXPECT_EQ(second.embedding[0], answers[1][20].item<float>());
+  EXPECT_EQ(second.embedding[1279], answers[1][1299].item<float>());
+}
+
 INSTANTIATE_TEST_SUITE_P(All, ClassificationHeadTest,
                          testing::ValuesIn(model::TestedImplementations()),
                          model::NameOf);

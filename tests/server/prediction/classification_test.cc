@@ -96,6 +96,18 @@ TEST(ClassificationTest, MinScoreLeavesOutWhatIsBelow) {
   EXPECT_EQ(Convert({1, -3, 0, 2}, params).categories_size(), 3);
 }
 
+TEST(ClassificationTest, TheModelIsAskedForTheEmbeddingOnRequest) {
+  for (const bool wanted : {false, true}) {
+    v1::ClassifyParams params;
+    params.set_include_embedding(wanted);
+    batching::BatchTask task;
+    HandlerOf(params)->FillTask(ModelOf(Labels()), &task);
+    EXPECT_EQ(
+        model::OptionsOf<model::ClassificationOptions>(task.options).embedding,
+        wanted);
+  }
+}
+
 TEST(ClassificationTest, EmbeddingOnRequest) {
   v1::ClassifyParams params;
   params.set_include_embedding(true);

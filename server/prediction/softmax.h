@@ -1,0 +1,17 @@
+#ifndef SFMAMBA_SERVER_PREDICTION_SOFTMAX_H_
+#define SFMAMBA_SERVER_PREDICTION_SOFTMAX_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace sfmamba::prediction {
+
+// Returns exp(x[i]) / sum over j of exp(x[j]) of finite `logits` of any
+// magnitude, within 1e-6 and a relative error of 1e-5. Probabilities below
+// 2^-126 are 0.
+std::vector<float> Softmax(absl::Span<const float> logits);
+
+}  // namespace sfmamba::prediction
+
+#endif  // SFMAMBA_SERVER_PREDICTION_SOFTMAX_H_
