@@ -36,7 +36,11 @@ class CudaDeviceStream : public DeviceStream {
  private:
   const c10::DeviceIndex gpu_;
   const CudaOwnStream copy_in_, compute_, copy_out_;
-  at::cuda::CUDAEvent copied_in_, copied_out_;
+  at::cuda::CUDAEvent copied_in_;
+  // Whoever waits for it sleeps, so that the processor can decode meanwhile. By
+  // default CUDA would spin until the batch is done.
+  at::cuda::CUDAEvent copied_out_{cudaEventDisableTiming |
+                                  cudaEventBlockingSync};
   // Recorded before and after the work, with timestamps.
   at::cuda::CUDAEvent started_{cudaEventDefault}, computed_{cudaEventDefault};
   // The memory pool that all graphs share, since only one runs at a time. It
