@@ -369,6 +369,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
               {{"error", gpus.status().message()}});
     return kNoDevice;
   }
+  config->set_device(gpus->empty() ? "cpu" : "cuda");  // No longer "auto".
   if (line.command.write_golden()) {
     return WriteGolden(*config, *gpus, engine, &log);
   }

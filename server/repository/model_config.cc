@@ -380,10 +380,12 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
 }
 
 batching::BatchOptions ToBatchOptions(const v1::Batching& stated,
-                                      model::VisionTask task) {
+                                      model::VisionTask task, bool on_gpus) {
   const v1::Batching proto = WithDefaults(stated);
   batching::BatchOptions options;
-  options.max_batch_size = task == model::VisionTask::kClassification ? 32 : 4;
+  options.max_batch_size = task != model::VisionTask::kClassification ? 4
+                           : on_gpus                                  ? 128
+                                                                      : 32;
   Set(proto.max_batch_size(), &options.max_batch_size);
   options.max_queue_delay = base::FromProto(proto.max_queue_delay());
   options.max_queue_items = proto.max_queue_items();

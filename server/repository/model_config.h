@@ -23,9 +23,11 @@ absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& proto, int classes,
     const weights::WeightShapes& shapes = {});
 
-// With the defaults for `task`. Expects what ToModelConfig() has accepted.
+// With the defaults for `task` on GPUs or the CPU. Expects what ToModelConfig()
+// has accepted.
 batching::BatchOptions ToBatchOptions(const v1::Batching& proto,
-                                      model::VisionTask task);
+                                      model::VisionTask task,
+                                      bool on_gpus = false);
 
 }  // namespace sfmamba::repository
 

@@ -259,8 +259,10 @@ absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path) {
   return ModelPurpose{ToTask(proto->task()), proto->default_for_task()};
 }
 
-absl::StatusOr<ModelDirectory> ReadModelDirectory(
-    const VersionPath& path, bool random_init, const v1::Batching& batching) {
+absl::StatusOr<ModelDirectory> ReadModelDirectory(const VersionPath& path,
+                                                  bool random_init,
+                                                  const v1::Batching& batching,
+                                                  bool on_gpus) {
   absl::StatusOr<VersionFiles> files = FindVersionFiles(path);
   if (!files.ok()) return files.status();
   absl::StatusOr<v1::ModelConfig> proto = ReadConfig(files->config);
@@ -302,7 +304,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
   if (directory.labels.empty()) {
     directory.labels = ClassNames(task, directory.config.num_classes);
   }
-  directory.batch = ToBatchOptions(proto->batching(), task);
+  directory.batch = ToBatchOptions(proto->batching(), task, on_gpus);
   directory.precision = proto->precision();
   proto->set_num_classes(directory.config.num_classes);
   directory.network = NetworkOf(*proto);

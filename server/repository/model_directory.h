@@ -49,10 +49,11 @@ struct ModelDirectory {
 // Errors name the file and what was expected, never the path, because clients
 // see them. With `random_init` the weights of a config.textproto may be
 // missing, and weights_paths is empty then; so may the labels, and are made up.
-// The fields that `batching` sets replace the configuration's.
+// The fields that `batching` sets replace the configuration's; the defaults of
+// those that neither sets depend on whether the model runs `on_gpus`.
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
     const VersionPath& path, bool random_init = false,
-    const v1::Batching& batching = {});
+    const v1::Batching& batching = {}, bool on_gpus = false);
 
 // What a version's model is asked for.
 struct ModelPurpose {

@@ -54,9 +54,9 @@ auto ModelLoader::RunAs(bool background, Fn fn) {
 }
 
 absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
-  absl::StatusOr<ModelDirectory> directory =
-      ReadModelDirectory(job.version.path(), options_.random_init,
-                         job.batching.value_or(v1::Batching()));
+  absl::StatusOr<ModelDirectory> directory = ReadModelDirectory(
+      job.version.path(), options_.random_init,
+      job.batching.value_or(v1::Batching()), options_.on_gpus);
   if (!directory.ok()) return directory.status();
   directory->batch.client_share = options_.executor.batch.client_share;
   if (directory->precision == v1::PRECISION_UNSPECIFIED) {

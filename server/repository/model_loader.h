@@ -43,6 +43,7 @@ class ModelLoader {
   struct Options {
     // Versions without weights get random ones.
     bool random_init = false;
+    bool on_gpus = false;  // Where models run.
     // What all executors have in common: drain_timeout, profile_budget,
     // device_failed and batch.client_share.
     batching::Executor::Options executor;

@@ -42,6 +42,7 @@ ModelRepository::Options RepositoryOptions(
     options.models.insert(absl::StrSplit(model, absl::MaxSplits('=', 1)));
   }
   options.random_init = config.random_init();
+  options.on_gpus = config.device() == "cuda";
   options.executor.drain_timeout = base::FromProto(config.drain_timeout());
   options.executor.profile_budget = base::FromProto(config.profile_budget());
   options.executor.batch.client_share = config.client_share();
@@ -73,8 +74,8 @@ absl::Status ForEachServed(
   const absl::Status scanned = repository.Scan();
   if (!scanned.ok()) return scanned;
   for (const auto& version : repository.List()) {
-    const absl::StatusOr<ModelDirectory> directory =
-        ReadModelDirectory(version->path(), config.random_init());
+    const absl::StatusOr<ModelDirectory> directory = ReadModelDirectory(
+        version->path(), config.random_init(), {}, config.device() == "cuda");
     const absl::Status status =
         directory.ok() ? use(*version, *directory) : directory.status();
     if (status.ok()) continue;

@@ -368,6 +368,23 @@ TEST(ToBatchOptionsTest, TakesTheMode) {
             batching::BatchMode::kThroughput);
 }
 
+TEST(ToBatchOptionsTest, ClassifiersHaveLargerBatchesOnGpus) {
+  v1::Batching proto;
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kClassification,
+                           /*on_gpus=*/true)
+                .max_batch_size,
+            128);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kSegmentation,
+                           /*on_gpus=*/true)
+                .max_batch_size,
+            4);
+  proto.set_max_batch_size(9);
+  EXPECT_EQ(ToBatchOptions(proto, model::VisionTask::kClassification,
+                           /*on_gpus=*/true)
+                .max_batch_size,
+            9);
+}
+
 TEST(ToBatchOptionsTest, DenseTasksHaveSmallerBatches) {
   v1::Batching proto;
   EXPECT_EQ(
