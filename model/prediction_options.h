@@ -9,9 +9,9 @@ namespace sfmamba::model {
 
 // A request's options for the classification of one image.
 struct ClassificationOptions {
-  bool embedding = true;     // Return the embedding.
   bool heat_map = false;     // Compute the HeatMap of the best of `classes`.
   std::vector<int> classes;  // Empty: all.
+  bool embedding = true;     // Return the embedding.
 };
 
 // A request's options for detection in one image. Unset values are those of the

@@ -47,11 +47,13 @@ bool AreAlike(const model::ModelConfig& config,
                      });
 }
 
-// Whether no image asks for more than what graphs compute.
-bool HaveNoOptions(absl::Span<const model::ModelInput> images) {
-  return std::all_of(
+// Returns whether no image asks for a heat map, which graphs do not compute.
+bool HaveNoHeatMaps(absl::Span<const model::ModelInput> images) {
+  return std::none_of(
       images.begin(), images.end(), [](const model::ModelInput& image) {
-        return std::holds_alternative<std::monostate>(image.options);
+        const auto* const options =
+            std::get_if<model::ClassificationOptions>(&image.options);
+        return options != nullptr && options->heat_map;
       });
 }
 
@@ -146,7 +148,7 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   const auto pixels = std::count_if(images.begin(), images.end(), IsUint8);
   const bool uint8 = pixels == images.size();
   if ((uint8 || pixels == 0) && network_.classifies() &&
-      HaveNoOptions(images) && AreAlike(config_, images)) {
+      HaveNoHeatMaps(images) && AreAlike(config_, images)) {
     return RunAlike(images, uint8 ? pixels_ : values_, info);
   }
   *info = {static_cast<int>(images.size()), {}};

@@ -60,6 +60,12 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
+// Returns the bytes of the model's inputs, 0 if they have no common size.
+size_t PixelBytes(const model::ModelConfig& config) {
+  if (config.resize == model::Resize::kKeepRatio) return 0;
+  return size_t{3} * config.image_size * config.image_size;
+}
+
 // Returns the device of each of the model's contexts. All of the model's
 // contexts on a device may run at once.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
@@ -92,6 +98,7 @@ Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
       unprepared_(model_->contexts()),
+      pixels_(PixelBytes(model_->config()), options_.batch.max_batch_size),
       batcher_(
           options_.batch, DevicesOf(*model_, *options_.devices),
           [this](int thread) { return MakeRun(thread); }, this) {}
@@ -262,6 +269,7 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   };
   if (runner.ok()) {
     (*runner)->Run(size, inputs, answer);
+    for (BatchTask& task : tasks) pixels_.Give(std::move(task.image.pixels));
     longest_nanos_.store(
         std::max(longest_nanos_.load(),
                  absl::ToInt64Nanoseconds(base::SteadyNow() - start)));

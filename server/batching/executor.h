@@ -26,6 +26,7 @@
 #include "server/batching/device_turns.h"
 #include "server/batching/reservation.h"
 #include "server/batching/warm_up.h"
+#include "server/image/pixel_pool.h"
 #include "server/observability/metrics.h"
 
 namespace sfmamba::batching {
@@ -107,6 +108,10 @@ class Executor : private Batcher::Observer {
   // (DEVICE_FAILED).
   void Submit(BatchTask task);
 
+  // Memory for the pixels of images that are to be submitted, to which it
+  // returns with their batch.
+  image::PixelPool& pixels() { return pixels_; }
+
   // What is known now of how long batches take.
   std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
 
@@ -178,6 +183,8 @@ class Executor : private Batcher::Observer {
   std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
   // When a request came from another client than the one before it.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
+
+  image::PixelPool pixels_;  // Keeps the pixels of at most one full batch.
 
   Batcher batcher_;  // Last: its threads use everything above.
 };

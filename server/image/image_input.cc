@@ -143,9 +143,10 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   return input;
 }
 
-absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor) {
+absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor,
+                                         PixelPool* pool) {
   const absl::Time start = base::SteadyNow();
-  absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor);
+  absl::StatusOr<ImageBuffer> image = ToImageBuffer(tensor, pool);
   if (!image.ok()) return server::InField(".tensor", image.status());
   PreparedInput input;
   input.frame.picture = input.frame.seen = {image->height, image->width};
@@ -204,10 +205,11 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
-                                        DecodeWatch::Wanted wanted) {
+                                        DecodeWatch::Wanted wanted,
+                                        PixelPool* pool) {
+  if (image.tensor() != nullptr) return FromTensor(*image.tensor(), pool);
   // A picture in several slices is joined here, once its turn has come.
   if (image.fetch) image.fetch();
-  if (image.tensor() != nullptr) return FromTensor(*image.tensor());
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
                           std::move(wanted));

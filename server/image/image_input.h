@@ -10,6 +10,7 @@
 #include "server/image/image.h"
 #include "server/image/image_buffer.h"
 #include "server/image/image_source.h"
+#include "server/image/pixel_pool.h"
 
 namespace sfmamba::image {
 
@@ -58,12 +59,14 @@ int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
 // image must have passed ValidateImage. INVALID_ARGUMENT with a field relative
 // to the image (".encoded") if its bytes cannot be decoded, or if decoding and
 // resizing take longer than limits.max_decode_time. `wanted` is asked every few
-// milliseconds of both; CANCELLED once it says no.
+// milliseconds of both; CANCELLED once it says no. The pixels of a tensor are
+// put into memory of `pool` if it is not null.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
-                                        DecodeWatch::Wanted wanted = nullptr);
+                                        DecodeWatch::Wanted wanted = nullptr,
+                                        PixelPool* pool = nullptr);
 
 // Decodes an encoded image or a buffer of pixels, not a tensor. Errors and the
 // time limit, which `watch` holds, are those of MakeInput().

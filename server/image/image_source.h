@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -44,6 +45,9 @@ struct InputTensor {
   Type type = Type::kFloat32;
   absl::Span<const int64_t> shape;  // Expected: 3, height, width.
   absl::string_view data;           // Little-endian, row-major.
+  // In place of `data` if the bytes arrived in several pieces, in their order.
+  // None of them is empty.
+  std::vector<absl::string_view> pieces;
 };
 
 // A part of a picture that is decoded already.
@@ -58,9 +62,9 @@ struct ImageSource {
       source;
   std::optional<CropRect> crop;   // After orientation. Unset: all of it.
   bool apply_orientation = true;  // EXIF's, of encoded images.
-  // Unless empty, brings the bytes of pixels or of a tensor to where the view
-  // of them points: until it was called they may not be read, and only their
-  // number is known. So a request that is refused is not copied.
+  // Unless empty, brings the bytes of pixels to where the view of them points:
+  // until it was called they may not be read, and only their number is known.
+  // So a request that is refused is not copied.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

@@ -8,7 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "opencv2/core.hpp"
+#include "opencv2/core/hal/hal.hpp"
 #include "opencv2/imgproc.hpp"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
@@ -58,14 +60,77 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
+// The pieces that a tensor's bytes lie in.
+absl::Span<const absl::string_view> PiecesOf(const InputTensor& tensor) {
+  if (tensor.pieces.empty()) return absl::MakeConstSpan(&tensor.data, 1);
+  return tensor.pieces;
+}
+
+// Copies all bytes of a tensor.
+void CopyBytes(const InputTensor& tensor, char* to) {
+  for (const absl::string_view piece : PiecesOf(tensor)) {
+    to = std::copy(piece.begin(), piece.end(), to);
+  }
+}
+
+// What is left of bytes that lie in several pieces.
+class Pieces {
+ public:
+  // The bytes from `position` on. At least one is left.
+  Pieces(absl::Span<const absl::string_view> pieces, size_t position)
+      : pieces_(pieces) {
+    while (position >= pieces_[0].size()) {
+      position -= pieces_[0].size();
+      pieces_.remove_prefix(1);
+    }
+    used_ = position;
+  }
+
+  // The next bytes, up to the end of their piece.
+  absl::string_view Next() const { return pieces_[0].substr(used_); }
+  // Skips some of Next().
+  void Skip(size_t bytes) {
+    used_ += bytes;
+    if (used_ < pieces_[0].size()) return;
+    pieces_.remove_prefix(1);
+    used_ = 0;
+  }
+
+ private:
+  absl::Span<const absl::string_view> pieces_;
+  size_t used_;  // Bytes skipped in the first piece.
+};
+
+// Writes rgb[i, c] = plane c's value i for planes of `size` values, which lie
+// one after another in `pieces`, none of which is empty.
+void MergePlanes(absl::Span<const absl::string_view> pieces, int64_t size,
+                 uint8_t* rgb) {
+  std::array<Pieces, 3> planes = {Pieces(pieces, 0), Pieces(pieces, size),
+                                  Pieces(pieces, 2 * size)};
+  for (int64_t done = 0; done < size;) {
+    int64_t run = size - done;
+    std::array<const uint8_t*, 3> from;
+    for (int c = 0; c < 3; ++c) {
+      const absl::string_view next = planes[c].Next();
+      run = std::min<int64_t>(run, next.size());
+      from[c] = reinterpret_cast<const uint8_t*>(next.data());
+    }
+    cv::hal::merge8u(from.data(), rgb + 3 * done, static_cast<int>(run), 3);
+    for (Pieces& plane : planes) plane.Skip(run);
+    done += run;
+  }
+}
+
 // Reads `count` little-endian elements; this machine is little-endian.
 std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
-  const char* data = tensor.data.data();
   if (tensor.type == InputTensor::Type::kFloat32) {
-    std::memcpy(values.data(), data, count * sizeof(float));
+    CopyBytes(tensor, reinterpret_cast<char*>(values.data()));
     return values;
   }
+  std::vector<char> joined(tensor.pieces.empty() ? 0 : 2 * count);
+  if (!joined.empty()) CopyBytes(tensor, joined.data());
+  const char* data = joined.empty() ? tensor.data.data() : joined.data();
   const bool half = tensor.type == InputTensor::Type::kFloat16;
   for (int64_t i = 0; i < count; ++i) {
     uint16_t bits;
@@ -182,24 +247,21 @@ absl::Status ValidateTensor(const InputTensor& tensor,
                                end == shape.end() ? "" : ", ...",
                                "], expected ", ExpectedShape(model)));
   }
-  return CheckLength(tensor.data.size(), 3 * shape[1] * shape[2] * size);
+  int64_t bytes = 0;
+  for (const absl::string_view piece : PiecesOf(tensor)) bytes += piece.size();
+  return CheckLength(bytes, 3 * shape[1] * shape[2] * size);
 }
 
-absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor) {
+absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
+                                          PixelPool* pool) {
   ImageBuffer buffer;
   buffer.height = tensor.shape[1];
   buffer.width = tensor.shape[2];
   const int64_t plane = int64_t{buffer.height} * buffer.width;
   if (tensor.type == InputTensor::Type::kUint8) {
-    buffer.pixels.resize(3 * plane);
-    std::array<cv::Mat, 3> planes;
-    for (int c = 0; c < 3; ++c) {
-      // OpenCV has no view of constant pixels.
-      planes[c] = cv::Mat(buffer.height, buffer.width, CV_8UC1,
-                          const_cast<char*>(tensor.data.data() + c * plane));
-    }
-    cv::Mat merged(buffer.height, buffer.width, CV_8UC3, buffer.pixels.data());
-    cv::merge(planes.data(), planes.size(), merged);
+    buffer.pixels = pool != nullptr ? pool->Take(3 * plane)
+                                    : std::vector<uint8_t>(3 * plane);
+    MergePlanes(PiecesOf(tensor), plane, buffer.pixels.data());
     return buffer;
   }
   buffer.values = ToFloats(tensor, 3 * plane);

@@ -9,6 +9,7 @@
 #include "server/image/image.h"
 #include "server/image/image_buffer.h"
 #include "server/image/image_source.h"
+#include "server/image/pixel_pool.h"
 
 namespace sfmamba::image {
 
@@ -28,9 +29,10 @@ absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model);
 
 // A valid tensor as the model takes it: values of the floating types,
-// pixels of kUint8. INVALID_ARGUMENT naming the first element that is not
-// finite.
-absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor);
+// pixels of kUint8, in memory of `pool` if it is not null. Pieces are read
+// where they are. INVALID_ARGUMENT naming the first element that is not finite.
+absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
+                                          PixelPool* pool = nullptr);
 
 }  // namespace sfmamba::image
 

@@ -156,16 +156,20 @@ absl::Status ReceivedInference::CopyTypedNumbers(
 
 absl::StatusOr<image::ImageSource> ReceivedInference::Image(int i) {
   image::ImageSource source;
-  const absl::string_view bytes = pictures_.View(i);
   if (files()) {
     // A file's header is read before it is admitted.
+    const absl::string_view bytes = pictures_.View(i);
     if (pictures_.CrossesSlices(i)) pictures_.Join(i);
     source.source = image::EncodedImage{bytes};
     return source;
   }
-  source.source = image::InputTensor{type_.type, shape().subspan(1), bytes};
+  auto& tensor = source.source.emplace<image::InputTensor>();
+  tensor.type = type_.type;
+  tensor.shape = shape().subspan(1);
   if (pictures_.CrossesSlices(i)) {
-    source.fetch = [this, i] { pictures_.Join(i); };
+    tensor.pieces = pictures_.Pieces(i);
+  } else {
+    tensor.data = pictures_.View(i);
   }
   return source;
 }

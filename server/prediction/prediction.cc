@@ -164,7 +164,8 @@ absl::StatusOr<image::PreparedInput> Prediction::MakeInput(Item* item) const {
   };
   if (classifier_ == nullptr) {
     return image::MakeInput(item->source, config, request_.options.resize,
-                            env_.limits.image, wanted);
+                            env_.limits.image, wanted,
+                            &model_->executor->pixels());
   }
   const image::DecodeWatch watch(env_.limits.image.max_decode_time,
                                  base::ThreadCpuTime, wanted);

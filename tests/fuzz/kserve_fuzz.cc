@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -50,9 +52,9 @@ std::string RawImages(kserve::ReceivedInference* received) {
   for (int i = 0; i < received->images(); ++i) {
     const absl::StatusOr<image::ImageSource> source = received->Image(i);
     Check(source.ok(), "an image that was found is there");
-    if (source->fetch) source->fetch();
     if (source->tensor() != nullptr) {
-      raw += std::string(source->tensor()->data);
+      absl::StrAppend(&raw, source->tensor()->data,
+                      absl::StrJoin(source->tensor()->pieces, ""));
       continue;
     }
     const std::string file(source->encoded()->bytes);

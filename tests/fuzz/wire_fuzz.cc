@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/errors/error.h"
@@ -19,11 +21,12 @@ namespace {
 
 constexpr int kMaxImages = 64;
 
-absl::string_view BytesOf(const image::ImageSource& source) {
-  if (source.encoded() != nullptr) return source.encoded()->bytes;
-  if (source.pixels() != nullptr) return source.pixels()->data;
-  if (source.tensor() != nullptr) return source.tensor()->data;
-  return "";
+std::string BytesOf(const image::ImageSource& source) {
+  if (source.encoded() != nullptr) return std::string(source.encoded()->bytes);
+  if (source.pixels() != nullptr) return std::string(source.pixels()->data);
+  if (source.tensor() == nullptr) return "";
+  return absl::StrCat(source.tensor()->data,
+                      absl::StrJoin(source.tensor()->pieces, ""));
 }
 
 void CheckImage(const absl::StatusOr<image::ImageSource>& got,

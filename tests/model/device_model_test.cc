@@ -232,6 +232,22 @@ TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
   EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
 }
 
+// As the server asks for it.
+TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
+  std::vector<ModelInput> images = Images(3);
+  for (ModelInput& image : images) {
+    image.options =
+        ClassificationOptions{/*heat_map=*/false, {}, /*embedding=*/false};
+  }
+  const auto results = RunBatch(*context, images);
+  EXPECT_TRUE(std::get<Classification>((*results)[0]).embedding.empty());
+  EXPECT_LE(LargestDifference(Of(results)[0], Expected()), 1e-4);
+  EXPECT_EQ(replayed(), 2);
+}
+
 TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   ModelOptions options = OnGpu();
   options.fold_rows = 3;

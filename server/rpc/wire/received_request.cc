@@ -21,7 +21,16 @@ struct Set {
     *fetch = nullptr;
   }
   void operator()(image::PixelBuffer& image) const { Replace(&image.data); }
-  void operator()(image::InputTensor& image) const { Replace(&image.data); }
+  void operator()(image::InputTensor& image) const {
+    if (image.data.empty()) return;  // The field was not sent.
+    const int64_t index = ExtentIndex(image.data);
+    if (!pictures->CrossesSlices(index)) {
+      image.data = pictures->View(index);
+    } else {
+      image.data = absl::string_view();
+      image.pieces = pictures->Pieces(index);
+    }
+  }
 
   void Replace(absl::string_view* bytes) const {
     if (bytes->empty()) return;  // The field was not sent.
@@ -68,6 +77,15 @@ absl::string_view PictureBytes::View(int64_t index) {
   }
   if (field.joined == nullptr) field.joined.reset(new char[field.length]);
   return {field.joined.get(), field.length};
+}
+
+std::vector<absl::string_view> PictureBytes::Pieces(int64_t index) const {
+  std::vector<absl::string_view> views;
+  for (const grpc::Slice& piece : fields_[index].pieces) {
+    views.emplace_back(reinterpret_cast<const char*>(piece.begin()),
+                       piece.size());
+  }
+  return views;
 }
 
 void PictureBytes::Join(int64_t index) {

@@ -40,6 +40,9 @@ class PictureBytes {
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
   }
+  // Returns the bytes that cross slices where they are until Join() or
+  // Release().
+  std::vector<absl::string_view> Pieces(int64_t index) const;
   // Copies bytes that cross slices into one buffer and gives up their share of
   // the slices. Several threads may join different indices at once.
   void Join(int64_t index);
@@ -57,8 +60,9 @@ class PictureBytes {
 };
 
 // Replaces the index of an extent by the bytes that it stands for. Those of a
-// file are there at once, because its header is read before it is admitted;
-// others are joined by ImageSource::fetch where they must be.
+// file are there at once, because its header is read before it is admitted; a
+// tensor's may be in several pieces; pixels are joined by ImageSource::fetch
+// where they must be.
 void SetBytes(PictureBytes* pictures, image::ImageSource* source);
 
 // INVALID_ARGUMENT, MALFORMED_MESSAGE, of a message that protobuf has refused.

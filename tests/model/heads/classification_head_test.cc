@@ -166,7 +166,8 @@ TEST(ClassificationHeadNeckTest, ResultsHaveTheEmbeddingUnlessItIsNotWanted) {
   const at::Tensor answers =
       DeterministicImages({1, 2, 20 + 1280, 1}).view({2, 20 + 1280});
   std::vector<ImageInfo> images(2);
-  images[0].options = model::ClassificationOptions{/*embedding=*/false};
+  images[0].options =
+      model::ClassificationOptions{/*heat_map=*/false, {}, /*embedding=*/false};
   const std::vector<model::Result> results = head.ToResults(answers, images);
   ASSERT_EQ(results.size(), 2u);
   const auto& first = std::get<model::Classification>(results[0]);

@@ -198,6 +198,16 @@ TEST_F(ImageInputTest, ATensorIsItsOwnPicture) {
   EXPECT_EQ(input.frame.picture.width, 4);
 }
 
+TEST_F(ImageInputTest, ATensorMayBeInPieces) {
+  const std::vector<int64_t> shape = {3, 1, 2};
+  ImageSource image;
+  image.source =
+      InputTensor{InputTensor::Type::kUint8, shape, {}, {"ab", "cde", "f"}};
+  const PreparedInput input = Make(image, Detector());
+  EXPECT_EQ(input.image.pixels,
+            (std::vector<uint8_t>{'a', 'c', 'e', 'b', 'd', 'f'}));
+}
+
 // A JPEG is decoded at a scale that leaves the crop as large as the input.
 TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   ImageBuffer input;

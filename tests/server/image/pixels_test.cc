@@ -1,8 +1,10 @@
 #include "server/image/pixels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -102,7 +104,7 @@ struct OwnedTensor {
   std::vector<int64_t> shape;
   std::string data;
 
-  operator InputTensor() const { return {type, shape, data}; }
+  operator InputTensor() const { return {type, shape, data, {}}; }
 };
 
 template <typename T>
@@ -145,6 +147,35 @@ TEST(TensorTest, Uint8ChannelsBecomePixels) {
   EXPECT_EQ(buffer->pixels,
             (std::vector<uint8_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12}));
   EXPECT_EQ(buffer->height, 2);
+}
+
+TEST(TensorTest, BytesInPiecesAreReadAsTheyAreInOne) {
+  constexpr int kRows = 37, kColumns = 41, kElements = 3 * kRows * kColumns;
+  std::mt19937 random(1);
+  for (const Type type :
+       {Type::kUint8, Type::kFloat32, Type::kFloat16, Type::kBfloat16}) {
+    const int size = type == Type::kUint8 ? 1 : type == Type::kFloat32 ? 4 : 2;
+    std::vector<uint8_t> bytes(kElements * size);
+    // Exponents of finite values only.
+    for (uint8_t& byte : bytes) byte = random() % 0x3F;
+    const auto owned = MakeTensor(type, bytes, {3, kRows, kColumns});
+    const absl::StatusOr<ImageBuffer> whole = ToImageBuffer(owned);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    for (const int longest : {1, 2, 7, 100, 3000}) {
+      InputTensor cut = owned;
+      cut.data = absl::string_view();
+      for (size_t at = 0; at < bytes.size();) {
+        const size_t piece =
+            std::min<size_t>(1 + random() % longest, bytes.size() - at);
+        cut.pieces.push_back(absl::string_view(owned.data).substr(at, piece));
+        at += piece;
+      }
+      const absl::StatusOr<ImageBuffer> joined = ToImageBuffer(cut);
+      ASSERT_TRUE(joined.ok()) << joined.status();
+      EXPECT_EQ(joined->pixels, whole->pixels) << longest;
+      EXPECT_EQ(joined->values, whole->values) << longest;
+    }
+  }
 }
 
 TEST(TensorTest, AModelThatKeepsTheRatioTakesAnySidesWithinItsLimits) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
 
@@ -21,11 +23,14 @@ namespace {
 
 using v1::ClassifyRequest;
 
-// The bytes of a tensor once they were fetched.
-absl::string_view DataOf(const prediction::PredictionRequest& request, int i) {
+// The bytes of a tensor, or of pixels once they were fetched.
+std::string DataOf(const prediction::PredictionRequest& request, int i) {
   const image::ImageSource source = *request.image(i);
   if (source.fetch) source.fetch();
-  return source.tensor()->data;
+  if (source.pixels() != nullptr) return std::string(source.pixels()->data);
+  EXPECT_NE(source.tensor()->data.empty(), source.tensor()->pieces.empty());
+  return absl::StrCat(source.tensor()->data,
+                      absl::StrJoin(source.tensor()->pieces, ""));
 }
 
 // The bytes in slices that end at each of `cuts`.
@@ -157,7 +162,11 @@ grpc::Slice Watched(std::string* bytes, bool* freed) {
 }
 
 TEST(ReceivedRequestTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
-  std::string bytes = TwoImages().SerializeAsString();
+  ClassifyRequest sent = TwoImages();
+  v1::PixelBuffer* pixels = sent.mutable_images(1)->mutable_pixels();
+  pixels->set_format(v1::PixelBuffer::GRAY8);
+  pixels->set_data(Tail(300));
+  std::string bytes = sent.SerializeAsString();
   std::string head = bytes.substr(0, 150), tail = bytes.substr(150);
   bool head_freed = false, tail_freed = false;
   grpc::ByteBuffer buffer;
@@ -170,7 +179,7 @@ TEST(ReceivedRequestTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
   const prediction::PredictionRequest translated = request.Translate();
   EXPECT_FALSE(head_freed);
   EXPECT_FALSE(tail_freed);
-  EXPECT_EQ(translated.image(1)->tensor()->data.size(), 300u);
+  EXPECT_EQ(translated.image(1)->pixels()->data.size(), 300u);
   EXPECT_FALSE(tail_freed);  // Its size is known before it is fetched.
   EXPECT_EQ(DataOf(translated, 1), Tail(300));  // It crosses both.
   EXPECT_FALSE(head_freed);                     // The other picture lies in it.
