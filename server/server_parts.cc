@@ -142,6 +142,7 @@ kserve::KserveService::Options Server::KserveOptions(
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.send_timeout = base::FromProto(config_.send_timeout());
+  options.system_shared_memory = config_.system_shared_memory();
   options.changes = ChangesByCalls();
   return options;
 }

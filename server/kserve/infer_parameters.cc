@@ -127,12 +127,6 @@ absl::Status ReadParameter(absl::string_view name,
   return absl::OkStatus();
 }
 
-absl::Status CheckNoSharedMemory(const ParameterMap& map) {
-  return map.contains("shared_memory_region")
-             ? server::NotSupported("shared memory")
-             : absl::OkStatus();
-}
-
 }  // namespace
 
 absl::Status ReadParameters(const ParameterMap& map,
@@ -160,11 +154,16 @@ absl::Status ReadOutputParameters(const ParameterMap& map,
     }
     *classification = static_cast<int>(count);
   }
-  return CheckNoSharedMemory(map);
+  return absl::OkStatus();
 }
 
-absl::Status CheckInputParameters(const ParameterMap& map) {
-  return CheckNoSharedMemory(map);
+absl::StatusOr<std::optional<SharedMemory::Tensor>> FindSharedMemory(
+    const ParameterMap& map, const SharedMemory* memory) {
+  if (!map.contains("shared_memory_region")) return std::nullopt;
+  if (memory == nullptr) return server::NotSupported("shared memory");
+  absl::StatusOr<SharedMemory::Tensor> tensor = memory->Find(map);
+  if (!tensor.ok()) return tensor.status();
+  return *std::move(tensor);
 }
 
 }  // namespace sfmamba::kserve

@@ -5,15 +5,13 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "google/protobuf/map.h"
 #include "inference/grpc_service.pb.h"
+#include "server/kserve/shared_memory.h"
 #include "server/prediction/prediction_request.h"
 
 namespace sfmamba::kserve {
-
-using ParameterMap =
-    google::protobuf::Map<std::string, inference::InferParameter>;
 
 // A parameter of streams; the C++ client always sends it.
 constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
@@ -31,12 +29,14 @@ absl::Status ReadParameters(const ParameterMap& map,
                             InferParameters* parameters);
 
 // How many classes an output's parameter `classification` asks for; 0 without.
-// INVALID_ARGUMENT or, if the output is to be put into shared memory,
-// UNIMPLEMENTED. The field is relative to the output (".parameters.x").
+// INVALID_ARGUMENT, with a field relative to the output (".parameters.x").
 absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
 
-// UNIMPLEMENTED if the input is in shared memory.
-absl::Status CheckInputParameters(const ParameterMap& map);
+// Returns the shared memory that an input or output is in, or none.
+// UNIMPLEMENTED if it is in some and `memory` is null. Otherwise the errors of
+// SharedMemory::Find().
+absl::StatusOr<std::optional<SharedMemory::Tensor>> FindSharedMemory(
+    const ParameterMap& map, const SharedMemory* memory);
 
 }  // namespace sfmamba::kserve
 

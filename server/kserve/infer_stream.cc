@@ -43,12 +43,13 @@ std::string Describe(const absl::Status& status, absl::string_view id) {
 class InferItem final : public rpc::StreamItem {
  public:
   InferItem(const prediction::TransportEnvironment& environment,
+            const SharedMemory* memory,
             const grpc::CallbackServerContext& context,
             const security::Caller& caller, grpc::ByteBuffer* message,
             bool errors_end_stream)
       : errors_end_stream_(errors_end_stream),
         inference_(environment, Method::kModelStreamInfer,
-                   rpc::InfoOf(context, caller), message,
+                   rpc::InfoOf(context, caller), memory, message,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* response) {
                      End(status, response);
@@ -109,19 +110,21 @@ rpc::StreamCall::Options OptionsOf(rpc::StreamRights rights,
 }  // namespace
 
 InferStream::InferStream(const prediction::TransportEnvironment& environment,
+                         const SharedMemory* memory,
                          grpc::CallbackServerContext* context,
                          rpc::SendWatch* sends, rpc::StreamRights rights,
                          std::function<absl::Status()> serving)
     : StreamCall(environment, context, sends,
                  OptionsOf(std::move(rights), std::move(serving))),
       env_(environment),
+      memory_(memory),
       context_(*context),
       errors_end_it_(WantsStatus(*context)) {}
 
 absl::StatusOr<std::unique_ptr<rpc::StreamItem>> InferStream::Take(
     grpc::ByteBuffer* received) {
-  return std::make_unique<InferItem>(env_, context_, caller(), received,
-                                     errors_end_it_);
+  return std::make_unique<InferItem>(env_, memory_, context_, caller(),
+                                     received, errors_end_it_);
 }
 
 }  // namespace sfmamba::kserve

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/kserve/shared_memory.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rpc/call_guard.h"
 #include "server/rpc/send_watch.h"
@@ -26,16 +27,18 @@ class InferStream final : public rpc::StreamCall {
   // Further requests wait on their way.
   static constexpr int kMaxInFlight = 64;
 
-  // StreamCall's constructor.
+  // StreamCall's constructor, and Inference's `memory`.
   InferStream(const prediction::TransportEnvironment& environment,
-              grpc::CallbackServerContext* context, rpc::SendWatch* sends,
-              rpc::StreamRights rights, std::function<absl::Status()> serving);
+              const SharedMemory* memory, grpc::CallbackServerContext* context,
+              rpc::SendWatch* sends, rpc::StreamRights rights,
+              std::function<absl::Status()> serving);
 
  private:
   absl::StatusOr<std::unique_ptr<rpc::StreamItem>> Take(
       grpc::ByteBuffer* received) override;
 
   const prediction::TransportEnvironment& env_;
+  const SharedMemory* const memory_;
   const grpc::CallbackServerContext& context_;
   const bool errors_end_it_;
 };

@@ -94,8 +94,10 @@ absl::Status InRequestWords(const absl::Status& status) {
 
 Inference::Inference(const prediction::TransportEnvironment& environment,
                      observability::Method method, rpc::CallInfo call,
-                     grpc::ByteBuffer* message, Ended ended)
-    : received_(message, environment.limits.max_images),
+                     const SharedMemory* memory, grpc::ByteBuffer* message,
+                     Ended ended)
+    : memory_(memory),
+      received_(message, environment.limits.max_images, memory),
       model_(FindModel(environment, received_.message().model_name(),
                        received_.message().model_version(), "model_name",
                        repository::ModelRepository::Use::kPredict)),
@@ -146,7 +148,8 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
   std::vector<WantedOutput> wanted;
   absl::Status status =
       ReadParameters(received_.message().parameters(), &parameters);
-  if (status.ok()) status = ChooseOutputs(received_.message(), model, &wanted);
+  if (status.ok())
+    status = ChooseOutputs(received_.message(), model, memory_, &wanted);
   if (!status.ok()) return status;
   if (model.task == model::VisionTask::kSegmentation && received_.files() &&
       received_.images() > 1) {
@@ -166,13 +169,14 @@ void Inference::Start(const std::string&, int images) {
   outputs_.Start(images);
 }
 
-void Inference::Done(const absl::Status& status) {
+void Inference::Done(const absl::Status& predicted) {
+  absl::Status status = predicted;
   inference::packed::ModelInferResponse response;
   if (status.ok()) {
     response.set_model_name(model_->name());
     response.set_model_version(absl::StrCat(model_->version->number()));
     response.set_id(received_.message().id());
-    outputs_.MoveTo(&response);
+    status = outputs_.MoveTo(&response);
   }
   Ended ended = std::move(ended_);  // It may destroy this.
   ended(InRequestWords(status), &response);

@@ -12,6 +12,7 @@
 #include "server/kserve/infer_outputs.h"
 #include "server/kserve/published_model.h"
 #include "server/kserve/received_inference.h"
+#include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/prediction/transport_environment.h"
@@ -33,10 +34,11 @@ class Inference final : private prediction::ResponseWriter {
       absl::AnyInvocable<void(const absl::Status& status,
                               inference::packed::ModelInferResponse* response)>;
 
-  // Takes the bytes of `message`.
+  // Takes the bytes of `message`. `memory`, where inputs and outputs may be,
+  // outlives the inference; null: tensors are in messages only.
   Inference(const prediction::TransportEnvironment& environment,
             observability::Method method, rpc::CallInfo call,
-            grpc::ByteBuffer* message, Ended ended);
+            const SharedMemory* memory, grpc::ByteBuffer* message, Ended ended);
 
   // `serving` is the error to answer at once, or OK.
   void Run(const absl::Status& serving);
@@ -64,6 +66,7 @@ class Inference final : private prediction::ResponseWriter {
   int64_t Bytes() const override { return outputs_.Bytes(); }
   void Done(const absl::Status& status) override;
 
+  const SharedMemory* const memory_;
   ReceivedInference received_;
   const absl::StatusOr<PublishedModel> model_;
   const std::string model_name_;  // The version's name, for the prediction.

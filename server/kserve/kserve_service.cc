@@ -40,13 +40,13 @@ grpc::ServerUnaryReactor* EndProbe(grpc::CallbackServerContext* context,
 class InferCall final : public rpc::UnaryCall {
  public:
   InferCall(const prediction::TransportEnvironment& environment,
-            grpc::CallbackServerContext* context, security::Caller caller,
-            grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-            rpc::SendWatch* sends)
+            const SharedMemory* memory, grpc::CallbackServerContext* context,
+            security::Caller caller, grpc::ByteBuffer* request,
+            grpc::ByteBuffer* response, rpc::SendWatch* sends)
       : UnaryCall(context, sends),
         sent_(*response),
         inference_(environment, observability::Method::kModelInfer,
-                   rpc::InfoOf(*context, std::move(caller)), request,
+                   rpc::InfoOf(*context, std::move(caller)), memory, request,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* answer) {
                      Answer(status, *answer);
@@ -76,6 +76,7 @@ KserveService::KserveService(prediction::TransportEnvironment environment,
       options_(std::move(options)),
       queries_(env_),
       control_(env_, options_.changes),
+      memory_(env_.max_response_bytes),
       sends_(options_.send_timeout, env_.clock) {}
 
 void KserveService::StartDraining() {
@@ -177,7 +178,7 @@ KserveService::Reactor* KserveService::ServerMetadata(Context* context,
                                                       const Bytes*,
                                                       Bytes* response) {
   inference::ServerMetadataResponse message;
-  DescribeServer(options_.version, &message);
+  DescribeServer(options_.version, options_.system_shared_memory, &message);
   return EndRead(context, message, response);
 }
 
@@ -197,7 +198,7 @@ KserveService::Reactor* KserveService::ModelInfer(Context* context,
   }
   // gRPC made the request for this call and does not read it again; nothing
   // else would free it before the call ends.
-  auto* call = new InferCall(env_, context, *std::move(caller),
+  auto* call = new InferCall(env_, memory(), context, *std::move(caller),
                              const_cast<Bytes*>(request), response, &sends_);
   call->Run(CheckServing());
   return call;
@@ -212,9 +213,9 @@ KserveService::ModelStreamInfer(Context* context) {
     return rpc::RefuseStream(
         rpc::EndCall(record.Finish(rights.status()), context));
   }
-  return streams_.Start(
-      std::make_shared<InferStream>(env_, context, &sends_, *std::move(rights),
-                                    [this] { return CheckServing(); }));
+  return streams_.Start(std::make_shared<InferStream>(
+      env_, memory(), context, &sends_, *std::move(rights),
+      [this] { return CheckServing(); }));
 }
 
 // ---- Models ----
@@ -285,30 +286,61 @@ KserveService::Reactor* KserveService::RepositoryModelUnload(
       &RepositoryControl::Unload);
 }
 
-// ---- Shared memory: there is none. ----
+// ---- Shared memory ----
 
-KserveService::Reactor* KserveService::RefuseSharedMemory(
-    Context* context, const Bytes* request) {
-  const absl::Status allowed = CheckReader(*context);
-  return Refuse(Method::kSharedMemory, context, request,
-                allowed.ok() ? server::NotSupported("shared memory") : allowed);
+template <typename Request, typename Response, typename Use>
+KserveService::Reactor* KserveService::UseSharedMemory(Context* context,
+                                                       const Bytes* request,
+                                                       Bytes* response,
+                                                       Use use) {
+  RequestRecord record = Record(Method::kSharedMemory, *request, *context);
+  record.set_no_model();
+  Request asked;
+  Response message;
+  const auto caller =
+      rpc::CheckCaller(env_.gate, *context, security::Scope::kInfer);
+  if (caller.ok()) record.set_client(caller->name);
+  absl::Status status = caller.status();
+  if (status.ok()) status = rpc::Parse(*request, &asked);
+  if (status.ok()) status = use(asked, &message);
+  if (status.ok()) rpc::Serialize(message, response);
+  return End(context, rpc::EndCall(record.Finish(status), context));
 }
 
 KserveService::Reactor* KserveService::SystemSharedMemoryStatus(
-    Context* context, const Bytes*, Bytes* response) {
-  return EndRead(context, inference::SystemSharedMemoryStatusResponse(),
-                 response);
+    Context* context, const Bytes* request, Bytes* response) {
+  using Response = inference::SystemSharedMemoryStatusResponse;
+  if (memory() == nullptr) return EndRead(context, Response(), response);
+  using Request = inference::SystemSharedMemoryStatusRequest;
+  return UseSharedMemory<Request, Response>(
+      context, request, response,
+      [this](const Request& asked, Response* message) {
+        *message = memory_.Describe(asked.name());
+        return absl::OkStatus();
+      });
 }
 
 KserveService::Reactor* KserveService::SystemSharedMemoryRegister(
-    Context* context, const Bytes* request, Bytes*) {
-  return RefuseSharedMemory(context, request);
+    Context* context, const Bytes* request, Bytes* response) {
+  using Request = inference::SystemSharedMemoryRegisterRequest;
+  using Response = inference::SystemSharedMemoryRegisterResponse;
+  return UseSharedMemory<Request, Response>(
+      context, request, response, [this](const Request& asked, Response*) {
+        return memory() == nullptr ? server::NotSupported("shared memory")
+                                   : memory_.Register(asked);
+      });
 }
 
 KserveService::Reactor* KserveService::SystemSharedMemoryUnregister(
-    Context* context, const Bytes*, Bytes* response) {
-  return EndRead(context, inference::SystemSharedMemoryUnregisterResponse(),
-                 response);
+    Context* context, const Bytes* request, Bytes* response) {
+  using Response = inference::SystemSharedMemoryUnregisterResponse;
+  if (memory() == nullptr) return EndRead(context, Response(), response);
+  using Request = inference::SystemSharedMemoryUnregisterRequest;
+  return UseSharedMemory<Request, Response>(
+      context, request, response, [this](const Request& asked, Response*) {
+        memory_.Unregister(asked.name());
+        return absl::OkStatus();
+      });
 }
 
 KserveService::Reactor* KserveService::CudaSharedMemoryStatus(Context* context,
@@ -320,7 +352,10 @@ KserveService::Reactor* KserveService::CudaSharedMemoryStatus(Context* context,
 
 KserveService::Reactor* KserveService::CudaSharedMemoryRegister(
     Context* context, const Bytes* request, Bytes*) {
-  return RefuseSharedMemory(context, request);
+  const absl::Status allowed = CheckReader(*context);
+  return Refuse(
+      Method::kSharedMemory, context, request,
+      allowed.ok() ? server::NotSupported("shared memory of GPUs") : allowed);
 }
 
 KserveService::Reactor* KserveService::CudaSharedMemoryUnregister(

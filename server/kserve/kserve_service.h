@@ -12,6 +12,7 @@
 #include "server/kserve/kserve_methods.h"
 #include "server/kserve/model_queries.h"
 #include "server/kserve/repository_control.h"
+#include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
@@ -36,6 +37,7 @@ class KserveService final : public KserveMethods {
     std::function<bool()> live;
     std::function<bool()> ready;
     absl::Duration send_timeout = absl::InfiniteDuration();  // VisionService's.
+    bool system_shared_memory = false;  // Whether clients may register any.
     // What loads and unloads models, which outlives the service; null: nothing
     // does.
     admin::ModelChanges* changes = nullptr;
@@ -106,8 +108,14 @@ class KserveService final : public KserveMethods {
   // A call that is refused with `status` whatever it says.
   Reactor* Refuse(observability::Method method, Context* context,
                   const Bytes* request, const absl::Status& status);
-  // A call that would use shared memory.
-  Reactor* RefuseSharedMemory(Context* context, const Bytes* request);
+  // A call about regions of shared memory: use(request, response) handles it.
+  template <typename Request, typename Response, typename Use>
+  Reactor* UseSharedMemory(Context* context, const Bytes* request,
+                           Bytes* response, Use use);
+  // Where tensors may be; null: in messages only.
+  const SharedMemory* memory() const {
+    return options_.system_shared_memory ? &memory_ : nullptr;
+  }
   // Whether the caller may read.
   absl::Status CheckReader(const Context& context) const;
   // Answers a call that is not counted, if the caller may read.
@@ -124,6 +132,7 @@ class KserveService final : public KserveMethods {
   const Options options_;
   const ModelQueries queries_;
   RepositoryControl control_;
+  SharedMemory memory_;
   rpc::SendWatch sends_;
   rpc::StreamSet streams_;
   std::atomic<bool> draining_{false};

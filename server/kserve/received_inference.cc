@@ -26,12 +26,17 @@ absl::Status NotOne(absl::string_view field, int got,
 }
 
 // Checks that there is one input, with elements in one place.
-absl::Status CheckCounts(const InferWire& wire) {
+absl::Status CheckCounts(const InferWire& wire, bool shared) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
   }
   if (wire.outputs > kMaxOutputs) {
     return NotOne("outputs", wire.outputs, "each of the model's once");
+  }
+  if (shared && wire.raw_inputs + wire.contents_count > 0) {
+    return server::InvalidField(
+        "inputs[0].parameters.shared_memory_region",
+        "got shared memory and contents, expected one of them");
   }
   if (wire.raw_inputs > 1) {
     return NotOne("raw_input_contents", wire.raw_inputs, "one for each input");
@@ -41,15 +46,22 @@ absl::Status CheckCounts(const InferWire& wire) {
         "raw_input_contents",
         "got raw and typed contents, expected one of them");
   }
-  if (wire.raw_inputs == 0 && wire.contents_count != 1) {
+  if (!shared && wire.raw_inputs == 0 && wire.contents_count != 1) {
     return NotOne(kContentsField, wire.contents_count, "one");
   }
   return absl::OkStatus();
 }
 
+// An error of the input's parameters with the request's field.
+absl::Status InInput(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) ? server::InField("inputs[0]", status)
+                                         : status;
+}
+
 }  // namespace
 
-ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
+ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images,
+                                     const SharedMemory* memory)
     : bytes_(message->Length()) {
   grpc::ByteBuffer owner;  // Must outlive the slices, see PictureBytes.
   owner.Swap(message);
@@ -66,9 +78,9 @@ ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
   }
   status_ = Read(parts);
   if (!status_.ok()) return;
-  input_status_ = CheckInput();
+  input_status_ = CheckInput(memory);
   if (!input_status_.ok() || images_ > max_images) return;
-  input_status_ = Split(slices, parts);
+  input_status_ = shared_.has_value() ? SplitShared() : Split(slices, parts);
 }
 
 absl::Status ReceivedInference::Read(
@@ -87,14 +99,14 @@ absl::Span<const int64_t> ReceivedInference::shape() const {
   return absl::Span<const int64_t>(shape.data(), shape.size());
 }
 
-absl::Status ReceivedInference::CheckInput() {
+absl::Status ReceivedInference::CheckInput(const SharedMemory* memory) {
   if (wire_.inputs > 0) {
     // Before the counts: an input in shared memory has no contents.
-    const absl::Status status =
-        CheckInputParameters(message_.inputs(0).parameters());
-    if (!status.ok()) return status;
+    auto shared = FindSharedMemory(message_.inputs(0).parameters(), memory);
+    if (!shared.ok()) return InInput(shared.status());
+    shared_ = *std::move(shared);
   }
-  const absl::Status counts = CheckCounts(wire_);
+  const absl::Status counts = CheckCounts(wire_, shared_.has_value());
   if (!counts.ok()) return counts;
   const auto& input = message_.inputs(0);
   if (input.name() != kInputName) {
@@ -127,6 +139,28 @@ absl::Status ReceivedInference::Split(
   }
   pictures_ = rpc::PictureBytes(slices, *extents);
   return absl::OkStatus();
+}
+
+// The rest sees raw contents that came in one slice.
+absl::Status ReceivedInference::SplitShared() {
+  constexpr char kField[] = "inputs[0].parameters.shared_memory_region";
+  const rpc::WireExtent all = {0, shared_->bytes()};
+  if (!type_.is_bytes() &&
+      all.length != images_ * BytesOfImage(type_, shape())) {
+    return server::InvalidField(
+        "inputs[0].parameters.shared_memory_byte_size",
+        absl::StrCat("got ", all.length, ", expected ",
+                     images_ * BytesOfImage(type_, shape()),
+                     " bytes as the shape has"));
+  }
+  const grpc::Slice copy(all.length);
+  const absl::Status status = shared_->Read(const_cast<uint8_t*>(copy.begin()));
+  if (!status.ok()) return server::AtField(kField, status);
+  bytes_ += copy.size();
+  const absl::string_view part(reinterpret_cast<const char*>(copy.begin()),
+                               copy.size());
+  wire_.raw = all;
+  return server::AtField(kField, Split({copy}, {part}));
 }
 
 absl::Status ReceivedInference::CopyTypedNumbers(

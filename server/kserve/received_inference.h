@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_KSERVE_RECEIVED_INFERENCE_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@
 #include "inference/grpc_service.pb.h"
 #include "server/image/image_source.h"
 #include "server/kserve/infer_wire.h"
+#include "server/kserve/shared_memory.h"
 #include "server/kserve/tensor_elements.h"
 #include "server/rpc/wire/received_request.h"
 
@@ -24,8 +26,10 @@ namespace sfmamba::kserve {
 class ReceivedInference {
  public:
   // Takes the bytes of `message`, which is empty afterwards. With more images
-  // than `max_images`, none of them is looked at.
-  ReceivedInference(grpc::ByteBuffer* message, int max_images);
+  // than `max_images`, none of them is looked at. Images in shared memory are
+  // copied from `memory`; null: there is none.
+  ReceivedInference(grpc::ByteBuffer* message, int max_images,
+                    const SharedMemory* memory = nullptr);
 
   // INVALID_ARGUMENT if the message is malformed: then all else is empty.
   const absl::Status& status() const { return status_; }
@@ -36,7 +40,7 @@ class ReceivedInference {
   // The message with its first input only, and without contents.
   const inference::ModelInferRequest& message() const { return message_; }
   // Whether the input is raw, and so the outputs must be.
-  bool raw() const { return wire_.raw_inputs > 0; }
+  bool raw() const { return wire_.raw_inputs > 0 || shared_.has_value(); }
   // Whether the images are files.
   bool files() const { return type_.is_bytes(); }
   // The number of images in the shape; 0 if the shape is invalid.
@@ -51,10 +55,11 @@ class ReceivedInference {
 
  private:
   absl::Status Read(absl::Span<const absl::string_view> parts);
-  absl::Status CheckInput();
+  absl::Status CheckInput(const SharedMemory* memory);
   // Finds the elements of the images.
   absl::Status Split(absl::Span<const grpc::Slice> slices,
                      absl::Span<const absl::string_view> parts);
+  absl::Status SplitShared();
   absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts);
 
   absl::Span<const int64_t> shape() const;
@@ -63,6 +68,7 @@ class ReceivedInference {
   InferWire wire_;
   inference::ModelInferRequest message_;
   ElementType type_;
+  std::optional<SharedMemory::Tensor> shared_;  // Where the elements are.
   int images_ = 0;
   rpc::PictureBytes pictures_;
   absl::Status status_;

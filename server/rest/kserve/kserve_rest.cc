@@ -72,7 +72,8 @@ class InferCall {
     self->exchange_ = std::move(exchange);
     // The inference's callback keeps this alive until the inference has ended.
     self->inference_ = std::make_unique<kserve::Inference>(
-        environment, Method::kModelInfer, std::move(call), &request.message,
+        environment, Method::kModelInfer, std::move(call), /*memory=*/nullptr,
+        &request.message,
         [self](const absl::Status& status,
                inference::packed::ModelInferResponse* response) {
           const auto exchange = std::move(self->exchange_);
@@ -212,7 +213,8 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
       return Probe(options_.ready(), {{"ready", options_.ready()}});
     case KserveAction::kServerMetadata: {
       inference::ServerMetadataResponse message;
-      kserve::DescribeServer(options_.version, &message);
+      kserve::DescribeServer(options_.version, /*shared_memory=*/false,
+                             &message);
       return JsonResponse(MessageJson(message));
     }
     case KserveAction::kModelReady:
