@@ -63,6 +63,7 @@ void ToProto(const model::ModelConfig& config, v1::InputSpec* input) {
   input->mutable_std()->Add(config.std.begin(), config.std.end());
   input->set_resize(ResizeName(config.resize));
   input->set_channel_order("RGB");
+  if (!keep_ratio) input->set_resize_size(config.resize_size());
 }
 
 }  // namespace

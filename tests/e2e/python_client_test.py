@@ -277,6 +277,21 @@ class SyncTest(unittest.TestCase):
         swapped = self.client.classify(np.asarray(picture)[:, :, ::-1])
         self.assertFalse(np.array_equal(swapped.scores, expected.scores))
 
+    def test_resized_here_has_the_bits_of_resized_there(self):
+        for name in ('everyday', 'photographs'):
+            model = self.client.model(name)
+            for path in (RENDER, TRIPOD):
+                picture = Image.open(path)
+                png = io.BytesIO()
+                picture.save(png, 'PNG')
+                expected = self.client.classify(png.getvalue(), model=name)
+                for source in (picture, png.getvalue()):
+                    resized = self.client.classify(sfmamba.Resized(source, model), model=name)
+                    np.testing.assert_array_equal(resized.scores, expected.scores)
+                file = self.client.classify(sfmamba.Resized(path, model), model=name)
+                by_server = self.client.classify(path, model=name)
+                np.testing.assert_allclose(file.scores, by_server.scores, atol=0.05)
+
     # P1, P2 and P4 to P7.
     def test_strange_pictures_in_every_form(self):
         with open(STRANGERS / 'expect.tsv', encoding='utf-8') as file:

@@ -8,7 +8,7 @@ AsyncClient has the same methods for asyncio. Answers are in sfmamba.results.
 """
 
 from ._errors import VisionError
-from ._images import Picture, Source
+from ._images import Picture, Resized, Source
 from ._requests import Crops, Options, Slide, Tiles
 from .aio import AsyncClient
 from .client import Client
@@ -18,5 +18,5 @@ from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo,
 __version__ = '0.1.0'
 
 __all__ = ['AsyncClient', 'ClassArea', 'Classification', 'Client', 'Crops', 'Detections',
-           'HeatMap', 'ModelInfo', 'Options', 'Picture', 'Segmentation', 'Slide', 'Source',
-           'Tiles', 'Timing', 'VisionError']
+           'HeatMap', 'ModelInfo', 'Options', 'Picture', 'Resized', 'Segmentation', 'Slide',
+           'Source', 'Tiles', 'Timing', 'VisionError']

@@ -133,7 +133,8 @@ def model_info(model: Any) -> ModelInfo:
         class_count=model.class_count, labels=tuple(known.label for known in model.classes),
         max_batch_size=model.max_batch_size, weights_size_bytes=model.weights_size_bytes,
         content_sha256=model.content_sha256, precision=model.precision,
-        variant=model.variant, config_source=model.config_source)
+        variant=model.variant, config_source=model.config_source,
+        resize=model.input.resize, resize_size=model.input.resize_size)
 
 
 def answers(response: Any, parse: Any, count: int) -> List[Union[Any, VisionError]]:

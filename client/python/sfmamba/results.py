@@ -176,6 +176,10 @@ class ModelInfo:
       state_reason: why, if it is not ready.
       version_labels: names of this version.
       input_sizes: (height, width) in pixels.
+      resize: how pictures become inputs: 'center_crop', 'stretch' or 'keep_ratio'; empty unless it
+        is ready.
+      resize_size: the side that they are resized to before an input is cut out of the middle; 0 for
+        'keep_ratio'.
       class_count: its classes.
       labels: their names by class id; empty in a list of models.
       max_batch_size: pictures computed together at most.
@@ -200,3 +204,5 @@ class ModelInfo:
     precision: str
     variant: str
     config_source: str
+    resize: str
+    resize_size: int

@@ -8,10 +8,50 @@ import unittest
 import numpy as np
 from PIL import Image
 
-from sfmamba import Crops, Options, Picture, Tiles, _messages, _requests
+from sfmamba import (Crops, Options, Picture, Resized, Tiles, _answers, _messages,
+                     _requests)
 from sfmamba._images import to_image
 
 PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
+
+
+def classifier(resize, resize_size, side=4):
+    model = _messages.Model(name='models/m/versions/1', task='CLASSIFICATION')
+    model.input.resize, model.input.resize_size = resize, resize_size
+    model.input.buckets.add(height=side, width=side)
+    return _answers.model_info(model)
+
+
+class ResizedTest(unittest.TestCase):
+    def test_cuts_the_middle_of_what_is_resized(self):
+        wide = np.zeros((12, 22, 3), np.uint8)
+        wide[:, 11:] = 255
+        for resize, size in [('center_crop', 6), ('stretch', 6), ('center_crop', 4)]:
+            tensor = to_image(Resized(wide, classifier(resize, size))).tensor
+            self.assertEqual((list(tensor.shape), len(tensor.data)), ([3, 4, 4], 48))
+            row = tensor.data[:4]
+            self.assertEqual(list(tensor.data), list(row * 12))
+            self.assertEqual((row[0], row[3]), (0, 255))
+
+    def test_leaves_what_has_the_size(self):
+        tensor = to_image(Resized(PIXELS[:2, :2], classifier('stretch', 2, side=2))).tensor
+        self.assertEqual(list(tensor.data), list(PIXELS[:2, :2].transpose(2, 0, 1).ravel()))
+
+    def test_takes_files_and_turns_them(self):
+        file = io.BytesIO()
+        exif = Image.Exif()
+        exif[0x0112] = 6  # The stored left side is the top.
+        Image.fromarray(PIXELS).save(file, 'PNG', exif=exif)
+        model = classifier('center_crop', 5)
+        turned = to_image(Resized(np.rot90(PIXELS, -1), model))
+        self.assertEqual(to_image(Resized(file.getvalue(), model)), turned)
+        self.assertEqual(to_image(Resized(Image.open(file), model)), turned)
+        file.seek(0)
+        self.assertEqual(to_image(Resized(file, model)), turned)
+
+    def test_is_for_classifiers(self):
+        with self.assertRaises(ValueError):
+            to_image(Resized(PIXELS, classifier('keep_ratio', 0)))
 
 
 class ImagesTest(unittest.TestCase):

@@ -255,6 +255,7 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   EXPECT_EQ(model.state(), v1::Model::READY);
   EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kSide);
   EXPECT_EQ(model.input().resize(), "center_crop");
+  EXPECT_GE(model.input().resize_size(), server::FakeModel::kSide);
   EXPECT_EQ(model.class_count(), 10);
   ASSERT_EQ(model.classes_size(), 10);
   EXPECT_EQ(model.classes(9).label(), "label 9");
@@ -277,6 +278,7 @@ TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
   ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
   EXPECT_EQ(model.task(), v1::Model::DETECTION);
   EXPECT_EQ(model.input().resize(), "keep_ratio");
+  EXPECT_EQ(model.input().resize_size(), 0);
   ASSERT_EQ(model.input().buckets_size(), 1);
   EXPECT_EQ(model.input().buckets(0).height(), server::FakeModel::kShortSide);
   EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kLongSide);
