@@ -232,7 +232,7 @@ TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
   EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
 }
 
-// As the server asks for it.
+// The server asks for embeddings only if a request does.
 TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
