@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/prediction/guarded.h"
+#include "server/errors/guarded.h"
 
 namespace sfmamba::prediction {
 
@@ -19,7 +19,7 @@ ImageParts::ImageParts(int parts, PartCollector* collector, Done done)
       missing_(parts) {}
 
 ImageParts::~ImageParts() {
-  Guarded([this] {
+  server::Guarded([this] {
     absl::ReleasableMutexLock lock(&mu_);
     absl::Status status = std::move(status_);
     if (status.ok() && missing_ > 0) {
@@ -36,7 +36,7 @@ void ImageParts::End(int i, absl::StatusOr<model::Result> result,
                      InputRun run) {
   absl::Status status = result.status();
   if (status.ok()) {
-    status = Guarded([&] {
+    status = server::Guarded([&] {
       collector_.Add(i, *std::move(result));
       return absl::OkStatus();
     });

@@ -6,9 +6,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "model/config.h"
 #include "server/errors/error.h"
+#include "server/errors/guarded.h"
 #include "server/errors/reasons.h"
 #include "server/prediction/deadline.h"
-#include "server/prediction/guarded.h"
 #include "server/prediction/item_counts.h"
 #include "server/shares/client_shares.h"
 
@@ -67,7 +67,7 @@ void Prediction::Start(const absl::Status& serving) {
                    {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
   }
   const absl::Status status =
-      serving.ok() ? Guarded([this] { return Admit(); }) : serving;
+      serving.ok() ? server::Guarded([this] { return Admit(); }) : serving;
   if (!status.ok()) {
     // Images that were not even looked at are one error together.
     const int count =
@@ -132,7 +132,7 @@ void Prediction::Prepare(OpenItem open) {
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
   absl::StatusOr<image::PreparedInput> input =
-      Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
+      server::Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
         // Not refused: the pool has kept the memory free.
         const absl::StatusOr<server::MemoryHold> memory = env_.memory.Take(
             server::MemoryUse::kDecode, item.facts.decode_bytes);

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/prediction/guarded.h"
+#include "server/errors/guarded.h"
 #include "server/prediction/prediction.h"
 
 namespace sfmamba::prediction {
@@ -30,7 +30,7 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
     return SchedulePostprocess(std::move(open), std::move(status));
   }
   // Guarded like a piece in the pool: an exception only ends the image.
-  Guarded([this, &open, &status] {
+  server::Guarded([this, &open, &status] {
     Postprocess(std::move(open), std::move(status));  // May destroy this.
     return absl::OkStatus();
   }).IgnoreError();
@@ -58,7 +58,7 @@ void Prediction::Postprocess(OpenItem open, absl::Status status) {
   if (status.ok()) {
     const absl::Time start = base::SteadyNow();
     if (item.postprocess == absl::ZeroDuration()) item.encode_started = start;
-    status = Guarded([this, i] { return EncodePiece(i); });
+    status = server::Guarded([this, i] { return EncodePiece(i); });
     item.postprocess += base::SteadyNow() - start;
     if (absl::IsResourceExhausted(status)) Drop();
   }

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
+#include "server/errors/guarded.h"
 #include "server/errors/reasons.h"
 #include "server/observability/trace_context.h"
-#include "server/prediction/guarded.h"
 #include "server/prediction/picture_crops.h"
 #include "server/prediction/prediction.h"
 
@@ -79,7 +79,7 @@ void Prediction::EndCrops(OpenItem open,
   absl::Status status = answer.status();
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
-    status = Guarded([this, i = open.index(), &answer] {
+    status = server::Guarded([this, i = open.index(), &answer] {
       return WriteAnswer(i, *std::move(answer));
     });
     if (absl::IsResourceExhausted(status)) Drop();

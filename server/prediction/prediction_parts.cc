@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/prediction/guarded.h"
+#include "server/errors/guarded.h"
 #include "server/prediction/prediction.h"
 
 namespace sfmamba::prediction {
@@ -52,7 +52,7 @@ std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
 absl::StatusOr<image::DecodedPicture> Prediction::DecodeOnce(
     Item* item, const image::DecodeWatch& watch) const {
   absl::StatusOr<image::DecodedPicture> picture =
-      Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
+      server::Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
         return image::DecodePicture(item->source, env_.limits.image, watch);
       });
   item->decode = base::SteadyNow() - item->decode_started;
@@ -70,7 +70,7 @@ absl::Status Prediction::SubmitParts(Item* item,
   for (size_t i = 0; i < item->facts.parts.size(); ++i) {
     const absl::Time start = base::SteadyNow();
     absl::StatusOr<image::ImageBuffer> input =
-        Guarded([&]() -> absl::StatusOr<image::ImageBuffer> {
+        server::Guarded([&]() -> absl::StatusOr<image::ImageBuffer> {
           return image::MakeInput(picture, item->facts.parts[i].region,
                                   model_->directory.config,
                                   request_.options.resize, watch);
@@ -130,7 +130,7 @@ void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
   const int calls = item->uncut->calls.load();
   absl::Status status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
-    status = Guarded([&] {
+    status = server::Guarded([&] {
       if (item->collector->CanAdvance()) {
         const absl::Time start = base::SteadyNow();
         if (item->postprocess == absl::ZeroDuration()) {

@@ -1,11 +1,11 @@
-#ifndef SFMAMBA_SERVER_PREDICTION_GUARDED_H_
-#define SFMAMBA_SERVER_PREDICTION_GUARDED_H_
+#ifndef SFMAMBA_SERVER_ERRORS_GUARDED_H_
+#define SFMAMBA_SERVER_ERRORS_GUARDED_H_
 
 #include <exception>
 
 #include "absl/status/status.h"
 
-namespace sfmamba::prediction {
+namespace sfmamba::server {
 
 // Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
 // stays here.
@@ -18,6 +18,6 @@ auto Guarded(const Fn& fn) -> decltype(fn()) {
   }
 }
 
-}  // namespace sfmamba::prediction
+}  // namespace sfmamba::server
 
-#endif  // SFMAMBA_SERVER_PREDICTION_GUARDED_H_
+#endif  // SFMAMBA_SERVER_ERRORS_GUARDED_H_
