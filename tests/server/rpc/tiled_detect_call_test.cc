@@ -142,7 +142,7 @@ TEST_F(TiledDetectCallTest, TilesAreImagesOfBatches) {
   DetectResponse response;
   ASSERT_EQ(Detect(request, &response).code, StatusCode::OK);
   EXPECT_EQ(response.results_size(), 2);
-  EXPECT_LT(server_->Sum("sfmamba_batch_items_count", {}), 10);
+  EXPECT_LT(server_->Sum("sfmamba_batch_items_count", {}), 40);
   EXPECT_EQ(server_->WaitForSum("sfmamba_batch_items_sum", {}, 40), 40);
   EXPECT_EQ(server_->WaitForSum("sfmamba_items_total", {R"(outcome="ok")"}, 2),
             2)
