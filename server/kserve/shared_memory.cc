@@ -119,7 +119,9 @@ absl::Status SharedMemory::Register(
                    "the name of a shared memory object");
   }
   auto object = std::make_shared<Tensor::Object>();
-  object->read = shm_open(request.key().c_str(), O_RDONLY, 0);
+  // Without O_NONBLOCK a pipe that has this name would block the thread until
+  // somebody writes to it.
+  object->read = shm_open(request.key().c_str(), O_RDONLY | O_NONBLOCK, 0);
   struct stat file;
   if (object->read < 0 || fstat(object->read, &file) != 0 ||
       !S_ISREG(file.st_mode)) {
@@ -156,7 +158,11 @@ absl::Status SharedMemory::Register(
 
 void SharedMemory::Unregister(const std::string& name) {
   absl::MutexLock lock(&mu_);
-  name.empty() ? regions_.clear() : static_cast<void>(regions_.erase(name));
+  if (name.empty()) {
+    regions_.clear();
+  } else {
+    regions_.erase(name);
+  }
 }
 
 inference::SystemSharedMemoryStatusResponse SharedMemory::Describe(

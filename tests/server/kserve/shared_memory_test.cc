@@ -1,5 +1,8 @@
 #include "server/kserve/shared_memory.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <string>
 #include <thread>
@@ -9,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
 #include "tests/server/kserve/shared_object.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -37,6 +41,20 @@ std::string Read(const SharedMemory::Tensor& tensor) {
       tensor.Read(reinterpret_cast<uint8_t*>(data.data()));
   EXPECT_TRUE(status.ok()) << status;
   return data;
+}
+
+// Opening a pipe to read waits for somebody who writes.
+TEST(SharedMemoryTest, RefusesAPipeAtOnce) {
+  SharedObject object("0123456789");
+  const std::string pipe = object.key() + "_pipe";
+  const std::string path = "/dev/shm" + pipe;
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  auto request = object.Request("mine", 4);
+  request.set_key(pipe);
+  SharedMemory memory(kMost);
+  TimeLimit limit("the refusal");
+  EXPECT_EQ(FieldOf(memory.Register(request)), "key");
+  EXPECT_EQ(unlink(path.c_str()), 0);
 }
 
 TEST(SharedMemoryTest, ReadsAndWritesAPartOfARegion) {
