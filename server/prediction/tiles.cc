@@ -98,10 +98,13 @@ absl::Status DivideIntoTiles(const Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, model);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // A tile as large as the picture always fits.
+    // A tile as large as the picture always fits. No side becomes larger.
+    const auto grow = [](int side, int picture) {
+      return std::max(side, std::min(side + side / 8 + 1, picture));
+    };
     while (images(tile) > most) {
-      tile.width += tile.width / 8 + 1;
-      tile.height += tile.height / 8 + 1;
+      tile.width = grow(tile.width, image->seen.width);
+      tile.height = grow(tile.height, image->seen.height);
     }
     return server::TooManyTiles(needed, most, tile.width, tile.height);
   }

@@ -64,16 +64,17 @@ TEST(TilesTest, ASmallPictureIsOnePart) {
 }
 
 // Whatever is asked of the largest picture, the refusal takes no time and names
-// tiles that fit.
+// tiles that are taken.
 TEST(TilesTest, ARefusalSaysWhatWouldFit) {
-  for (const int side : {1, 7, 800}) {
+  for (const image::PictureSize& side : std::vector<image::PictureSize>{
+           {1, 2}, {7, 8}, {800, 801}, {1, 65535}, {65535, 1}}) {
     for (const float overlap : {0.f, 0.2f, 0.9f}) {
       for (const int most : {1, 2, 5, 64}) {
         ImageFacts image;
         image.seen = {65535, 65535};
         Tiles tiles;
-        tiles.width = side;
-        tiles.height = side + 1;
+        tiles.width = side.width;
+        tiles.height = side.height;
         tiles.overlap = overlap;
         const absl::Status status =
             DivideIntoTiles(tiles, Detector(), most, &image);
@@ -82,6 +83,7 @@ TEST(TilesTest, ARefusalSaysWhatWouldFit) {
         EXPECT_TRUE(image.parts.empty());
         tiles.width = std::stoi(server::GetMetadata("width", status));
         tiles.height = std::stoi(server::GetMetadata("height", status));
+        EXPECT_EQ(ValidateTiles(tiles), absl::OkStatus());
         EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), most, &image).ok());
         EXPECT_LE(static_cast<int>(image.parts.size()), most);
       }
