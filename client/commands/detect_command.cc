@@ -3,10 +3,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "client/commands/classify_command.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
@@ -102,7 +100,7 @@ struct TileFlags {
   void AddTo(FlagSet* flags) {
     flags->Add("tiles", "WxH",
                "look at each picture whole and in overlapping tiles of this "
-               "size, for small objects; \"auto\": of the model's input size",
+               "size, for small objects; auto: of the model's input size",
                &size);
     flags->Add("tile_overlap", "F",
                "what neighbouring tiles share, as a fraction of their side, 0 "
@@ -121,16 +119,13 @@ struct TileFlags {
   absl::Status Fill(v1::DetectParams* params) const {
     if (size.empty()) return absl::OkStatus();
     v1::Tiles& tiles = *params->mutable_tiles();
-    const std::vector<std::string> sides = absl::StrSplit(size, 'x');
-    int width = 0, height = 0;
-    if (size != "auto" &&
-        (sides.size() != 2 || !absl::SimpleAtoi(sides[0], &width) ||
-         !absl::SimpleAtoi(sides[1], &height))) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "--tiles: got \"", size, "\", expected 640x640 or auto"));
+    if (size != "auto") {
+      int32_t width = 0, height = 0;
+      const absl::Status status = ParseSize("tiles", size, &width, &height);
+      if (!status.ok()) return status;
+      tiles.set_width(width);
+      tiles.set_height(height);
     }
-    tiles.set_width(width);
-    tiles.set_height(height);
     if (overlap) tiles.set_overlap(*overlap);
     v1::Tiles::Merge rule;
     if (!v1::Tiles::Merge_Parse(absl::AsciiStrToUpper(merge), &rule)) {

@@ -16,6 +16,17 @@ void PictureFlags::AddTo(FlagSet* flags) {
              &classes);
 }
 
+absl::Status ParseSize(absl::string_view flag, absl::string_view text,
+                       int32_t* width, int32_t* height) {
+  const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
+  if (sides.size() == 2 && absl::SimpleAtoi(sides[0], width) &&
+      absl::SimpleAtoi(sides[1], height) && *width > 0 && *height > 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, ": expected WxH, such as 512x512, got '", text, "'"));
+}
+
 absl::Status PictureFlags::ParseClasses(
     google::protobuf::RepeatedField<int32_t>* filter) const {
   for (const absl::string_view number :

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/commands/flag_set.h"
 #include "client/commands/picture_output.h"
@@ -19,6 +20,10 @@ namespace sfmamba::client {
 // Models that find things in pictures take seconds each on a CPU, and several
 // requests wait for one another.
 constexpr absl::Duration kPictureDeadline = absl::Minutes(1);
+
+// Reads "WxH", two positive numbers. INVALID_ARGUMENT names the flag.
+absl::Status ParseSize(absl::string_view flag, absl::string_view text,
+                       int32_t* width, int32_t* height);
 
 // The flags of the verbs that find things in pictures.
 struct PictureFlags {

@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/picture/draw.h"
@@ -49,18 +47,6 @@ void WriteAreas(const v1::SegmentResult& result, JsonWriter* json) {
     json->EndObject();
   }
   json->EndArray();
-}
-
-// Reads "WxH", of positive numbers. INVALID_ARGUMENT names the flag.
-absl::Status ParseSize(absl::string_view flag, absl::string_view text,
-                       int32_t* width, int32_t* height) {
-  const std::vector<absl::string_view> sides = absl::StrSplit(text, 'x');
-  if (sides.size() == 2 && absl::SimpleAtoi(sides[0], width) &&
-      absl::SimpleAtoi(sides[1], height) && *width > 0 && *height > 0) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--", flag, ": expected WxH, such as 512x512, got '", text, "'"));
 }
 
 // Adds the window of --slide, and of --stride if it is given, to a request.
