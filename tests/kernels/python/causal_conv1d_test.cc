@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/kernels/python/gradients.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -121,16 +122,6 @@ std::vector<double> Definition(const Problem<double>& p) {
   return out;
 }
 
-void ExpectNear(const std::vector<double>& got,
-                const std::vector<double>& expected, double tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  double largest = 1e-3;
-  for (double value : expected) largest = std::max(largest, std::abs(value));
-  for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_NEAR(got[i], expected[i], tolerance * largest) << i;
-  }
-}
-
 const Shape kShapes[] = {{1, 1, 3, 1},
                          {5, 4, 3, 50},
                          {16, 3, 33, 7},
@@ -145,45 +136,17 @@ TEST(CausalConv1dTest, DoublesAgreeWithTheDefinition) {
 }
 
 TEST(CausalConv1dTest, GradientsOfDoublesAreFiniteDifferences) {
-  constexpr double kStep = 1e-5;
   for (const Shape& shape : {Shape{2, 4, 2, 9}, Shape{3, 3, 35, 9}}) {
     Problem<double> problem(shape);
-    const auto gradients = problem.Gradient(CpuIsa::kScalar);
-    std::vector<double>* inputs[] = {&problem.x, &problem.initial,
-                                     &problem.weight, &problem.bias};
-    for (int k = 0; k < 4; ++k) {
-      std::vector<double> expected;
-      for (double& value : *inputs[k]) {
-        const double before = value;
-        value = before + kStep;
-        const double above = problem.Loss();
-        value = before - kStep;
-        expected.push_back((above - problem.Loss()) / (2 * kStep));
-        value = before;
-      }
-      SCOPED_TRACE(k);
-      ExpectNear(gradients[k], expected, 1e-7);
-    }
+    ExpectFiniteDifferences(&problem, {&problem.x, &problem.initial,
+                                       &problem.weight, &problem.bias});
   }
 }
 
 template <typename T>
 void ExpectAgreementWithDoubles(double tolerance) {
   for (const Shape& shape : kShapes) {
-    const Problem<double> exact(shape);
-    const auto gradients = exact.Gradient(CpuIsa::kScalar);
-    for (CpuIsa isa : SupportedCpuIsas()) {
-      SCOPED_TRACE(testing::Message()
-                   << CpuIsaName(isa) << ", " << shape.channels << " channels");
-      const Problem<T> problem(shape);
-      ExpectNear(problem.Forward(isa), exact.Forward(CpuIsa::kScalar),
-                 tolerance);
-      const auto got = problem.Gradient(isa);
-      for (size_t k = 0; k < got.size(); ++k) {
-        SCOPED_TRACE(k);
-        ExpectNear(got[k], gradients[k], tolerance);
-      }
-    }
+    ExpectAgreement<Problem<double>, Problem<T>>(shape, tolerance);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/kernels/python/gradients.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -156,16 +157,6 @@ std::vector<double> Definition(const Problem<double>& p) {
   return out;
 }
 
-void ExpectNear(const std::vector<double>& got,
-                const std::vector<double>& expected, double tolerance) {
-  ASSERT_LE(expected.size(), got.size());
-  double largest = 1e-3;
-  for (double value : expected) largest = std::max(largest, std::abs(value));
-  for (size_t i = 0; i < expected.size(); ++i) {
-    ASSERT_NEAR(got[i], expected[i], tolerance * largest) << i;
-  }
-}
-
 const Shape kShapes[] = {{1, 1, 1, kWhole},   {5, 3, 7, 2},
                          {16, 8, 33, kWhole}, {17, 16, 64, 32},
                          {64, 9, 65, 31},     {32, 4, 97, kWhole}};
@@ -173,51 +164,26 @@ const Shape kShapes[] = {{1, 1, 1, kWhole},   {5, 3, 7, 2},
 TEST(ChannelScanTest, DoublesAgreeWithTheDefinition) {
   for (const Shape& shape : kShapes) {
     Problem<double> problem(shape);
-    ExpectNear(problem.Forward(CpuIsa::kScalar), Definition(problem), 1e-12);
+    const std::vector<double> expected = Definition(problem);
+    std::vector<double> got = problem.Forward(CpuIsa::kScalar);
+    got.resize(expected.size());  // The last states come after the outputs.
+    ExpectNear(got, expected, 1e-12);
   }
 }
 
 TEST(ChannelScanTest, GradientsOfDoublesAreFiniteDifferences) {
-  constexpr double kStep = 1e-5;
   for (const Shape& shape : {Shape{2, 3, 5, 3}, Shape{3, 5, 35, kWhole}}) {
     Problem<double> problem(shape);
-    const auto gradients = problem.Gradient(CpuIsa::kScalar);
-    std::vector<double>* inputs[] = {&problem.u, &problem.delta, &problem.z,
-                                     &problem.A, &problem.D,     &problem.bias,
-                                     &problem.B, &problem.C};
-    for (int k = 0; k < 8; ++k) {
-      std::vector<double> expected;
-      for (double& value : *inputs[k]) {
-        const double before = value;
-        value = before + kStep;
-        const double above = problem.Loss();
-        value = before - kStep;
-        expected.push_back((above - problem.Loss()) / (2 * kStep));
-        value = before;
-      }
-      SCOPED_TRACE(k);
-      ExpectNear(gradients[k], expected, 1e-7);
-    }
+    ExpectFiniteDifferences(
+        &problem, {&problem.u, &problem.delta, &problem.z, &problem.A,
+                   &problem.D, &problem.bias, &problem.B, &problem.C});
   }
 }
 
 template <typename T>
 void ExpectAgreementWithDoubles(double tolerance) {
   for (const Shape& shape : kShapes) {
-    Problem<double> exact(shape);
-    const std::vector<double> forward = exact.Forward(CpuIsa::kScalar);
-    const auto gradients = exact.Gradient(CpuIsa::kScalar);
-    for (CpuIsa isa : SupportedCpuIsas()) {
-      SCOPED_TRACE(testing::Message()
-                   << CpuIsaName(isa) << ", " << shape.channels << " channels");
-      Problem<T> problem(shape);
-      ExpectNear(problem.Forward(isa), forward, tolerance);
-      const auto got = problem.Gradient(isa);
-      for (size_t k = 0; k < got.size(); ++k) {
-        SCOPED_TRACE(k);
-        ExpectNear(got[k], gradients[k], tolerance);
-      }
-    }
+    ExpectAgreement<Problem<double>, Problem<T>>(shape, tolerance);
   }
 }
 

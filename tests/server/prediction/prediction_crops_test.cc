@@ -53,17 +53,7 @@ class PredictionCropsTest : public PredictionTest {
     return request;
   }
   PredictionRequest Pictures(int images) {
-    PredictionRequest request = Request(images);
-    request.image = [this](int) -> absl::StatusOr<image::ImageSource> {
-      image::PixelBuffer pixels;
-      pixels.width = kWidth;
-      pixels.height = kHeight;
-      pixels.data = picture_;
-      image::ImageSource source;
-      source.source = pixels;
-      return source;
-    };
-    return request;
+    return PixelRequest(images, picture_, kWidth, kHeight);
   }
   static CropParams& CropsOf(PredictionRequest* request) {
     return *std::get<DetectParams>(request->params).crops;

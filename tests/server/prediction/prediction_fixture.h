@@ -252,6 +252,22 @@ class PredictionTest : public testing::Test {
     request.call.peer = "ipv4:127.0.0.1:1";
     return request;
   }
+  // A request for `images` pictures, each of these RGB pixels, which outlive
+  // it.
+  PredictionRequest PixelRequest(int images, const std::string& rgb, int width,
+                                 int height) {
+    PredictionRequest request = Request(images);
+    request.image = [=, &rgb](int) -> absl::StatusOr<image::ImageSource> {
+      image::PixelBuffer pixels;
+      pixels.width = width;
+      pixels.height = height;
+      pixels.data = rgb;
+      image::ImageSource source;
+      source.source = pixels;
+      return source;
+    };
+    return request;
+  }
 
   // Starts a prediction of several images, of which each but the last has
   // another behind it when its batch of one has run.

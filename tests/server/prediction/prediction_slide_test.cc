@@ -32,7 +32,7 @@ class PredictionSlideTest : public PredictionTest {
   }
 
   PredictionRequest SlideRequest(const SlidingWindow& slide, int images = 1) {
-    PredictionRequest request = Request(images);
+    PredictionRequest request = PixelRequest(images, picture_, kWidth, kHeight);
     request.method = observability::Method::kSegment;
     request.model = "maps";
     SegmentParams params;
@@ -40,15 +40,6 @@ class PredictionSlideTest : public PredictionTest {
     params.include_confidence_map = true;
     params.slide = slide;
     request.params = params;
-    request.image = [this](int) -> absl::StatusOr<image::ImageSource> {
-      image::PixelBuffer pixels;
-      pixels.height = kHeight;
-      pixels.width = kWidth;
-      pixels.data = picture_;
-      image::ImageSource source;
-      source.source = pixels;
-      return source;
-    };
     return request;
   }
   PredictionRequest LargeSlideRequest(const SlidingWindow& slide, int height,

@@ -1,0 +1,69 @@
+#ifndef SFMAMBA_TESTS_KERNELS_PYTHON_GRADIENTS_H_
+#define SFMAMBA_TESTS_KERNELS_PYTHON_GRADIENTS_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "kernels/simd/cpu_features.h"
+
+namespace sfmamba::kernels {
+
+// Expects values within `tolerance` of the largest one expected.
+inline void ExpectNear(const std::vector<double>& got,
+                       const std::vector<double>& expected, double tolerance) {
+  ASSERT_EQ(got.size(), expected.size());
+  double largest = 1e-3;
+  for (double value : expected) largest = std::max(largest, std::abs(value));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], tolerance * largest) << i;
+  }
+}
+
+// Expects that problem->Gradient() has the differences that small steps of
+// `inputs`, the problem's own and in the order of its gradients, make in
+// problem->Loss().
+template <typename Problem>
+void ExpectFiniteDifferences(Problem* problem,
+                             const std::vector<std::vector<double>*>& inputs) {
+  constexpr double kStep = 1e-5;
+  const auto gradients = problem->Gradient(CpuIsa::kScalar);
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    std::vector<double> expected;
+    for (double& value : *inputs[k]) {
+      const double before = value;
+      value = before + kStep;
+      const double above = problem->Loss();
+      value = before - kStep;
+      expected.push_back((above - problem->Loss()) / (2 * kStep));
+      value = before;
+    }
+    SCOPED_TRACE(k);
+    ExpectNear(gradients[k], expected, 1e-7);
+  }
+}
+
+// Expects what doubles give, forward and backward, by each instruction set.
+template <typename Exact, typename Problem, typename Shape>
+void ExpectAgreement(const Shape& shape, double tolerance) {
+  Exact exact(shape);
+  const std::vector<double> forward = exact.Forward(CpuIsa::kScalar);
+  const auto gradients = exact.Gradient(CpuIsa::kScalar);
+  for (CpuIsa isa : SupportedCpuIsas()) {
+    SCOPED_TRACE(testing::Message()
+                 << CpuIsaName(isa) << ", " << shape.channels << " channels");
+    Problem problem(shape);
+    ExpectNear(problem.Forward(isa), forward, tolerance);
+    const auto got = problem.Gradient(isa);
+    for (size_t k = 0; k < got.size(); ++k) {
+      SCOPED_TRACE(k);
+      ExpectNear(got[k], gradients[k], tolerance);
+    }
+  }
+}
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_TESTS_KERNELS_PYTHON_GRADIENTS_H_
