@@ -37,8 +37,8 @@ class CudaDeviceStream : public DeviceStream {
   const c10::DeviceIndex gpu_;
   const CudaOwnStream copy_in_, compute_, copy_out_;
   at::cuda::CUDAEvent copied_in_;
-  // Whoever waits for it sleeps, so that the processor can decode meanwhile. By
-  // default CUDA would spin until the batch is done.
+  // A thread that waits for this event sleeps, so that its processor can decode
+  // meanwhile. By default it would spin until the batch is done.
   at::cuda::CUDAEvent copied_out_{cudaEventDisableTiming |
                                   cudaEventBlockingSync};
   // Recorded before and after the work, with timestamps.

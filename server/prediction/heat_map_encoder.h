@@ -42,7 +42,7 @@ class HeatMapEncoder {
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 
-  HeatMap answer_;          // But for its PNG.
+  HeatMap answer_;          // Gets its PNG at the end.
   std::vector<float> map_;  // Scaled to 0..255.
   const int map_width_;
   const std::vector<Place> rows_, columns_;

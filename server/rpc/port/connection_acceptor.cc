@@ -169,7 +169,7 @@ void ConnectionAcceptor::EndWait() {
                                      return gone;
                                    });
   waiting_.erase(gone, waiting_.end());
-  // Who floods has sent more than others that come from the same address.
+  // A client that floods has sent more than others from its address.
   auto least = waiting_.end();
   int least_bytes = std::numeric_limits<int>::max();
   for (auto i = waiting_.begin(); i != waiting_.end(); ++i) {
