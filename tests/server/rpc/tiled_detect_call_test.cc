@@ -263,6 +263,7 @@ TEST_F(TiledDetectCallTest, TilesThatWaitTooLongFailTheirPicture) {
   server_->gate().Close();
   DetectionCall call(*server_, request);
   server_->gate().WaitForBatch();
+  EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 19), 19);
   EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 0), 0);
   server_->gate().Open();
   const server::Ending ending = call.Wait();
