@@ -1,4 +1,4 @@
-"""Times a large picture of 24 tiles against clients that cut it themselves, and a caller beside tilers.
+"""Times tiles and crops against clients that cut pictures themselves, and a caller beside tilers.
 
   python3 tests/e2e/tiles_benchmark.py ADDRESS [ROUNDS]
 
@@ -7,7 +7,12 @@ ADDRESS is a server's with the default models. Needs the package in client/pytho
   engine   one request of 24 pictures of the input's size: the network's own time
   by one   a client that decodes the picture, cuts it, and sends one tile after another
   at once  the same client with all tiles in flight
-then how a caller of Classify fares, four times a second, alone and beside four callers of the largest tiled pictures.
+then eight detections whose crops are classified
+  one call  one request with crops
+  pixels    a client that classifies the crops' pixels with a second request, or
+  JPEGs     as files, or
+  parts     by sending the picture once more with the rectangle of each
+and then how a caller of Classify fares, four times a second, alone and beside four callers of the largest tiled pictures.
 """
 
 import concurrent.futures
@@ -57,6 +62,20 @@ def cut(picture):
             yield jpeg(pixels[top:top + TILES.height, left:left + TILES.width])
 
 
+def measure(ways, rounds):
+    """Prints how long each takes, in turn, and as a part of the first."""
+    seconds = {name: [] for name in ways}
+    for _ in range(rounds + 1):  # The first warms up.
+        for name, way in ways.items():
+            begin = time.perf_counter()
+            way()
+            seconds[name].append(time.perf_counter() - begin)
+    median = {name: statistics.median(times[1:]) for name, times in seconds.items()}
+    first = next(iter(median))
+    for name, time_taken in median.items():
+        print(f'{name:8} {time_taken:6.3f} s, {time_taken / median[first]:.2f} of {first}')
+
+
 def compare(client, picture, rounds):
     pool = concurrent.futures.ThreadPoolExecutor(24)
     small = [np.asarray(Image.open(io.BytesIO(tile)).resize((256, 288))) for tile in cut(picture)]
@@ -67,15 +86,37 @@ def compare(client, picture, rounds):
     ways = {'tiled': lambda: detect(picture, tiles=TILES), 'engine': lambda: detect(small),
             'by one': lambda: [detect(tile) for tile in cut(picture)],
             'at once': lambda: list(pool.map(detect, cut(picture)))}
-    seconds = {name: [] for name in ways}
-    for _ in range(rounds + 1):  # The first warms up.
-        for name, way in ways.items():
-            begin = time.perf_counter()
-            way()
-            seconds[name].append(time.perf_counter() - begin)
-    median = {name: statistics.median(times[1:]) for name, times in seconds.items()}
-    for name, time_taken in median.items():
-        print(f'{name:8} {time_taken:6.3f} s, {time_taken / median["tiled"]:.2f} of tiled')
+    measure(ways, rounds)
+
+
+def compare_crops(client, size, rounds):
+    scene = Image.open(SAMPLES / 'scene_01.jpg').resize(size)
+    picture = jpeg(np.asarray(scene))
+
+    def detect(**parameters):
+        found = client.detect(picture, model=DETECTOR, masks=False, score_threshold=0.0,
+                              max_detections=8, **parameters)
+        assert len(found.labels) == 8, found.labels
+        return found
+
+    def crops():
+        assert len(detect(crops=sfmamba.Crops(model=CLASSIFIER)).crops) == 8
+
+    def classify_crops(make):
+        found, pixels = detect(), np.asarray(Image.open(io.BytesIO(picture)))
+        client.classify([make(pixels, box) for box in found.boxes], model=CLASSIFIER, top_k=1)
+
+    def crop(pixels, box):
+        left, top = np.floor(box[:2]).astype(int)
+        right, bottom = np.ceil(box[2:]).astype(int)
+        return pixels[top:bottom, left:right].copy()
+
+    print(f'{size[0]}x{size[1]}, 8 detections:')
+    measure({'one call': crops,
+             'pixels': lambda: classify_crops(crop),
+             'JPEGs': lambda: classify_crops(lambda pixels, box: jpeg(crop(pixels, box))),
+             'parts': lambda: classify_crops(lambda _, box: sfmamba.Picture(
+                 picture, crop=tuple(np.clip(box / (2 * size), 0, 1))))}, rounds)
 
 
 def classify(address):
@@ -122,7 +163,10 @@ def main():
     address = sys.argv[1]
     picture = mosaic()
     with sfmamba.Client(address) as client:
-        compare(client, picture, int(sys.argv[2]) if len(sys.argv) > 2 else 5)
+        rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 5
+        compare(client, picture, rounds)
+        for size in (640, 480), (1920, 1440), (WIDTH, HEIGHT):
+            compare_crops(client, size, rounds)
     crowd(address, picture)
 
 
