@@ -85,15 +85,28 @@ double IntersectionOverUnion(const model::Box& a, const model::Box& b) {
                  double{b.x2 - b.x1} * (b.y2 - b.y1) - both);
 }
 
-// The mean of the masks' pixels that differ, as a part of the mask's area.
+bool At(const base::Mask& mask, int x, int y) {
+  x -= mask.left;
+  y -= mask.top;
+  return x >= 0 && x < mask.width && y >= 0 && y < mask.height &&
+         mask.data[size_t{1} * y * mask.width + x] != 0;
+}
+
+// The picture's pixels in which the masks differ, as a part of the bounds of
+// both. Boxes that differ by half a pixel may have bounds of other sizes.
 double MaskDifference(const model::Detection& a, const model::Detection& b) {
   const base::Mask own = PixelsOf(*a.mask), other = PixelsOf(*b.mask);
-  if (own.width != other.width || own.height != other.height) return 1;
+  const int left = std::min(own.left, other.left);
+  const int top = std::min(own.top, other.top);
+  const int right = std::max(own.left + own.width, other.left + other.width);
+  const int bottom = std::max(own.top + own.height, other.top + other.height);
   double different = 0;
-  for (size_t i = 0; i < own.data.size(); ++i) {
-    different += own.data[i] != other.data[i];
+  for (int y = top; y < bottom; ++y) {
+    for (int x = left; x < right; ++x) {
+      different += At(own, x, y) != At(other, x, y);
+    }
   }
-  return different / std::max<size_t>(own.data.size(), 1);
+  return different / std::max(1.0, double(right - left) * (bottom - top));
 }
 
 void ExpectSame(const model::Detections& found, const model::Detections& wanted,
