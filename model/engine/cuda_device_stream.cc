@@ -148,6 +148,10 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
     Try([&] {
       at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(*graph->memory);
     }).IgnoreError();
+    // A graph that was not completed does not release its part of the pool.
+    Try([&] {
+      c10::cuda::CUDACachingAllocator::releasePool(gpu_, *graph->memory);
+    }).IgnoreError();
   }
   cudaGetLastError();     // Clears a launch error, which is returned instead.
   graph_memory_.reset();  // A pool cannot be reused after a failed recording.
