@@ -12,6 +12,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/host/listening_sockets.h"
 #include "server/rpc/port/call_counts.h"
+#include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/open_connections.h"
 #include "server/rpc/port/receive_guard.h"
 
@@ -31,9 +32,8 @@ class ConnectionAcceptor {
     // A connection whose descriptor has this number or a higher one is closed
     // at once: the rest are for whatever else the process opens.
     int max_descriptor;
-    // Most calls that a connection begins in a second beyond those answered, if
-    // it sends without pause.
-    int most_unanswered = 512;
+    // Of the calls of connections that send without pause.
+    CallFloods::Limits calls_of_one = {256, 3000};
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
     // Not null, as `calls`; both outlive this. Chooses connections to end by

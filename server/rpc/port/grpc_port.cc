@@ -15,6 +15,7 @@
 #include "grpcpp/server_builder.h"
 #include "server/host/descriptors.h"
 #include "server/host/listening_sockets.h"
+#include "server/host/processors.h"
 #include "server/rpc/port/port_check.h"
 #include "server/rpc/port/tls_credentials.h"
 
@@ -28,6 +29,11 @@ constexpr absl::Duration kPatience = absl::Seconds(10);
 constexpr int kHandshakeMilliseconds = 20'000;
 // What a connection reads at once: room for it is taken before anything comes.
 constexpr int kReadBytes = 256 << 10;
+// Processor time that the end of a call takes.
+constexpr absl::Duration kEndOfCall = absl::Microseconds(40);
+// Part of the processors, one in this many, that may be busy with ending a
+// connection's unanswered calls.
+constexpr int kUnansweredShare = 64;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
 // Descriptors among kOtherDescriptors that must stay free whatever happens.
@@ -81,9 +87,12 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   options.max_connections = std::max(
       1, std::min(config.max_connections(), descriptors - kOtherDescriptors));
   options.max_descriptor = descriptors - kSpareDescriptors;
-  // Answered calls count a little later than their successors begin.
-  options.most_unanswered = 2 * std::min(config.max_concurrent_streams(),
-                                         std::numeric_limits<int>::max() / 2);
+  const auto affordable =
+      static_cast<int64_t>(absl::Seconds(1) / kEndOfCall *
+                           server::UsableProcessors() / kUnansweredShare);
+  options.calls_of_one.open = config.max_concurrent_streams();
+  options.calls_of_one.unanswered =
+      std::max(affordable, 2 * options.calls_of_one.open);
   options.user_timeout = base::FromProto(config.keepalive_timeout());
   return options;
 }

@@ -67,7 +67,8 @@ std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic(
     const int64_t with_message =
         connection.calls == 0 ? 0 : counts.Of(connection.peer);
     traffic.push_back({connection.peer, connection.received, connection.calls,
-                       std::max<int64_t>(0, connection.calls - with_message)});
+                       std::max<int64_t>(0, connection.calls - with_message),
+                       connection.failed});
   }
   return traffic;
 }
@@ -85,7 +86,9 @@ void OpenConnections::CountCalls() {
     ++counted;
     if (connection.id == 0) connection.id = channelz_.IdOf(connection.peer);
     if (connection.id == 0) continue;
-    connection.calls = Channelz::CallsOf(connection.id).open();
+    const Channelz::Calls calls = Channelz::CallsOf(connection.id);
+    connection.calls = calls.open();
+    connection.failed = calls.failed;
     connection.received_at_count = connection.received;
   }
 }

@@ -44,7 +44,8 @@ class OpenConnections {
     ino_t inode;  // A new socket of the same number has another one.
     std::string peer;
     int64_t received = 0;
-    int64_t calls = 0;  // Those open when they were counted last.
+    int64_t calls = 0;   // Those open when they were counted last.
+    int64_t failed = 0;  // Calls that ended unanswered, at that count.
     int64_t received_at_count = 0;
     int64_t id = 0;  // Channelz's; 0: not known yet.
   };

@@ -16,10 +16,6 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Most unanswered calls of all connections of an address, as a multiple of one
-// connection's. A connection of a banned address may have that part of its own.
-constexpr int kAddressShare = 8;
-
 // The bytes that are left in the socket, for gRPC asks for them (TCP_INQ); -1
 // if they are not known.
 int BytesLeft(msghdr* message) {
@@ -41,10 +37,13 @@ ReadPauses& ReadPauses::Get() {
 
 ReadPauses::ReadPauses() : thread_([this] { Loop(); }) {}
 
-void ReadPauses::Begin(int fd, int most_unanswered) {
+void ReadPauses::Begin(int fd, const CallFloods::Limits& limits) {
   if (fd >= kMostDescriptors) return;
+  {
+    absl::MutexLock lock(&mu_);
+    limits_ = limits;
+  }
   readings_[fd].bytes = 0;
-  readings_[fd].most_unanswered = most_unanswered;
   readings_[fd].is_new = true;
   readings_[fd].limit = kFirstBytes;
 }
@@ -107,23 +106,24 @@ void ReadPauses::Loop() {
 void ReadPauses::EndPause(int fd) {
   Reading& reading = readings_[fd];
   const std::string peer = server::PeerName(fd);
-  const int64_t unanswered = CountUnanswered(fd, peer);
+  CallFloods::Limits limits;
+  {
+    absl::MutexLock lock(&mu_);
+    limits = limits_;
+  }
+  const CallFloods::Seconds seconds = Count(fd, peer, limits);
   // Connections of an address are bounded together, and sent away sooner while
   // it is banned.
-  if (of_addresses_[server::ClientOf(peer)] >
-      kAddressShare * reading.most_unanswered) {
-    Ban(peer);
-  }
-  const int most =
-      reading.most_unanswered / (IsBanned(peer) ? kAddressShare : 1);
-  if (unanswered > most) {
+  if (seconds.address.Exceeds(limits, CallFloods::kAddressShare)) Ban(peer);
+  const double share = IsBanned(peer) ? 1.0 / CallFloods::kAddressShare : 1;
+  if (seconds.connection.Exceeds(limits, share)) {
     Ban(peer);
     // Resets the connection and drops what it has received: the next read
     // fails.
     const sockaddr nobody = {AF_UNSPEC, {}};
     connect(fd, &nobody, sizeof(nobody));
     ++ended_;
-  } else if (unanswered <= most / 2) {
+  } else if (!seconds.connection.Exceeds(limits, share / 2)) {
     reading.limit = std::min(2 * reading.limit, kMostBytes);
   }
   reading.bytes = 0;
@@ -132,25 +132,17 @@ void ReadPauses::EndPause(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
-int64_t ReadPauses::CountUnanswered(int fd, const std::string& peer) {
-  Known& known = known_[fd];
+CallFloods::Seconds ReadPauses::Count(int fd, const std::string& peer,
+                                      const CallFloods::Limits& limits) {
   const absl::Time now = base::SteadyNow();
   // A client may have come again by the address, port and descriptor that it
   // had before.
-  if (readings_[fd].is_new.exchange(false)) known = {channelz_.IdOf(peer), now};
-  const Channelz::Calls calls = Channelz::CallsOf(known.id);
-  const int64_t unanswered = calls.begun - calls.answered;
-  if (now - second_ > absl::Seconds(1)) {
-    second_ = now;
-    of_addresses_.clear();
+  if (readings_[fd].is_new.exchange(false)) {
+    ids_[fd] = channelz_.IdOf(peer);
+    floods_.Begin(fd, now);
   }
-  of_addresses_[server::ClientOf(peer)] += unanswered - known.last;
-  known.last = unanswered;
-  if (now - known.second > absl::Seconds(1)) {
-    known.second = now;
-    known.unanswered = unanswered;
-  }
-  return unanswered - known.unanswered;
+  return floods_.Count(fd, server::ClientOf(peer), Channelz::CallsOf(ids_[fd]),
+                       limits, now);
 }
 
 }  // namespace sfmamba::rpc

@@ -14,6 +14,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/channelz.h"
 
 namespace sfmamba::rpc {
@@ -30,10 +31,10 @@ namespace sfmamba::rpc {
 // gRPC reads by recvmsg(), which read_pauses.cc defines for the process. After
 // `kFirstBytes` of a connection without the kernel having run out of bytes it
 // reads as empty (EAGAIN), so that the thread leaves it. A thread of ours then
-// asks gRPC's channelz how many of the connection's calls were not answered.
-// Too many: the connection is ended, and its address may not connect for
-// `kBan`. Otherwise epoll is made to report it once more, and its pauses come
-// half as often, down to one in `kMostBytes`.
+// asks gRPC's channelz what became of the connection's calls. If they are a
+// flood, by CallFloods, the connection is ended, and its address may not
+// connect for `kBan`. Otherwise epoll is made to report it once more, and its
+// pauses come half as often, down to one in `kMostBytes`.
 //
 // recvmsg() belongs to the process, so there is one. Thread-safe.
 class ReadPauses {
@@ -45,9 +46,9 @@ class ReadPauses {
   // Never destroyed: gRPC's threads may read until the process has ended.
   static ReadPauses& Get();
 
-  // `fd` is a new connection that gRPC will read. Between two pauses within a
-  // second it may begin `most_unanswered` calls more than are answered.
-  void Begin(int fd, int most_unanswered);
+  // `fd` is a new connection that gRPC will read; `limits` are the same for
+  // all.
+  void Begin(int fd, const CallFloods::Limits& limits);
 
   // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
   ssize_t Receive(int fd, msghdr* message, int flags);
@@ -68,23 +69,14 @@ class ReadPauses {
   struct Reading {
     std::atomic<int> limit{0};  // Bytes until the next pause; 0: never.
     std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
-    std::atomic<int> most_unanswered{0};
     std::atomic<bool> is_new{false};  // It was not paused yet.
   };
-  // A connection that was paused before.
-  struct Known {
-    int64_t id = 0;  // channelz's.
-    absl::Time second = absl::InfinitePast();
-    int64_t unanswered = 0;  // Calls that were begun before `second`.
-    int64_t last = 0;        // Calls unanswered at the last pause.
-  };
-
   ReadPauses();
 
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
-  // Calls begun in this second less those answered.
-  int64_t CountUnanswered(int fd, const std::string& peer);
+  CallFloods::Seconds Count(int fd, const std::string& peer,
+                            const CallFloods::Limits& limits);
 
   std::array<Reading, kMostDescriptors> readings_;
   std::atomic<int> ended_{0};
@@ -92,12 +84,11 @@ class ReadPauses {
   std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
-  // The rest is used by thread_ only. By descriptor:
-  absl::flat_hash_map<int, Known> known_;
+  CallFloods::Limits limits_ ABSL_GUARDED_BY(mu_);
+  // The rest is used by thread_ only.
+  absl::flat_hash_map<int, int64_t> ids_;  // Channelz's, by descriptor.
   Channelz channelz_{absl::ZeroDuration()};
-  // Calls that addresses have begun since `second_` beyond those answered.
-  absl::flat_hash_map<std::string, int64_t> of_addresses_;
-  absl::Time second_ = absl::InfinitePast();
+  CallFloods floods_;
   std::thread thread_;  // Last: it uses everything above.
 };
 

@@ -14,6 +14,13 @@ namespace {
 // headers, and TLS.
 int64_t OnTheWire(int64_t bytes) { return bytes + bytes / 64 + 1024; }
 
+// Of `bytes` in reception those that came of `reset` calls, beside `open` ones.
+int64_t OfReset(int64_t bytes, int64_t open, int64_t reset) {
+  if (bytes <= 0 || reset <= 0) return 0;
+  return static_cast<int64_t>(static_cast<double>(bytes) * reset /
+                              (open + reset));
+}
+
 }  // namespace
 
 void ReceiveGuard::HandedOver(const std::string& peer, int64_t bytes) {
@@ -57,6 +64,9 @@ void ReceiveGuard::Update(const std::vector<Traffic>& traffic, absl::Time now) {
     // that it is no credit.
     connection.bytes = std::max(
         before + measured.received - connection.received - handed, -handed);
+    connection.bytes -= OfReset(connection.bytes, measured.calls,
+                                measured.failed - connection.failed);
+    connection.failed = measured.failed;
     connection.received = measured.received;
     connection.calls = measured.calls;
     connection.open = true;

@@ -109,6 +109,26 @@ TEST_F(ReceiveGuardTest, WhatIsNeverHandedOverFades) {
   EXPECT_NEAR(guard_.TakePeak().now, (60 + 60 * 0.368) * kMiB, kMiB);
 }
 
+// Deadlines pass while messages of 256 calls come.
+TEST_F(ReceiveGuardTest, CallsThatAreResetLeaveNothingInReception) {
+  Traffic traffic = {{"ipv4:1.1.1.1:1", 0, 256, 256, 0}};
+  for (int i = 0; i < 100; ++i) {
+    traffic[0].received += 10 * kMiB;
+    traffic[0].failed += 100;
+    EXPECT_THAT(Check(traffic), IsEmpty());
+  }
+  // 356 calls have brought 10 MiB in each look since they began.
+  EXPECT_NEAR(guard_.TakePeak().now, 26 * kMiB + 256 * ReceiveGuard::kCallBytes,
+              kMiB);
+}
+
+TEST_F(ReceiveGuardTest, CallsThatWereResetBeforeAreNoCredit) {
+  Traffic traffic = {{"ipv4:1.1.1.1:1", 0, 10, 10, 1000}};
+  Check(traffic);
+  traffic[0].received += 100 * kMiB;
+  EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
+}
+
 TEST_F(ReceiveGuardTest, ANewConnectionMayHaveTheNameOfAnOld) {
   Check({{"ipv4:1.1.1.1:1", 60 * kMiB}});
   EXPECT_THAT(Check({{"ipv4:1.1.1.1:1", 50 * kMiB}}), IsEmpty());
