@@ -19,6 +19,9 @@ struct ModelInput {
   int width = 0;
   const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, not normalised.
   const float* values = nullptr;    // [3, height, width], normalised.
+  // Whether `pixels` lie in memory of VisionModel::AllocateInputs(), which a
+  // GPU reads by itself. Other memory is copied by the processor first.
+  bool page_locked = false;
 
   // The size of the picture that the input was resized from. The dense heads'
   // results are in its pixels. 0 means the input's own size.

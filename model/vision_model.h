@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -96,6 +97,13 @@ class VisionModel {
   // RESOURCE_EXHAUSTED or INTERNAL if the device refuses.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
+
+  // Returns memory for `bytes` bytes of inputs, not cleared. It is page-locked
+  // if the model is on GPUs. Null if there is too little.
+  virtual std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const {
+    return std::shared_ptr<uint8_t>(new (std::nothrow) uint8_t[bytes],
+                                    std::default_delete<uint8_t[]>());
+  }
 
   // Returns what context `index` runs on, such as "cpu", "cpu:1" (one of
   // several groups of processors) or "cuda:0". Contexts of all models with the

@@ -11,6 +11,7 @@
 #include "ATen/ops/empty.h"
 #include "absl/strings/str_cat.h"
 #include "c10/cuda/CUDACachingAllocator.h"
+#include "c10/cuda/CUDAException.h"
 #include "c10/cuda/CUDAGuard.h"
 #include "model/engine/torch_errors.h"
 
@@ -89,13 +90,13 @@ at::Tensor CudaDeviceStream::AllocateDevice(int64_t size, at::ScalarType type) {
                    at::TensorOptions(at::Device(at::kCUDA, gpu_)).dtype(type));
 }
 
-void CudaDeviceStream::CopyIn(const at::Tensor& host,
-                              const at::Tensor& device) {
-  {
-    const c10::cuda::CUDAStreamGuard stream(copy_in_.get());
-    device.copy_(host, /*non_blocking=*/true);
-    copied_in_.record(copy_in_.get());
-  }
+void CudaDeviceStream::CopyIn(const void* host, void* device, int64_t bytes) {
+  C10_CUDA_CHECK(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice,
+                                 copy_in_.get().stream()));
+}
+
+void CudaDeviceStream::EndCopyIn() {
+  copied_in_.record(copy_in_.get());
   // The network starts when the copy is complete: its time excludes the copy.
   copied_in_.block(compute_.get());
   started_.record(compute_.get());

@@ -24,7 +24,8 @@ class CudaDeviceStream : public DeviceStream {
   std::unique_ptr<Scope> Enter() override;
   at::Tensor AllocateHost(int64_t size, at::ScalarType type) override;
   at::Tensor AllocateDevice(int64_t size, at::ScalarType type) override;
-  void CopyIn(const at::Tensor& host, const at::Tensor& device) override;
+  void CopyIn(const void* host, void* device, int64_t bytes) override;
+  void EndCopyIn() override;
   void CopyOut(const at::Tensor& device, const at::Tensor& host) override;
   void Wait() override;
   absl::Duration ComputeTime() override;

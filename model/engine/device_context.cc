@@ -22,6 +22,8 @@ namespace {
 // sizes. A graph takes a few MB.
 constexpr int kMaxGraphs = 64;
 constexpr int kChannels = 3;
+// Fewest bytes that are copied to the device before all are there.
+constexpr int64_t kLeastCopy = 1 << 20;
 
 int64_t ValuesOf(int height, int width) {
   return int64_t{kChannels} * height * width;
@@ -117,7 +119,8 @@ absl::Status DeviceContext::Prepare(int min_images, int max_images) {
         network_.Sequences(images) % options_.fold_rows != 0) {
       continue;
     }
-    const absl::Status status = Run(input.Batch(images), &info, ignore);
+    absl::Status status = Run(input.Batch(images), &info, ignore);
+    if (status.ok()) status = Run(input.BatchOfValues(images), &info, ignore);
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
@@ -188,21 +191,37 @@ void DeviceContext::Reserve(int64_t size, Inputs& inputs) {
 void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
                            int64_t size, Inputs& inputs) {
   Reserve(size, inputs);
-  auto* const to = static_cast<char*>(inputs.host.mutable_data_ptr());
+  auto* const host = static_cast<char*>(inputs.host.mutable_data_ptr());
+  auto* const device = static_cast<char*>(inputs.device.mutable_data_ptr());
   const int64_t each = inputs.host.element_size();
-  int64_t used = 0;
+  // Bytes of `device` that are filled, and of them those whose copy is
+  // enqueued.
+  int64_t used = 0, sent = 0;
+  const auto send = [&](const void* from) {
+    if (used > sent) stream_->CopyIn(from, device + sent, used - sent);
+    sent = used;
+  };
   for (const model::ModelInput& image : images) {
     const int64_t bytes = each * ValuesOf(image.height, image.width);
+    if (image.page_locked) {
+      send(host + sent);
+      used += bytes;
+      send(image.pixels);
+      continue;
+    }
     const void* const from = image.pixels != nullptr
                                  ? static_cast<const void*>(image.pixels)
                                  : image.values;
-    std::memcpy(to + used, from, bytes);
+    std::memcpy(host + used, from, bytes);
     used += bytes;
+    // The device copies these while the processor goes on.
+    if (used - sent >= kLeastCopy) send(host + sent);
   }
   // Images that pad the batch.
-  std::memset(to + used, 0, each * size - used);
-  stream_->CopyIn(inputs.host.narrow(0, 0, size),
-                  inputs.device.narrow(0, 0, size));
+  std::memset(host + used, 0, each * size - used);
+  used = each * size;
+  send(host + sent);
+  stream_->EndCopyIn();
 }
 
 ops::ImageBatch DeviceContext::BatchOf(

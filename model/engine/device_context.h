@@ -57,9 +57,9 @@ class DeviceContext : public model::ExecutionContext {
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override;
 
-  // Runs batches of all padded sizes, the largest first, so that memory is
-  // reserved once. A dense model's inputs have too many sizes, so it runs one
-  // image of a common size.
+  // Runs batches of all padded sizes, of pixels and of values, the largest
+  // first, so that memory is reserved once. A dense model's inputs have too
+  // many sizes, so it runs one image of a common size.
   absl::Status Prepare(int min_images, int max_images) override;
 
  private:

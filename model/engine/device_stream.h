@@ -48,14 +48,17 @@ class DeviceStream {
   virtual at::Tensor AllocateHost(int64_t size, at::ScalarType type) = 0;
   virtual at::Tensor AllocateDevice(int64_t size, at::ScalarType type) = 0;
 
-  // Enqueues a copy of `host` to `device`. Work that is enqueued later waits
-  // for it.
-  virtual void CopyIn(const at::Tensor& host, const at::Tensor& device) = 0;
+  // Enqueues a copy of `bytes` bytes from the CPU's memory to the device's.
+  // Page-locked memory must not change until the copy is complete; other memory
+  // is read before this returns.
+  virtual void CopyIn(const void* host, void* device, int64_t bytes) = 0;
+  // Has work that is enqueued later wait for all copies before.
+  virtual void EndCopyIn() = 0;
   // Copies `device` to `host` after all work enqueued before, and waits.
   virtual void CopyOut(const at::Tensor& device, const at::Tensor& host) = 0;
   // Waits for all enqueued work.
   virtual void Wait() = 0;
-  // Returns the time from the end of the last CopyIn() to the start of the last
+  // Returns the time from the end of the last copy in to the start of the last
   // CopyOut(), by the device's clock. That CopyOut() must have returned.
   virtual absl::Duration ComputeTime() = 0;
 

@@ -147,6 +147,15 @@ class DeviceVisionModel : public model::VisionModel {
         gpus_, gpu, *std::move(made), [this](int gpu) { return MakeOn(gpu); });
   }
 
+  std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const override {
+    std::shared_ptr<uint8_t> memory;
+    Guarded([&] {
+      memory = runtime_.AllocateHost(bytes);
+      return absl::OkStatus();
+    }).IgnoreError();  // Null.
+    return memory;
+  }
+
   absl::Status health() const override {
     if (WorkingGpu(gpus_, 0).has_value()) return absl::OkStatus();
     return gpus_[0]->health.status();

@@ -17,6 +17,7 @@ WarmUpInput::WarmUpInput(const model::ModelConfig& config) {
   }
   pixels_.resize(size_t{3} * input_.height * input_.width);
   input_.pixels = pixels_.data();
+  values_.resize(pixels_.size());
 }
 
 }  // namespace sfmamba::engine

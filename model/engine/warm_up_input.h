@@ -9,22 +9,30 @@
 
 namespace sfmamba::engine {
 
-// Black images to warm up a model with. They have a classifier's input size, or
-// for a dense model its short side and the common aspect ratio 4:3.
+// Images to warm up a model with: black pixels, or zeros. They have a
+// classifier's input size, or for a dense model its short side and the common
+// aspect ratio 4:3.
 class WarmUpInput {
  public:
   explicit WarmUpInput(const model::ModelConfig& config);
   WarmUpInput(const WarmUpInput&) = delete;
   WarmUpInput& operator=(const WarmUpInput&) = delete;
 
-  // Returns a batch, which is valid while this object lives.
+  // Both return a batch, which is valid while this object lives.
   std::vector<model::ModelInput> Batch(int images) const {
     return std::vector<model::ModelInput>(images, input_);
+  }
+  std::vector<model::ModelInput> BatchOfValues(int images) const {
+    model::ModelInput input = input_;
+    input.pixels = nullptr;
+    input.values = values_.data();
+    return std::vector<model::ModelInput>(images, input);
   }
 
  private:
   model::ModelInput input_;
   std::vector<uint8_t> pixels_;
+  std::vector<float> values_;
 };
 
 }  // namespace sfmamba::engine

@@ -37,6 +37,9 @@ absl::Status ModelError(const absl::Status& error) {
   return server::DeviceError(error.message());
 }
 
+// Most page-locked bytes of a model's inputs.
+constexpr int64_t kMostPageLocked = 256 << 20;
+
 // Returns what the task is answered with: the model's result if it is finite.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
   if (!result.ok()) return ModelError(result.status());
@@ -53,6 +56,7 @@ model::ModelInput ToInput(const BatchTask& task) {
     input.values = image.values.data();
   } else {
     input.pixels = image.pixels.data();
+    input.page_locked = image.pixels.is_pooled();
   }
   input.original_height = image.original_height;
   input.original_width = image.original_width;
@@ -60,10 +64,20 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
-// Returns the bytes of the model's inputs, 0 if they have no common size.
-size_t PixelBytes(const model::ModelConfig& config) {
-  if (config.resize == model::Resize::kKeepRatio) return 0;
-  return size_t{3} * config.image_size * config.image_size;
+// Returns memory for the inputs of a model whose inputs have one size: for a
+// batch on a CPU, on GPUs for all that run and, up to kMostPageLocked, wait.
+image::PixelPool MakePixelPool(const model::VisionModel& model,
+                               const BatchOptions& options) {
+  const model::ModelConfig& config = model.config();
+  if (config.resize == model::Resize::kKeepRatio) return {nullptr, 0, 0};
+  const int64_t bytes = int64_t{3} * config.image_size * config.image_size;
+  int64_t count = options.max_batch_size;
+  if (!absl::StartsWith(model.context_device(0), "cpu")) {
+    count = std::min(count * model.contexts() + options.max_queue_items,
+                     kMostPageLocked / bytes);
+  }
+  return {model.AllocateInputs(bytes * count), static_cast<size_t>(bytes),
+          static_cast<size_t>(count)};
 }
 
 // Returns the device of each of the model's contexts. All of the model's
@@ -98,7 +112,7 @@ Executor::Executor(Options options, std::unique_ptr<model::VisionModel> model,
       metrics_(metrics->Model(options_.name, options_.version)),
       model_(std::move(model)),
       unprepared_(model_->contexts()),
-      pixels_(PixelBytes(model_->config()), options_.batch.max_batch_size),
+      pixels_(MakePixelPool(*model_, options_.batch)),
       batcher_(
           options_.batch, DevicesOf(*model_, *options_.devices),
           [this](int thread) { return MakeRun(thread); }, this) {}
@@ -269,7 +283,6 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   };
   if (runner.ok()) {
     (*runner)->Run(size, inputs, answer);
-    for (BatchTask& task : tasks) pixels_.Give(std::move(task.image.pixels));
     longest_nanos_.store(
         std::max(longest_nanos_.load(),
                  absl::ToInt64Nanoseconds(base::SteadyNow() - start)));

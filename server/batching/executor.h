@@ -108,8 +108,8 @@ class Executor : private Batcher::Observer {
   // (DEVICE_FAILED).
   void Submit(BatchTask task);
 
-  // Memory for the pixels of images that are to be submitted, to which it
-  // returns with their batch.
+  // Memory for the pixels of images that are to be submitted. It returns with
+  // their batch.
   image::PixelPool& pixels() { return pixels_; }
 
   // What is known now of how long batches take.
@@ -184,7 +184,7 @@ class Executor : private Batcher::Observer {
   // When a request came from another client than the one before it.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
-  image::PixelPool pixels_;  // Keeps the pixels of at most one full batch.
+  image::PixelPool pixels_;
 
   Batcher batcher_;  // Last: its threads use everything above.
 };

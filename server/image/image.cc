@@ -79,16 +79,18 @@ ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
     buffer.pixels = std::move(pixels);
     return buffer;
   }
-  buffer.pixels.reserve(size_t{3} * size * size);
-  while (buffer.pixels.size() < size_t{3} * size * size) {
-    buffer.pixels.insert(buffer.pixels.end(), kPadding, kPadding + 3);
+  std::vector<uint8_t> square;
+  square.reserve(size_t{3} * size * size);
+  while (square.size() < size_t{3} * size * size) {
+    square.insert(square.end(), kPadding, kPadding + 3);
   }
   const int left = CenterOffset(size, window.columns);
   const int top = CenterOffset(size, window.rows);
   for (int y = 0; y < window.rows; ++y) {
-    memcpy(&buffer.pixels[size_t{3} * ((top + y) * size + left)],
+    memcpy(&square[size_t{3} * ((top + y) * size + left)],
            &pixels[size_t{3} * y * window.columns], size_t{3} * window.columns);
   }
+  buffer.pixels = std::move(square);
   return buffer;
 }
 

@@ -4,14 +4,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "server/image/pixel_pool.h"
+
 namespace sfmamba::image {
 
-// One image as the model takes it. Exactly one of the vectors is filled.
+// One image as the model takes it. Exactly one of pixels and values is filled.
 struct ImageBuffer {
   int height = 0;  // Pixels.
   int width = 0;
-  std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
-  std::vector<float> values;    // [3, height, width], normalised.
+  Pixels pixels;              // [height, width, 3] RGB.
+  std::vector<float> values;  // [3, height, width], normalised.
   // Size of the picture, or its crop, that the input was resized from.
   int original_height = 0;
   int original_width = 0;

@@ -291,7 +291,11 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
       to->insert(to->end(), row, row + int64_t{part.width} * values);
     }
   };
-  if (!input.pixels.empty()) copy(input.pixels.data(), 3, &result.pixels);
+  if (!input.pixels.empty()) {
+    std::vector<uint8_t> pixels;
+    copy(input.pixels.data(), 3, &pixels);
+    result.pixels = std::move(pixels);
+  }
   for (int c = 0; c < 3 && !input.values.empty(); ++c) {
     copy(input.values.data() + int64_t{c} * input.height * input.width, 1,
          &result.values);

@@ -1,8 +1,10 @@
 #ifndef SFMAMBA_SERVER_IMAGE_PIXEL_POOL_H_
 #define SFMAMBA_SERVER_IMAGE_PIXEL_POOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -11,40 +13,90 @@
 
 namespace sfmamba::image {
 
-// Memory of inputs that were computed, for those to come. New memory of this
-// size is cleared, and often comes from the system page by page.
-//
-// Thread-safe.
-class PixelPool {
+// The pixels of one input: a vector, or memory of a PixelPool, to which it
+// returns.
+class Pixels {
  public:
-  // Keeps at most `most` vectors, each of `bytes` bytes. With 0 bytes it keeps
-  // none.
-  PixelPool(size_t bytes, size_t most) : bytes_(bytes), most_(most) {}
+  Pixels() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  Pixels(std::vector<uint8_t> values) : own_(std::move(values)) {}
+  Pixels(std::shared_ptr<uint8_t> pooled, size_t size)
+      : pooled_(std::move(pooled)), size_(size) {}
+  Pixels(Pixels&&) = default;
+  Pixels& operator=(Pixels&&) = default;
 
-  // Returns a vector of `bytes` values, each of them anything.
-  std::vector<uint8_t> Take(size_t bytes) ABSL_LOCKS_EXCLUDED(mu_) {
-    {
-      absl::MutexLock lock(&mu_);
-      if (bytes == bytes_ && !free_.empty()) {
-        std::vector<uint8_t> pixels = std::move(free_.back());
-        free_.pop_back();
-        return pixels;
-      }
-    }
-    return std::vector<uint8_t>(bytes);
+  uint8_t* data() { return is_pooled() ? pooled_.get() : own_.data(); }
+  const uint8_t* data() const {
+    return is_pooled() ? pooled_.get() : own_.data();
   }
+  size_t size() const { return is_pooled() ? size_ : own_.size(); }
+  bool empty() const { return size() == 0; }
+  const uint8_t* begin() const { return data(); }
+  const uint8_t* end() const { return data() + size(); }
+  const uint8_t& operator[](size_t i) const { return data()[i]; }
 
-  // Keeps the vector, or frees it if it has another size or enough are kept.
-  void Give(std::vector<uint8_t> pixels) ABSL_LOCKS_EXCLUDED(mu_) {
-    if (pixels.size() != bytes_ || bytes_ == 0) return;
-    absl::MutexLock lock(&mu_);
-    if (free_.size() < most_) free_.push_back(std::move(pixels));
+  bool is_pooled() const { return pooled_ != nullptr; }
+
+  friend bool operator==(const Pixels& a, const Pixels& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
-  const size_t bytes_, most_;
-  absl::Mutex mu_;
-  std::vector<std::vector<uint8_t>> free_ ABSL_GUARDED_BY(mu_);
+  std::vector<uint8_t> own_;
+  std::shared_ptr<uint8_t> pooled_;
+  size_t size_ = 0;  // Of pooled_.
+};
+
+// Memory for inputs of one size, used again and again: new memory is cleared,
+// and often comes from the system page by page.
+//
+// Thread-safe. What it gave out may outlive it.
+class PixelPool {
+ public:
+  // Has `count` inputs of `bytes` bytes each in `memory`, which has room for
+  // them. None if `memory` is null.
+  PixelPool(std::shared_ptr<uint8_t> memory, size_t bytes, size_t count)
+      : bytes_(bytes), slots_(std::make_shared<Slots>()) {
+    if (memory == nullptr) count = 0;
+    absl::MutexLock lock(&slots_->mu);
+    // The first ones are used most, so that a quiet server touches few pages.
+    for (size_t i = count; i > 0; --i) {
+      slots_->free.push_back(memory.get() + (i - 1) * bytes);
+    }
+    slots_->memory = std::move(memory);
+  }
+
+  // Returns `bytes` bytes of any values: of the pool if they have its size and
+  // it has some left.
+  Pixels Take(size_t bytes) {
+    uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
+    if (slot == nullptr) return std::vector<uint8_t>(bytes);
+    return {std::shared_ptr<uint8_t>(
+                slot, [slots = slots_](uint8_t* slot) { slots->Give(slot); }),
+            bytes};
+  }
+
+ private:
+  struct Slots {
+    uint8_t* Take() ABSL_LOCKS_EXCLUDED(mu) {
+      absl::MutexLock lock(&mu);
+      if (free.empty()) return nullptr;
+      uint8_t* const slot = free.back();
+      free.pop_back();
+      return slot;
+    }
+    void Give(uint8_t* slot) ABSL_LOCKS_EXCLUDED(mu) {
+      absl::MutexLock lock(&mu);
+      free.push_back(slot);
+    }
+
+    std::shared_ptr<uint8_t> memory;  // Fixed once the pool is made.
+    absl::Mutex mu;
+    std::vector<uint8_t*> free ABSL_GUARDED_BY(mu);
+  };
+
+  const size_t bytes_;
+  const std::shared_ptr<Slots> slots_;
 };
 
 }  // namespace sfmamba::image

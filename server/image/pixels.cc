@@ -260,7 +260,7 @@ absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
   const int64_t plane = int64_t{buffer.height} * buffer.width;
   if (tensor.type == InputTensor::Type::kUint8) {
     buffer.pixels = pool != nullptr ? pool->Take(3 * plane)
-                                    : std::vector<uint8_t>(3 * plane);
+                                    : Pixels(std::vector<uint8_t>(3 * plane));
     MergePlanes(PiecesOf(tensor), plane, buffer.pixels.data());
     return buffer;
   }

@@ -41,26 +41,28 @@ class FailedCapture {
   std::string message_ ABSL_GUARDED_BY(mu_);
 };
 
-// Batches of pictures of noise, as a server would hand them over. No picture is
-// in two of kBatches consecutive batches, nor twice in one: copies to pinned
-// memory would find it in a cache, which those of a server do not. Thread-safe.
+// Batches of pictures of noise in page-locked memory, as a server would hand
+// them over. No picture is in two of kBatches consecutive batches, nor twice in
+// one, so that no copy finds it in a cache. Thread-safe.
 class Pictures {
  public:
-  Pictures(int count, int side)
+  Pictures(const model::VisionModel& model, int count)
       : count_(count),
-        bytes_(size_t{3} * side * side),
+        bytes_(size_t{3} * model.config().image_size *
+               model.config().image_size),
         batches_(std::clamp<size_t>(kMostBytes / bytes_ / count, 1, kBatches)),
-        pixels_(bytes_ * count * batches_) {
+        pixels_(model.AllocateInputs(bytes_ * count * batches_)) {
     uint32_t state = 1;
-    for (uint8_t& value : pixels_) {
+    for (size_t i = 0; i < bytes_ * count * batches_; ++i) {
       state = state * 1664525 + 1013904223;
-      value = state >> 24;
+      pixels_.get()[i] = state >> 24;
     }
     model::ModelInput input;
-    input.height = input.width = side;
+    input.height = input.width = model.config().image_size;
+    input.page_locked = true;
     inputs_.assign(count * batches_, input);
     for (size_t i = 0; i < inputs_.size(); ++i) {
-      inputs_[i].pixels = pixels_.data() + i * bytes_;
+      inputs_[i].pixels = pixels_.get() + i * bytes_;
     }
   }
 
@@ -74,7 +76,7 @@ class Pictures {
   static constexpr size_t kMostBytes = size_t{512} << 20;
 
   const size_t count_, bytes_, batches_;
-  std::vector<uint8_t> pixels_;
+  const std::shared_ptr<uint8_t> pixels_;
   std::vector<model::ModelInput> inputs_;
   mutable std::atomic<size_t> next_{0};
 };
@@ -152,7 +154,7 @@ absl::Status MeasureModel(const model::VisionModel& model,
                           const Threads& threads, const EngineOptions& options,
                           EngineFigure* figure) {
   const int count = figure->engine.RunBatch(options.tiny);
-  const Pictures pictures(count, model.config().image_size);
+  const Pictures pictures(model, count);
   const absl::Status status =
       threads[0]->Do([&](model::ExecutionContext& context) {
         return MeasureLatency(context, pictures, options, figure);
@@ -274,7 +276,7 @@ absl::Status RunOnce(const EngineCase& engine, const EngineOptions& options) {
   if (!context.ok()) return context.status();
   const absl::Status prepared = (*context)->Prepare(count, count);
   if (!prepared.ok()) return prepared;
-  const Pictures pictures(count, config.image_size);
+  const Pictures pictures(**model, count);
   model::RunInfo info;
   const absl::Status warm = RunBatch(**context, pictures, &info);
   if (!warm.ok()) return warm;

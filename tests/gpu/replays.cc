@@ -71,7 +71,7 @@ class Pass {
     }
     input_ = stream_->AllocateDevice(bytes, at::kByte);
     const absl::MutexLock lock(&kernels::CaptureMutex(kGpu));
-    stream_->CopyIn(pixels_, input_);
+    CopyIn();
     answers_ = Enqueue(input_);
     host_answers_ = stream_->AllocateHost(answers_.numel(), at::kFloat);
     stream_->Wait();
@@ -84,13 +84,19 @@ class Pass {
 
   // Replays the pass `times` times. Returns the milliseconds of one replay.
   double Replay(int times) {
-    stream_->CopyIn(pixels_, input_);
+    CopyIn();
     for (int i = 0; i < times; ++i) answers_ = graph_->Replay();
     stream_->CopyOut(answers_, host_answers_.view(answers_.sizes()));
     return absl::ToDoubleMilliseconds(stream_->ComputeTime()) / times;
   }
 
  private:
+  void CopyIn() {
+    stream_->CopyIn(pixels_.const_data_ptr(), input_.mutable_data_ptr(),
+                    pixels_.nbytes());
+    stream_->EndCopyIn();
+  }
+
   at::Tensor Enqueue(const at::Tensor& input) const {
     const int side = model_.config.image_size;
     ops::PixelBatch batch;

@@ -16,6 +16,7 @@
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/tuning/scan_plan_chooser.h"
 #include "model/vision_model.h"
+#include "tests/model/device_model_fixture.h"
 #include "tests/model/emulated_device.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
@@ -24,75 +25,6 @@
 
 namespace sfmamba::model {
 namespace {
-
-constexpr int kSide = 32;
-
-ModelConfig Config() {
-  ModelConfig config = SmallModel();
-  config.image_size = kSide;
-  return config;
-}
-
-ModelOptions OnGpu() {
-  ModelOptions options;
-  options.gpus = {0};
-  options.slots_per_gpu = 2;
-  return options;
-}
-
-class DeviceModelTest : public testing::Test {
- protected:
-  DeviceModelTest() : pixels_(size_t{3} * kSide * kSide) {
-    for (size_t i = 0; i < pixels_.size(); ++i) pixels_[i] = 7 * i;
-    recorded_ = emulated::graphs_recorded();
-    replayed_ = emulated::graphs_replayed();
-  }
-  ~DeviceModelTest() override {
-    emulated::RefuseToRecord(0);
-    emulated::LimitMemory(0);
-    for (const int gpu : {0, 1}) emulated::BreakDevice(false, gpu);
-    EXPECT_EQ(emulated::graphs_alive(), 0);
-    EXPECT_EQ(emulated::streams_alive(), 0);
-  }
-
-  std::vector<ModelInput> Images(int count) const {
-    ModelInput input;
-    input.height = input.width = kSide;
-    input.pixels = pixels_.data();
-    return std::vector<ModelInput>(count, input);
-  }
-  // One image's logits on the CPU.
-  std::vector<float> Expected() const {
-    return Of(RunBatch(*MakeModel(Config()), Images(1)))[0];
-  }
-  static std::vector<std::vector<float>> Of(
-      const absl::StatusOr<std::vector<Result>>& results) {
-    EXPECT_TRUE(results.ok()) << results.status();
-    std::vector<std::vector<float>> logits;
-    if (!results.ok()) return logits;
-    for (const Result& result : *results) {
-      logits.push_back(std::get<Classification>(result).logits);
-    }
-    return logits;
-  }
-  void ExpectRight(ExecutionContext& context, int count,
-                   RunInfo* info = nullptr) {
-    const auto logits = Of(RunBatch(context, Images(count), info));
-    ASSERT_EQ(logits.size(), count);
-    const std::vector<float> expected = Expected();
-    for (const std::vector<float>& own : logits) {
-      EXPECT_LE(LargestDifference(own, expected), 1e-4);
-    }
-  }
-
-  int recorded() const { return emulated::graphs_recorded() - recorded_; }
-  int replayed() const { return emulated::graphs_replayed() - replayed_; }
-
-  std::vector<uint8_t> pixels_;
-
- private:
-  int recorded_, replayed_;
-};
 
 TEST_F(DeviceModelTest, IsOnTheGpu) {
   const auto model = MakeModel(Config(), OnGpu());
@@ -116,7 +48,8 @@ TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(1, 12).ok());
-  const int all = static_cast<int>(engine::PaddedBatchSizes(12).size());
+  // Of pixels and of values.
+  const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
   EXPECT_EQ(recorded(), all);
@@ -138,9 +71,9 @@ TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(11, 11).ok());
-  EXPECT_EQ(recorded(), 1);
+  EXPECT_EQ(recorded(), 2);  // Of pixels and of values.
   ExpectRight(*context, 11);
-  EXPECT_EQ(recorded(), 1);
+  EXPECT_EQ(recorded(), 2);
 }
 
 TEST_F(DeviceModelTest, WithoutGraphsNothingIsRecorded) {
@@ -163,89 +96,6 @@ TEST_F(DeviceModelTest, ALargerBatchDropsTheGraphsOfItsContext) {
   EXPECT_EQ(emulated::graphs_alive(), 1);
   ExpectRight(*context, 2);
   EXPECT_EQ(recorded(), 4);
-}
-
-TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
-  const ModelConfig config = Config();
-  const auto model = MakeModel(config, OnGpu());
-  const auto context = MakeContext(*model);
-  std::vector<float> values(pixels_.size());
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t channel = i % 3, pixel = i / 3;
-    values[channel * kSide * kSide + pixel] =
-        (pixels_[i] / 255.0f - config.mean[channel]) / config.std[channel];
-  }
-  std::vector<ModelInput> images = Images(9);
-  for (ModelInput& image : images) {
-    image.pixels = nullptr;
-    image.values = values.data();
-  }
-  const std::vector<float> expected = Expected();
-  for (int run = 0; run < 3; ++run) {
-    RunInfo info;
-    const auto logits = Of(RunBatch(*context, images, &info));
-    EXPECT_EQ(info.padded_images, 10);
-    ASSERT_EQ(logits.size(), 9);
-    for (const auto& own : logits) {
-      EXPECT_LE(LargestDifference(own, expected), 1e-4);
-    }
-  }
-  EXPECT_EQ(recorded(), 1);
-  EXPECT_EQ(replayed(), 2);
-  // Pixels of the same size have a graph of their own, which stays when batches
-  // of values grow.
-  ExpectRight(*context, 9);
-  images.resize(12, images[0]);
-  EXPECT_TRUE(RunBatch(*context, images).ok());
-  ExpectRight(*context, 9);
-  EXPECT_EQ(recorded(), 3);
-  EXPECT_EQ(replayed(), 3);
-}
-
-TEST_F(DeviceModelTest, ABatchOfPixelsAndValuesIsAnswered) {
-  const auto model = MakeModel(Config(), OnGpu());
-  std::vector<float> values(pixels_.size());
-  std::vector<ModelInput> images = Images(2);
-  images[1].pixels = nullptr;
-  images[1].values = values.data();
-  const auto logits = Of(RunBatch(*MakeContext(*model), images));
-  ASSERT_EQ(logits.size(), 2);
-  EXPECT_LE(LargestDifference(logits[0], Expected()), 1e-4);
-}
-
-TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
-  const auto model = MakeModel(Config(), OnGpu());
-  const auto context = MakeContext(*model);
-  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
-  std::vector<ModelInput> images = Images(3);
-  images[1].options = ClassificationOptions{/*heat_map=*/true, {4}};
-  const auto results = RunBatch(*context, images);
-  const std::vector<float> expected = Expected();
-  for (const std::vector<float>& own : Of(results)) {
-    EXPECT_LE(LargestDifference(own, expected), 1e-4);
-  }
-  EXPECT_EQ(replayed(), 1);
-  const auto& asked = std::get<Classification>((*results)[1]);
-  EXPECT_EQ(asked.heat_map.class_id, 4);
-  ASSERT_EQ(asked.heat_map.values.size(), 1);
-  EXPECT_NEAR(asked.heat_map.values[0], asked.logits[4], 1e-5);
-  EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
-}
-
-// The server asks for embeddings only if a request does.
-TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
-  const auto model = MakeModel(Config(), OnGpu());
-  const auto context = MakeContext(*model);
-  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
-  std::vector<ModelInput> images = Images(3);
-  for (ModelInput& image : images) {
-    image.options =
-        ClassificationOptions{/*heat_map=*/false, {}, /*embedding=*/false};
-  }
-  const auto results = RunBatch(*context, images);
-  EXPECT_TRUE(std::get<Classification>((*results)[0]).embedding.empty());
-  EXPECT_LE(LargestDifference(Of(results)[0], Expected()), 1e-4);
-  EXPECT_EQ(replayed(), 2);
 }
 
 TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {

@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include "ATen/ops/empty.h"
@@ -24,7 +26,8 @@ const bool without_amx =
 constexpr int kGpus = 2;
 
 struct State {
-  std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0};
+  std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0},
+      copies_in{0};
   std::atomic<int64_t> memory_limit{0};
   std::atomic<bool> broken[kGpus] = {};
 };
@@ -78,11 +81,12 @@ class EmulatedStream : public engine::DeviceStream {
     }
     return at::empty({size}, type);
   }
-  void CopyIn(const at::Tensor& host, const at::Tensor& device) override {
+  void CopyIn(const void* host, void* device, int64_t bytes) override {
     CheckBroken();
-    device.copy_(host);
-    started_ = absl::Now();
+    ++TheState().copies_in;
+    std::memcpy(device, host, bytes);
   }
+  void EndCopyIn() override { started_ = absl::Now(); }
   void CopyOut(const at::Tensor& device, const at::Tensor& host) override {
     CheckBroken();
     computed_ = absl::Now();
@@ -125,6 +129,10 @@ class EmulatedRuntime : public engine::DeviceRuntime {
   std::unique_ptr<engine::DeviceStream> MakeStream(int gpu) const override {
     return std::make_unique<EmulatedStream>(gpu);
   }
+  std::shared_ptr<uint8_t> AllocateHost(int64_t bytes) const override {
+    return std::shared_ptr<uint8_t>(new uint8_t[bytes],
+                                    std::default_delete<uint8_t[]>());
+  }
   void ConfigureLibraries() const override {}
   void Load(int, const std::function<void()>& load) const override { load(); }
 };
@@ -142,6 +150,7 @@ namespace emulated {
 void RefuseToRecord(int count) { TheState().refusals = count; }
 void LimitMemory(int64_t bytes) { TheState().memory_limit = bytes; }
 void BreakDevice(bool broken, int gpu) { TheState().broken[gpu] = broken; }
+int copies_in() { return TheState().copies_in; }
 int graphs_recorded() { return TheState().recorded; }
 int graphs_replayed() { return TheState().replayed; }
 int graphs_alive() { return TheState().graphs; }

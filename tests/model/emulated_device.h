@@ -26,6 +26,8 @@ void LimitMemory(int64_t bytes);
 // From now on GPU `gpu` has failed, or no longer has.
 void BreakDevice(bool broken, int gpu = 0);
 
+// Copies of inputs to the devices.
+int copies_in();
 int graphs_recorded();
 int graphs_replayed();
 // Those that still live.

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <cstdio>  // Before jpeglib.h.
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,10 +37,10 @@ model::ModelConfig Detector() {
 }
 
 PreparedInput Make(const ImageSource& image, const model::ModelConfig& model) {
-  const absl::StatusOr<PreparedInput> input =
+  absl::StatusOr<PreparedInput> input =
       MakeInput(image, model, std::nullopt, ImageLimits());
   EXPECT_TRUE(input.ok()) << input.status();
-  return input.ok() ? *input : PreparedInput();
+  return input.ok() ? *std::move(input) : PreparedInput();
 }
 
 class ImageInputTest : public testing::Test {
@@ -213,7 +214,9 @@ TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   ImageBuffer input;
   input.height = 3;
   input.width = 4;
-  for (int i = 0; i < 3 * 3 * 4; ++i) input.pixels.push_back(i);
+  std::vector<uint8_t> all(3 * 3 * 4);
+  std::iota(all.begin(), all.end(), 0);
+  input.pixels = all;
   const PixelRect part = {1, 1, 2, 2};
   const ImageBuffer pixels = CropInput(input, part);
   EXPECT_EQ(pixels.height, 2);
@@ -222,8 +225,8 @@ TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   EXPECT_EQ(pixels.pixels, (std::vector<uint8_t>{15, 16, 17, 18, 19, 20, 27, 28,
                                                  29, 30, 31, 32}));
   EXPECT_TRUE(pixels.values.empty());
-  input.values.assign(input.pixels.begin(), input.pixels.end());
-  input.pixels.clear();
+  input.values.assign(all.begin(), all.end());
+  input.pixels = {};
   EXPECT_EQ(CropInput(input, part).values,
             (std::vector<float>{5, 6, 9, 10, 17, 18, 21, 22, 29, 30, 33, 34}));
 }

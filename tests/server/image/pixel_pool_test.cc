@@ -1,6 +1,10 @@
 #include "server/image/pixel_pool.h"
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -8,51 +12,61 @@
 namespace sfmamba::image {
 namespace {
 
-TEST(PixelPoolTest, GivesBackWhatItWasGiven) {
-  PixelPool pool(12, 4);
-  std::vector<uint8_t> pixels = pool.Take(12);
-  const uint8_t* const data = pixels.data();
-  EXPECT_EQ(pixels.size(), 12u);
-  pool.Give(std::move(pixels));
+std::shared_ptr<uint8_t> Memory(size_t bytes) {
+  return std::shared_ptr<uint8_t>(new uint8_t[bytes],
+                                  std::default_delete<uint8_t[]>());
+}
+
+TEST(PixelPoolTest, GivesAgainWhatCameBack) {
+  PixelPool pool(Memory(12), 12, 1);
+  std::optional<Pixels> pixels = pool.Take(12);
+  const uint8_t* const data = pixels->data();
+  EXPECT_EQ(pixels->size(), 12u);
+  EXPECT_TRUE(pixels->is_pooled());
+  EXPECT_FALSE(pool.Take(12).is_pooled()) << "all are taken";
+  std::optional<Pixels> moved = *std::move(pixels);
+  pixels.reset();
+  EXPECT_EQ(moved->data(), data);
+  EXPECT_FALSE(pool.Take(12).is_pooled()) << "it was moved";
+  moved.reset();
   EXPECT_EQ(pool.Take(12).data(), data);
 }
 
-TEST(PixelPoolTest, OtherSizesAreMadeAndNotKept) {
-  PixelPool pool(12, 4);
-  std::vector<uint8_t> pixels = pool.Take(12);
-  const uint8_t* const data = pixels.data();
-  pool.Give(std::vector<uint8_t>(11));
-  pool.Give({});
-  pool.Give(std::move(pixels));
-  EXPECT_EQ(pool.Take(11).size(), 11u);
-  EXPECT_EQ(pool.Take(0).size(), 0u);
-  EXPECT_EQ(pool.Take(12).data(), data);
-}
-
-TEST(PixelPoolTest, KeepsNoMoreThanItMay) {
-  PixelPool pool(1, 2);
-  std::vector<std::vector<uint8_t>> taken;
-  for (uint8_t i = 0; i < 3; ++i) taken.push_back(pool.Take(1));
-  for (uint8_t i = 0; i < 3; ++i) {
-    taken[i][0] = 7 + i;
-    pool.Give(std::move(taken[i]));
+TEST(PixelPoolTest, OtherSizesAreVectors) {
+  PixelPool pool(Memory(12), 12, 1);
+  for (const size_t bytes : {0, 11, 13}) {
+    const Pixels pixels = pool.Take(bytes);
+    EXPECT_EQ(pixels.size(), bytes);
+    EXPECT_FALSE(pixels.is_pooled());
   }
-  EXPECT_EQ(pool.Take(1)[0], 8);
-  EXPECT_EQ(pool.Take(1)[0], 7);
-  EXPECT_EQ(pool.Take(1)[0], 0) << "the third was freed, this one is new";
+  EXPECT_TRUE(pool.Take(12).is_pooled());
+}
+
+TEST(PixelPoolTest, HasNothingWithoutMemory) {
+  PixelPool pool(nullptr, 12, 4);
+  const Pixels pixels = pool.Take(12);
+  EXPECT_FALSE(pixels.is_pooled());
+  EXPECT_EQ(pixels.size(), 12u);
+}
+
+TEST(PixelPoolTest, MayGoBeforeWhatItGave) {
+  auto pool = std::make_unique<PixelPool>(Memory(12), 12, 1);
+  Pixels pixels = pool->Take(12);
+  pool.reset();
+  pixels.data()[11] = 7;
+  EXPECT_EQ(pixels[11], 7);
 }
 
 TEST(PixelPoolTest, NeverGivesOneToTwo) {
-  PixelPool pool(64, 3);
+  PixelPool pool(Memory(3 * 64), 64, 3);
   std::vector<std::thread> threads;
   for (uint8_t id = 0; id < 4; ++id) {
     threads.emplace_back([&pool, id] {
       for (int i = 0; i < 2000; ++i) {
-        std::vector<uint8_t> pixels = pool.Take(64);
-        pixels.assign(64, id);
+        Pixels pixels = pool.Take(64);
+        std::fill_n(pixels.data(), 64, id);
         std::this_thread::yield();
-        ASSERT_EQ(pixels, std::vector<uint8_t>(64, id));
-        pool.Give(std::move(pixels));
+        ASSERT_EQ(std::count(pixels.begin(), pixels.end(), id), 64);
       }
     });
   }

@@ -141,7 +141,7 @@ TEST(PreprocessTest, LetterboxKeepsALineOfTheNarrowestPicture) {
   options.size = options.resize_size = 8;
   options.mode = ResizeMode::kLetterbox;
   for (const RgbImage& line : {Plain(1, 1000, 255), Plain(1000, 1, 255)}) {
-    const std::vector<uint8_t> pixels = Preprocess(line, options)->pixels;
+    const Pixels pixels = std::move(Preprocess(line, options)->pixels);
     EXPECT_EQ(std::count(pixels.begin(), pixels.end(), 255), 3 * 8);
   }
 }

@@ -1,0 +1,132 @@
+// What an emulated GPU makes of a classifier's inputs: pixels, values, and what
+// is asked of each.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/model/device_model_fixture.h"
+#include "tests/model/emulated_device.h"
+#include "tests/model/testing.h"
+#include "tests/testing/deterministic.h"
+#include "tests/testing/run_model.h"
+
+namespace sfmamba::model {
+namespace {
+
+TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
+  const ModelConfig config = Config();
+  const auto model = MakeModel(config, OnGpu());
+  const auto context = MakeContext(*model);
+  std::vector<float> values(pixels_.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t channel = i % 3, pixel = i / 3;
+    values[channel * kSide * kSide + pixel] =
+        (pixels_[i] / 255.0f - config.mean[channel]) / config.std[channel];
+  }
+  std::vector<ModelInput> images = Images(9);
+  for (ModelInput& image : images) {
+    image.pixels = nullptr;
+    image.values = values.data();
+  }
+  const std::vector<float> expected = Expected();
+  for (int run = 0; run < 3; ++run) {
+    RunInfo info;
+    const auto logits = Of(RunBatch(*context, images, &info));
+    EXPECT_EQ(info.padded_images, 10);
+    ASSERT_EQ(logits.size(), 9);
+    for (const auto& own : logits) {
+      EXPECT_LE(LargestDifference(own, expected), 1e-4);
+    }
+  }
+  EXPECT_EQ(recorded(), 1);
+  EXPECT_EQ(replayed(), 2);
+  // Pixels of the same size have a graph of their own, which stays when batches
+  // of values grow.
+  ExpectRight(*context, 9);
+  images.resize(12, images[0]);
+  EXPECT_TRUE(RunBatch(*context, images).ok());
+  ExpectRight(*context, 9);
+  EXPECT_EQ(recorded(), 3);
+  EXPECT_EQ(replayed(), 3);
+}
+
+TEST_F(DeviceModelTest, ABatchOfPixelsAndValuesIsAnswered) {
+  const auto model = MakeModel(Config(), OnGpu());
+  std::vector<float> values(pixels_.size());
+  std::vector<ModelInput> images = Images(2);
+  images[1].pixels = nullptr;
+  images[1].values = values.data();
+  const auto logits = Of(RunBatch(*MakeContext(*model), images));
+  ASSERT_EQ(logits.size(), 2);
+  EXPECT_LE(LargestDifference(logits[0], Expected()), 1e-4);
+}
+
+TEST_F(DeviceModelTest, ABatchWithAHeatMapIsAnsweredWithoutAGraph) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
+  std::vector<ModelInput> images = Images(3);
+  images[1].options = ClassificationOptions{/*heat_map=*/true, {4}};
+  const auto results = RunBatch(*context, images);
+  const std::vector<float> expected = Expected();
+  for (const std::vector<float>& own : Of(results)) {
+    EXPECT_LE(LargestDifference(own, expected), 1e-4);
+  }
+  EXPECT_EQ(replayed(), 1);
+  const auto& asked = std::get<Classification>((*results)[1]);
+  EXPECT_EQ(asked.heat_map.class_id, 4);
+  ASSERT_EQ(asked.heat_map.values.size(), 1);
+  EXPECT_NEAR(asked.heat_map.values[0], asked.logits[4], 1e-5);
+  EXPECT_TRUE(std::get<Classification>((*results)[0]).heat_map.values.empty());
+}
+
+// The server asks for embeddings only if a request does.
+TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  for (int run = 0; run < 2; ++run) ExpectRight(*context, 3);
+  std::vector<ModelInput> images = Images(3);
+  for (ModelInput& image : images) {
+    image.options =
+        ClassificationOptions{/*heat_map=*/false, {}, /*embedding=*/false};
+  }
+  const auto results = RunBatch(*context, images);
+  EXPECT_TRUE(std::get<Classification>((*results)[0]).embedding.empty());
+  EXPECT_LE(LargestDifference(Of(results)[0], Expected()), 1e-4);
+  EXPECT_EQ(replayed(), 2);
+}
+
+// A picture in page-locked memory goes to the device from where it lies. Others
+// are gathered first.
+TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  const auto memory = model->AllocateInputs(pixels_.size());
+  std::copy(pixels_.begin(), pixels_.end(), memory.get());
+  std::vector<uint8_t> noise(pixels_.size(), 99);
+  // By which of the images are page-locked: how many copies there are.
+  for (const auto& [locked, copies] :
+       std::vector<std::pair<std::vector<int>, int>>{
+           {{}, 1}, {{0, 1, 2, 3, 4}, 5}, {{1, 3}, 5}, {{0, 1}, 3}}) {
+    std::vector<ModelInput> images = Images(5);
+    images[4].pixels = noise.data();
+    for (const int i : locked) {
+      images[i].page_locked = true;
+      if (i < 4) images[i].pixels = memory.get();
+    }
+    const int before = emulated::copies_in();
+    const auto logits = Of(RunBatch(*context, images));
+    EXPECT_EQ(emulated::copies_in() - before, copies);
+    const std::vector<float> expected = Expected();
+    ASSERT_EQ(logits.size(), 5);
+    for (int i = 0; i < 4; ++i) {
+      EXPECT_LE(LargestDifference(logits[i], expected), 1e-4);
+    }
+    EXPECT_GT(LargestDifference(logits[4], expected), 1e-3);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::model
