@@ -21,7 +21,7 @@ import configs
 import render
 import sf_mamba
 import train_classifier
-from dataset import preprocess
+from pictures import preprocess
 
 HERE = pathlib.Path(__file__).parent
 VIEWS = 24       # Composites per exemplar.

@@ -28,7 +28,7 @@ import configs
 import distill
 import least_squares
 import sf_mamba
-from dataset import preprocess
+from pictures import preprocess
 from lite_trunk import LiteTail, LiteTrunk
 from make_maps import cut
 from train_classifier import normalise

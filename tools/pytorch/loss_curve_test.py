@@ -54,6 +54,13 @@ class LossCurveTest(unittest.TestCase):
     def test_a_single_point_is_drawn(self):
         self.assertIsNotNone(drawn({'loss': [(0, 0.0)]}))
 
+    def test_a_growing_curve_keeps_means(self):
+        curve = loss_curve.Curve(most=4)
+        for step in range(1, 24):
+            curve = loss_curve.Curve(4, curve.state)  # As a resumed run has it.
+            curve.add(step, float(step))
+        self.assertEqual(curve.points, [(8, 4.5), (16, 12.5)])
+
     def test_ticks_are_round_and_reach_the_top(self):
         for top in (1e-6, 0.3, 1, 2.31, 7, 99, 123456):
             ticks = loss_curve.ticks(top)

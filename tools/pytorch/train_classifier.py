@@ -6,7 +6,7 @@ DATA is a folder with one sub-folder of pictures per class, of which every fifth
 is kept for validation; or what models/recipe/make_pictures.py wrote: what the trunk, which
 is not trained, makes of pictures, and perhaps a teacher's features, which the student then
 learns along with the classes. A file CREDITS.md in DATA begins that of the model. RUN receives
-checkpoint.pt and log.txt. See training.py for --passes, --minutes, --resume.
+checkpoint.pt, log.txt and curve.png. See training.py for --passes, --minutes, --resume.
 
 With --initial the network is that of a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
 as timm, Hugging Face, Lightning, the server or this program write them. Training changes all of
@@ -15,7 +15,7 @@ its layers but EfficientNet-Lite0's.
 
 import argparse
 import pathlib
-import sys
+import os
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ import classifier_files
 import export
 import sf_mamba
 import training
+import user_errors
 from classifier_files import VARIANTS, CheckpointError
 from configs import CLASSIFIER, MEAN, PHOTOGRAPHS, SIZE, STD
 from dataset import open_data
@@ -158,7 +159,7 @@ def load_weights(model, start):
     missing = [k for k in missing if not k.startswith('head.')
                and not k.endswith('num_batches_tracked')]
     if missing or unexpected:
-        raise ValueError(f'missing {missing}, unexpected {unexpected}')
+        raise CheckpointError(f'missing {missing}, unexpected {unexpected}')
 
 
 def make_model(start, classes, no_swap=False):
@@ -177,8 +178,35 @@ def rate_of(name):
     return RATE if name.startswith('model.head.') else FINE_RATE
 
 
+def next_command(args):
+    """What the end of a run proposes: to serve the model, or to make one of the checkpoint."""
+    tree = os.path.relpath(pathlib.Path(__file__).parents[2])
+    if not args.export:
+        return (f'a model of it: {tree}/tools/convert_checkpoint.py {args.out}/checkpoint.pt '
+                '--out models/mine/1')
+    model = args.export.absolute()
+    if not model.name.isdigit():
+        return f'model: {args.export}. The server takes it as REPOSITORY/NAME/VERSION'
+    return (f'model: {args.export}\nnow:\n'
+            f'  {tree}/bazel-bin/server/sfmamba_server '
+            f'--model_repository={os.path.relpath(model.parents[1])} &\n'
+            f'  {tree}/bazel-bin/client/sfmamba classify --model={model.parent.name} PICTURE...')
+
+
+def summary(args, figures, data):
+    """The last lines of a run."""
+    lines = [f'accuracy {figures["validation_top1"]:.1%} of {len(data.validation[1])} held-out '
+             f'pictures (mean over classes {figures["class_mean"]:.1%})']
+    if data.passed_over.count:
+        lines.append(f'{data.passed_over}, named above')
+    return '\n'.join([*lines, f'run: {args.out} (curve.png, log.txt, checkpoint.pt)',
+                      next_command(args)])
+
+
 def train(args, start=None):
     torch.manual_seed(args.seed)
+    if args.export:
+        user_errors.check_writable(args.export)
     size = start.size if start else SIZE
     data = open_data(args.data, size)
     model = make_model(start, len(data.labels), args.no_swap)
@@ -210,9 +238,12 @@ def train(args, start=None):
         answers = tuple(x.to(place) for x in teacher(features)) if teacher else None
         run.learn(student.losses(torch.as_tensor(inputs).to(place), classes.to(place), answers),
                   len(inputs))
-    if args.export and run.rank == 0:
+    if run.rank:
+        return
+    if args.export:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
                                 network, data.credits or export.HEADING, args.initial)
+    print(summary(args, run.figures, data))
 
 
 def main():
@@ -231,18 +262,16 @@ def main():
     if args.variant and not args.initial:
         parser.error('--variant says what --initial is: give that too')
     torch.set_num_threads(args.threads)
-    try:
-        start = None
-        if args.initial:
+    start = None
+    if args.initial:
+        try:
             start = classifier_files.open_start(args.initial, args.variant,
                                                 (CLASSIFIER, PHOTOGRAPHS))
-            print(f'found: {start.evidence}')
-        train(args, start)
-    except CheckpointError as error:
-        sys.exit(f'train_classifier: {args.initial}: {error}')
-    except FileNotFoundError as error:
-        sys.exit(f'train_classifier: {error}')
+        except CheckpointError as error:
+            raise CheckpointError(f'{args.initial}: {error}') from error
+        print(f'found: {start.evidence}')
+    train(args, start)
 
 
 if __name__ == '__main__':
-    main()
+    user_errors.run('train_classifier', main)

@@ -1,5 +1,8 @@
 """What the training scripts share: a run that may be stopped and gone on with.
 
+Run draws losses and figures as curve.png (loss_curve.py) and writes checkpoint.pt, which restore()
+goes on from: a killed run is resumed with the weights that it would have had.
+
 The schedule is one of passes (pictures seen), so that a busy machine only makes it last
 longer. All randomness of a step follows from the seed and the step's number; the
 checkpoint holds the rest: weights, their moving average, optimiser and position.
@@ -8,16 +11,21 @@ Started by torchrun, several processes share a run: each learns from its own pic
 the gradients are averaged.
 """
 
+import io
 import json
 import math
 import os
 import pathlib
+import pickle
 import sys
 import time
 
 import numpy as np
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+
+import loss_curve
+from user_errors import UserError, check_writable
 
 WARMUP = 0.03
 CLIP = 5.0
@@ -97,12 +105,12 @@ class Run:
 
     `facts` (labels and the like) go into every checkpoint. `validate`, called with the
     averaged model every args.report seconds and at the end, returns a dict of figures
-    for log.txt, whose lines are JSON. Of several processes the one of rank 0 validates and
-    writes.
+    for log.txt, whose lines are JSON; `figures` has the last ones. Of several processes the one of
+    rank 0 validates and writes.
     """
 
     def __init__(self, args, model, groups, facts, validate, horizon=300):
-        args.out.mkdir(parents=True, exist_ok=True)
+        check_writable(args.out)
         self.rank, self.processes = join()
         self.args, self.facts, self.validate = args, facts, validate
         self.model = model.to(device())
@@ -110,15 +118,28 @@ class Run:
                                      use_buffers=True)
         self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
         self.step = self.passes = 0
-        self.seconds, self.losses = 0.0, []
+        self.seconds, self.losses, self.curves, self.figures = 0.0, [], {}, {}
         if args.resume:
-            self.restore(torch.load(args.out / 'checkpoint.pt', weights_only=True))
+            self.restore(args.out / 'checkpoint.pt')
 
-    def restore(self, saved):
-        self.model.load_state_dict(saved['current'])
-        self.average.load_state_dict(saved['average'])
-        self.optimiser.load_state_dict(saved['optimiser'])
-        self.step, self.passes, self.seconds = saved['position']
+    def restore(self, path):
+        """Goes on from a checkpoint; UserError if it is none or another network's."""
+        if not path.exists():
+            raise UserError(f'{path}: no such file: nothing to resume')
+        try:
+            saved = torch.load(path, weights_only=True, map_location=device())
+            self.step, self.passes, self.seconds = saved['position']
+        except (EOFError, KeyError, RuntimeError, pickle.UnpicklingError) as error:
+            raise UserError(f'{path}: not a checkpoint of a run, or damaged') from error
+        try:
+            self.model.load_state_dict(saved['current'])
+            self.average.load_state_dict(saved['average'])
+            self.optimiser.load_state_dict(saved['optimiser'])
+        except (KeyError, RuntimeError, ValueError) as error:
+            raise UserError(f'{path}: a run of another network or other classes') from error
+        self.curves = {name: loss_curve.Curve(state=state)
+                       for name, state in saved.get('curves', {}).items()}
+        self.figures = saved['figures']
 
     def progress(self):
         done = self.passes / self.args.passes
@@ -126,6 +147,13 @@ class Run:
 
     def steps(self):
         """A random generator for each step until the passes or minutes are used up."""
+        try:
+            yield from self._steps()
+            self.report()
+        finally:
+            print(file=sys.stderr)  # Ends the progress bar's line.
+
+    def _steps(self):
         last = reported = time.monotonic()
         shown = 0
         self.model.train()
@@ -145,8 +173,6 @@ class Run:
             if now - reported > self.args.report:
                 self.report()
                 last = reported = time.monotonic()
-        self.report()
-        print(file=sys.stderr)
 
     def learn(self, losses, count):
         """One step of the optimiser on a dict of losses of `count` pictures a process."""
@@ -157,9 +183,15 @@ class Run:
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.step()
         self.average.update_parameters(self.model)
-        self.losses.append({name: loss.item() for name, loss in losses.items()})
         self.passes += count * self.processes
         self.step += 1
+        self.losses.append({name: loss.item() for name, loss in losses.items()})
+        for name, value in self.losses[-1].items():
+            self.mark(name if name.startswith('loss') else f'loss {name}', value)
+
+    def mark(self, name, value):
+        """Adds a point to a curve."""
+        self.curves.setdefault(name, loss_curve.Curve()).add(self.step, value)
 
     def share_gradients(self):
         gradients = []
@@ -188,20 +220,36 @@ class Run:
               f'loss {sum(self.losses[-1].values()):.3f} ', end='', file=sys.stderr, flush=True)
 
     def report(self):
-        """Validates the averaged weights; writes checkpoint.pt and a line of log.txt."""
+        """Validates the averaged weights; writes checkpoint.pt, curve.png and a line of log.txt."""
         if self.rank:
             self.losses = self.losses[-1:]
             return
         rows, self.losses = self.losses or [{}], self.losses[-1:]
         means = {name: round(float(np.mean([row[name] for row in rows])), 4) for name in rows[0]}
-        figures = dict(passes=self.passes, minutes=round(self.seconds / 60, 1), **means,
-                       **self.validate(self.average.module))
+        validated = self.validate(self.average.module)
+        for name, value in validated.items():
+            self.mark(name, value)
+        self.figures = dict(passes=self.passes, minutes=round(self.seconds / 60, 1), **means,
+                            **validated)
         self.model.train()
-        new = self.args.out / 'checkpoint.new'
-        torch.save(dict(state_dict=self.average.module.state_dict(), facts=self.facts,
-                        figures=figures, current=self.model.state_dict(),
-                        average=self.average.state_dict(), optimiser=self.optimiser.state_dict(),
-                        position=(self.step, self.passes, self.seconds)), new)
-        new.replace(self.args.out / 'checkpoint.pt')
+        self.save()
         with open(self.args.out / 'log.txt', 'a', encoding='utf-8') as log:
-            print(json.dumps(figures), file=log)
+            print(json.dumps(self.figures), file=log)
+        loss_curve.draw(self.args.out / 'curve.png',
+                        {name: curve.points for name, curve in self.curves.items()})
+
+    def save(self):
+        """Writes checkpoint.pt, all of it or nothing."""
+        new = self.args.out / 'checkpoint.new'
+        content = io.BytesIO()  # As torch.save() does not say why a file cannot be written.
+        torch.save(dict(state_dict=self.average.module.state_dict(), facts=self.facts,
+                        figures=self.figures, current=self.model.state_dict(),
+                        average=self.average.state_dict(), optimiser=self.optimiser.state_dict(),
+                        curves={name: curve.state for name, curve in self.curves.items()},
+                        position=(self.step, self.passes, self.seconds)), content)
+        try:
+            new.write_bytes(content.getbuffer())
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise UserError(f'{new}: {error.strerror}') from error
+        new.replace(self.args.out / 'checkpoint.pt')

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import itertools
-import json
 import os
 import pathlib
 import socket
@@ -16,11 +15,9 @@ import numpy as np
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from PIL import Image
 
 import classifier_files
 import configs
-import dataset
 import export
 import sf_mamba
 import train_classifier
@@ -52,16 +49,6 @@ def linear_run(args, stop_after=None):
             run.report()
             break
     return run
-
-
-def write_pictures(folder, count=10):
-    """Two classes that differ in brightness."""
-    rng = np.random.default_rng(0)
-    for name, level in (('dark', 40), ('light', 200)):
-        (folder / name).mkdir(parents=True)
-        for i in range(count):
-            noise = rng.normal(level, 20, (70, 90, 3)).clip(0, 255).astype(np.uint8)
-            Image.fromarray(noise).save(folder / name / f'{i}.png')
 
 
 def free_port():
@@ -125,88 +112,6 @@ class RunTest(unittest.TestCase):
         self.assertAlmostEqual(rates[1], 1, places=2)
         self.assertGreater(rates[2], rates[3])
         self.assertGreater(rates[3], 0)
-
-
-class FoldersTest(unittest.TestCase):
-    def test_every_fifth_picture_is_held_out(self):
-        with tempfile.TemporaryDirectory() as folder:
-            write_pictures(pathlib.Path(folder))
-            data = dataset.open_data(pathlib.Path(folder), 32)
-        self.assertEqual(data.labels, ['dark', 'light'])
-        self.assertEqual(data.validation[0].shape, (4, 32, 32, 3))
-        pictures, classes, features = data.draw(np.random.default_rng(0), 12)
-        self.assertEqual(pictures.shape, (12, 32 + dataset.MARGIN, 32 + dataset.MARGIN, 3))
-        self.assertEqual(len(classes), 12)
-        self.assertIsNone(features)
-        crops = train_classifier.augment(np.random.default_rng(0), pictures, 32)
-        self.assertEqual(tuple(crops.shape), (12, 32, 32, 3))
-
-    def test_one_class_is_refused(self):
-        with tempfile.TemporaryDirectory() as folder:
-            write_pictures(pathlib.Path(folder) / 'only')
-            with self.assertRaises(ValueError):
-                dataset.open_data(pathlib.Path(folder), 32)
-
-    # P3.
-    def test_pictures_are_turned_as_they_are_served(self):
-        stored = np.arange(6 * 9 * 3, dtype=np.uint8).reshape(6, 9, 3)
-        turned = {1: stored, 2: stored[:, ::-1], 3: stored[::-1, ::-1], 4: stored[::-1],
-                  5: stored.transpose(1, 0, 2), 6: np.rot90(stored, -1),
-                  7: np.rot90(stored, 2).transpose(1, 0, 2), 8: np.rot90(stored)}
-        for orientation, expected in turned.items():
-            exif = Image.Exif()
-            exif[dataset.ORIENTATION] = orientation
-            for kind, options in (('PNG', {}), ('WEBP', {'lossless': True})):
-                file = io.BytesIO()
-                Image.fromarray(stored).save(file, kind, exif=exif, **options)
-                seen = dataset.as_served(Image.open(file))
-                np.testing.assert_array_equal(np.asarray(seen), expected, f'{kind} {orientation}')
-
-    def test_corrupt_exif_data_turn_nothing(self):
-        for exif in (b'', b'Exif\0\0', b'Exif\0\0II*\0', b'Exif\0\0II*\0\xff\xff\xff\xff', b'junk'):
-            image = Image.new('RGB', (3, 2))
-            image.info['exif'] = exif
-            self.assertEqual(dataset.as_served(image).size, (3, 2), exif)
-
-    # P2.
-    def test_of_16_bit_grey_the_high_byte_is_learnt(self):
-        deep = np.array([[0x0102, 0xfe01, 0x7fff]], np.uint16)
-        file = io.BytesIO()
-        Image.fromarray(deep).save(file, 'PNG')
-        seen = np.asarray(dataset.as_served(Image.open(file)))
-        np.testing.assert_array_equal(seen, np.repeat(deep >> 8, 3).reshape(1, 3, 3))
-
-    # P3.
-    def test_a_picture_that_cannot_be_decoded_is_named_and_passed_over(self):
-        with tempfile.TemporaryDirectory() as folder:
-            write_pictures(pathlib.Path(folder), 6)
-            path = pathlib.Path(folder, 'dark', '0.png')  # It would be held out.
-            whole = path.read_bytes()
-            for content, error in ((whole[:900], 'truncated'), (b'', 'cannot identify')):
-                path.write_bytes(content)
-                with contextlib.redirect_stderr(io.StringIO()) as said:
-                    data = dataset.open_data(pathlib.Path(folder), 32)
-                self.assertRegex(said.getvalue(), f'^passed over: {path}: .*{error}.*\n$')
-                self.assertEqual((data.classes.tolist(), data.validation[1].tolist()),
-                                 ([0] * 4 + [1] * 4, [0, 1, 1]))
-            pathlib.Path(folder, 'dark', '1.png').write_bytes(b'')
-            with contextlib.redirect_stderr(io.StringIO()), \
-                    self.assertRaisesRegex(ValueError, 'dark: fewer than 5 pictures'):
-                dataset.open_data(pathlib.Path(folder), 32)
-
-    # P9.
-    def test_pictures_count_by_content_and_hidden_files_do_not(self):
-        with tempfile.TemporaryDirectory() as folder:
-            dark = pathlib.Path(folder, 'dark')
-            write_pictures(pathlib.Path(folder))
-            (dark / '0.png').rename(dark / '0')
-            (dark / '1.png').rename(dark / '1.jfif')
-            (dark / '._2.png').write_bytes(b'not a picture')
-            (dark / 'notes.txt').write_bytes(b'text')
-            pathlib.Path(folder, '.cache').mkdir()
-            data = dataset.open_data(pathlib.Path(folder), 32)
-        self.assertEqual(data.labels, ['dark', 'light'])
-        self.assertEqual(len(data.pictures) + len(data.validation[0]), 20)
 
 
 class TrunkTest(unittest.TestCase):
@@ -281,78 +186,6 @@ class TeacherTest(unittest.TestCase):
             pictures, torch.tensor([0, 1]), None)['loss'] for bf16 in (False, True)]
         self.assertNotEqual(*losses)
         self.assertAlmostEqual(losses[0].item(), losses[1].item(), delta=0.05)
-
-
-class StartTest(unittest.TestCase):
-    """Training that begins with a MambaVision classifier in Hugging Face's layout."""
-
-    FIELDS = dict(dim=16, in_dim=8, depths=(1, 1, 3, 2), num_heads=(4, 8), windows=(2, 1))
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-        torch.manual_seed(0)
-        self.model = sf_mamba.make('custom', num_classes=3, tokens='none', **self.FIELDS).eval()
-        hub = self.folder / 'hub'
-        hub.mkdir()
-        (hub / 'config.json').write_text(json.dumps(dict(
-            model_type='mambavision', num_heads=[1, 2, 4, 8], window_size=[8, 8, 2, 1],
-            input_size=[3, 32, 32], mean=[0.5] * 3, std=[0.25] * 3)))
-        safetensors.torch.save_file(
-            {f'model.{key}': value for key, value in self.model.state_dict().items()},
-            hub / 'model.safetensors')
-        self.start = classifier_files.open_start(hub)
-
-    def make(self, classes):
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            return train_classifier.make_model(self.start, classes).eval(), printed.getvalue()
-
-    def test_it_has_the_same_answers(self):
-        images = torch.randn(2, 3, 32, 32)
-        model, printed = self.make(3)
-        with torch.no_grad():
-            self.assertTrue(torch.equal(model(images), self.model(images)))
-        self.assertEqual(printed, '')
-
-    def test_other_classes_get_a_new_head(self):
-        images = torch.randn(2, 3, 32, 32)
-        model, printed = self.make(2)
-        with torch.no_grad():
-            self.assertEqual(tuple(model(images).shape), (2, 2))
-            for expected, got in zip(self.model.features(images), model.features(images)):
-                self.assertTrue(torch.equal(got, expected))
-        self.assertEqual(printed, 'a new head: 2 classes in place of 3\n')
-
-    def test_all_layers_learn_and_the_files_say_what_they_are(self):
-        write_pictures(self.folder / 'data')
-        args = arguments(self.folder / 'run', 3 * train_classifier.WHOLE_BATCH)
-        vars(args).update(data=self.folder / 'data', initial=self.folder / 'hub', no_swap=False,
-                          bf16=True, export=self.folder / 'mine/1')
-        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
-            train_classifier.train(args, self.start)
-        saved = torch.load(args.out / 'checkpoint.pt', weights_only=True)
-        for key in ('patch_embed.conv_down.0.weight', 'levels.3.blocks.1.mixer.qkv.weight'):
-            self.assertFalse(torch.equal(saved['current'][f'model.{key}'].cpu(),
-                                         self.model.state_dict()[key]), key)
-        for path in (args.out / 'checkpoint.pt', args.export):
-            again = classifier_files.open_start(path)
-            self.assertEqual((again.fields, again.size, again.mean, again.std, again.classes),
-                             (self.start.fields, 32, (0.5,) * 3, (0.25,) * 3, 2))
-        text = (args.export / 'CREDITS.md').read_text()
-        self.assertIn('began with the weights of `hub`, a custom', text)
-        self.assertNotIn('EfficientNet', text)
-
-    def test_maps_of_a_trunk_are_refused(self):
-        data = types.SimpleNamespace(labels=['a', 'b'], has_maps=True, has_teacher=False)
-        args = arguments(self.folder / 'run', 1)
-        vars(args).update(data='DATA', initial=self.folder / 'hub', no_swap=False, bf16=False,
-                          export=None)
-        with mock.patch.object(train_classifier, 'open_data', return_value=data), \
-                contextlib.redirect_stdout(io.StringIO()), \
-                self.assertRaisesRegex(classifier_files.CheckpointError, 'maps in DATA, expected'):
-            train_classifier.train(args, self.start)
 
 
 class ExportTest(unittest.TestCase):

@@ -1,0 +1,113 @@
+"""Pictures from files, as the server sees them; what training scripts read them with.
+
+    picture = pictures.open_rgb(path)       # Turned by EXIF; ValueError names a broken file.
+    passed_over = pictures.PassedOver()
+    for path in pictures.listed(folder):
+        picture = passed_over.read(path, pictures.open_rgb)  # Or None, after naming the file.
+"""
+
+import struct
+import sys
+import warnings
+
+import numpy as np
+from PIL import Image
+
+SUFFIXES = ('.jpg', '.jpeg', '.jpe', '.jfif', '.png', '.webp', '.bmp')
+ORIENTATION = 0x0112  # EXIF's tag.
+TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
+         4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
+         6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+         8: Image.Transpose.ROTATE_90}
+
+
+def orientation(image):
+    """EXIF's, 1 if there is none or it is corrupt. XMP's and that of a PNG's text are not read, as
+    the server does not."""
+    exif = Image.Exif()
+    try:
+        with warnings.catch_warnings(action='ignore'):
+            exif.load(image.info.get('exif', b''))
+            return exif.get(ORIENTATION, 1)
+    except (SyntaxError, ValueError, struct.error):
+        return 1
+
+
+def as_served(image):
+    """The picture in RGB as the server decodes it: turned as its EXIF data say; of 16-bit grey the
+    high byte."""
+    image.load()  # A PNG's EXIF data may follow its pixels.
+    turn = TURNS.get(orientation(image))
+    # Pillow before 11 reads a PNG of 16-bit grey as mode I.
+    if image.mode.startswith('I;16') or (image.mode == 'I' and image.format == 'PNG'):
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    image = image.convert('RGB')
+    return image if turn is None else image.transpose(turn)
+
+
+def is_picture(path):
+    """Whether a file of a folder is taken: it is not hidden, and a picture by its name or its first
+    bytes."""
+    if path.name.startswith('.') or not path.is_file():
+        return False
+    if path.suffix.lower() in SUFFIXES:
+        return True
+    with path.open('rb') as file:
+        start = file.read(12)
+    return (start.startswith((b'\xff\xd8', b'\x89PNG\r\n\x1a\n'))
+            or start[:4] + start[8:] == b'RIFFWEBP')
+
+
+def listed(folder):
+    """The pictures of a folder in the order of their names."""
+    return sorted(filter(is_picture, folder.iterdir()))
+
+
+def _opened(path, use):
+    try:
+        with Image.open(path) as image:
+            return use(image)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        reason = getattr(error, 'strerror', None) or str(error).replace(f' {str(path)!r}', '')
+        raise ValueError(f'{path}: {reason}') from error
+
+
+def open_rgb(path):
+    """The file's as_served(). ValueError that names it if it cannot be read or decoded, such as one
+    that is truncated."""
+    return _opened(path, as_served)
+
+
+def read(path, size):
+    """The file's preprocess(); errors as of open_rgb()."""
+    return _opened(path, lambda image: preprocess(image, size))
+
+
+class PassedOver:
+    """Names on standard error the files that cannot be read, and counts them."""
+
+    def __init__(self):
+        self.count = 0
+
+    def read(self, path, reader):
+        """What `reader` makes of the file, or None where it raises ValueError."""
+        try:
+            return reader(path)
+        except ValueError as error:
+            self.count += 1
+            print(f'passed over: {error}', file=sys.stderr)
+            return None
+
+    def __str__(self):
+        return f'{self.count} file{"" if self.count == 1 else "s"} passed over'
+
+
+def preprocess(image, size):
+    """Short side to `size`, bicubic with antialiasing, then the centre; uint8 [S,S,3]. The picture
+    is turned first, as the server does."""
+    image = as_served(image)
+    scale = size / min(image.size)
+    wide, high = (size if side == min(image.size) else int(side * scale) for side in image.size)
+    image = image.resize((wide, high), Image.BICUBIC)
+    x, y = round((wide - size) / 2), round((high - size) / 2)
+    return np.asarray(image.crop((x, y, x + size, y + size)))

@@ -1,0 +1,55 @@
+"""What a user can mend ends a training script in one line and exit status 2, no traceback.
+
+    raise UserError(f'{folder}: 3 pictures, expected at least 5')
+    ...
+    if __name__ == '__main__':
+        user_errors.run('train_classifier', main)
+
+run() does so for UserError, for checkpoints and files that cannot be read or written, and for
+memory that is used up. All other exceptions are bugs, and keep their tracebacks.
+"""
+
+import sys
+
+import torch
+
+from classifier_files import CheckpointError
+
+
+class UserError(ValueError):
+    """One line that says what was got and what was expected."""
+
+
+def message(error):
+    """The line for an exception, or None if it is a bug."""
+    if isinstance(error, OSError):
+        place = f'{error.filename}: ' if error.filename is not None else ''
+        return place + (error.strerror or str(error))
+    if isinstance(error, (UserError, CheckpointError)):
+        return ' '.join(str(error).split())
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return 'out of memory: smaller batches or pictures need less'
+    return None
+
+
+def check_writable(folder):
+    """Makes the folder; OSError if it cannot be written to. For what is written hours later."""
+    folder.mkdir(parents=True, exist_ok=True)
+    probe = folder / '.writable'
+    probe.write_bytes(b'')
+    probe.unlink()
+
+
+def run(program, main):
+    """Calls main() and ends the process as said above; when interrupted it says how to go on."""
+    try:
+        main()
+    except KeyboardInterrupt:
+        print(f'\n{program}: stopped; --resume goes on from the last checkpoint', file=sys.stderr)
+        sys.exit(130)
+    except Exception as error:
+        line = message(error)
+        if line is None:
+            raise
+        print(f'{program}: {line}', file=sys.stderr)
+        sys.exit(2)
