@@ -125,13 +125,15 @@ def write(out, task, model, tensors, labels, settings, credits_text):
 
 def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
     """Writes the folder of a classifier with the facts of classifier_files.facts_of(); `initial`
-    is the file that training began with."""
+    is the file that training began with, if it did not begin with nothing."""
     arrays = {key: value.numpy() for key, value in model.state_dict().items()
               if not key.endswith('num_batches_tracked')}
     classifier_files.write_classifier(out, model.config, arrays, labels, facts)
     stride = model.config.lite_trunk
-    credits += TRUNK_CREDIT.format(stride=stride) if stride else INITIAL_CREDIT.format(
-        variant=facts['variant'], name=initial.absolute().name)
+    if stride:
+        credits += TRUNK_CREDIT.format(stride=stride)
+    elif initial:
+        credits += INITIAL_CREDIT.format(variant=facts['variant'], name=initial.absolute().name)
     (out / 'CREDITS.md').write_text(credits, encoding='utf-8')
 
 

@@ -43,6 +43,7 @@ class Config:
     # and 2 (16: dim must be 28) or 1 to 3 (32: dim must be 24).
     lite_trunk: int = 0
     neck: bool = False  # EfficientNet-Lite0's last convolution in front of the head.
+    drop_path: float = 0.0  # Share of training samples for which the last block is left out.
 
     @property
     def first(self):
@@ -133,7 +134,20 @@ def selective_scan_loop(u, dt, A, B, C, D, bias):
 
 # Layers.
 
-class ConvBlock(nn.Module):
+class Block(nn.Module):
+    """A block with residuals. Stochastic depth (arXiv 1603.09382): in training a residual is left
+    out for a share of the samples, and the others' are made larger for it."""
+
+    left_out = 0.0  # That share; SFMamba sets it.
+
+    def residual(self, y):
+        if not self.training or not self.left_out:
+            return y
+        kept = y.new_empty(len(y), *[1] * (y.ndim - 1)).bernoulli_(1 - self.left_out)
+        return y * (kept / (1 - self.left_out))
+
+
+class ConvBlock(Block):
     """[N,C,H,W] to the same; note the tanh form of GELU."""
 
     def __init__(self, width):
@@ -145,7 +159,7 @@ class ConvBlock(nn.Module):
 
     def forward(self, x):
         y = F.gelu(self.norm1(self.conv1(x)), approximate='tanh')
-        return x + self.norm2(self.conv2(y))
+        return x + self.residual(self.norm2(self.conv2(y)))
 
 
 class MambaMixer(nn.Module):
@@ -201,7 +215,7 @@ class Mlp(nn.Module):
         return self.fc2(F.gelu(self.fc1(x)))
 
 
-class TokenBlock(nn.Module):
+class TokenBlock(Block):
     """A mixer and an MLP, each behind a LayerNorm and added to the residual stream."""
 
     def __init__(self, width, mixer, layer_scale):
@@ -215,9 +229,9 @@ class TokenBlock(nn.Module):
 
     def forward(self, x):
         y = self.mixer(self.norm1(x))
-        x = x + (y if self.gamma_1 is None else self.gamma_1 * y)
+        x = x + self.residual(y if self.gamma_1 is None else self.gamma_1 * y)
         y = self.mlp(self.norm2(x))
-        return x + (y if self.gamma_2 is None else self.gamma_2 * y)
+        return x + self.residual(y if self.gamma_2 is None else self.gamma_2 * y)
 
 
 class Downsample(nn.Module):
@@ -329,6 +343,9 @@ class SFMamba(nn.Module):
         self.neck = lite_trunk.Neck(widths[3]) if config.neck else None
         self.head = nn.Linear(lite_trunk.FEATURES if config.neck else widths[3],
                               config.num_classes)
+        blocks = [module for module in self.modules() if isinstance(module, Block)]
+        for block, share in zip(blocks, torch.linspace(0, config.drop_path, len(blocks))):
+            block.left_out = share.item()
         self.apply(initialise)
 
     def features(self, images):

@@ -193,12 +193,12 @@ def next_command(args):
             f'  {tree}/bazel-bin/client/sfmamba classify --model={model.parent.name} PICTURE...')
 
 
-def summary(args, figures, data):
-    """The last lines of a run."""
-    lines = [f'accuracy {figures["validation_top1"]:.1%} of {len(data.validation[1])} held-out '
+def summary(args, figures, held_out, passed_over):
+    """The last lines of a run, with the number of held-out pictures."""
+    lines = [f'accuracy {figures["validation_top1"]:.1%} of {held_out} held-out '
              f'pictures (mean over classes {figures["class_mean"]:.1%})']
-    if data.passed_over.count:
-        lines.append(f'{data.passed_over}, named above')
+    if passed_over.count:
+        lines.append(f'{passed_over}, named above')
     return '\n'.join([*lines, f'run: {args.out} (curve.png, log.txt, checkpoint.pt)',
                       next_command(args)])
 
@@ -243,7 +243,7 @@ def train(args, start=None):
     if args.export:
         export.write_classifier(args.export, run.average.module.model.float().cpu(), data.labels,
                                 network, data.credits or export.HEADING, args.initial)
-    print(summary(args, run.figures, data))
+    print(summary(args, run.figures, len(data.validation[1]), data.passed_over))
 
 
 def main():
@@ -271,6 +271,7 @@ def main():
             raise CheckpointError(f'{args.initial}: {error}') from error
         print(f'found: {start.evidence}')
     train(args, start)
+    training.leave()
 
 
 if __name__ == '__main__':

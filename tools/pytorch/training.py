@@ -11,6 +11,7 @@ Started by torchrun, several processes share a run: each learns from its own pic
 the gradients are averaged.
 """
 
+import datetime
 import io
 import json
 import math
@@ -29,6 +30,7 @@ from user_errors import UserError, check_writable
 
 WARMUP = 0.03
 CLIP = 5.0
+PATIENCE = datetime.timedelta(hours=2)  # Of processes with one that validates.
 
 
 def add_arguments(parser, passes):
@@ -52,8 +54,17 @@ def join():
     if 'RANK' not in os.environ:
         return 0, 1
     if not torch.distributed.is_initialized():
-        torch.distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo')
+        if torch.cuda.is_available():
+            torch.cuda.set_device(device())
+        torch.distributed.init_process_group('nccl' if torch.cuda.is_available() else 'gloo',
+                                             timeout=PATIENCE)
     return torch.distributed.get_rank(), torch.distributed.get_world_size()
+
+
+def leave():
+    """Ends what join() began."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def average_over_processes(tensors, processes):
@@ -96,6 +107,10 @@ def average_weights(horizon):
     return average
 
 
+def adamw(groups):
+    return torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
+
+
 class Run:
     """The state of a training run, with its files in `args.out`.
 
@@ -103,22 +118,28 @@ class Run:
         for rng in run.steps():
             run.learn(losses(batch(rng)), count)
 
+    A step in parts calls run.accumulate() for each and run.update() once. `schedule` tells the
+    share of the peak rate at a progress in 0..1, `optimise` makes the optimiser of the groups,
+    `horizon` is that of average_weights().
+
     `facts` (labels and the like) go into every checkpoint. `validate`, called with the
     averaged model every args.report seconds and at the end, returns a dict of figures
     for log.txt, whose lines are JSON; `figures` has the last ones. Of several processes the one of
     rank 0 validates and writes.
     """
 
-    def __init__(self, args, model, groups, facts, validate, horizon=300):
+    def __init__(self, args, model, groups, facts, validate, horizon=300, schedule=share_at,
+                 optimise=adamw):
         check_writable(args.out)
         self.rank, self.processes = join()
-        self.args, self.facts, self.validate = args, facts, validate
+        self.args, self.facts, self.validate, self.schedule = args, facts, validate, schedule
         self.model = model.to(device())
         self.average = AveragedModel(self.model, multi_avg_fn=average_weights(horizon),
                                      use_buffers=True)
-        self.optimiser = torch.optim.AdamW(groups, betas=(0.9, 0.98), fused=True)
+        self.optimiser = optimise(groups)
         self.step = self.passes = 0
         self.seconds, self.losses, self.curves, self.figures = 0.0, [], {}, {}
+        self.waiting = []  # Losses of the parts of a step.
         if args.resume:
             self.restore(args.out / 'checkpoint.pt')
 
@@ -159,7 +180,7 @@ class Run:
         self.model.train()
         while self.progress() < 1:
             for group in self.optimiser.param_groups:
-                group['lr'] = group['peak'] * share_at(self.progress())
+                group['lr'] = group['peak'] * self.schedule(self.progress())
             torch.manual_seed(self.args.seed * 1_000_003 + self.step)
             yield np.random.default_rng((self.args.seed, self.step, self.rank))
             now = time.monotonic()
@@ -176,16 +197,27 @@ class Run:
 
     def learn(self, losses, count):
         """One step of the optimiser on a dict of losses of `count` pictures a process."""
-        self.optimiser.zero_grad()
-        sum(losses.values()).backward()
+        self.accumulate(losses)
+        self.update(count)
+
+    def accumulate(self, losses, parts=1):
+        """Adds one of `parts` equal parts of a step's gradients."""
+        (sum(losses.values()) / parts).backward()
+        self.waiting.append({name: loss.detach() for name, loss in losses.items()})
+
+    def update(self, count):
+        """The optimiser's step, on gradients of `count` pictures a process."""
         if self.processes > 1:
             self.share_gradients()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), CLIP)
         self.optimiser.step()
+        self.optimiser.zero_grad()
         self.average.update_parameters(self.model)
         self.passes += count * self.processes
         self.step += 1
-        self.losses.append({name: loss.item() for name, loss in losses.items()})
+        self.losses.append({name: float(np.mean([part[name].item() for part in self.waiting]))
+                            for name in self.waiting[0]})
+        self.waiting = []
         for name, value in self.losses[-1].items():
             self.mark(name if name.startswith('loss') else f'loss {name}', value)
 

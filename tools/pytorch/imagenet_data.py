@@ -1,0 +1,113 @@
+"""ImageNet's folders, read picture by picture: train/CLASS/*.JPEG and val/CLASS/*.JPEG.
+
+    data = ImageFolders(folder, size)
+    for step, batch in enumerate(batches(data, transform, order, ...)): ...
+
+What a picture becomes follows from the seed, the epoch and its number alone, so that a run that is
+resumed sees what one that was not would have seen, whatever the number of workers.
+"""
+
+import pathlib
+
+import numpy as np
+import torch
+
+import pictures
+from user_errors import UserError
+
+TRIES = 20  # Pictures in a row that may be unreadable.
+
+
+class ImageFolders:
+    """The files of both parts with their classes' numbers; `labels` are the folders' names."""
+
+    def __init__(self, folder, size):
+        self.size, self.passed_over = size, pictures.PassedOver()
+        self.labels, self.train = self._read(folder / 'train')
+        labels, self.held_out = self._read(folder / 'val')
+        if labels != self.labels:
+            other = sorted(set(labels) ^ set(self.labels))
+            raise UserError(f'{folder}: train and val have other classes: {other[0]}, ...')
+
+    @staticmethod
+    def _read(folder):
+        labels = sorted(path.name for path in folder.iterdir()
+                        if path.is_dir() and not path.name.startswith('.'))
+        if len(labels) < 2:
+            raise UserError(f'{folder}: {len(labels)} sub-folders, expected one for each of two or '
+                            'more classes')
+        files = []
+        for k, label in enumerate(labels):
+            found = [path for path in sorted((folder / label).iterdir())
+                     if path.suffix.lower() in pictures.SUFFIXES
+                     and not path.name.startswith('.')]
+            if not found:
+                raise UserError(f'{folder / label}: no pictures')
+            files += [(str(path), k) for path in found]
+        return labels, files
+
+    def validation(self):
+        """Pictures uint8 [n,S,S,3], those of 256 files at a time, with their classes."""
+        for start in range(0, len(self.held_out), 256):
+            rows = [(self.passed_over.read(pathlib.Path(path),
+                                           lambda path: pictures.read(path, self.size)), k)
+                    for path, k in self.held_out[start:start + 256]]
+            rows = [row for row in rows if row[0] is not None]
+            if rows:
+                yield np.stack([row[0] for row in rows]), np.array([row[1] for row in rows])
+
+
+class Order:
+    """The numbers of the pictures that a process takes at each step, as (epoch, number).
+
+    Each epoch is a shuffle of all; a step takes the next `batch` of them, and of these process
+    `rank` of `processes` every such one, `part` at a time. `first` is the step that begins.
+    """
+
+    def __init__(self, count, batch, part, seed, first=0, rank=0, processes=1):
+        if batch % (part * processes):
+            raise UserError(f'a batch of {batch} is no multiple of {part} pictures on each of '
+                            f'{processes} processes')
+        self.count, self.batch, self.part, self.seed = count, batch, part, seed
+        self.first, self.rank, self.processes = first, rank, processes
+
+    def __iter__(self):
+        epoch, shuffled = None, None
+        position = self.first * self.batch + self.rank
+        while True:
+            chosen = []
+            for _ in range(self.part):
+                if position // self.count != epoch:
+                    epoch = position // self.count
+                    shuffled = np.random.default_rng((self.seed, epoch)).permutation(self.count)
+                chosen.append((epoch, int(shuffled[position % self.count])))
+                position += self.processes
+            yield chosen
+
+
+class Pictures(torch.utils.data.Dataset):
+    """(transform(picture), class, files passed over for it) of (epoch, number)."""
+
+    def __init__(self, files, transform, seed):
+        self.files, self.transform, self.seed = files, transform, seed
+
+    def __getitem__(self, key):
+        epoch, number = key
+        passed_over = pictures.PassedOver()
+        for i in range(number, number + TRIES):
+            path, k = self.files[i % len(self.files)]
+            picture = passed_over.read(pathlib.Path(path), pictures.open_rgb)
+            if picture is not None:
+                break
+        else:
+            raise UserError(f'{path}: the last of {TRIES} pictures in a row that cannot be read')
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(hash((self.seed, epoch, number)) % 2**63)
+            return self.transform(picture), k, passed_over.count
+
+
+def batches(files, transform, order, workers):
+    """(pictures, classes, files passed over) for each part of each step, without end."""
+    return torch.utils.data.DataLoader(
+        Pictures(files, transform, order.seed), batch_sampler=order, num_workers=workers,
+        pin_memory=torch.cuda.is_available(), persistent_workers=workers > 0)

@@ -1,0 +1,82 @@
+"""How T, S and B are trained from nothing on ImageNet-1k: every setting and where it is from.
+
+[M] MambaVision's published configuration, github.com/NVlabs/MambaVision (Apache-2.0),
+mambavision/configs/mambavision_{tiny,small,base}_1k.yaml, with the defaults of train.py and
+models/mamba_vision.py. [P] MambaVision's paper (arXiv 2407.08083). [O] our own. SF-Mamba (arXiv
+2603.16423) compares itself with MambaVision at equal size; its code is not published, and no
+setting of its own is known here.
+"""
+
+import dataclasses
+import math
+
+import torch
+import torch.nn.functional as F
+from torchvision.transforms import InterpolationMode, v2
+
+EPOCHS, COOLDOWN = 310, 10   # [M]: the cosine, then epochs at the least rate. [P]: 300.
+BATCH = 4096                 # [P]. [M]: 128 a GPU.
+RATE, FIRST_RATE, LEAST_RATE = 5e-3, 1e-6, 5e-6  # [M], for that batch.
+HORIZON = 5000               # [M]: weights averaged with a decay of 0.9998 a step.
+SMOOTHING = 0.1              # [M]
+MIXUP, CUTMIX = 0.8, 1.0     # [M]: the alpha of each; every batch has one or the other.
+SCALE, RATIO = (0.08, 1.0), (3 / 4, 4 / 3)  # [M]: crops, as shares of the area; their shapes.
+ERASED = 0.25                # [M]: share of pictures with a rectangle of noise.
+# [M]: rand-m9-mstd0.5-inc1 of timm, two of its operations, each with probability 0.5 at nine tenths
+# of the range. [O]: torchvision's operations and ranges, without a spread of the magnitude.
+OPERATIONS, MAGNITUDE, BINS = 2, 27, 31
+TEMPERATURE, MESA_SCALE = 3, 50  # [M]: kdloss() in train.py.
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    warmup: int          # Epochs.
+    weight_decay: float
+    drop_path: float     # See sf_mamba.Config.
+    mesa: float          # Weight of mesa_loss(),
+    mesa_after: float    # from this share of the training on.
+
+
+RECIPES = {'T': Recipe(20, 0.05, 0.2, 0.5, 0.25),   # [M]
+           'S': Recipe(20, 0.05, 0.2, 1.0, 0.25),
+           'B': Recipe(35, 0.075, 0.3, 1.0, 0.3)}
+
+
+def schedule(recipe):
+    """The share of the peak rate at a progress in 0..1; a training of fewer epochs shortens all
+    parts alike."""
+    least, first = LEAST_RATE / RATE, FIRST_RATE / RATE
+
+    def share(progress):
+        epoch = progress * (EPOCHS + COOLDOWN)
+        if epoch < recipe.warmup:
+            return first + (1 - first) * epoch / recipe.warmup
+        cosine = math.cos(math.pi * min(epoch / EPOCHS, 1))
+        return least + (1 - least) * (1 + cosine) / 2
+    return share
+
+
+def augmentation(size):
+    """A PIL picture to uint8 [3,size,size]: crop, mirror image, operations of RandAugment."""
+    crops = v2.RandomChoice([v2.RandomResizedCrop(size, SCALE, RATIO, mode)
+                             for mode in (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC)])
+    one = v2.RandomApply([v2.RandAugment(1, MAGNITUDE, BINS, fill=(124, 116, 104))], 0.5)
+    return v2.Compose([crops, v2.RandomHorizontalFlip(), *[one] * OPERATIONS, v2.PILToTensor()])
+
+
+def mixing(classes):
+    """Normalised pictures and classes [n] to mixed pictures and shares [n,classes]."""
+    return v2.RandomChoice([v2.MixUp(alpha=MIXUP, num_classes=classes),
+                            v2.CutMix(alpha=CUTMIX, num_classes=classes)])
+
+
+def erase(pictures):
+    """Noise in a rectangle of some of the normalised pictures."""
+    eraser = v2.RandomErasing(ERASED, value='random')
+    return torch.stack([eraser(picture) for picture in pictures])
+
+
+def mesa_loss(logits, averaged):
+    """MESA (arXiv 2205.14083): the distance from the answers of the averaged weights."""
+    return MESA_SCALE * F.kl_div((logits / TEMPERATURE).log_softmax(1),
+                                 (averaged / TEMPERATURE).softmax(1), reduction='batchmean')
