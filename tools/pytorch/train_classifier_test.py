@@ -1,4 +1,4 @@
-"""The classifier's training as a user meets it: what it starts from, how it ends, what it refuses."""
+"""The classifier's training as a user meets it: what it starts from, how it ends, its errors."""
 
 import contextlib
 import io

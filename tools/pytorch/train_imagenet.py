@@ -110,7 +110,8 @@ def main():
     parser.add_argument('--epochs', type=float, default=recipes.EPOCHS + recipes.COOLDOWN)
     parser.add_argument('--batch', type=int, default=recipes.BATCH,
                         help='pictures a step, of all processes')
-    parser.add_argument('--part', type=int, default=128, help='pictures that a process takes at once')
+    parser.add_argument('--part', type=int, default=128,
+                        help='pictures that a process takes at once')
     parser.add_argument('--rate', type=float, default=recipes.RATE, help='peak learning rate')
     parser.add_argument('--size', type=int, default=224, help='of the pictures, pixels a side')
     parser.add_argument('--workers', type=int, default=8, help='that read pictures, a process')
