@@ -6,11 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "base/proto_duration.h"
-#include "client/bench/latency_histogram.h"
+#include "client/commands/eval_report.h"
 #include "client/commands/inputs.h"
-#include "client/commands/output/text_table.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/commands/task_model.h"
@@ -25,6 +22,7 @@ struct EvalFlags {
   PredictFlags predict;
   std::string dataset;
   std::string predictions;
+  std::string confusion;
 
   void AddTo(FlagSet* flags) {
     predict.common.deadline = kPictureDeadline;
@@ -37,19 +35,11 @@ struct EvalFlags {
                "where detections go, as COCO results, for tools/coco_ap.py; "
                "needed for COCO datasets",
                &predictions);
+    flags->Add("confusion", "FILE",
+               "where the confusion matrix is drawn, a PNG; not for COCO "
+               "datasets",
+               &confusion);
   }
-};
-
-struct Metric {
-  const char* name;
-  double value;
-};
-
-// One evaluation: what to send, what is done with each answer, and what came of
-// it all.
-struct Evaluation {
-  std::vector<FileOutcome> outcomes;
-  std::vector<Metric> metrics;
 };
 
 // The samples by their pictures, to find them again.
@@ -78,13 +68,25 @@ std::vector<FileOutcome> SendAll(
   return PredictFiles<Response>(files, request, actions, flags, console);
 }
 
+// The number of the first class with a label, Confusion::kNone if there is
+// none.
+int NumberOf(const std::string& label,
+             const std::map<int, std::string>& labels) {
+  for (const auto& [number, name] : labels) {
+    if (name == label) return number;
+  }
+  return Confusion::kNone;
+}
+
 Evaluation EvaluateClassifier(const Dataset& dataset, const EvalFlags& flags,
+                              const std::map<int, std::string>& labels,
                               const Console& console) {
   v1::ClassifyRequest request;
   request.mutable_params()->set_top_k(
       std::min<int>(5, std::max<int>(1, dataset.classes.size())));
   TopKScore score;
   Evaluation evaluation;
+  evaluation.labels = labels;
   evaluation.outcomes =
       SendAll<v1::ClassifyResponse, v1::ClassifyRequest, v1::ClassifyResult>(
           dataset, request, flags.predict,
@@ -94,6 +96,11 @@ Evaluation EvaluateClassifier(const Dataset& dataset, const EvalFlags& flags,
               if (result.categories(i).label() == sample.label) rank = i;
             }
             score.Add(rank);
+            evaluation.confusion.Add(
+                NumberOf(sample.label, labels),
+                result.categories().empty()
+                    ? Confusion::kNone
+                    : NumberOf(result.categories(0).label(), labels));
             return absl::OkStatus();
           },
           console);
@@ -102,9 +109,11 @@ Evaluation EvaluateClassifier(const Dataset& dataset, const EvalFlags& flags,
 }
 
 Evaluation EvaluateSegmenter(const Dataset& dataset, const EvalFlags& flags,
+                             const std::map<int, std::string>& labels,
                              const Console& console) {
-  IouScore score;
   Evaluation evaluation;
+  evaluation.labels = labels;
+  Confusion& score = evaluation.confusion;
   evaluation.outcomes =
       SendAll<v1::SegmentResponse, v1::SegmentRequest, v1::SegmentResult>(
           dataset, v1::SegmentRequest(), flags.predict,
@@ -198,70 +207,14 @@ absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
                    "', which the dataset has"));
 }
 
-LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
-  LatencyHistogram latencies;
-  for (const FileOutcome& outcome : outcomes) {
-    if (!outcome.status.ok()) continue;
-    latencies.Record(base::FromProto(outcome.timing.total()));
-  }
-  return latencies;
-}
-
-// The status of the file, or of what was done with its answer.
-const absl::Status& StatusOf(const FileOutcome& outcome) {
-  return outcome.status.ok() ? outcome.drawing.status() : outcome.status;
-}
-
-int Report(const Evaluation& evaluation, const EvalFlags& flags,
-           const Console& console) {
-  const LatencyHistogram latencies = Latencies(evaluation.outcomes);
-  int64_t failed = 0;
-  for (const FileOutcome& outcome : evaluation.outcomes) {
-    if (StatusOf(outcome).ok()) continue;
-    if (++failed > 10) continue;
-    WriteErrorLine(
-        absl::StrCat(outcome.file, ": ", StatusOf(outcome).message()), console);
-  }
-  const int64_t answered = evaluation.outcomes.size() - failed;
-  constexpr std::pair<const char*, double> kPercentiles[] = {
-      {"p50", 50}, {"p90", 90}, {"p99", 99}};
-  if (flags.predict.common.json) {
-    JsonWriter json;
-    json.BeginObject();
-    json.Key("images").Integer(answered).Key("failed").Integer(failed);
-    for (const Metric& metric : evaluation.metrics) {
-      json.Key(metric.name).Number(metric.value);
-    }
-    json.Key("server_latency_ms").BeginObject();
-    for (const auto& [name, percent] : kPercentiles) {
-      json.Key(name).Number(
-          absl::ToDoubleMilliseconds(latencies.Percentile(percent)));
-    }
-    json.EndObject().EndObject();
-    console.out << json.text() << "\n";
-  } else {
-    TextTable table({"what", ">value"});
-    table.AddRow({"images", absl::StrCat(answered)});
-    table.AddRow({"failed", absl::StrCat(failed)});
-    for (const Metric& metric : evaluation.metrics) {
-      table.AddRow({metric.name, absl::StrFormat("%.4g", metric.value)});
-    }
-    for (const auto& [name, percent] : kPercentiles) {
-      table.AddRow({absl::StrCat("server latency, ", name),
-                    FormatMilliseconds(latencies.Percentile(percent))});
-    }
-    console.out << table.ToString();
-  }
-  return failed == 0 ? kExitOk : kExitRpcError;
-}
-
 }  // namespace
 
 int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   EvalFlags eval;
   FlagSet flags("sfmamba eval --dataset DIR [flags]",
                 "Tells how right a model is on a labelled folder, as served: "
-                "top-1 and top-5, mean\nIoU, or COCO results to be scored.");
+                "top-1 and top-5, mean\nIoU, each by class, or COCO results "
+                "to be scored.");
   eval.AddTo(&flags);
   std::vector<std::string> rest;
   if (const auto exit = ParseArguments(&flags, arguments, &rest, console)) {
@@ -283,6 +236,9 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
                                 : "--predictions is for COCO datasets",
                       console);
   }
+  if (detection && !eval.confusion.empty()) {
+    return UsageError("--confusion is not for COCO datasets", console);
+  }
   if (eval.predict.model.empty()) {
     VisionClient client(common.server, common.client);
     model = ModelOfTask(dataset->task, common.deadline, &client);
@@ -291,23 +247,29 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   }
   const absl::Status fits = CheckModel(*dataset, *model);
   if (!fits.ok()) return UsageError(fits.message(), console);
+  std::map<int, std::string> labels;
+  for (const v1::ClassInfo& known : model->classes()) {
+    labels[known.class_id()] = known.label();
+  }
+  Evaluation evaluation;
   switch (dataset->task) {
     case v1::Model::DETECTION: {
       std::ofstream out(eval.predictions);
-      const Evaluation evaluation =
-          EvaluateDetector(*dataset, eval, out, console);
+      evaluation = EvaluateDetector(*dataset, eval, out, console);
       out.close();
       if (!out) {
         return UsageError(absl::StrCat("cannot write '", eval.predictions, "'"),
                           console);
       }
-      return Report(evaluation, eval, console);
+      break;
     }
     case v1::Model::SEGMENTATION:
-      return Report(EvaluateSegmenter(*dataset, eval, console), eval, console);
+      evaluation = EvaluateSegmenter(*dataset, eval, labels, console);
+      break;
     default:
-      return Report(EvaluateClassifier(*dataset, eval, console), eval, console);
+      evaluation = EvaluateClassifier(*dataset, eval, labels, console);
   }
+  return ReportEvaluation(evaluation, common, eval.confusion, console);
 }
 
 }  // namespace sfmamba::client

@@ -1,7 +1,5 @@
 #include "client/eval/scores.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 
 namespace sfmamba::client {
@@ -15,43 +13,60 @@ double TopKScore::Top(int k) const {
   return count_ == 0 ? 0 : static_cast<double>(within_[k]) / count_;
 }
 
-absl::Status IouScore::Add(const IndexMap& right, const IndexMap& answer) {
+void Confusion::Add(int right, int answered, int64_t count) {
+  counts_[right][answered] += count;
+}
+
+absl::Status Confusion::Add(const IndexMap& right, const IndexMap& answer) {
   if (right.width != answer.width || right.height != answer.height) {
     return absl::InvalidArgumentError(
         absl::StrCat("the map is ", right.width, "x", right.height,
                      ", the answer ", answer.width, "x", answer.height));
   }
-  const auto at = [this](int index) -> Pixels& {
-    if (index >= classes_.size()) classes_.resize(index + 1);
-    return classes_[index];
-  };
-  for (size_t i = 0; i < right.data.size(); ++i) {
-    if (right.data[i] == right.ignore) continue;
-    ++at(right.data[i]).right;
-    if (answer.data[i] == answer.ignore) continue;
-    ++at(answer.data[i]).answered;
-    if (answer.data[i] == right.data[i]) ++at(right.data[i]).both;
+  const size_t size = right.data.size();
+  for (size_t i = 0, end; i < size; i = end) {
+    const int wanted = right.data[i], got = answer.data[i];
+    for (end = i + 1;
+         end < size && right.data[end] == wanted && answer.data[end] == got;) {
+      ++end;
+    }
+    if (wanted == right.ignore) continue;
+    Add(wanted, got == answer.ignore ? kNone : got, end - i);
   }
   return absl::OkStatus();
 }
 
-double IouScore::MeanIou() const {
-  double sum = 0;
-  int count = 0;
-  for (const Pixels& pixels : classes_) {
-    const int64_t either = pixels.right + pixels.answered - pixels.both;
-    if (either == 0) continue;
-    sum += static_cast<double>(pixels.both) / either;
-    ++count;
-  }
-  return count == 0 ? 0 : sum / count;
+int64_t Confusion::at(int right, int answered) const {
+  const auto row = counts_.find(right);
+  if (row == counts_.end()) return 0;
+  const auto count = row->second.find(answered);
+  return count == row->second.end() ? 0 : count->second;
 }
 
-double IouScore::Accuracy() const {
+std::map<int, Confusion::Counts> Confusion::Classes() const {
+  std::map<int, Counts> classes;
+  for (const auto& [right, row] : counts_) {
+    for (const auto& [answered, count] : row) {
+      classes[right].right += count;
+      if (answered != kNone) classes[answered].answered += count;
+      if (answered == right) classes[right].both += count;
+    }
+  }
+  return classes;
+}
+
+double Confusion::MeanIou() const {
+  const std::map<int, Counts> classes = Classes();
+  double sum = 0;
+  for (const auto& [number, counts] : classes) sum += counts.Iou();
+  return classes.empty() ? 0 : sum / classes.size();
+}
+
+double Confusion::Accuracy() const {
   int64_t both = 0, right = 0;
-  for (const Pixels& pixels : classes_) {
-    both += pixels.both;
-    right += pixels.right;
+  for (const auto& [number, counts] : Classes()) {
+    both += counts.both;
+    right += counts.right;
   }
   return right == 0 ? 0 : static_cast<double>(both) / right;
 }

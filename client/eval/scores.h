@@ -2,7 +2,7 @@
 #define SFMAMBA_CLIENT_EVAL_SCORES_H_
 
 #include <cstdint>
-#include <vector>
+#include <map>
 
 #include "absl/status/status.h"
 #include "client/picture/masks.h"
@@ -24,25 +24,39 @@ class TopKScore {
   int64_t within_[6] = {};  // [k]: with rank < k.
 };
 
-// Intersection over union of each class, over all pixels of all maps. Source:
-// PASCAL VOC's segmentation measure; mmsegmentation's mIoU.
-class IouScore {
+// How often each class was answered for each right one: images of a classifier,
+// pixels of a segmenter. Classes are numbers from 0.
+class Confusion {
  public:
-  // Pixels that `right` ignores are left out. INVALID_ARGUMENT if the maps
-  // differ in size.
+  static constexpr int kNone = -1;  // No class was answered.
+
+  struct Counts {
+    int64_t right = 0, answered = 0, both = 0;
+
+    // NaN where there is nothing to divide by.
+    double Recall() const { return static_cast<double>(both) / right; }
+    double Precision() const { return static_cast<double>(both) / answered; }
+    // Intersection over union. Source: PASCAL VOC's segmentation measure.
+    double Iou() const {
+      return static_cast<double>(both) / (right + answered - both);
+    }
+  };
+
+  void Add(int right, int answered, int64_t count = 1);
+  // Adds pixels, without those that `right` ignores. INVALID_ARGUMENT if the
+  // maps differ in size.
   absl::Status Add(const IndexMap& right, const IndexMap& answer);
 
-  // Over the classes that either map has anywhere; 0 if there are none.
+  int64_t at(int right, int answered) const;
+  // The classes that are right or answered anywhere.
+  std::map<int, Counts> Classes() const;
+  // The mean of Iou() over Classes(), as mmsegmentation's mIoU; 0 without any.
   double MeanIou() const;
-  // The share of pixels, ignored ones apart, whose class is right.
+  // The share of those counted whose class is right; 0 without any.
   double Accuracy() const;
 
  private:
-  struct Pixels {
-    int64_t right = 0, answered = 0, both = 0;
-  };
-
-  std::vector<Pixels> classes_;  // By number.
+  std::map<int, std::map<int, int64_t>> counts_;  // [right][answered]
 };
 
 }  // namespace sfmamba::client

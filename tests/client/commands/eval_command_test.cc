@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/commands/inputs.h"
+#include "client/picture/picture_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/commands_testing.h"
@@ -92,6 +93,37 @@ TEST_F(EvalCommandTest, AFolderForEachClassGivesTop1AndTop5) {
                          R"("top5": 0.666667, "server_latency_ms": {"p50": )"));
 }
 
+TEST_F(EvalCommandTest, FiguresByClassFollow) {
+  AddPicture("cup/1.png");
+  AddPicture("cup/2.png");
+  AddPicture("chair/1.png");
+  EXPECT_THAT(
+      Eval({"--json"}).out,
+      HasSubstr(R"("classes": [{"label": "cup", "right": 2, "answered": 3, )"
+                R"("both": 2, "recall": 1, "precision": 0.666667, )"
+                R"("iou": 0.666667}, {"label": "chair", "right": 1, )"
+                R"("answered": 0, "both": 0, "recall": 0, )"
+                R"("precision": null, "iou": 0}]})"));
+  const std::string table = Eval().out;
+  EXPECT_THAT(table, HasSubstr("cup        2         3  1.0000     0.6667"));
+  EXPECT_THAT(table, HasSubstr("chair      1         0  0.0000          -"));
+}
+
+TEST_F(EvalCommandTest, TheConfusionMatrixIsDrawn) {
+  AddPicture("cup/1.png");
+  const std::string path = absl::StrCat(folder_, "/confusion.png");
+  const Outcome outcome = Eval({"--confusion=" + path});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const absl::StatusOr<std::string> png = ReadFile(path);
+  ASSERT_TRUE(png.ok()) << png.status();
+  const absl::StatusOr<Picture> picture = ReadPicture(*png);
+  ASSERT_TRUE(picture.ok()) << picture.status();
+  EXPECT_GT(picture->width, 28);
+  const Outcome nowhere = Eval({"--confusion=/nonexistent/x.png"});
+  EXPECT_EQ(nowhere.exit_code, 2);
+  EXPECT_THAT(nowhere.err, HasSubstr("cannot write '/nonexistent/x.png'"));
+}
+
 // P9.
 TEST_F(EvalCommandTest, PicturesCountByContentAndHiddenFilesDoNot) {
   AddPicture("cup/1.png");
@@ -122,6 +154,10 @@ TEST_F(EvalCommandTest, MapsGiveMeanIou) {
   const Outcome outcome = Eval({"--json"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr(R"("miou": 1, "pixel_accuracy": 1,)"));
+  EXPECT_THAT(outcome.out,
+              HasSubstr(R"({"label": "cup", "right": 4, "answered": 4, )"));
+  // A class that the model does not name is shown by its number.
+  EXPECT_THAT(outcome.out, HasSubstr(R"({"label": "3", "right": 2, )"));
 }
 
 TEST_F(EvalCommandTest, AMapOfAnotherSizeFailsItsPicture) {
@@ -142,6 +178,8 @@ TEST_F(EvalCommandTest, CocoGivesResultsInCocosFormat) {
   const Outcome outcome = Eval({"--json", "--predictions=" + results});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr(R"("detections": 1)"));
+  EXPECT_THAT(Eval({"--predictions=" + results, "--confusion=x.png"}).err,
+              HasSubstr("--confusion is not for COCO datasets"));
   EXPECT_EQ(ReadFile(results).value_or(""),
             R"([{"image_id": 42, "category_id": 7, "score": 0.5, )"
             R"("bbox": [1, 2, 10, 20]}])"

@@ -1,5 +1,7 @@
 #include "client/eval/scores.h"
 
+#include <cmath>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -27,8 +29,8 @@ TEST(TopKScoreTest, CountsRanks) {
   EXPECT_EQ(score.Top(5), 0.5);
 }
 
-TEST(IouScoreTest, IsTheMeanOverTheClassesThereAre) {
-  IouScore score;
+TEST(ConfusionTest, IsTheMeanOverTheClassesThereAre) {
+  Confusion score;
   // Class 0: 2 of 3; class 2: 1 of 3; class 7: 0 of 1.
   ASSERT_TRUE(
       score.Add(Map(3, {0, 0, 2, 2, 0, 7}), Map(3, {0, 0, 2, 0, 2, 2})).ok());
@@ -36,27 +38,49 @@ TEST(IouScoreTest, IsTheMeanOverTheClassesThereAre) {
   EXPECT_DOUBLE_EQ(score.Accuracy(), 3 / 6.0);
 }
 
-TEST(IouScoreTest, AddsMapsUp) {
-  IouScore score;
+TEST(ConfusionTest, AddsMapsUp) {
+  Confusion score;
   ASSERT_TRUE(score.Add(Map(2, {1, 1}), Map(2, {1, 1})).ok());
   ASSERT_TRUE(score.Add(Map(2, {1, 1}), Map(2, {3, 3})).ok());
   EXPECT_DOUBLE_EQ(score.MeanIou(), (0.5 + 0) / 2);
 }
 
-TEST(IouScoreTest, LeavesIgnoredPixelsOut) {
-  IouScore score;
+TEST(ConfusionTest, LeavesIgnoredPixelsOut) {
+  Confusion score;
   ASSERT_TRUE(score.Add(Map(3, {255, 1, 1}), Map(3, {2, 1, 255})).ok());
   EXPECT_DOUBLE_EQ(score.MeanIou(), 0.5);  // An ignored answer is a miss.
   EXPECT_DOUBLE_EQ(score.Accuracy(), 0.5);
 }
 
-TEST(IouScoreTest, NothingIsZero) {
-  EXPECT_EQ(IouScore().MeanIou(), 0);
-  EXPECT_EQ(IouScore().Accuracy(), 0);
+TEST(ConfusionTest, NothingIsZero) {
+  EXPECT_EQ(Confusion().MeanIou(), 0);
+  EXPECT_EQ(Confusion().Accuracy(), 0);
 }
 
-TEST(IouScoreTest, SizesMustAgree) {
-  IouScore score;
+TEST(ConfusionTest, CountsByClass) {
+  Confusion score;
+  score.Add(0, 0, 3);
+  score.Add(0, 2);
+  score.Add(2, 2);
+  score.Add(2, Confusion::kNone);
+  score.Add(2, 5);
+  EXPECT_EQ(score.at(0, 0), 3);
+  EXPECT_EQ(score.at(2, Confusion::kNone), 1);
+  EXPECT_EQ(score.at(1, 0), 0);
+  EXPECT_EQ(score.at(0, 1), 0);
+  const std::map<int, Confusion::Counts> classes = score.Classes();
+  ASSERT_EQ(classes.size(), 3);  // None is no class.
+  EXPECT_DOUBLE_EQ(classes.at(0).Recall(), 3 / 4.0);
+  EXPECT_DOUBLE_EQ(classes.at(0).Precision(), 1);
+  EXPECT_DOUBLE_EQ(classes.at(2).Recall(), 1 / 3.0);
+  EXPECT_DOUBLE_EQ(classes.at(2).Precision(), 1 / 2.0);
+  EXPECT_DOUBLE_EQ(classes.at(2).Iou(), 1 / 4.0);
+  EXPECT_TRUE(std::isnan(classes.at(5).Recall()));
+  EXPECT_DOUBLE_EQ(score.Accuracy(), 4 / 7.0);
+}
+
+TEST(ConfusionTest, SizesMustAgree) {
+  Confusion score;
   const absl::Status status = score.Add(Map(2, {1, 1}), Map(1, {1, 1}));
   EXPECT_EQ(status.message(), "the map is 2x1, the answer 1x2");
 }

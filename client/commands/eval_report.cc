@@ -1,0 +1,143 @@
+#include "client/commands/eval_report.h"
+
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/png_encoder.h"
+#include "base/proto_duration.h"
+#include "client/bench/latency_histogram.h"
+#include "client/commands/output/json_writer.h"
+#include "client/commands/output/text_table.h"
+#include "client/eval/confusion_picture.h"
+
+namespace sfmamba::client {
+namespace {
+
+LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
+  LatencyHistogram latencies;
+  for (const FileOutcome& outcome : outcomes) {
+    if (!outcome.status.ok()) continue;
+    latencies.Record(base::FromProto(outcome.timing.total()));
+  }
+  return latencies;
+}
+
+// The status of the file, or of what was done with its answer.
+const absl::Status& StatusOf(const FileOutcome& outcome) {
+  return outcome.status.ok() ? outcome.drawing.status() : outcome.status;
+}
+
+// The figures of a class: images or pixels, and of these the shares.
+struct ClassFigures {
+  std::string label;
+  Confusion::Counts counts;
+};
+
+std::vector<ClassFigures> ByClass(const Evaluation& evaluation) {
+  std::vector<ClassFigures> figures;
+  for (const auto& [number, counts] : evaluation.confusion.Classes()) {
+    const auto label = evaluation.labels.find(number);
+    figures.push_back({label == evaluation.labels.end() ? absl::StrCat(number)
+                                                        : label->second,
+                       counts});
+  }
+  return figures;
+}
+
+constexpr std::pair<const char*, double> kPercentiles[] = {
+    {"p50", 50}, {"p90", 90}, {"p99", 99}};
+
+std::string ReportJson(const Evaluation& evaluation, int64_t failed) {
+  const LatencyHistogram latencies = Latencies(evaluation.outcomes);
+  JsonWriter json;
+  json.BeginObject();
+  json.Key("images").Integer(evaluation.outcomes.size() - failed);
+  json.Key("failed").Integer(failed);
+  for (const Metric& metric : evaluation.metrics) {
+    json.Key(metric.name).Number(metric.value);
+  }
+  json.Key("server_latency_ms").BeginObject();
+  for (const auto& [name, percent] : kPercentiles) {
+    json.Key(name).Number(
+        absl::ToDoubleMilliseconds(latencies.Percentile(percent)));
+  }
+  json.EndObject();
+  json.Key("classes").BeginArray();
+  for (const auto& [label, counts] : ByClass(evaluation)) {
+    json.BeginObject().Key("label").String(label);
+    json.Key("right").Integer(counts.right);
+    json.Key("answered").Integer(counts.answered);
+    json.Key("both").Integer(counts.both);
+    json.Key("recall").Number(counts.Recall());
+    json.Key("precision").Number(counts.Precision());
+    json.Key("iou").Number(counts.Iou()).EndObject();
+  }
+  return json.EndArray().EndObject().text();
+}
+
+// "-" where there was nothing to divide by.
+std::string Share(double share) {
+  return std::isnan(share) ? "-" : absl::StrFormat("%.4f", share);
+}
+
+std::string ReportTables(const Evaluation& evaluation, int64_t failed) {
+  std::string text;
+  const std::vector<ClassFigures> figures = ByClass(evaluation);
+  if (!figures.empty()) {
+    TextTable classes(
+        {"class", ">right", ">answered", ">recall", ">precision", ">IoU"});
+    for (const auto& [label, counts] : figures) {
+      classes.AddRow({label, absl::StrCat(counts.right),
+                      absl::StrCat(counts.answered), Share(counts.Recall()),
+                      Share(counts.Precision()), Share(counts.Iou())});
+    }
+    text = absl::StrCat(classes.ToString(), "\n");
+  }
+  const LatencyHistogram latencies = Latencies(evaluation.outcomes);
+  TextTable table({"what", ">value"});
+  table.AddRow({"images", absl::StrCat(evaluation.outcomes.size() - failed)});
+  table.AddRow({"failed", absl::StrCat(failed)});
+  for (const Metric& metric : evaluation.metrics) {
+    table.AddRow({metric.name, absl::StrFormat("%.4g", metric.value)});
+  }
+  for (const auto& [name, percent] : kPercentiles) {
+    table.AddRow({absl::StrCat("server latency, ", name),
+                  FormatMilliseconds(latencies.Percentile(percent))});
+  }
+  return absl::StrCat(text, table.ToString());
+}
+
+bool WriteConfusion(const Evaluation& evaluation, const std::string& path) {
+  const absl::StatusOr<std::string> png = base::EncodeRgbPng(
+      DrawConfusion(evaluation.confusion, evaluation.labels));
+  std::ofstream out(path, std::ios::binary);
+  return png.ok() && out.write(png->data(), png->size()).flush();
+}
+
+}  // namespace
+
+int ReportEvaluation(const Evaluation& evaluation, const CommonFlags& flags,
+                     const std::string& confusion, const Console& console) {
+  int64_t failed = 0;
+  for (const FileOutcome& outcome : evaluation.outcomes) {
+    if (StatusOf(outcome).ok()) continue;
+    if (++failed > 10) continue;
+    WriteErrorLine(
+        absl::StrCat(outcome.file, ": ", StatusOf(outcome).message()), console);
+  }
+  if (flags.json) {
+    console.out << ReportJson(evaluation, failed) << "\n";
+  } else {
+    console.out << ReportTables(evaluation, failed);
+  }
+  if (!confusion.empty() && !WriteConfusion(evaluation, confusion)) {
+    return UsageError(absl::StrCat("cannot write '", confusion, "'"), console);
+  }
+  return failed == 0 ? kExitOk : kExitRpcError;
+}
+
+}  // namespace sfmamba::client

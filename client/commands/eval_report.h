@@ -1,0 +1,36 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_EVAL_REPORT_H_
+#define SFMAMBA_CLIENT_COMMANDS_EVAL_REPORT_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "client/commands/command.h"
+#include "client/commands/predict_files.h"
+#include "client/eval/scores.h"
+
+namespace sfmamba::client {
+
+struct Metric {
+  const char* name;
+  double value;
+};
+
+// One evaluation: what to send, what is done with each answer, and what came of
+// it all.
+struct Evaluation {
+  std::vector<FileOutcome> outcomes;
+  std::vector<Metric> metrics;
+  Confusion confusion;                // Nothing of a detector.
+  std::map<int, std::string> labels;  // Of its classes, by their numbers.
+};
+
+// Shows the figures, by class first, as tables or JSON by the flags, up to ten
+// errors, and draws the confusion matrix to the file named `confusion` unless
+// that is empty; returns the exit code.
+int ReportEvaluation(const Evaluation& evaluation, const CommonFlags& flags,
+                     const std::string& confusion, const Console& console);
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_EVAL_REPORT_H_

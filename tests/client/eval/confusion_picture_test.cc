@@ -1,0 +1,75 @@
+#include "client/eval/confusion_picture.h"
+
+#include <array>
+#include <map>
+#include <string>
+
+#include "gtest/gtest.h"
+
+namespace sfmamba::client {
+namespace {
+
+constexpr int kCell = 28;
+
+// The colour near a cell's corner, where no letters are. Cells are counted from
+// the picture's lower right one, which is {0, 0}.
+std::array<int, 3> CellColour(const Picture& picture, int up, int left) {
+  const int x = picture.width - 1 - (left + 1) * kCell + 2;
+  const int y = picture.height - 1 - (up + 1) * kCell + 2;
+  const uint8_t* pixel = &picture.data[(y * picture.width + x) * 3];
+  return {pixel[0], pixel[1], pixel[2]};
+}
+
+constexpr std::array<int, 3> kNothing = {255, 255, 255}, kAll = {31, 92, 170};
+
+TEST(ConfusionPictureTest, ACellIsTheDarkerTheMoreOfItsRowItHas) {
+  Confusion confusion;
+  confusion.Add(0, 0, 7);
+  confusion.Add(3, 0, 1);
+  confusion.Add(3, 3, 1);
+  const Picture picture = DrawConfusion(confusion, {{0, "cup"}, {3, "chair"}});
+  EXPECT_EQ(CellColour(picture, 1, 1), kAll);      // Cup, answered cup.
+  EXPECT_EQ(CellColour(picture, 1, 0), kNothing);  // Cup, answered chair.
+  EXPECT_EQ(CellColour(picture, 0, 1), CellColour(picture, 0, 0));
+  EXPECT_NE(CellColour(picture, 0, 0), kAll);
+  EXPECT_NE(CellColour(picture, 0, 0), kNothing);
+}
+
+TEST(ConfusionPictureTest, WhatNoColumnIsForStandsInTheLast) {
+  Confusion confusion;
+  confusion.Add(0, 0);
+  confusion.Add(1, Confusion::kNone);
+  const Picture picture = DrawConfusion(confusion, {});
+  EXPECT_EQ(CellColour(picture, 1, 2), kAll);  // Class 0, answered 0.
+  EXPECT_EQ(CellColour(picture, 1, 0), kNothing);
+  EXPECT_EQ(CellColour(picture, 0, 0), kAll);  // Class 1, without an answer.
+}
+
+TEST(ConfusionPictureTest, OfManyClassesTheMostMistakenAreDrawn) {
+  Confusion confusion;
+  for (int i = 0; i < 100; ++i) confusion.Add(i, i, 5);
+  const int all_right = DrawConfusion(confusion, {}).height;
+  confusion.Add(98, 99, 5);
+  const Picture picture = DrawConfusion(confusion, {});
+  EXPECT_EQ(picture.height, all_right);
+  EXPECT_LT(picture.height, (kMaxDrawnClasses + 4) * kCell);
+  const std::array<int, 3> half = CellColour(picture, 1, 0);
+  EXPECT_EQ(CellColour(picture, 1, 1), half);  // 98 and 99 are the last two.
+  EXPECT_EQ(CellColour(picture, 0, 0), kAll);
+}
+
+TEST(ConfusionPictureTest, NothingIsAPictureToo) {
+  EXPECT_GT(DrawConfusion(Confusion(), {}).width, 0);
+}
+
+TEST(ConfusionPictureTest, LongNamesAreCut) {
+  Confusion confusion;
+  confusion.Add(0, 0);
+  const Picture picture =
+      DrawConfusion(confusion, {{0, std::string(500, 'n')}});
+  EXPECT_LT(picture.width, 600);
+  EXPECT_EQ(picture.data.size(), picture.width * picture.height * 3);
+}
+
+}  // namespace
+}  // namespace sfmamba::client
