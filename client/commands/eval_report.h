@@ -21,8 +21,8 @@ struct Metric {
 struct Evaluation {
   std::vector<FileOutcome> outcomes;
   std::vector<Metric> metrics;
-  Confusion confusion;                // Nothing of a detector.
-  std::map<int, std::string> labels;  // Of its classes, by their numbers.
+  Confusion confusion;                // Empty for a detector.
+  std::map<int, std::string> labels;  // The classes' names, by their numbers.
 };
 
 // Shows the figures, by class first, as tables or JSON by the flags, up to ten

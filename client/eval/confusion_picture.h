@@ -9,7 +9,7 @@
 
 namespace sfmamba::client {
 
-// At most so many classes are drawn: those with the most mistakes.
+// The most classes that are drawn; others have fewer mistakes.
 constexpr int kMaxDrawnClasses = 40;
 
 // A row for each right class and a column for each answered one, in the order

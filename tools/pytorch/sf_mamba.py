@@ -201,7 +201,12 @@ class Attention(nn.Module):
         S, L, C = x.shape
         qkv = self.qkv(x).view(S, L, 3, self.heads, C // self.heads)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v)
+        if q.dtype == torch.bfloat16 and q.device.type == 'cpu':
+            # PyTorch's gradient of this takes twice as long in bf16 as in fp32.
+            with torch.autocast('cpu', enabled=False):
+                y = F.scaled_dot_product_attention(q.float(), k.float(), v.float())
+        else:
+            y = F.scaled_dot_product_attention(q, k, v)
         return self.proj(y.transpose(1, 2).reshape(S, L, C))
 
 
@@ -344,8 +349,8 @@ class SFMamba(nn.Module):
         self.head = nn.Linear(lite_trunk.FEATURES if config.neck else widths[3],
                               config.num_classes)
         blocks = [module for module in self.modules() if isinstance(module, Block)]
-        for block, share in zip(blocks, torch.linspace(0, config.drop_path, len(blocks))):
-            block.left_out = share.item()
+        for i, block in enumerate(blocks):  # More from block to block.
+            block.left_out = config.drop_path * i / max(1, len(blocks) - 1)
         self.apply(initialise)
 
     def features(self, images):

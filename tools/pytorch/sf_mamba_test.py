@@ -72,6 +72,20 @@ class SFMambaTest(unittest.TestCase):
         self.assertClose(logits[1, :3], [-1.016190, -3.219367, -9.952835])
         self.assertEqual(logits.argmax(1).tolist(), [22, 22])
 
+    def test_attention_in_bf16_is_fp32_s_of_the_rounded_inputs(self):
+        torch.manual_seed(0)
+        attention = sf_mamba.Attention(32, 4)
+        x = torch.randn(2, 9, 32)
+        with torch.autocast('cpu', torch.bfloat16):
+            qkv = attention.qkv(x).view(2, 9, 3, 4, 8).permute(2, 0, 3, 1, 4)
+            inner = torch.nn.functional.scaled_dot_product_attention
+            with torch.autocast('cpu', enabled=False):
+                expected = inner(*qkv.float()).transpose(1, 2).reshape(2, 9, 32)
+            self.assertTrue(torch.equal(attention(x), attention.proj(expected)))
+            with torch.autocast('cpu', enabled=False):
+                rough = inner(*qkv).transpose(1, 2).reshape(2, 9, 32)
+            self.assertFalse(torch.equal(rough.float(), expected))
+
     def test_variants_have_the_published_sizes(self):
         for variant, count in PARAMETERS.items():
             with self.subTest(variant), torch.device('meta'):
