@@ -184,12 +184,12 @@ def next_command(args):
     if not args.export:
         return (f'a model of it: {tree}/tools/convert_checkpoint.py {args.out}/checkpoint.pt '
                 '--out models/mine/1')
-    model = args.export.absolute()
+    model = args.export if len(args.export.parts) > 2 else args.export.absolute()
     if not model.name.isdigit():
         return f'model: {args.export}. The server takes it as REPOSITORY/NAME/VERSION'
     return (f'model: {args.export}\nnow:\n'
             f'  {tree}/bazel-bin/server/sfmamba_server '
-            f'--model_repository={os.path.relpath(model.parents[1])} &\n'
+            f'--model_repository={model.parents[1]} &\n'
             f'  {tree}/bazel-bin/client/sfmamba classify --model={model.parent.name} PICTURE...')
 
 
