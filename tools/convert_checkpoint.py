@@ -102,6 +102,10 @@ def _options(args, opened):
             raise CheckpointError('config.textproto beside the weights stays as it is: change it '
                                   f'there, without --{", --".join(taken)}')
         return Options(opened.variant, opened.tokens, own_config=opened.files.own_config)
+    if network.backbone.trunk and network.task != 'CLASSIFICATION':
+        raise CheckpointError('a detector or segmenter on a trunk, whose anchors and picture sizes '
+                              'config.textproto tells: there is none beside it; the training '
+                              'scripts\' --export writes it')
     windows, num_heads = args.windows or choice.windows, args.num_heads or choice.num_heads
     picture = dict(choice.picture)
     if args.input_size is not None:

@@ -1,4 +1,4 @@
-"""Checkpoints of tools/pytorch, whose classifiers stand on EfficientNet-Lite0's layers."""
+"""Checkpoints of tools/pytorch, whose models stand on EfficientNet-Lite0's layers."""
 
 import numpy as np
 
@@ -74,3 +74,8 @@ classifier {
         del self.arrays['trunk.blocks.3.expand.conv.weight']
         self.assertEqual(self.run_it(checkpoints.safetensors_file(self.arrays), *HEADS), 1)
         self.assertIn('missing  trunk.blocks.3.expand.conv.weight', self.printed)
+
+    def test_a_segmenter_needs_its_configuration(self):
+        network = Network('SEGMENTATION', WIDE.backbone, 3, segmenter_channels=16)
+        self.assert_refused(self.checkpoint(network), 'segmenter on a trunk, .*--export writes it',
+                            *HEADS)

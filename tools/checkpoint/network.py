@@ -27,6 +27,9 @@ class Backbone:
     trunk: int = 0           # EfficientNet-Lite0's layers down to this stride come first; 0: none.
 
     def width(self, stage):
+        """Channels of a stage's map."""
+        if stage < trunk.STAGES.get(self.trunk, 0):
+            return trunk.WIDTHS[stage]
         return self.dim << stage
 
 
@@ -75,21 +78,22 @@ class _Shapes:
         return any(re.match(pattern, name) for name in self.names)
 
 
-def _read_trunk(shapes):
-    """The backbone of a classifier on a trunk."""
-    blocks = shapes.count('trunk.blocks.')
+def _read_trunk(shapes, prefix):
+    """The backbone of a model on a trunk."""
+    blocks = shapes.count(f'{prefix}trunk.blocks.')
     strides = [stride for stride, depth in trunk.DEPTHS.items() if depth == blocks]
     if not strides:
         expected = ' or '.join(map(str, trunk.DEPTHS.values()))
         raise Unclear(f'trunk has {blocks} blocks, expected {expected}')
     first = trunk.STAGES[strides[0]]
-    depths = tuple(shapes.count(f'levels.{i}.blocks.') for i in range(4))
-    _check_depths(depths, '', first)
+    depths = tuple(shapes.count(f'{prefix}levels.{i}.blocks.') for i in range(4))
+    _check_depths(depths, prefix, first)
     if any(depths[:first]):
         raise Unclear(f'levels of {list(depths)} blocks, expected none in the first {first}, '
                       'which the trunk replaces')
-    stages = r'levels\.[23]\.'
-    return Backbone(dim=shapes.at('norm.weight', 0) >> 3, in_dim=0, depths=depths,
+    stages = re.escape(prefix) + r'levels\.[23]\.'
+    norm = f'{prefix}outnorm3.weight' if prefix else 'norm.weight'
+    return Backbone(dim=shapes.at(norm, 0) >> 3, in_dim=0, depths=depths,
                     layer_scale=shapes.any(stages + r'blocks\.\d+\.gamma_1$'),
                     attention=shapes.any(stages + r'blocks\.\d+\.mixer\.qkv\.'),
                     learnable=shapes.any(stages + 'aux_head$'), trunk=strides[0])
@@ -103,8 +107,7 @@ def _check_depths(depths, prefix, first=0):
 
 def _read_backbone(shapes, prefix):
     if shapes.any(re.escape(prefix) + 'trunk\\.'):
-        raise Unclear('a detector or segmenter on a trunk, expected a classifier: '
-                      'models/recipe/train_heads.py --export writes theirs')
+        return _read_trunk(shapes, prefix)
     stem = prefix + 'patch_embed.conv_down.'
     stages = re.escape(prefix) + r'levels\.[23]\.'
     depths = tuple(shapes.count(f'{prefix}levels.{i}.blocks.') for i in range(4))
@@ -144,12 +147,10 @@ def read_network(shapes):
                        shapes.at('decode_head.conv_seg.weight', 0), None,
                        shapes.at('decode_head.conv_seg.weight', 1))
     classes = shapes.at('head.weight', 0)
-    if not shapes.any('trunk\\.'):
-        return Network('CLASSIFICATION', _read_backbone(shapes, ''), classes)
-    neck = ()
-    if shapes.any('neck\\.'):
+    backbone, neck = _read_backbone(shapes, ''), ()
+    if backbone.trunk and shapes.any('neck\\.'):
         neck = (shapes.at('neck.project.weight', 0), shapes.at('neck.expand.conv.weight', 0))
-    return Network('CLASSIFICATION', _read_trunk(shapes), classes, neck=neck)
+    return Network('CLASSIFICATION', backbone, classes, neck=neck)
 
 
 # The tensors of each part: dictionaries from name to shape.
@@ -204,7 +205,7 @@ def _token_block(name, width, mixer, layer_scale):
 
 def _stem(prefix, backbone):
     if backbone.trunk:
-        return trunk.tensors(backbone.trunk)
+        return trunk.tensors(backbone.trunk, prefix)
     stem = f'{prefix}patch_embed.conv_down.'
     return {**_conv(f'{stem}0', backbone.in_dim, 3, 3, bias=False),
             **_batch_norm(f'{stem}1', backbone.in_dim),

@@ -8,8 +8,8 @@ _BLOCKS = ((3, 1, 32, 16), (3, 6, 16, 24), (3, 6, 24, 24), (5, 6, 24, 40), (5, 6
 # what the server calls them.
 DEPTHS = {16: 11, 32: 12}
 STAGES = {16: 2, 32: 3}
+WIDTHS = (24, 40, 112)  # Channels of the maps of these stages.
 STEMS = {16: 'EFFICIENTNET_LITE0', 32: 'EFFICIENTNET_LITE0_STRIDE32'}
-PREFIX = 'trunk.'
 
 
 def unit(name, out, width, side):
@@ -19,11 +19,11 @@ def unit(name, out, width, side):
                for part in ('weight', 'bias', 'running_mean', 'running_var')}}
 
 
-def tensors(stride):
-    """Those of a trunk down to this stride: shape by name."""
-    found = unit(f'{PREFIX}stem', 32, 3, 3)
+def tensors(stride, prefix=''):
+    """Those of a trunk down to this stride, under the backbone's prefix: shape by name."""
+    found = unit(f'{prefix}trunk.stem', 32, 3, 3)
     for i, (kernel, expansion, width, out) in enumerate(_BLOCKS[:DEPTHS[stride]]):
-        block, wide = f'{PREFIX}blocks.{i}', width * expansion
+        block, wide = f'{prefix}trunk.blocks.{i}', width * expansion
         if expansion > 1:
             found.update(unit(f'{block}.expand', wide, width, 1))
         found.update(unit(f'{block}.depthwise', wide, 1, kernel))
