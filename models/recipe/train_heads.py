@@ -51,18 +51,9 @@ class Heads(torch.nn.Module):
         self.pixel_weights = None  # In the segmenter's loss: even.
         self.jaccard = jaccard
         self.backbone = Backbone(**BACKBONE)
-        self.backbone.trunk.requires_grad_(False)
         config = detector.Config(classes=classes, **DETECTOR)
         self.detector = detector.DetectionHeads(self.backbone.widths, config)
         self.decode_head = upernet.DecodeHead(self.backbone.widths, SEGMENTER_CHANNELS, classes + 1)
-
-    def train(self, mode=True):
-        """But the backbone's BatchNorms keep their statistics: batches are small."""
-        super().train(mode)
-        for module in self.backbone.modules():
-            if isinstance(module, torch.nn.BatchNorm2d):
-                module.eval()
-        return self
 
     def losses(self, batch, tasks):
         """A dict of losses of the tasks, of TASKS."""

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+import configs
 import detector
+import pyramid
 import upernet
 
 HEADS = pathlib.Path(__file__).parents[2] / 'tests/testing/testdata/heads'
@@ -97,6 +99,19 @@ class UperNetTest(unittest.TestCase):
             near(self, mean[0, :2], t[f'{case}.mean'])
             got = upernet.class_map(mean, size, picture)[0]
             self.assertTrue(got.equal(t[f'{case}.map'].long()))
+
+
+class BackboneTest(unittest.TestCase):
+    def test_a_trunk_and_statistics_do_not_learn(self):
+        torch.manual_seed(0)
+        backbone = pyramid.Backbone(**configs.BACKBONE).train()
+        before = {key: value.clone() for key, value in backbone.trunk.state_dict().items()}
+        sum(x.square().mean() for x in backbone(torch.rand(1, 3, 64, 64))).backward()
+        for key, value in backbone.trunk.state_dict().items():
+            self.assertTrue(value.equal(before[key]), key)
+        learnt = {name.split('.')[0] for name, p in backbone.named_parameters()
+                  if p.grad is not None}
+        self.assertEqual(learnt, {'levels', 'outnorm0', 'outnorm1', 'outnorm2', 'outnorm3'})
 
 
 if __name__ == '__main__':

@@ -28,15 +28,26 @@ class ConvModule(nn.Module):
 class Backbone(sf_mamba.SFMamba):
     """Images [N,3,H,W] to maps at strides 4, 8, 16 and 32.
 
-    The LayerNorms are on the maps' way to a head; the next stage gets the map itself.
+    The LayerNorms are on the maps' way to a head; the next stage gets the map itself. A trunk
+    does not learn.
     """
 
     def __init__(self, **fields):
         super().__init__(sf_mamba.Config(**fields))
         del self.norm, self.head  # The classifier's.
+        if self.config.lite_trunk:
+            self.trunk.requires_grad_(False)
         self.widths = self.config.widths
         for i, width in enumerate(self.widths):
             self.add_module(f'outnorm{i}', nn.LayerNorm(width))
+
+    def train(self, mode=True):
+        """But BatchNorms keep their statistics: batches are small."""
+        super().train(mode)
+        for module in self.modules():
+            if isinstance(module, nn.BatchNorm2d):
+                module.eval()
+        return self
 
     def forward(self, images):
         return [getattr(self, f'outnorm{i}')(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
