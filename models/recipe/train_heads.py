@@ -28,6 +28,7 @@ import scenes
 import training
 import upernet
 from configs import BACKBONE, DETECTOR, SEGMENTER_CHANNELS, SHORT
+from dense_training import jaccard_loss
 from detection_loss import detection_loss
 from pyramid import Backbone
 from train_classifier import normalise
@@ -75,25 +76,6 @@ class Heads(torch.nn.Module):
 
     def segment(self, images):
         return self.decode_head(self.backbone(images))
-
-
-def jaccard_loss(logits, class_maps):
-    """The Lovasz extension of 1 - IoU, the mean over the classes that the batch has.
-
-    logits [N,C,h,w], class_maps [N,h,w]. Source: arXiv 1705.08790, section 3.
-    """
-    counted = class_maps != scenes.IGNORE
-    shares, classes = logits.float().softmax(1).movedim(1, 3)[counted], class_maps[counted]
-    losses = []
-    for k in classes.unique():
-        wanted = (classes == k).float()
-        errors, order = (wanted - shares[:, k]).abs().sort(descending=True)
-        wanted = wanted[order]
-        # IoU if the first n pixels of this order are wrong, for each n.
-        kept, strange = wanted.sum() - wanted.cumsum(0), (1 - wanted).cumsum(0)
-        steps = 1 - kept / (wanted.sum() + strange)
-        losses.append(errors @ torch.cat([steps[:1], steps.diff()]))
-    return torch.stack(losses).mean()
 
 
 def pixel_weights(data, classes, seed):

@@ -7,7 +7,6 @@ import unittest
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
 import export
 import scenes
@@ -29,25 +28,6 @@ class PixelWeightsTest(unittest.TestCase):
         self.assertAlmostEqual(rare / background,
                                (counts[1] / counts[0]) ** train_heads.FREQUENCY_POWER, places=4)
         self.assertTrue(background < between < rare < absent < float('inf'))
-
-
-class JaccardLossTest(unittest.TestCase):
-    def test_of_certain_answers_it_is_what_the_iou_lacks(self):
-        class_maps = torch.tensor([[[0, 0, 0, 1], [1, 1, scenes.IGNORE, 2]]])
-        answers = torch.tensor([[[0, 0, 1, 1], [1, 0, 3, 2]]])  # IoU 1/2, 1/2 and 1.
-        logits = 80 * F.one_hot(answers, 5).movedim(3, 1).float()
-        self.assertAlmostEqual(train_heads.jaccard_loss(logits, class_maps).item(), 1 / 3, places=5)
-        certain = 80 * F.one_hot(class_maps % scenes.IGNORE, 5).movedim(3, 1).float()
-        self.assertLess(train_heads.jaccard_loss(certain, class_maps).item(), 1e-6)
-
-    def test_it_falls_along_its_gradient(self):
-        torch.manual_seed(0)
-        class_maps = torch.randint(0, 3, (2, 4, 4))
-        logits = torch.zeros(2, 3, 4, 4, requires_grad=True)
-        before = train_heads.jaccard_loss(logits, class_maps)
-        before.backward()
-        after = train_heads.jaccard_loss(logits - 5 * logits.grad, class_maps)
-        self.assertLess(after.item(), before.item())
 
 
 class ExportedHeadsTest(unittest.TestCase):

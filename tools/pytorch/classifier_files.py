@@ -82,9 +82,16 @@ def _check_trainable(opened):
     network = opened.network
     if network.task != 'CLASSIFICATION':
         raise CheckpointError(f'a model of {network.task}, expected a classifier')
-    if not network.backbone.attention or network.neck not in ((), NECK):
-        raise CheckpointError('a network without attention or with another neck than '
-                              f'{NECK}: it can be served, not trained here')
+    if network.neck not in ((), NECK):
+        raise CheckpointError(f'a network with another neck than {NECK}: it can be served, not '
+                              'trained here')
+    check_backbone(opened)
+
+
+def check_backbone(opened):
+    """An error if sf_mamba.py has no such backbone."""
+    if not opened.network.backbone.attention:
+        raise CheckpointError('a network without attention: it can be served, not trained here')
     own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
     others = sorted(own.keys() - _KNOWN)
     if others:

@@ -27,7 +27,7 @@ class Config:
     box_convs: int = 4
     box_fcs: int = 1
     fc_width: int = 1024
-    mask_convs: int = 4
+    mask_convs: int = 4      # 0: no masks, Faster R-CNN.
     anchor_scale: float = 8  # Side of the square anchor, in strides.
     anchor_ratios: tuple = (0.5, 1.0, 2.0)  # Height / width.
     rpn_candidates: int = 1000  # A level.
@@ -186,11 +186,12 @@ class RoIHead(nn.Module):
     def __init__(self, config):
         super().__init__()
         self.config = config
-        if config.box_stages == 1:
-            self.bbox_head, self.mask_head = BoxHead(config), MaskHead(config)
-        else:
-            self.bbox_head = nn.ModuleList(BoxHead(config) for _ in range(config.box_stages))
-            self.mask_head = nn.ModuleList(MaskHead(config) for _ in range(config.box_stages))
+        stages = config.box_stages
+        self.bbox_head = BoxHead(config) if stages == 1 else \
+            nn.ModuleList(BoxHead(config) for _ in range(stages))
+        if config.mask_convs:
+            self.mask_head = MaskHead(config) if stages == 1 else \
+                nn.ModuleList(MaskHead(config) for _ in range(stages))
 
     def box_heads(self):
         return [self.bbox_head] if self.config.box_stages == 1 else list(self.bbox_head)
@@ -269,7 +270,7 @@ class DetectionHeads(nn.Module):
         self.roi_head = RoIHead(config)
 
     def detect(self, maps, shapes):
-        """Of each image: boxes, scores, labels, mask probabilities; in network pixels."""
+        """Of each image: boxes, scores, labels, mask probabilities or None; in network pixels."""
         levels = self.neck(maps)
         level_anchors = anchors(self.config, [x.shape[2:] for x in levels])
         logits, deltas = self.rpn_head(levels)
@@ -283,7 +284,8 @@ class DetectionHeads(nn.Module):
         for image in range(len(shapes)):
             rows = rois[:, 0] == image
             best, scores, labels = self.roi_head.detect(boxes[rows], probabilities[rows])
-            masks = self.roi_head.masks(levels, F.pad(best, (1, 0), value=image), labels)
+            masks = self.roi_head.masks(levels, F.pad(best, (1, 0), value=image), labels) \
+                if self.config.mask_convs else None
             results.append((best, scores, labels, masks))
         return results
 

@@ -11,20 +11,22 @@ import safetensors.torch
 
 import classifier_files
 import configs
+import detector
 import lite_trunk
+from checkpoint.variants import MEAN, STD
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
 # proto-message: sfmamba.v1.ModelConfig
 task: {task}
 backbone {{
   variant: "custom"
-  stem: {stem}
+  {stem}
   dim: {dim}
   depths: [{depths}]
   num_heads: [{heads}]
   windows: [{windows}]
-  layer_scale: false
-  tokens: DATA
+  layer_scale: {layer_scale}
+  tokens: {tokens}
 }}
 num_classes: {classes}
 {settings}
@@ -45,25 +47,15 @@ classifier {{
   features: {lite_trunk.FEATURES}
 }}
 default_for_task: true'''
-KEEP_RATIO = f'''input {{
-  resize: KEEP_RATIO
-  short_side: {configs.SHORT}
-  long_side: {configs.LONG}
-}}
-'''
-DETECTOR = '''detector {{
-  architecture: MASK_RCNN
-  channels: {channels}
-  fc_width: {fc_width}
-  anchor_scale: {anchor_scale}
-  rpn_candidates: {rpn_candidates}
-  proposals: {proposals}
-  finest_scale: {finest_scale}
-  box_stds {{ values: [{stds}] }}
-}}'''
-SEGMENTER = f'''segmenter {{
-  channels: {configs.SEGMENTER_CHANNELS}
-}}'''
+TOKENS = {'none': 'NONE', 'data': 'DATA', 'learnable': 'LEARNABLE'}
+# Fields of config.textproto's "detector": the names in detector.Config.
+FIELDS = {'channels': 'channels', 'fc_width': 'fc_width', 'anchor_scale': 'anchor_scale',
+          'anchor_ratios': 'anchor_ratios', 'rpn_candidates': 'rpn_candidates',
+          'rpn_iou_threshold': 'rpn_iou', 'proposals': 'proposals',
+          'finest_scale': 'finest_scale', 'box_roi_size': 'box_roi',
+          'mask_roi_size': 'mask_roi', 'score_threshold': 'score_threshold',
+          'nms_iou_threshold': 'nms_iou', 'max_detections': 'max_detections',
+          'mask_threshold': 'mask_threshold'}
 HEADING = '# Credits\n'
 TRUNK_CREDIT = '''
 The weights named `trunk` are those of EfficientNet-Lite0, trained on ImageNet by Google's
@@ -87,7 +79,7 @@ CLASSIFIER_ID, DETECTOR_ID, SEGMENTER_ID = 'everyday', 'everyday_detector', 'eve
 
 
 def numbers(values):
-    return ', '.join(map(str, values))
+    return ', '.join(f'{value:.8g}' if isinstance(value, float) else str(value) for value in values)
 
 
 def half(tensors):
@@ -103,10 +95,48 @@ def half(tensors):
 def config_text(task, model, classes, settings, weights):
     """config.textproto of a `model` of configs.py with its weights' file."""
     data = weights.read_bytes()
-    return CONFIG.format(task=task, stem=STEMS[model['lite_trunk']], dim=model['dim'], depths=numbers(model['depths']),
-                         heads=numbers((1, 2, *model['num_heads'])),
-                         windows=numbers(model['windows']), classes=classes, settings=settings,
-                         size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
+    trunk, tokens = model['lite_trunk'], TOKENS[model.get('tokens', 'data')]
+    return CONFIG.format(
+        task=task, stem=f'stem: {STEMS[trunk]}' if trunk else f'in_dim: {model["in_dim"]}',
+        dim=model['dim'], depths=numbers(model['depths']),
+        heads=numbers((1, 2, *model['num_heads'])), windows=numbers(model['windows']),
+        layer_scale=str(model.get('layer_scale', False)).lower(),
+        tokens=tokens if model.get('swap', True) else f'{tokens}\n  swap: false',
+        classes=classes, settings=settings, size_bytes=len(data),
+        sha256=hashlib.sha256(data).hexdigest())
+
+
+def message(name, lines):
+    return '\n'.join([f'{name} {{', *(f'  {line}' for line in lines), '}'])
+
+
+def input_text(sides, mean=MEAN, std=STD):
+    """That pictures keep their ratio, as large as `sides` allow."""
+    lines = ['resize: KEEP_RATIO', *(f'{name}_side: {side}'
+                                     for name, side in zip(('short', 'long'), sides))]
+    for name, values, usual in (('mean', mean, MEAN), ('std', std, STD)):
+        if tuple(values) != usual:
+            lines.append(f'{name}: [{numbers(values)}]')
+    return message('input', lines)
+
+
+def detector_text(config):
+    """What a detector.Config says that the server does not do anyway."""
+    kind = ('CASCADE_MASK_RCNN' if config.box_stages > 1 else 'MASK_RCNN') \
+        if config.mask_convs else 'FASTER_RCNN'
+    lines = [] if config.box_stages > 1 and not config.mask_convs else [f'architecture: {kind}']
+    for name, field in FIELDS.items():
+        value = getattr(config, field)
+        if value != getattr(detector.Config, field):
+            lines.append(f'{name}: [{numbers(value)}]' if isinstance(value, tuple) else
+                         f'{name}: {numbers((value,))}')
+    lines += [f'box_stds {{ values: [{numbers(stds)}] }}'
+              for stds in config.box_stds[:config.box_stages]]
+    return message('detector', lines)
+
+
+def segmenter_text(channels):
+    return message('segmenter', [f'channels: {channels}'])
 
 
 def write(out, task, model, tensors, labels, settings, credits_text):
@@ -118,9 +148,10 @@ def write(out, task, model, tensors, labels, settings, credits_text):
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
-    stride = model['lite_trunk']
-    (out / 'CREDITS.md').write_text(credits_text + TRUNK_CREDIT.format(stride=stride),
-                                    encoding='utf-8')
+    if model['lite_trunk']:
+        trunk = TRUNK_CREDIT.format(stride=model['lite_trunk'])
+        credits_text += '' if trunk.strip() in credits_text else trunk
+    (out / 'CREDITS.md').write_text(credits_text, encoding='utf-8')
 
 
 def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
@@ -153,13 +184,12 @@ def part(prefix, module):
 
 def write_heads(models, version, heads, labels, tasks, credits=HEADING):
     """The folders of a detector and a segmenter on one backbone; `tasks` says of which."""
-    backbone = part('backbone.', heads.backbone)
+    backbone, sides = part('backbone.', heads.backbone), input_text((configs.SHORT, configs.LONG))
     if 'detect' in tasks:
-        stds = numbers(heads.detector.config.box_stds[0])
+        settings = f'{sides}\n{detector_text(heads.detector.config)}'
         write(models / DETECTOR_ID / str(version), 'DETECTION', configs.BACKBONE,
-              {**backbone, **part('', heads.detector)}, labels,
-              KEEP_RATIO + DETECTOR.format(**configs.DETECTOR, stds=stds), credits)
+              {**backbone, **part('', heads.detector)}, labels, settings, credits)
     if 'segment' in tasks:
         write(models / SEGMENTER_ID / str(version), 'SEGMENTATION', configs.BACKBONE,
               {**backbone, **part('decode_head.', heads.decode_head)}, ['background', *labels],
-              KEEP_RATIO + SEGMENTER, credits)
+              f'{sides}\n{segmenter_text(configs.SEGMENTER_CHANNELS)}', credits)

@@ -1,0 +1,80 @@
+"""COCO's average precision at IoU 0.5, and the mean IoU of maps."""
+
+import numpy as np
+
+RECALLS = np.linspace(0, 1, 101)
+IOU = 0.5
+
+
+def box_iou(a, b):
+    """[n,m] of boxes [n,4] and [m,4]."""
+    low = np.maximum(a[:, None, :2], b[None, :, :2])
+    high = np.minimum(a[:, None, 2:], b[None, :, 2:])
+    both = np.prod((high - low).clip(0), axis=2)
+    areas = [np.prod(x[:, 2:] - x[:, :2], axis=1) for x in (a, b)]
+    return both / np.maximum(areas[0][:, None] + areas[1] - both, 1e-9)
+
+
+def mask_iou(a, b):
+    """[n,m] of masks [n,H,W] and [m,H,W]."""
+    a, b = (x.reshape(len(x), -1).astype(np.float32) for x in (a, b))
+    both = a @ b.T
+    return both / np.maximum(a.sum(1)[:, None] + b.sum(1) - both, 1)
+
+
+def match(iou):
+    """Of detections, best first, whether each finds an object that no better one found."""
+    free = np.ones(iou.shape[1], bool)
+    right = np.zeros(len(iou), bool)
+    for row, values in enumerate(iou):
+        values = np.where(free, values, -1)
+        if values.size and values.max() >= IOU:
+            free[values.argmax()], right[row] = False, True
+    return right
+
+
+class Precision:
+    """AP50 by class over pictures: add() each, then mean()."""
+
+    def __init__(self, classes):
+        self.objects = np.zeros(classes, np.int64)
+        self.rows = [[] for _ in range(classes)]  # Of each class, (score, right).
+
+    def add(self, iou, scores, labels, true_labels):
+        """A picture's detections, best first, and objects with iou [n,m] between them."""
+        self.objects += np.bincount(true_labels, minlength=len(self.objects))
+        for k in np.unique(labels):
+            mine = labels == k
+            right = match(iou[mine][:, true_labels == k])
+            self.rows[k] += zip(scores[mine].tolist(), right.tolist())
+
+    def of_class(self, k):
+        """AP50 of a class that has objects."""
+        rows = sorted(self.rows[k], key=lambda row: -row[0])
+        right = np.cumsum([row[1] for row in rows])
+        precision = right / np.arange(1, len(rows) + 1)
+        best = np.maximum.accumulate(precision[::-1])[::-1]
+        at = np.searchsorted(right / self.objects[k], RECALLS)
+        return float(np.append(best, 0)[at].mean())
+
+    def mean(self):
+        """Over the classes that have objects; 0 if there are none."""
+        return float(np.mean([self.of_class(k) for k in np.nonzero(self.objects)[0]] or [0.0]))
+
+
+class MeanIou:
+    """As `sfmamba eval` counts it: over the classes that either map has anywhere."""
+
+    def __init__(self, classes, ignore):
+        self.ignore, self.counts = ignore, np.zeros((classes, classes), np.int64)
+
+    def add(self, right, answer):
+        """Maps [H,W] of a picture."""
+        counted = right != self.ignore
+        both = right[counted].astype(np.int64) * len(self.counts) + answer[counted]
+        self.counts += np.bincount(both, minlength=self.counts.size).reshape(self.counts.shape)
+
+    def mean(self):
+        hit = self.counts.diagonal()
+        union = self.counts.sum(0) + self.counts.sum(1) - hit
+        return float((hit[union > 0] / union[union > 0]).mean()) if union.any() else 0.0

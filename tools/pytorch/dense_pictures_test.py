@@ -1,0 +1,152 @@
+"""How pictures with boxes, masks and maps are read, placed and scored."""
+
+import contextlib
+import io
+import pathlib
+import tempfile
+import unittest
+
+import cv2
+import numpy as np
+from PIL import Image
+
+import dense_pictures
+import pictures
+import user_errors
+from coco_files import Entry, Object, run_lengths, unpack
+from dense_metrics import MeanIou, Precision, box_iou, mask_iou
+from pictures import PassedOver
+
+
+class OutlineTest(unittest.TestCase):
+    def test_packed_run_lengths(self):
+        # As pycocotools packs them.
+        self.assertEqual(unpack('01f03]O00000005'), [0, 1, 22, 4, 3, 4, 3, 4, 3, 4, 3, 4, 8])
+        mask = np.zeros((7, 9), np.uint8)
+        mask[2:6, 3:8] = mask[0, 0] = 1
+        for counts in ('01f03]O00000005', unpack('01f03]O00000005')):
+            np.testing.assert_array_equal(run_lengths(dict(counts=counts), (9, 7)), mask)
+        outline = dict(counts='01f03]O00000005')
+        cut, corner = Object(0, (2.5, 2, 8, 6.5), outline).mask((9, 7))
+        self.assertEqual(corner, (2, 2))
+        np.testing.assert_array_equal(cut, mask[2:7, 2:8])
+
+    def test_polygons(self):
+        square = [4, 3, 12, 3, 12, 9, 4, 9]
+        cut, corner = Object(0, (4, 3, 20, 9), [square, [14, 3, 20, 3, 20, 9, 14, 9]]).mask(
+            (30, 20))
+        self.assertEqual((cut.shape, corner), ((6, 16), (4, 3)))
+        self.assertTrue(cut[1:-1, 1:7].all() and cut[1:-1, 11:-1].all())
+        self.assertFalse(cut[:, 9].any())
+
+
+class PlacementTest(unittest.TestCase):
+    def test_a_served_picture_is_the_servers(self):
+        rng = np.random.default_rng(0)
+        pixels = cv2.GaussianBlur(rng.integers(0, 256, (93, 131, 3)).astype(np.uint8), (5, 5), 1)
+        for sides in ((64, 96), (150, 200)):
+            place = dense_pictures.as_it_is_served((131, 93), *sides)
+            expected = cv2.resize(pixels, place.size, interpolation=cv2.INTER_LINEAR)
+            got = np.asarray(place.warp(Image.fromarray(pixels), smooth=True))
+            self.assertLessEqual(np.abs(got.astype(int) - expected).max(), 2)
+        self.assertEqual(dense_pictures.fitted((1000, 100), 64, 96), (96, 10))
+
+    def test_boxes_masks_and_pixels_move_together(self):
+        pixels = np.zeros((60, 80, 3), np.uint8)
+        pixels[20:40, 30:66] = 255
+        thing = Object(0, (30, 20, 66, 40), [[30, 20, 66, 20, 66, 40, 30, 40]])
+        kept = 0
+        for seed in range(20):
+            place = dense_pictures.by_chance(np.random.default_rng(seed), (80, 60), 64, 96,
+                                             (96, 64))
+            bright = np.asarray(place.warp(Image.fromarray(pixels)))[..., 0] > 0
+            boxes, shares = place.boxes([thing])
+            if not len(dense_pictures.seen(boxes, shares)):
+                continue
+            kept += 1
+            [mask] = place.masks([thing], (80, 60))
+            self.assertGreater(mask_iou(mask[None], bright[None])[0, 0], 0.85)
+            ys, xs = np.nonzero(bright)
+            around = np.array([[xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]])
+            self.assertGreater(box_iou(boxes, around)[0, 0], 0.85)
+        self.assertGreater(kept, 10)
+
+    def test_what_is_mostly_outside_is_left_out(self):
+        place = dense_pictures.Placement((1, 1), (-40, 0), (64, 64))
+        boxes, shares = place.boxes([Object(0, box, None) for box in (
+            (0, 0, 50, 20), (20, 0, 60, 20), (50, 0, 52, 20))])
+        np.testing.assert_allclose(shares, [0.2, 0.5, 1])
+        self.assertEqual(dense_pictures.seen(boxes, shares).tolist(), [1])
+
+
+class ExamplesTest(unittest.TestCase):
+    def write(self, folder, count=12):
+        for i in range(count):
+            Image.new('RGB', (40, 30) if i % 2 else (30, 40)).save(folder / f'{i:02}.png')
+        return [Entry(folder / f'{i:02}.png', None, ()) for i in range(count)]
+
+    def test_pictures_that_cannot_be_decoded_are_named_and_passed_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            entries = self.write(pathlib.Path(folder))
+            entries[0].path.write_bytes(entries[1].path.read_bytes()[:50])
+            with contextlib.redirect_stderr(io.StringIO()) as said:
+                learnt, kept = dense_pictures.split(entries, None)
+            self.assertRegex(said.getvalue(), f'^passed over: {entries[0].path}: .+\n$')
+            self.assertEqual([e.path.stem for e in kept.entries], ['01', '06', '11'])
+            self.assertEqual((len(learnt), len(kept), kept.passed_over.count), (8, 3, 1))
+
+    def test_a_batch_is_wide_or_high(self):
+        with tempfile.TemporaryDirectory() as folder:
+            examples = dense_pictures.Examples(self.write(pathlib.Path(folder)), PassedOver())
+            for seed in range(5):
+                drawn = examples.draw(np.random.default_rng(seed), 4)
+                self.assertEqual(len({picture.size for picture, _ in drawn}), 1)
+
+    def test_pictures_are_turned_as_the_server_turns_them(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'a.png')
+            exif = Image.Exif()
+            exif[pictures.ORIENTATION] = 6
+            Image.new('RGB', (40, 30)).save(path, exif=exif)
+            self.assertEqual(Entry(path, (30, 40), ()).read(PassedOver())[0].size, (30, 40))
+            with self.assertRaisesRegex(user_errors.UserError,
+                                        '40 x 30 pixels in the json, 30 x 40 as it is shown'):
+                Entry(path, (40, 30), ()).read(PassedOver())
+
+    def test_pictures_beyond_the_memory_are_read_again(self):
+        with tempfile.TemporaryDirectory() as folder:
+            entries = self.write(pathlib.Path(folder))
+            limit, dense_pictures.CACHE = dense_pictures.CACHE, 4 * 1200 * 3
+            self.addCleanup(setattr, dense_pictures, 'CACHE', limit)
+            learnt, kept = dense_pictures.split(entries, None)
+            self.assertEqual(len(learnt.held) + len(kept.held), 4)
+            self.assertEqual(len(list(kept.all(99))), 3)
+
+
+class MetricsTest(unittest.TestCase):
+    def test_precision_of_three_answers(self):
+        precision = Precision(2)
+        scores, labels = np.array([0.9, 0.8, 0.7]), np.zeros(3, np.int64)
+        iou = np.array([[0.6, 0.1], [0.9, 0.2], [0.1, 0.5]])  # The second finds nothing new.
+        precision.add(iou, scores, labels, np.zeros(2, np.int64))
+        # Up to recall 1/2 all answers are right, then two of three: 51 and 50 of 101 recalls.
+        self.assertAlmostEqual(precision.mean(), (51 + 50 * 2 / 3) / 101)
+
+    def test_what_is_never_found_counts_and_what_is_not_there_does_not(self):
+        precision = Precision(3)
+        precision.add(np.ones((1, 2)), np.ones(1), np.array([0]), np.array([0, 1]))
+        self.assertAlmostEqual(precision.mean(), 0.5)
+        self.assertEqual(Precision(3).mean(), 0)
+
+    def test_mean_iou_leaves_out_what_neither_map_has(self):
+        iou = MeanIou(5, 255)
+        iou.add(np.array([[0, 0, 1, 255]], np.uint8), np.array([[0, 1, 1, 3]]))
+        self.assertAlmostEqual(iou.mean(), 0.5)
+
+    def test_iou(self):
+        boxes = np.array([[0, 0, 4, 2], [2, 0, 6, 2], [9, 9, 9, 9]], np.float32)
+        np.testing.assert_allclose(box_iou(boxes[:1], boxes), [[1, 1 / 3, 0]])
+
+
+if __name__ == '__main__':
+    unittest.main()

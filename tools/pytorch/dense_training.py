@@ -1,0 +1,185 @@
+"""What the training of detectors and segmenters shares."""
+
+import os
+import pathlib
+import re
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import dense_files
+import dense_pictures
+import export
+import training
+import user_errors
+from checkpoint.tensor import CheckpointError
+from dense_pictures import IGNORE, STEP
+from train_classifier import normalise
+from user_errors import UserError
+
+MODELS = pathlib.Path(__file__).absolute().parents[2] / 'models'
+BATCH = 4
+LEAST_PICTURES = 10
+HELD_OUT = 500  # Pictures at most that a validation looks at.
+FIGURES = {'box_ap50': 'box AP50', 'mask_ap50': 'mask AP50', 'miou': 'mean IoU'}
+HEAD_RATE, BACKBONE_RATE, WEIGHT_DECAY = 1e-3, 2e-4, 0.05
+
+
+def rate_of(name):
+    """The peak rate of a parameter: layers that have learned already learn slower."""
+    return BACKBONE_RATE if '.backbone.' in name and 'outnorm' not in name else HEAD_RATE
+
+
+def jaccard_loss(logits, class_maps):
+    """The Lovasz extension of 1 - IoU, the mean over the classes that the batch has.
+
+    logits [N,C,h,w], class_maps [N,h,w]. Source: arXiv 1705.08790, section 3.
+    """
+    counted = class_maps != IGNORE
+    shares, classes = logits.float().softmax(1).movedim(1, 3)[counted], class_maps[counted]
+    losses = []
+    for k in classes.unique():
+        wanted = (classes == k).float()
+        errors, order = (wanted - shares[:, k]).abs().sort(descending=True)
+        wanted = wanted[order]
+        # IoU if the first n pixels of this order are wrong, for each n.
+        kept, strange = wanted.sum() - wanted.cumsum(0), (1 - wanted).cumsum(0)
+        steps = 1 - kept / (wanted.sum() + strange)
+        losses.append(errors @ torch.cat([steps[:1], steps.diff()]))
+    return torch.stack(losses).mean()
+
+
+class Learner(torch.nn.Module):
+    """A detector or segmenter, and what its pictures are."""
+
+    def __init__(self, model, start):
+        super().__init__()
+        self.model = model
+        self.mean, self.std = torch.tensor(start.mean), torch.tensor(start.std)
+        self.fill = tuple(round(255 * value) for value in start.mean)  # Zero to the network.
+        self.sides = start.sides
+
+    def input(self, pictures):
+        return normalise(pictures, self.mean, self.std).contiguous(
+            memory_format=torch.channels_last)
+
+    def served(self, picture, step=1):
+        """The input [1,3,H,W] that the server makes of a picture, and its Placement."""
+        place = dense_pictures.as_it_is_served(picture.size, *self.sides)
+        pixels = torch.from_numpy(np.array(place.warp(picture, self.fill, smooth=True))[None])
+        wide, high = (-side % step for side in place.size)
+        return F.pad(self.input(pixels), (0, wide, 0, high)), place
+
+    def draw(self, rng, examples):
+        """Of a batch of pictures (target, size, Placement) each, and all pixels uint8
+        [N,H,W,3]."""
+        drawn = examples.draw(rng, BATCH)
+        canvas = dense_pictures.padded(dense_pictures.fitted(drawn[0][0].size, *self.sides))
+        places = [dense_pictures.by_chance(rng, picture.size, *self.sides, canvas)
+                  for picture, _ in drawn]
+        pixels = [dense_pictures.other_light(rng, np.asarray(place.warp(p, self.fill, smooth=True)))
+                  for place, (p, _) in zip(places, drawn)]
+        return ([(target, picture.size, place) for place, (picture, target) in zip(places, drawn)],
+                torch.from_numpy(np.stack(pixels)))
+
+
+def add_arguments(parser, default, passes):
+    """All but what one of the programs has alone; `default` is a model of models/."""
+    parser.add_argument('--data', type=pathlib.Path, required=True)
+    parser.add_argument('--initial', type=pathlib.Path, default=MODELS / default / '1',
+                        help='model folder or checkpoint to start from; default: %(default)s')
+    parser.add_argument('--export', type=pathlib.Path,
+                        help='model folder to write; default: OUT/model')
+    parser.add_argument('--sides', type=int, nargs=2, metavar=('SHORT', 'LONG'),
+                        help="pixels that a picture's sides may have, in place of the model's: "
+                             'more shows smaller things and takes longer')
+    training.add_arguments(parser, passes)
+
+
+def open_examples(entries, held_out):
+    """The Examples to learn from and those held out; an error if there are too few."""
+    learnt, kept = dense_pictures.split(entries, held_out)
+    if len(learnt) + len(kept) < LEAST_PICTURES or not len(kept):
+        raise UserError(f'{len(learnt) + len(kept)} pictures that can be decoded, expected '
+                        f'{LEAST_PICTURES} or more')
+    return learnt, kept
+
+
+def open_start(args, task):
+    try:
+        return dense_files.open_start(args.initial, task, args.sides)
+    except CheckpointError as error:
+        raise CheckpointError(f'{args.initial}: {error}') from error
+
+
+def check_resumed(args, labels):
+    """An error if the checkpoint to go on from is of other classes."""
+    path = args.out / 'checkpoint.pt'
+    if not args.resume or not path.exists():
+        return  # training.Run says the latter.
+    saved = torch.load(path, weights_only=True, mmap=True)['facts']['labels']
+    if saved != labels:
+        raise UserError(f'{path} has {len(saved)} classes, {", ".join(saved[:3])}, ...; the data '
+                        f'have {len(labels)}, {", ".join(labels[:3])}, ...')
+
+
+def load(model, start, labels):
+    """Sets the model to the start's weights, and says what of it is new."""
+    print(f'found: {start.evidence}')
+    new = dense_files.load(model, start, labels)
+    if not start.labels:
+        print(f'new heads: {len(labels)} classes')
+    elif new:
+        print(f'classes that it does not know yet: {len(new)} of {len(labels)}')
+
+
+def credits_of(args, start):
+    """The text of CREDITS.md: of the pictures, then of the weights that training began with."""
+    def own(folder):
+        path = folder / 'CREDITS.md'
+        return path.read_text(encoding='utf-8') if path.exists() else ''
+    initial = args.initial.absolute()
+    text = (own(args.data) or export.HEADING) + export.INITIAL_CREDIT.format(
+        name=initial.relative_to(initial.parents[1]), variant=f'{start.variant} network')
+    of_weights = own(initial if initial.is_dir() else initial.parent)
+    return text + of_weights.replace(export.HEADING, '\nOf these weights:\n', 1)
+
+
+def summary(args, figures, held_out):
+    """What the figures say of the held-out pictures, and what was passed over."""
+    found = [f'{text} {figures[name]:.1%}' for name, text in FIGURES.items() if name in figures]
+    lines = [f'{", ".join(found)} of {min(len(held_out), HELD_OUT)} held-out pictures']
+    if held_out.passed_over.count:
+        lines.append(f'{held_out.passed_over}, named above')
+    return '\n'.join([*lines, f'run: {args.out} (curve.png, log.txt, checkpoint.pt)'])
+
+
+def folder_of(args):
+    return args.export or args.out / 'model'
+
+
+def finish(args, run, start, task, labels, settings, held_out):
+    """Writes the folder; prints what it is worth, where it is and what to do next."""
+    if run.rank:
+        return
+    folder = folder_of(args)
+    tensors = run.average.module.model.float().cpu().state_dict()
+    export.write(folder, task, start.backbone, tensors, labels,
+                 f'{export.input_text(start.sides, start.mean, start.std)}\n{settings}',
+                 credits_of(args, start))
+    name = re.sub(r'[^a-z0-9_]+', '_', args.out.absolute().name.lower())
+    tree, verb = os.path.relpath(MODELS.parent), 'detect' if task == 'DETECTION' else 'segment'
+    print(f'{summary(args, run.figures, held_out)}\nmodel: {folder}\nnow:\n'
+          f'  {tree}/bazel-bin/server/sfmamba_server --model={name}={folder} &\n'
+          f'  {tree}/bazel-bin/client/sfmamba {verb} --model={name} PICTURE...')
+
+
+def run(train, args):
+    """Runs train(args), for user_errors.run()."""
+    torch.set_num_threads(args.threads)
+    if args.sides and not STEP <= args.sides[0] <= args.sides[1]:
+        raise UserError(f'--sides: expected SHORT, {STEP} or more, and LONG, which is no less')
+    user_errors.check_writable(folder_of(args))
+    train(args)
+    training.leave()

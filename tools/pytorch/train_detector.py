@@ -1,0 +1,124 @@
+"""Trains a detector on pictures with boxes, and exports it as a folder for the server.
+
+    python train_detector.py --data DATA --out RUN
+
+DATA has annotations.json and images/, or COCO's layout: annotations/instances_train2017.json,
+instances_val2017.json, train2017/ and val2017/. Without the latter every fifth picture is held
+out. Masks are learned where all objects have polygons or run lengths and the model that training
+starts from has a mask head. RUN receives checkpoint.pt, log.txt, curve.png and model/. See
+training.py for --passes, --minutes, --resume.
+
+Training starts from the default detector, or from any detector, segmenter or classifier that
+--initial names, in any layout that tools/convert_checkpoint.py takes.
+"""
+
+import argparse
+import copy
+import dataclasses
+
+import numpy as np
+import torch
+
+import coco_files
+import dense_training
+import detector
+import export
+import training
+import user_errors
+from dense_metrics import Precision, box_iou, mask_iou
+from dense_pictures import STEP, seen
+from detection_loss import detection_loss
+
+PASSES = 2000
+
+
+class Learner(dense_training.Learner):
+    """A detector while it learns."""
+
+    def batch(self, rng, examples):
+        """What detection_loss() takes, of pictures drawn by chance."""
+        drawn, pictures = self.draw(rng, examples)
+        batch = dict(pictures=pictures, boxes=[], labels=[], masks=[])
+        for objects, size, place in drawn:
+            boxes, shares = place.boxes(objects)
+            rows = seen(boxes, shares)
+            objects = [objects[i] for i in rows]
+            batch['boxes'].append(torch.from_numpy(boxes[rows]))
+            batch['labels'].append(torch.tensor([o.label for o in objects], dtype=torch.int64))
+            if self.model.config.mask_convs:
+                batch['masks'].append(torch.from_numpy(place.masks(objects, size)))
+        return batch
+
+    def losses(self, batch):
+        with training.precision():
+            maps = self.model.backbone(self.input(batch['pictures']))
+            return detection_loss(self.model, maps, batch)
+
+    def measure(self, examples):
+        """AP50 of boxes and, if there are any, of masks."""
+        config = self.model.config
+        found = {kind: Precision(config.classes)
+                 for kind in ('box', 'mask')[:2 if config.mask_convs else 1]}
+        for picture, objects in examples.all(dense_training.HELD_OUT):
+            images, place = self.served(picture, STEP)
+            size = place.size[::-1]
+            [(boxes, scores, labels, masks)] = self.model(images, [size])
+            true_boxes, true_labels = place.boxes(objects)[0], [o.label for o in objects]
+            answer = scores.numpy(), labels.numpy(), np.array(true_labels, np.int64)
+            found['box'].add(box_iou(boxes.numpy(), true_boxes), *answer)
+            if masks is not None:
+                pasted = detector.paste(masks, boxes, size, config.mask_threshold).numpy()
+                found['mask'].add(mask_iou(pasted, place.masks(objects, picture.size)), *answer)
+        return {f'{kind}_ap50': round(precision.mean(), 4) for kind, precision in found.items()}
+
+
+def figures(learner, held_out):
+    """The validation figures, on the CPU."""
+    learner = copy.deepcopy(learner).cpu().eval()
+    with torch.inference_mode(), torch.device('cpu'):
+        return learner.measure(held_out)
+
+
+def masks_of(entries, config):
+    """The configuration, without masks if not all objects have one, and why."""
+    missing = sum(not o.outline for entry in entries for o in entry.objects)
+    if config.mask_convs and missing:
+        print(f'boxes alone: {missing} objects have no mask')
+        return dataclasses.replace(config, mask_convs=0)
+    return config
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    entries, held_out, labels = coco_files.open_coco(args.data)
+    dense_training.check_resumed(args, labels)
+    start = dense_training.open_start(args, 'DETECTION')
+    config = masks_of(entries + (held_out or []),
+                      dataclasses.replace(start.detector, classes=len(labels)))
+    learnt, kept = dense_training.open_examples(entries, held_out)
+    model = detector.Detector(start.backbone, config)
+    dense_training.load(model, start, labels)
+    learner = Learner(model, start).to(memory_format=torch.channels_last)
+    groups = training.parameter_groups(learner, None, dense_training.WEIGHT_DECAY,
+                                       dense_training.rate_of)
+    run = training.Run(args, learner, groups, dict(labels=labels),
+                       lambda averaged: figures(averaged, kept))
+    place = training.device()
+    torch.set_default_device(place)  # For what detection_loss makes.
+    for rng in run.steps():
+        batch = {name: [x.to(place) for x in value] if isinstance(value, list) else value.to(place)
+                 for name, value in learner.batch(rng, learnt).items()}
+        run.learn(learner.losses(batch), dense_training.BATCH)
+    dense_training.finish(args, run, start, 'DETECTION', labels, export.detector_text(config),
+                          kept)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    dense_training.add_arguments(parser, 'everyday_detector', PASSES)
+    dense_training.run(train, parser.parse_args())
+
+
+if __name__ == '__main__':
+    user_errors.run('train_detector', main)

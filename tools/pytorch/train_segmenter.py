@@ -1,0 +1,125 @@
+"""Trains a segmenter on pictures with maps of classes, and exports it as a folder for the server.
+
+    python train_segmenter.py --data DATA --out RUN
+
+DATA has images/ and maps/, of which every fifth picture is held out, or ADE20K's layout:
+images/{training,validation} and annotations/{training,validation}. A map is a PNG whose pixels
+are their classes' numbers, 255 is ignored; DATA/labels.txt names the classes, the background
+among them, one a line. RUN receives checkpoint.pt, log.txt, curve.png and model/. See
+training.py for --passes, --minutes, --resume.
+
+Training starts from the default segmenter, or from any segmenter, detector or classifier that
+--initial names, in any layout that tools/convert_checkpoint.py takes.
+"""
+
+import argparse
+import copy
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import dense_training
+import export
+import map_files
+import training
+import upernet
+import user_errors
+from dense_metrics import MeanIou
+from dense_pictures import IGNORE
+from user_errors import UserError
+
+PASSES = 2000
+POWER = -0.3  # A pixel's weight is its class's frequency to this power.
+
+
+class Learner(dense_training.Learner):
+    """A segmenter while it learns."""
+
+    def __init__(self, model, start, weights):
+        super().__init__(model, start)
+        self.weights = weights  # Of the classes in the loss.
+
+    def batch(self, rng, examples):
+        """Pictures drawn by chance and their maps, uint8 [N,H,W,3] and [N,H,W]."""
+        drawn, pictures = self.draw(rng, examples)
+        maps = [np.array(place.warp(target, IGNORE)) for target, _, place in drawn]
+        return pictures, torch.from_numpy(np.stack(maps))
+
+    def losses(self, pictures, maps):
+        with training.precision():
+            logits = self.model(self.input(pictures))
+        maps = maps[:, 2::4, 2::4].long()  # The logits' centres.
+        if (maps == IGNORE).all():
+            return dict(pixels=0 * logits.sum())
+        return dict(pixels=F.cross_entropy(logits.float(), maps, self.weights.to(logits.device),
+                                           ignore_index=IGNORE),
+                    jaccard=dense_training.jaccard_loss(logits, maps))
+
+    def measure(self, examples):
+        """Mean IoU."""
+        iou = MeanIou(self.model.decode_head.conv_seg.out_channels, IGNORE)
+        for picture, target in examples.all(dense_training.HELD_OUT):
+            images, place = self.served(picture)
+            size = place.size[::-1]
+            got = upernet.class_map(self.model(images), size, size)[0]
+            iou.add(np.asarray(place.warp(target, IGNORE)), got.numpy())
+        return dict(miou=round(iou.mean(), 4))
+
+
+def figures(learner, held_out):
+    """The validation figures, on the CPU."""
+    learner = copy.deepcopy(learner).cpu().eval()
+    with torch.inference_mode():
+        return learner.measure(held_out)
+
+
+def counts_of(*examples):
+    """How many pixels of each class the first maps have."""
+    return sum(np.bincount(np.asarray(target).ravel(), minlength=256)
+               for part in examples for _, target in part.all(dense_training.HELD_OUT))
+
+
+def weights_of(counts):
+    """Of each class in the loss: most pixels are background."""
+    weights = np.maximum(counts, 1) ** POWER
+    return torch.tensor(weights / weights.mean(), dtype=torch.float32)
+
+
+def train(args):
+    torch.manual_seed(args.seed)
+    entries, held_out = map_files.open_maps(args.data, args.zero_is_ignored)
+    learnt, kept = dense_training.open_examples(entries, held_out)
+    counts = counts_of(learnt, kept)[:IGNORE]
+    if not counts.any():
+        raise UserError(f'{args.data}: no pixel of the maps has a class')
+    labels = map_files.labels_of(args.data, int(counts.nonzero()[0].max()))
+    dense_training.check_resumed(args, labels)
+    start = dense_training.open_start(args, 'SEGMENTATION')
+    model = upernet.Segmenter(start.backbone, start.channels, len(labels))
+    dense_training.load(model, start, labels)
+    learner = Learner(model, start, weights_of(counts[:len(labels)]))
+    learner = learner.to(memory_format=torch.channels_last)
+    groups = training.parameter_groups(learner, None, dense_training.WEIGHT_DECAY,
+                                       dense_training.rate_of)
+    run = training.Run(args, learner, groups, dict(labels=labels),
+                       lambda averaged: figures(averaged, kept))
+    place = training.device()
+    for rng in run.steps():
+        pictures, maps = learner.batch(rng, learnt)
+        run.learn(learner.losses(pictures.to(place), maps.to(place)), dense_training.BATCH)
+    dense_training.finish(args, run, start, 'SEGMENTATION', labels,
+                          export.segmenter_text(start.channels), kept)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--zero_is_ignored', action='store_true',
+                        help='0 in a map is ignored and 1 the first class, as in ADE20K')
+    dense_training.add_arguments(parser, 'everyday_segmenter', PASSES)
+    dense_training.run(train, parser.parse_args())
+
+
+if __name__ == '__main__':
+    user_errors.run('train_segmenter', main)
