@@ -100,7 +100,7 @@ def add_arguments(parser, default, passes):
 def open_examples(entries, held_out):
     """The Examples to learn from and those held out; an error if there are too few."""
     learnt, kept = dense_pictures.split(entries, held_out)
-    if len(learnt) + len(kept) < LEAST_PICTURES or not len(kept):
+    if len(learnt) + len(kept) < LEAST_PICTURES or not (len(learnt) and len(kept)):
         raise UserError(f'{len(learnt) + len(kept)} pictures that can be decoded, expected '
                         f'{LEAST_PICTURES} or more')
     return learnt, kept

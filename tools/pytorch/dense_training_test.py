@@ -296,7 +296,8 @@ class StartTest(unittest.TestCase):
         for layer, each, rest in (('fc_cls', 1, 1), ('fc_reg', 4, 0)):
             old = torch.from_numpy(start.arrays[f'roi_head.bbox_head.{layer}.weight'])
             new = getattr(model.roi_head.bbox_head, layer).weight.detach()
-            mug, circle, mean = old[:each], old[each:2 * each], (old[:each] + old[each:2 * each]) / 2
+            mug, circle = old[:each], old[each:2 * each]
+            mean = (mug + circle) / 2
             self.assertFalse(mug.equal(circle))
             torch.testing.assert_close(new, torch.cat([mean, circle, mean, old[2 * each:]]))
             self.assertEqual(len(old), 2 * each + rest)
