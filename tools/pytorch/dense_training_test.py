@@ -216,6 +216,10 @@ class DetectorTest(TrainerTest):
             self.run_it(train_detector, '--initial', self.initial, *flags)
             self.assertRegex(self.said, f'^train_detector: [^\n]*{line}[^\n]*\n$')
 
+    def test_processes_of_a_run_may_look_at_once_whether_a_folder_can_be_written(self):
+        with mock.patch.object(pathlib.Path, 'write_bytes'):  # Unlinked by the other one.
+            user_errors.check_writable(self.folder / 'new')
+
     def test_a_run_of_other_classes_is_not_gone_on_with(self):
         write_detector(self.initial)
         self.run_it(train_detector, '--initial', self.initial, '--passes', 4)
@@ -323,7 +327,13 @@ class StartTest(unittest.TestCase):
             self.assertEqual(start.backbone, dict(configs.BACKBONE, layer_scale=False,
                                                   tokens='data', swap=True))
             self.assertEqual((start.sides, start.detector), ((256, 320), heads))
-            if name != 'everyday':
+            if name == 'everyday':  # Of a classifier all but its last layers is there.
+                model = detector.Detector(start.backbone, heads)
+                dense_files.load(model, start, [str(k) for k in range(heads.classes)])
+                for key, value in model.backbone.state_dict().items():
+                    if 'outnorm' not in key and not key.endswith('num_batches_tracked'):
+                        np.testing.assert_array_equal(value, start.arrays[f'backbone.{key}'])
+            else:
                 settings = export.detector_text(heads) if heads else \
                     export.segmenter_text(start.channels)
                 text = export.config_text(

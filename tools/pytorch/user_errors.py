@@ -37,7 +37,7 @@ def check_writable(folder):
     folder.mkdir(parents=True, exist_ok=True)
     probe = folder / '.writable'
     probe.write_bytes(b'')
-    probe.unlink()
+    probe.unlink(missing_ok=True)  # Another process of the run may have been sooner.
 
 
 def run(program, main):
