@@ -17,7 +17,7 @@ def box_iou(a, b):
 
 def mask_iou(a, b):
     """[n,m] of masks [n,H,W] and [m,H,W]."""
-    a, b = (x.reshape(len(x), -1).astype(np.float32) for x in (a, b))
+    a, b = (x.reshape(len(x), np.prod(x.shape[1:])).astype(np.float32) for x in (a, b))
     both = a @ b.T
     return both / np.maximum(a.sum(1)[:, None] + b.sum(1) - both, 1)
 

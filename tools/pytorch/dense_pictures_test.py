@@ -146,6 +146,17 @@ class MetricsTest(unittest.TestCase):
     def test_iou(self):
         boxes = np.array([[0, 0, 4, 2], [2, 0, 6, 2], [9, 9, 9, 9]], np.float32)
         np.testing.assert_allclose(box_iou(boxes[:1], boxes), [[1, 1 / 3, 0]])
+        masks = np.array([[[1, 1, 0]], [[0, 1, 1]]], np.uint8)
+        np.testing.assert_allclose(mask_iou(masks[:1], masks), [[1, 1 / 3]])
+
+    def test_pictures_without_answers_or_objects(self):
+        masks, boxes = np.zeros((2, 4, 3), bool), np.zeros((2, 4), np.float32)
+        precision = Precision(2)
+        for n, m in ((0, 2), (2, 0), (0, 0)):
+            self.assertEqual(mask_iou(masks[:n], masks[:m]).shape, (n, m))
+            iou = box_iou(boxes[:n], boxes[:m])
+            precision.add(iou, np.ones(n), np.zeros(n, np.int64), np.zeros(m, np.int64))
+        self.assertEqual(precision.mean(), 0)
 
 
 if __name__ == '__main__':
