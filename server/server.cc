@@ -67,12 +67,11 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
 // The names of the services that the port has.
 std::vector<std::string> ServicesAt(const v1::ServerConfig& config) {
   std::vector<std::string> names = {
-      v1::VisionService::service_full_name(),
-      inference::GRPCInferenceService::service_full_name(),
+      rpc::VisionService::kName, kserve::KserveService::kName,
       grpc::health::v1::Health::service_full_name(),
       grpc::reflection::v1alpha::ServerReflection::service_full_name()};
   if (config.admin_port() < 0) {
-    names.push_back(v1::AdminService::service_full_name());
+    names.push_back(rpc::AdminService::kName);
   }
   return names;
 }

@@ -10,10 +10,9 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/kserve/shared_memory.h"
 #include "server/prediction/transport_environment.h"
-#include "server/rpc/call_guard.h"
+#include "server/rpc/call.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
-#include "server/rpc/stream/stream_item.h"
 
 namespace sfmamba::kserve {
 

@@ -6,9 +6,7 @@
 #include "server/errors/reasons.h"
 #include "server/kserve/infer_stream.h"
 #include "server/kserve/inference.h"
-#include "server/rpc/admin/change_call.h"
 #include "server/rpc/call.h"
-#include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/unary_call.h"
 #include "server/security/caller.h"
@@ -19,21 +17,11 @@ namespace {
 using observability::Method;
 using observability::RequestRecord;
 
-// Ends a call at once.
-grpc::ServerUnaryReactor* End(grpc::CallbackServerContext* context,
-                              const grpc::Status& status) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(status);
-  return reactor;
-}
-
 // Ends a call that probes make, which is not counted.
 template <typename Response>
-grpc::ServerUnaryReactor* EndProbe(grpc::CallbackServerContext* context,
-                                   const Response& message,
-                                   grpc::ByteBuffer* response) {
-  rpc::Serialize(message, response);
-  return End(context, grpc::Status::OK);
+rpc::Reactor* EndProbe(const rpc::RawCall& call, const Response& message) {
+  rpc::Serialize(message, call.response);
+  return rpc::End(call, grpc::Status::OK);
 }
 
 // A ModelInfer call.
@@ -72,296 +60,217 @@ class InferCall final : public rpc::UnaryCall {
 
 KserveService::KserveService(prediction::TransportEnvironment environment,
                              Options options)
-    : env_(std::move(environment)),
+    : PredictionService(kName, std::move(environment), options.send_timeout),
       options_(std::move(options)),
       queries_(env_),
       control_(env_, options_.changes),
-      memory_(env_.max_response_bytes),
-      sends_(options_.send_timeout, env_.clock) {}
-
-void KserveService::StartDraining() {
-  draining_.store(true);
-  streams_.Tick(true);
-}
-
-void KserveService::EndUnreadCalls() {
-  streams_.Tick(draining_.load());
-  const int calls = sends_.CancelLate();
-  if (calls == 0) return;
-  env_.log.Warning(observability::LogModule::kRequests,
-                   "answers were not read: their calls are ended",
-                   {{"calls", calls}});
-}
-
-absl::Status KserveService::CheckReader(const Context& context) const {
-  return rpc::CheckCaller(env_.gate, context, security::Scope::kRead).status();
-}
-
-absl::Status KserveService::CheckServing() const {
-  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+      memory_(env_.max_response_bytes) {
+  using Service = KserveService;
+  Add("ServerLive", &Service::ServerLive);
+  Add("ServerReady", &Service::ServerReady);
+  Add("ServerMetadata", &Service::ServerMetadata);
+  Add("ModelReady", &Service::ModelReady);
+  Add("ModelInfer", &Service::ModelInfer);
+  Add("ModelMetadata", &Service::ModelMetadata);
+  Add("ModelConfig", &Service::ModelConfig);
+  Add("ModelStatistics", &Service::ModelStatistics);
+  Add("RepositoryIndex", &Service::RepositoryIndex);
+  Add("RepositoryModelLoad", &Service::RepositoryModelLoad);
+  Add("RepositoryModelUnload", &Service::RepositoryModelUnload);
+  Add("SystemSharedMemoryStatus", &Service::SystemSharedMemoryStatus);
+  Add("SystemSharedMemoryRegister", &Service::SystemSharedMemoryRegister);
+  Add("SystemSharedMemoryUnregister", &Service::SystemSharedMemoryUnregister);
+  Add("CudaSharedMemoryStatus", &Service::CudaSharedMemoryStatus);
+  Add("CudaSharedMemoryRegister", &Service::CudaSharedMemoryRegister);
+  Add("CudaSharedMemoryUnregister", &Service::CudaSharedMemoryUnregister);
+  AddStream("ModelStreamInfer", [this](grpc::CallbackServerContext* context) {
+    return ModelStreamInfer(context);
+  });
 }
 
 template <typename Response>
-KserveService::Reactor* KserveService::EndRead(Context* context,
-                                               const Response& message,
-                                               Bytes* response) const {
-  const absl::Status status = CheckReader(*context);
-  if (!status.ok()) return End(context, rpc::EndCall(status, context));
-  return EndProbe(context, message, response);
-}
-
-RequestRecord KserveService::Record(Method method, const Bytes& request,
-                                    const Context& context) const {
-  return RequestRecord(method, request.Length(), context.peer(),
-                       rpc::TraceparentOf(context), &env_.metrics, &env_.log);
-}
-
-template <typename Request, typename Response>
-KserveService::Reactor* KserveService::Answer(Method method, Context* context,
-                                              const Bytes* request,
-                                              Bytes* response,
-                                              Query<Request, Response> query) {
-  RequestRecord record = Record(method, *request, *context);
-  Request asked;
-  Response message;
-  const auto caller =
-      rpc::CheckCaller(env_.gate, *context, security::Scope::kRead);
-  if (caller.ok()) record.set_client(caller->name);
-  absl::Status status = caller.ok() ? CheckServing() : caller.status();
-  if (status.ok()) status = rpc::Parse(*request, &asked);
-  if (status.ok()) status = (queries_.*query)(asked, &message, &record);
-  if (status.ok()) rpc::Serialize(message, response);
-  return End(context, rpc::EndCall(record.Finish(status), context));
-}
-
-KserveService::Reactor* KserveService::Refuse(Method method, Context* context,
-                                              const Bytes* request,
-                                              const absl::Status& status) {
-  RequestRecord record = Record(method, *request, *context);
-  record.set_no_model();
-  return End(context, rpc::EndCall(record.Finish(status), context));
+rpc::Reactor* KserveService::EndRead(const RawCall& call,
+                                     const Response& message) const {
+  const absl::Status status =
+      rpc::CheckCaller(env_.gate, *call.context, security::Scope::kRead)
+          .status();
+  if (status.ok()) return EndProbe(call, message);
+  return rpc::End(call, rpc::EndCall(status, call.context));
 }
 
 // ---- Probes ----
 
-KserveService::Reactor* KserveService::ServerLive(Context* context,
-                                                  const Bytes*,
-                                                  Bytes* response) {
+rpc::Reactor* KserveService::ServerLive(const RawCall& call) {
   inference::ServerLiveResponse message;
   message.set_live(options_.live());
-  return EndProbe(context, message, response);
+  return EndProbe(call, message);
 }
 
-KserveService::Reactor* KserveService::ServerReady(Context* context,
-                                                   const Bytes*,
-                                                   Bytes* response) {
+rpc::Reactor* KserveService::ServerReady(const RawCall& call) {
   inference::ServerReadyResponse message;
   message.set_ready(options_.ready());
-  return EndProbe(context, message, response);
+  return EndProbe(call, message);
 }
 
-KserveService::Reactor* KserveService::ModelReady(Context* context,
-                                                  const Bytes* request,
-                                                  Bytes* response) {
+rpc::Reactor* KserveService::ModelReady(const RawCall& call) {
   inference::ModelReadyRequest asked;
-  absl::Status status = CheckReader(*context);
-  if (status.ok()) status = rpc::Parse(*request, &asked);
+  absl::Status status =
+      rpc::CheckCaller(env_.gate, *call.context, security::Scope::kRead)
+          .status();
+  if (status.ok()) status = rpc::Parse(*call.request, &asked);
   inference::ModelReadyResponse message;
   if (status.ok()) status = queries_.Ready(asked, &message);
   // A stopping server still runs what it has, but must get no more.
-  if (draining_.load()) message.set_ready(false);
-  if (status.ok()) return EndProbe(context, message, response);
-  return End(context, rpc::EndCall(status, context));
+  if (!CheckServing().ok()) message.set_ready(false);
+  if (status.ok()) return EndProbe(call, message);
+  return rpc::End(call, rpc::EndCall(status, call.context));
 }
 
-KserveService::Reactor* KserveService::ServerMetadata(Context* context,
-                                                      const Bytes*,
-                                                      Bytes* response) {
+rpc::Reactor* KserveService::ServerMetadata(const RawCall& call) {
   inference::ServerMetadataResponse message;
   DescribeServer(options_.version, options_.system_shared_memory, &message);
-  return EndRead(context, message, response);
+  return EndRead(call, message);
 }
 
 // ---- Inference ----
 
-KserveService::Reactor* KserveService::ModelInfer(Context* context,
-                                                  const Bytes* request,
-                                                  Bytes* response) {
-  if (!request->Valid()) {
-    // The caller cancelled before its message came: there is no request.
-    return End(context, grpc::Status::CANCELLED);
-  }
-  env_.message_came(context->peer(), request->Length());
-  auto caller = rpc::CheckCaller(env_.gate, *context, security::Scope::kInfer);
-  if (!caller.ok()) {
-    return Refuse(Method::kModelInfer, context, request, caller.status());
-  }
-  // gRPC made the request for this call and does not read it again; nothing
-  // else would free it before the call ends.
-  auto* call = new InferCall(env_, memory(), context, *std::move(caller),
-                             const_cast<Bytes*>(request), response, &sends_);
-  call->Run(CheckServing());
-  return call;
+rpc::Reactor* KserveService::ModelInfer(const RawCall& call) {
+  return Predict(Method::kModelInfer, call,
+                 [&](security::Caller caller, grpc::ByteBuffer* request) {
+                   auto* made = new InferCall(env_, memory(), call.context,
+                                              std::move(caller), request,
+                                              call.response, &sends_);
+                   made->Run(CheckServing());
+                   return made;
+                 });
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
-KserveService::ModelStreamInfer(Context* context) {
-  auto rights = rpc::CheckStream(env_.gate, *context);
-  if (!rights.ok()) {
-    RequestRecord record = Record(Method::kModelStreamInfer, Bytes(), *context);
-    record.set_no_model();
-    return rpc::RefuseStream(
-        rpc::EndCall(record.Finish(rights.status()), context));
-  }
-  return streams_.Start(std::make_shared<InferStream>(
-      env_, memory(), context, &sends_, *std::move(rights),
-      [this] { return CheckServing(); }));
+rpc::StreamReactor* KserveService::ModelStreamInfer(
+    grpc::CallbackServerContext* context) {
+  return Open(
+      Method::kModelStreamInfer, context, [&](rpc::StreamRights rights) {
+        return std::make_shared<InferStream>(env_, memory(), context, &sends_,
+                                             std::move(rights),
+                                             [this] { return CheckServing(); });
+      });
 }
 
 // ---- Models ----
 
-KserveService::Reactor* KserveService::ModelMetadata(Context* context,
-                                                     const Bytes* request,
-                                                     Bytes* response) {
-  return Answer(Method::kModelMetadata, context, request, response,
-                &ModelQueries::Metadata);
+template <typename Request, typename Response>
+rpc::Reactor* KserveService::Ask(Method method, const RawCall& call,
+                                 Query<Request, Response> query) const {
+  return Answer<Request, Response>(
+      method, call,
+      [&](RequestRecord* record) { return CheckReader(call, record); },
+      [&](const Request& asked, Response* message, RequestRecord* record) {
+        return (queries_.*query)(asked, message, record);
+      });
 }
 
-KserveService::Reactor* KserveService::ModelConfig(Context* context,
-                                                   const Bytes* request,
-                                                   Bytes* response) {
-  return Answer(Method::kModelConfig, context, request, response,
-                &ModelQueries::Config);
+rpc::Reactor* KserveService::ModelMetadata(const RawCall& call) {
+  return Ask(Method::kModelMetadata, call, &ModelQueries::Metadata);
 }
 
-KserveService::Reactor* KserveService::ModelStatistics(Context* context,
-                                                       const Bytes* request,
-                                                       Bytes* response) {
-  return Answer(Method::kModelStatistics, context, request, response,
-                &ModelQueries::Statistics);
+rpc::Reactor* KserveService::ModelConfig(const RawCall& call) {
+  return Ask(Method::kModelConfig, call, &ModelQueries::Config);
 }
 
-KserveService::Reactor* KserveService::RepositoryIndex(Context* context,
-                                                       const Bytes* request,
-                                                       Bytes* response) {
-  return Answer(Method::kRepositoryIndex, context, request, response,
-                &ModelQueries::Index);
+rpc::Reactor* KserveService::ModelStatistics(const RawCall& call) {
+  return Ask(Method::kModelStatistics, call, &ModelQueries::Statistics);
+}
+
+rpc::Reactor* KserveService::RepositoryIndex(const RawCall& call) {
+  return Ask(Method::kRepositoryIndex, call, &ModelQueries::Index);
 }
 
 template <typename Response, typename Request>
-KserveService::Reactor* KserveService::Change(Method method, Context* context,
-                                              const Bytes* request,
-                                              Bytes* response,
-                                              Start<Request> start) {
-  const std::shared_ptr<rpc::ChangeCall> call =
-      rpc::ChangeCall::New(method, *request, context, &env_.metrics, &env_.log);
-  const admin::Caller caller = rpc::CallerOf(*context);
-  Request asked;
-  absl::Status status = control_.Check(caller);
-  if (status.ok()) status = CheckServing();
-  if (status.ok()) status = rpc::Parse(*request, &asked);
-  if (!status.ok()) {
-    call->End(status);
-    return call.get();
-  }
-  (control_.*start)(
-      caller, asked, [call, response](const absl::Status& status) {
-        call->End(status, [response] { rpc::Serialize(Response(), response); });
-      });
-  return call.get();
+rpc::Reactor* KserveService::Control(Method method, const RawCall& call,
+                                     Start<Request> start) {
+  return Change<Request, Response>(
+      method, call,
+      [this](const admin::Caller& caller) { return control_.Check(caller); },
+      [&](const admin::Caller& caller, const Request& asked,
+          RepositoryControl::Done done) {
+        (control_.*start)(caller, asked, std::move(done));
+      },
+      [](const Request&, Response*) {});
 }
 
-KserveService::Reactor* KserveService::RepositoryModelLoad(Context* context,
-                                                           const Bytes* request,
-                                                           Bytes* response) {
-  return Change<inference::RepositoryModelLoadResponse>(
-      Method::kRepositoryModelLoad, context, request, response,
-      &RepositoryControl::Load);
+rpc::Reactor* KserveService::RepositoryModelLoad(const RawCall& call) {
+  return Control<inference::RepositoryModelLoadResponse>(
+      Method::kRepositoryModelLoad, call, &RepositoryControl::Load);
 }
 
-KserveService::Reactor* KserveService::RepositoryModelUnload(
-    Context* context, const Bytes* request, Bytes* response) {
-  return Change<inference::RepositoryModelUnloadResponse>(
-      Method::kRepositoryModelUnload, context, request, response,
-      &RepositoryControl::Unload);
+rpc::Reactor* KserveService::RepositoryModelUnload(const RawCall& call) {
+  return Control<inference::RepositoryModelUnloadResponse>(
+      Method::kRepositoryModelUnload, call, &RepositoryControl::Unload);
 }
 
 // ---- Shared memory ----
 
 template <typename Request, typename Response, typename Use>
-KserveService::Reactor* KserveService::UseSharedMemory(Context* context,
-                                                       const Bytes* request,
-                                                       Bytes* response,
-                                                       Use use) {
-  RequestRecord record = Record(Method::kSharedMemory, *request, *context);
-  record.set_no_model();
-  Request asked;
-  Response message;
-  const auto caller =
-      rpc::CheckCaller(env_.gate, *context, security::Scope::kInfer);
-  if (caller.ok()) record.set_client(caller->name);
-  absl::Status status = caller.status();
-  if (status.ok()) status = rpc::Parse(*request, &asked);
-  if (status.ok()) status = use(asked, &message);
-  if (status.ok()) rpc::Serialize(message, response);
-  return End(context, rpc::EndCall(record.Finish(status), context));
+rpc::Reactor* KserveService::UseSharedMemory(const RawCall& call, Use use) {
+  return Answer<Request, Response>(
+      Method::kSharedMemory, call,
+      [&](RequestRecord* record) {
+        record->set_no_model();
+        return CheckScope(call, security::Scope::kInfer, record);
+      },
+      [&use](const Request& asked, Response* message, RequestRecord*) {
+        return use(asked, message);
+      });
 }
 
-KserveService::Reactor* KserveService::SystemSharedMemoryStatus(
-    Context* context, const Bytes* request, Bytes* response) {
+rpc::Reactor* KserveService::SystemSharedMemoryStatus(const RawCall& call) {
   using Response = inference::SystemSharedMemoryStatusResponse;
-  if (memory() == nullptr) return EndRead(context, Response(), response);
+  if (memory() == nullptr) return EndRead(call, Response());
   using Request = inference::SystemSharedMemoryStatusRequest;
   return UseSharedMemory<Request, Response>(
-      context, request, response,
-      [this](const Request& asked, Response* message) {
+      call, [this](const Request& asked, Response* message) {
         *message = memory_.Describe(asked.name());
         return absl::OkStatus();
       });
 }
 
-KserveService::Reactor* KserveService::SystemSharedMemoryRegister(
-    Context* context, const Bytes* request, Bytes* response) {
+rpc::Reactor* KserveService::SystemSharedMemoryRegister(const RawCall& call) {
   using Request = inference::SystemSharedMemoryRegisterRequest;
   using Response = inference::SystemSharedMemoryRegisterResponse;
   return UseSharedMemory<Request, Response>(
-      context, request, response, [this](const Request& asked, Response*) {
+      call, [this](const Request& asked, Response*) {
         return memory() == nullptr ? server::NotSupported("shared memory")
                                    : memory_.Register(asked);
       });
 }
 
-KserveService::Reactor* KserveService::SystemSharedMemoryUnregister(
-    Context* context, const Bytes* request, Bytes* response) {
+rpc::Reactor* KserveService::SystemSharedMemoryUnregister(const RawCall& call) {
   using Response = inference::SystemSharedMemoryUnregisterResponse;
-  if (memory() == nullptr) return EndRead(context, Response(), response);
+  if (memory() == nullptr) return EndRead(call, Response());
   using Request = inference::SystemSharedMemoryUnregisterRequest;
   return UseSharedMemory<Request, Response>(
-      context, request, response, [this](const Request& asked, Response*) {
+      call, [this](const Request& asked, Response*) {
         memory_.Unregister(asked.name());
         return absl::OkStatus();
       });
 }
 
-KserveService::Reactor* KserveService::CudaSharedMemoryStatus(Context* context,
-                                                              const Bytes*,
-                                                              Bytes* response) {
-  return EndRead(context, inference::CudaSharedMemoryStatusResponse(),
-                 response);
+rpc::Reactor* KserveService::CudaSharedMemoryStatus(const RawCall& call) {
+  return EndRead(call, inference::CudaSharedMemoryStatusResponse());
 }
 
-KserveService::Reactor* KserveService::CudaSharedMemoryRegister(
-    Context* context, const Bytes* request, Bytes*) {
-  const absl::Status allowed = CheckReader(*context);
-  return Refuse(
-      Method::kSharedMemory, context, request,
-      allowed.ok() ? server::NotSupported("shared memory of GPUs") : allowed);
+rpc::Reactor* KserveService::CudaSharedMemoryRegister(const RawCall& call) {
+  const absl::Status allowed =
+      rpc::CheckCaller(env_.gate, *call.context, security::Scope::kRead)
+          .status();
+  return rpc::End(
+      call, Refuse(Method::kSharedMemory, call.request->Length(),
+                   allowed.ok() ? server::NotSupported("shared memory of GPUs")
+                                : allowed,
+                   call.context));
 }
 
-KserveService::Reactor* KserveService::CudaSharedMemoryUnregister(
-    Context* context, const Bytes*, Bytes* response) {
-  return EndRead(context, inference::CudaSharedMemoryUnregisterResponse(),
-                 response);
+rpc::Reactor* KserveService::CudaSharedMemoryUnregister(const RawCall& call) {
+  return EndRead(call, inference::CudaSharedMemoryUnregisterResponse());
 }
 
 }  // namespace sfmamba::kserve

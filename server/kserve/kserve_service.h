@@ -1,34 +1,28 @@
 #ifndef SFMAMBA_SERVER_KSERVE_KSERVE_SERVICE_H_
 #define SFMAMBA_SERVER_KSERVE_KSERVE_SERVICE_H_
 
-#include <atomic>
 #include <functional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "grpcpp/support/byte_buffer.h"
 #include "server/admin/model_changes.h"
-#include "server/kserve/kserve_methods.h"
 #include "server/kserve/model_queries.h"
 #include "server/kserve/repository_control.h"
 #include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
-#include "server/rpc/send_watch.h"
-#include "server/rpc/stream/stream_set.h"
+#include "server/rpc/prediction_service.h"
 
 namespace sfmamba::kserve {
 
 // inference.GRPCInferenceService: the Open Inference Protocol, version 2, as an
 // adapter of the prediction. docs/clients.md says how its clients ask. No
 // handler blocks or lets an exception out. Thread-safe.
-class KserveService final : public KserveMethods {
+class KserveService final : public rpc::PredictionService {
  public:
-  using Reactor = grpc::ServerUnaryReactor;
-  using Context = grpc::CallbackServerContext;
-  using Bytes = grpc::ByteBuffer;
+  static constexpr char kName[] = "inference.GRPCInferenceService";
 
   struct Options {
     std::string version;  // The server's.
@@ -45,48 +39,29 @@ class KserveService final : public KserveMethods {
 
   KserveService(prediction::TransportEnvironment environment, Options options);
 
-  // See VisionService's methods of these names.
-  void StartDraining();
-  void EndUnreadCalls();
-
-  Reactor* ServerLive(Context* context, const Bytes* request,
-                      Bytes* response) override;
-  Reactor* ServerReady(Context* context, const Bytes* request,
-                       Bytes* response) override;
-  Reactor* ModelReady(Context* context, const Bytes* request,
-                      Bytes* response) override;
-  Reactor* ServerMetadata(Context* context, const Bytes* request,
-                          Bytes* response) override;
-  Reactor* ModelMetadata(Context* context, const Bytes* request,
-                         Bytes* response) override;
-  Reactor* ModelInfer(Context* context, const Bytes* request,
-                      Bytes* response) override;
-  Reactor* ModelConfig(Context* context, const Bytes* request,
-                       Bytes* response) override;
-  Reactor* ModelStatistics(Context* context, const Bytes* request,
-                           Bytes* response) override;
-  Reactor* RepositoryIndex(Context* context, const Bytes* request,
-                           Bytes* response) override;
-  Reactor* RepositoryModelLoad(Context* context, const Bytes* request,
-                               Bytes* response) override;
-  Reactor* RepositoryModelUnload(Context* context, const Bytes* request,
-                                 Bytes* response) override;
-  Reactor* SystemSharedMemoryStatus(Context* context, const Bytes* request,
-                                    Bytes* response) override;
-  Reactor* SystemSharedMemoryRegister(Context* context, const Bytes* request,
-                                      Bytes* response) override;
-  Reactor* SystemSharedMemoryUnregister(Context* context, const Bytes* request,
-                                        Bytes* response) override;
-  Reactor* CudaSharedMemoryStatus(Context* context, const Bytes* request,
-                                  Bytes* response) override;
-  Reactor* CudaSharedMemoryRegister(Context* context, const Bytes* request,
-                                    Bytes* response) override;
-  Reactor* CudaSharedMemoryUnregister(Context* context, const Bytes* request,
-                                      Bytes* response) override;
-  grpc::ServerBidiReactor<Bytes, Bytes>* ModelStreamInfer(
-      Context* context) override;
-
  private:
+  using Reactor = rpc::Reactor;
+  using RawCall = rpc::RawCall;
+
+  Reactor* ServerLive(const RawCall& call);
+  Reactor* ServerReady(const RawCall& call);
+  Reactor* ServerMetadata(const RawCall& call);
+  Reactor* ModelReady(const RawCall& call);
+  Reactor* ModelInfer(const RawCall& call);
+  rpc::StreamReactor* ModelStreamInfer(grpc::CallbackServerContext* context);
+  Reactor* ModelMetadata(const RawCall& call);
+  Reactor* ModelConfig(const RawCall& call);
+  Reactor* ModelStatistics(const RawCall& call);
+  Reactor* RepositoryIndex(const RawCall& call);
+  Reactor* RepositoryModelLoad(const RawCall& call);
+  Reactor* RepositoryModelUnload(const RawCall& call);
+  Reactor* SystemSharedMemoryStatus(const RawCall& call);
+  Reactor* SystemSharedMemoryRegister(const RawCall& call);
+  Reactor* SystemSharedMemoryUnregister(const RawCall& call);
+  Reactor* CudaSharedMemoryStatus(const RawCall& call);
+  Reactor* CudaSharedMemoryRegister(const RawCall& call);
+  Reactor* CudaSharedMemoryUnregister(const RawCall& call);
+
   template <typename Request, typename Response>
   using Query = absl::Status (ModelQueries::*)(
       const Request&, Response*, observability::RequestRecord*) const;
@@ -97,45 +72,28 @@ class KserveService final : public KserveMethods {
 
   // A call that asks about models.
   template <typename Request, typename Response>
-  Reactor* Answer(observability::Method method, Context* context,
-                  const Bytes* request, Bytes* response,
-                  Query<Request, Response> query);
+  Reactor* Ask(observability::Method method, const RawCall& call,
+               Query<Request, Response> query) const;
   // A call that loads or unloads a model, which `start` begins; it is answered
   // when that has ended.
   template <typename Response, typename Request>
-  Reactor* Change(observability::Method method, Context* context,
-                  const Bytes* request, Bytes* response, Start<Request> start);
-  // A call that is refused with `status` whatever it says.
-  Reactor* Refuse(observability::Method method, Context* context,
-                  const Bytes* request, const absl::Status& status);
+  Reactor* Control(observability::Method method, const RawCall& call,
+                   Start<Request> start);
   // A call about regions of shared memory: use(request, response) handles it.
   template <typename Request, typename Response, typename Use>
-  Reactor* UseSharedMemory(Context* context, const Bytes* request,
-                           Bytes* response, Use use);
+  Reactor* UseSharedMemory(const RawCall& call, Use use);
   // Where tensors may be; null: in messages only.
   const SharedMemory* memory() const {
     return options_.system_shared_memory ? &memory_ : nullptr;
   }
-  // Whether the caller may read.
-  absl::Status CheckReader(const Context& context) const;
   // Answers a call that is not counted, if the caller may read.
   template <typename Response>
-  Reactor* EndRead(Context* context, const Response& message,
-                   Bytes* response) const;
-  // UNAVAILABLE while draining.
-  absl::Status CheckServing() const;
-  observability::RequestRecord Record(observability::Method method,
-                                      const Bytes& request,
-                                      const Context& context) const;
+  Reactor* EndRead(const RawCall& call, const Response& message) const;
 
-  const prediction::TransportEnvironment env_;
   const Options options_;
   const ModelQueries queries_;
   RepositoryControl control_;
   SharedMemory memory_;
-  rpc::SendWatch sends_;
-  rpc::StreamSet streams_;
-  std::atomic<bool> draining_{false};
 };
 
 }  // namespace sfmamba::kserve

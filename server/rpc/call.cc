@@ -24,6 +24,13 @@ std::string TracestateOf(const grpc::CallbackServerContext& context) {
   return joined;
 }
 
+class RefusedStream final
+    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
 }  // namespace
 
 absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
@@ -45,6 +52,38 @@ CallInfo InfoOf(const grpc::CallbackServerContext& context,
   call.tracestate = TracestateOf(context);
   call.deadline = base::SteadyNow() + TimeLeft(context);
   return call;
+}
+
+std::string AuthorizationOf(const grpc::ServerContextBase& context) {
+  return OnlyHeader(context, "authorization");
+}
+
+absl::StatusOr<security::Caller> CheckCaller(
+    const security::Gate* gate, const grpc::ServerContextBase& context,
+    security::Scope scope) {
+  if (gate == nullptr) return security::Caller();
+  return gate->Check(AuthorizationOf(context), context.peer(), scope);
+}
+
+absl::StatusOr<StreamRights> CheckStream(
+    const security::Gate* gate, const grpc::ServerContextBase& context) {
+  absl::StatusOr<security::Caller> caller =
+      CheckCaller(gate, context, security::Scope::kInfer);
+  if (!caller.ok()) return caller.status();
+  StreamRights rights;
+  rights.caller = *std::move(caller);
+  if (gate != nullptr) {
+    rights.allowed = [gate, peer = context.peer(),
+                      authorization = AuthorizationOf(context)] {
+      return gate->Check(authorization, peer, security::Scope::kInfer).status();
+    };
+  }
+  return rights;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RefuseStream(
+    const grpc::Status& status) {
+  return new RefusedStream(status);
 }
 
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes) {

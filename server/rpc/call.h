@@ -1,19 +1,22 @@
 #ifndef SFMAMBA_SERVER_RPC_CALL_H_
 #define SFMAMBA_SERVER_RPC_CALL_H_
 
-#include <cstddef>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction_request.h"
 #include "server/rpc/wire/received_request.h"
 #include "server/security/caller.h"
+#include "server/security/gate.h"
 
 // What calls whose messages come and go as bytes have in common.
 
@@ -21,14 +24,40 @@ namespace sfmamba::rpc {
 
 using prediction::CallInfo;
 
-// What is left until the call's deadline; InfiniteDuration() if it has none. It
-// is told by gRPC's clock, which is never set. Context's deadline() is of the
-// wall clock: once that is set, absl::Now(), which asks it every two seconds
-// only, is for a while of another time.
+// Time left until the call's deadline; InfiniteDuration() if it has none. It is
+// told by gRPC's clock, which is never set. Context's deadline() is of the wall
+// clock: once that is set, absl::Now(), which asks it every two seconds only,
+// is for a while of another time.
 absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
+
+// The header `authorization` of a call; empty if it has none, or several: which
+// one an intermediary has checked is not known.
+std::string AuthorizationOf(const grpc::ServerContextBase& context);
+
+// Who makes a call, if they may: see Gate::Check(). Handlers ask before they
+// read anything of the message. With a null gate everybody may do everything.
+absl::StatusOr<security::Caller> CheckCaller(
+    const security::Gate* gate, const grpc::ServerContextBase& context,
+    security::Scope scope);
+
+// Who makes a call that lasts.
+struct StreamRights {
+  security::Caller caller;
+  // Whether the caller may still do it: the tokens may have changed.
+  std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
+};
+
+// Who opens a stream of requests to infer, if they may: see CheckCaller().
+// `gate` outlives what is returned.
+absl::StatusOr<StreamRights> CheckStream(
+    const security::Gate* gate, const grpc::ServerContextBase& context);
+
+// Ends a stream before it has begun. Deletes itself.
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RefuseStream(
+    const grpc::Status& status);
 
 // INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
 // bytes than any has.

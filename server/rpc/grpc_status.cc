@@ -40,11 +40,16 @@ grpc::Status EndCall(const absl::Status& status,
   return ToGrpcStatus(status);
 }
 
-std::string TraceparentOf(const grpc::ServerContextBase& context) {
+std::string OnlyHeader(const grpc::ServerContextBase& context,
+                       const char* name) {
   const auto& metadata = context.client_metadata();
-  if (metadata.count("traceparent") != 1) return "";
-  const auto found = metadata.find("traceparent");
+  if (metadata.count(name) != 1) return "";
+  const auto found = metadata.find(name);
   return std::string(found->second.data(), found->second.size());
+}
+
+std::string TraceparentOf(const grpc::ServerContextBase& context) {
+  return OnlyHeader(context, "traceparent");
 }
 
 }  // namespace sfmamba::rpc

@@ -22,7 +22,11 @@ grpc::Status ToGrpcStatus(const absl::Status& status);
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 
-// The W3C header `traceparent` of a call; empty if it has none or several.
+// The header `name` of a call; empty if it has none or several.
+std::string OnlyHeader(const grpc::ServerContextBase& context,
+                       const char* name);
+
+// The W3C header `traceparent`, as OnlyHeader() has it.
 std::string TraceparentOf(const grpc::ServerContextBase& context);
 
 }  // namespace sfmamba::rpc

@@ -1,86 +1,64 @@
 #include "server/rpc/admin/admin_service.h"
 
-#include <memory>
 #include <optional>
 #include <utility>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
-#include "server/rpc/admin/change_call.h"
+#include "server/observability/request_record.h"
 #include "server/rpc/admin/describe_server.h"
-#include "server/rpc/call.h"
-#include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {
 
 using observability::Method;
 using observability::RequestRecord;
 
-absl::Status AdminService::CheckServing() const {
-  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+AdminService::AdminService(Environment environment)
+    : RawService(kName, &environment.metrics, &environment.log),
+      env_(std::move(environment)) {
+  Add("LoadModel", &AdminService::LoadModel);
+  Add("UnloadModel", &AdminService::UnloadModel);
+  Add("SetVersionLabel", &AdminService::SetVersionLabel);
+  Add("SetCanaryShare", &AdminService::SetCanaryShare);
+  Add("GetServerInfo", &AdminService::GetServerInfo);
+  Add("GetBatchProfile", &AdminService::GetBatchProfile);
+  Add("UpdateRuntimeSettings", &AdminService::UpdateRuntimeSettings);
 }
 
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* AdminService::Answer(
-    Method method, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-    absl::FunctionRef<absl::Status(const Request&, Response*, RequestRecord*)>
-        answer) {
-  RequestRecord record(method, request->Length(), context->peer(),
-                       TraceparentOf(*context), &env_.metrics, &env_.log);
-  record.set_no_model();
-  Request asked;
-  Response message;
-  absl::Status status = env_.changes.Check(CallerOf(*context));
-  if (status.ok()) status = Parse(*request, &asked);
-  if (status.ok()) status = answer(asked, &message, &record);
-  if (status.ok()) Serialize(message, response);
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  reactor->Finish(EndCall(record.Finish(status), context));
-  return reactor;
+Reactor* AdminService::AnswerAdmin(Method method, const RawCall& call,
+                                   Answering<Request, Response> answer) const {
+  return Answer<Request, Response>(
+      method, call,
+      [&](RequestRecord* record) {
+        record->set_no_model();
+        return env_.changes.Check(CallerOf(*call.context));
+      },
+      answer);
 }
 
 template <typename Request, typename Response>
-grpc::ServerUnaryReactor* AdminService::Change(
-    Method method, grpc::CallbackServerContext* context,
-    const grpc::ByteBuffer* request, grpc::ByteBuffer* response,
-    absl::FunctionRef<void(const Request&, const admin::Caller&,
-                           admin::ModelChanges::Done)>
-        start) {
-  const std::shared_ptr<ChangeCall> call =
-      ChangeCall::New(method, *request, context, &env_.metrics, &env_.log);
-  const admin::Caller caller = CallerOf(*context);
-  Request asked;
-  absl::Status status = env_.changes.Check(caller);
-  if (status.ok()) status = CheckServing();
-  if (status.ok()) status = Parse(*request, &asked);
-  if (!status.ok()) {
-    call->End(status);
-    return call.get();
-  }
-  // The change may end after this service is gone, but not after the call.
-  start(asked, caller,
-        [call, response, repository = &env_.repository,
-         name = asked.name()](const absl::Status& status) {
-          call->End(status, [&] {
-            Response message;
-            const auto target = admin::ParseTarget(name, "name");
-            if (target.ok()) {
-              ToProto(*repository, target->id, message.mutable_versions());
-            }
-            Serialize(message, response);
-          });
-        });
-  return call.get();
+Reactor* AdminService::ChangeModel(Method method, const RawCall& call,
+                                   Changing<Request> start) const {
+  return Change<Request, Response>(
+      method, call,
+      [this](const admin::Caller& caller) {
+        return env_.changes.Check(caller);
+      },
+      start,
+      // The change may end after this service is gone.
+      [repository = &env_.repository](const Request& asked, Response* message) {
+        const auto target = admin::ParseTarget(asked.name(), "name");
+        if (target.ok()) {
+          ToProto(*repository, target->id, message->mutable_versions());
+        }
+      });
 }
 
-grpc::ServerUnaryReactor* AdminService::LoadModel(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Change<v1::LoadModelRequest, v1::LoadModelResponse>(
-      Method::kLoadModel, context, request, response,
-      [this](const auto& asked, const admin::Caller& caller, auto done) {
+Reactor* AdminService::LoadModel(const RawCall& call) {
+  return ChangeModel<v1::LoadModelRequest, v1::LoadModelResponse>(
+      Method::kLoadModel, call,
+      [this](const admin::Caller& caller, const auto& asked, auto done) {
         env_.changes.Load(caller, asked.name(), "name",
                           asked.has_batching()
                               ? std::make_optional(asked.batching())
@@ -89,22 +67,18 @@ grpc::ServerUnaryReactor* AdminService::LoadModel(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::UnloadModel(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Change<v1::UnloadModelRequest, v1::UnloadModelResponse>(
-      Method::kUnloadModel, context, request, response,
-      [this](const auto& asked, const admin::Caller& caller, auto done) {
+Reactor* AdminService::UnloadModel(const RawCall& call) {
+  return ChangeModel<v1::UnloadModelRequest, v1::UnloadModelResponse>(
+      Method::kUnloadModel, call,
+      [this](const admin::Caller& caller, const auto& asked, auto done) {
         env_.changes.Unload(caller, asked.name(), "name", std::move(done));
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::SetVersionLabel(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<v1::SetVersionLabelRequest, v1::SetVersionLabelResponse>(
-      Method::kSetVersionLabel, context, request, response,
-      [this, context](const auto& asked, auto* answer, RequestRecord*) {
+Reactor* AdminService::SetVersionLabel(const RawCall& call) {
+  return AnswerAdmin<v1::SetVersionLabelRequest, v1::SetVersionLabelResponse>(
+      Method::kSetVersionLabel, call,
+      [this, &call](const auto& asked, auto* answer, RequestRecord*) {
         absl::Status status = CheckServing();
         if (!status.ok()) return status;
         if (asked.version() < 0) {
@@ -113,7 +87,7 @@ grpc::ServerUnaryReactor* AdminService::SetVersionLabel(
               absl::StrCat("got ", asked.version(), ", expected 0 or more"));
         }
         status = env_.changes.SetLabel(
-            CallerOf(*context), asked.model(), asked.label(),
+            CallerOf(*call.context), asked.model(), asked.label(),
             asked.version() == 0 ? std::nullopt
                                  : std::make_optional(asked.version()));
         if (!status.ok()) return status;
@@ -125,24 +99,20 @@ grpc::ServerUnaryReactor* AdminService::SetVersionLabel(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::SetCanaryShare(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<v1::SetCanaryShareRequest, v1::SetCanaryShareResponse>(
-      Method::kSetCanaryShare, context, request, response,
-      [this, context](const auto& asked, auto*, RequestRecord*) {
+Reactor* AdminService::SetCanaryShare(const RawCall& call) {
+  return AnswerAdmin<v1::SetCanaryShareRequest, v1::SetCanaryShareResponse>(
+      Method::kSetCanaryShare, call,
+      [this, &call](const auto& asked, auto*, RequestRecord*) {
         const absl::Status status = CheckServing();
         if (!status.ok()) return status;
-        return env_.changes.SetCanaryShare(CallerOf(*context), asked.model(),
-                                           asked.percent());
+        return env_.changes.SetCanaryShare(CallerOf(*call.context),
+                                           asked.model(), asked.percent());
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::GetServerInfo(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<v1::GetServerInfoRequest, v1::ServerInfo>(
-      Method::kGetServerInfo, context, request, response,
+Reactor* AdminService::GetServerInfo(const RawCall& call) {
+  return AnswerAdmin<v1::GetServerInfoRequest, v1::ServerInfo>(
+      Method::kGetServerInfo, call,
       [this](const auto&, v1::ServerInfo* info, RequestRecord*) {
         info->set_version(env_.build.version);
         info->set_revision(env_.build.revision);
@@ -156,11 +126,9 @@ grpc::ServerUnaryReactor* AdminService::GetServerInfo(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::GetBatchProfile(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<v1::GetBatchProfileRequest, v1::BatchProfile>(
-      Method::kGetBatchProfile, context, request, response,
+Reactor* AdminService::GetBatchProfile(const RawCall& call) {
+  return AnswerAdmin<v1::GetBatchProfileRequest, v1::BatchProfile>(
+      Method::kGetBatchProfile, call,
       [this](const auto& asked, auto* profile, RequestRecord* record) {
         const auto version = env_.repository.Find(asked.name(), "name");
         if (!version.ok()) return version.status();
@@ -169,14 +137,12 @@ grpc::ServerUnaryReactor* AdminService::GetBatchProfile(
       });
 }
 
-grpc::ServerUnaryReactor* AdminService::UpdateRuntimeSettings(
-    grpc::CallbackServerContext* context, const grpc::ByteBuffer* request,
-    grpc::ByteBuffer* response) {
-  return Answer<v1::UpdateRuntimeSettingsRequest, v1::RuntimeSettings>(
-      Method::kUpdateRuntimeSettings, context, request, response,
-      [this, context](const auto& asked, auto* settings, RequestRecord*) {
+Reactor* AdminService::UpdateRuntimeSettings(const RawCall& call) {
+  return AnswerAdmin<v1::UpdateRuntimeSettingsRequest, v1::RuntimeSettings>(
+      Method::kUpdateRuntimeSettings, call,
+      [this, &call](const auto& asked, auto* settings, RequestRecord*) {
         const absl::Status status = env_.settings.Update(asked);
-        env_.changes.Log(CallerOf(*context), "settings",
+        env_.changes.Log(CallerOf(*call.context), "settings",
                          asked.ShortDebugString(), status);
         *settings = env_.settings.Get();
         return status;

@@ -6,7 +6,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
 #include "server/rpc/call.h"
-#include "server/rpc/call_guard.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/reflection/reflection_answer.h"
 

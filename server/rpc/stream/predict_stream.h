@@ -9,10 +9,9 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/prediction/transport_environment.h"
-#include "server/rpc/call_guard.h"
+#include "server/rpc/call.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
-#include "server/rpc/stream/stream_item.h"
 #include "server/rpc/stream/stream_message.h"
 #include "sfmamba/v1/vision.pb.h"
 

@@ -6,6 +6,7 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -21,10 +22,39 @@
 #include "server/observability/metrics.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rpc/send_watch.h"
-#include "server/rpc/stream/stream_item.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::rpc {
+
+// One request of a stream and its answer. Until it is destroyed the answer
+// counts as held memory: that is to be done once it is sent.
+class StreamItem {
+ public:
+  virtual ~StreamItem() = default;
+
+  // `serving` is the error to answer at once, or OK. Called once. Calls `done`
+  // exactly once, as the last act: the item may be destroyed in it.
+  virtual void Run(const absl::Status& serving,
+                   absl::AnyInvocable<void()> done) = 0;
+  // At any time, by any thread, until `done` was called.
+  virtual void Cancel() = 0;
+
+  // What the client calls it; fixed.
+  virtual const std::string& id() const = 0;
+  // Whether its answer waits for those of earlier ones that say the same;
+  // fixed.
+  virtual bool in_order() const = 0;
+
+  // Once `done` was called: the message to be sent.
+  const grpc::ByteBuffer& answer() const { return answer_; }
+  // Once `done` was called: an error that ends the stream in place of the
+  // answer, or OK.
+  const absl::Status& stream_error() const { return stream_error_; }
+
+ protected:
+  grpc::ByteBuffer answer_;
+  absl::Status stream_error_;
+};
 
 // A call of many requests: they come one after another, their answers go as
 // they are ready, or in their order where they ask for that. At most
@@ -158,6 +188,23 @@ class StreamCall
   // In the order that they were done in.
   std::deque<Item*> done_ ABSL_GUARDED_BY(mu_);
   Item* sending_ ABSL_GUARDED_BY(mu_) = nullptr;
+};
+
+// The streams of a service that live. Thread-safe.
+class StreamSet {
+ public:
+  // Starts the stream, which leaves the set when it has ended. Returns it, for
+  // gRPC.
+  StreamCall* Start(const std::shared_ptr<StreamCall>& stream)
+      ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Each does what is due. To be called again and again, by none of gRPC's
+  // threads.
+  void Tick(bool draining) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  absl::Mutex mu_;
+  std::vector<std::weak_ptr<StreamCall>> streams_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::rpc

@@ -1,8 +1,9 @@
-#ifndef SFMAMBA_SERVER_RPC_ADMIN_CHANGE_CALL_H_
-#define SFMAMBA_SERVER_RPC_ADMIN_CHANGE_CALL_H_
+#ifndef SFMAMBA_SERVER_RPC_CHANGE_CALL_H_
+#define SFMAMBA_SERVER_RPC_CHANGE_CALL_H_
 
 #include <atomic>
 #include <memory>
+#include <optional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -16,23 +17,25 @@
 
 namespace sfmamba::rpc {
 
+// A call of a method with one request and one response, as gRPC hands it over.
+struct RawCall {
+  grpc::CallbackServerContext* context;
+  const grpc::ByteBuffer* request;
+  grpc::ByteBuffer* response;
+};
+
 // Who makes a call.
 admin::Caller CallerOf(const grpc::CallbackServerContext& context);
 
 // A call that is answered when a change of the server has ended, or as soon as
 // its caller goes: the change is made all the same.
 //
-//   auto call = ChangeCall::New(Method::kLoadModel, request, context, ...);
-//   changes.Load(..., [call](const absl::Status& status) { call->End(status);
-//   }); return call.get();
-//
 // Thread-safe. It lives until gRPC and whoever makes the change are done.
 class ChangeCall final : public grpc::ServerUnaryReactor {
  public:
   // `metrics` and `log` outlive the call.
   static std::shared_ptr<ChangeCall> New(observability::Method method,
-                                         const grpc::ByteBuffer& request,
-                                         grpc::CallbackServerContext* context,
+                                         const RawCall& call,
                                          observability::Metrics* metrics,
                                          observability::Logger* log);
 
@@ -45,16 +48,15 @@ class ChangeCall final : public grpc::ServerUnaryReactor {
   void OnDone() override;
 
  private:
-  ChangeCall(observability::Method method, const grpc::ByteBuffer& request,
-             grpc::CallbackServerContext* context,
-             observability::Metrics* metrics, observability::Logger* log);
+  explicit ChangeCall(grpc::CallbackServerContext* context)
+      : context_(context) {}
 
   grpc::CallbackServerContext* const context_;  // Until the call has ended.
-  std::unique_ptr<observability::RequestRecord> record_;
+  std::optional<observability::RequestRecord> record_;
   std::atomic<bool> ended_{false};
   std::shared_ptr<ChangeCall> self_;  // Until gRPC is done with it.
 };
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_ADMIN_CHANGE_CALL_H_
+#endif  // SFMAMBA_SERVER_RPC_CHANGE_CALL_H_

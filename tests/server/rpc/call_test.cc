@@ -1,4 +1,4 @@
-#include "server/rpc/call_guard.h"
+#include "server/rpc/call.h"
 
 #include <utility>
 
@@ -17,14 +17,14 @@ security::Tokens SomeTokens() {
   return *std::move(tokens);
 }
 
-TEST(CallGuardTest, WithoutAGateEverybodyMayKeepAStream) {
+TEST(CallTest, WithoutAGateEverybodyMayKeepAStream) {
   const grpc::CallbackServerContext context;
   const auto rights = CheckStream(nullptr, context);
   ASSERT_TRUE(rights.ok()) << rights.status();
   EXPECT_FALSE(rights->allowed && !rights->allowed().ok());
 }
 
-TEST(CallGuardTest, AStreamsRightsEndWhenTokensAreAskedFor) {
+TEST(CallTest, AStreamsRightsEndWhenTokensAreAskedFor) {
   security::Gate gate({});
   const grpc::CallbackServerContext context;
   const auto rights = CheckStream(&gate, context);

@@ -1,0 +1,143 @@
+#ifndef SFMAMBA_SERVER_RPC_RAW_SERVICE_H_
+#define SFMAMBA_SERVER_RPC_RAW_SERVICE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "grpcpp/impl/service_type.h"
+#include "grpcpp/server_context.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/admin/model_changes.h"
+#include "server/observability/log.h"
+#include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
+#include "server/rpc/call.h"
+#include "server/rpc/change_call.h"
+#include "server/rpc/grpc_status.h"
+
+namespace sfmamba::rpc {
+
+using Reactor = grpc::ServerUnaryReactor;
+using StreamReactor =
+    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// Ends a call at once.
+Reactor* End(const RawCall& call, const grpc::Status& status);
+
+// A service whose methods get the bytes of their messages, so that who may not
+// call is refused before they are parsed, and malformed ones are answered and
+// counted like others. A method that is not added is UNIMPLEMENTED.
+//
+// Thread-safe once its methods are added.
+class RawService : public grpc::Service {
+ public:
+  // From now on CheckServing() fails.
+  void StartDraining() { draining_.store(true); }
+
+ protected:
+  // What a request for `Request` must pass before it is parsed. May write its
+  // client or its model into the record.
+  using Check = absl::FunctionRef<absl::Status(observability::RequestRecord*)>;
+  template <typename Request, typename Response>
+  using Answering = absl::FunctionRef<absl::Status(
+      const Request&, Response*, observability::RequestRecord*)>;
+  // Begins a change and calls `Done` when it has ended.
+  template <typename Request>
+  using Changing = absl::FunctionRef<void(const admin::Caller&, const Request&,
+                                          admin::ModelChanges::Done)>;
+
+  // `name` is the service's full one. The rest outlives the service.
+  RawService(const char* name, observability::Metrics* metrics,
+             observability::Logger* log)
+      : name_(name), metrics_(*metrics), log_(*log) {}
+
+  // Has `handle` serve the method `name`.
+  template <typename Service>
+  void Add(const char* name, Reactor* (Service::*handle)(const RawCall&)) {
+    AddUnary(name, [this, handle](const RawCall& call) {
+      return (static_cast<Service*>(this)->*handle)(call);
+    });
+  }
+  void AddStream(
+      const char* name,
+      std::function<StreamReactor*(grpc::CallbackServerContext*)> open);
+
+  // UNAVAILABLE, DRAINING, while draining.
+  absl::Status CheckServing() const;
+  observability::RequestRecord Record(
+      observability::Method method, int64_t message_bytes,
+      const grpc::CallbackServerContext& context) const;
+  // Counts and logs a call about no model that is refused; returns how it ends.
+  grpc::Status Refuse(observability::Method method, int64_t message_bytes,
+                      const absl::Status& status,
+                      grpc::CallbackServerContext* context) const;
+
+  // A call that is answered now: `answer` fills the response, or says what is
+  // wrong with the request.
+  template <typename Request, typename Response>
+  Reactor* Answer(observability::Method method, const RawCall& call,
+                  Check check, Answering<Request, Response> answer) const {
+    auto record = Record(method, call.request->Length(), *call.context);
+    Request asked;
+    Response message;
+    absl::Status status = check(&record);
+    if (status.ok()) status = Parse(*call.request, &asked);
+    if (status.ok()) status = answer(asked, &message, &record);
+    if (status.ok()) Serialize(message, call.response);
+    return End(call, EndCall(record.Finish(status), call.context));
+  }
+
+  // A call that is answered once what it changes has changed: `start` begins
+  // that if the caller passes `check`, and `write` fills the response then.
+  // That may be after the service is gone, but not after what `write` uses.
+  template <typename Request, typename Response>
+  Reactor* Change(observability::Method method, const RawCall& call,
+                  absl::FunctionRef<absl::Status(const admin::Caller&)> check,
+                  Changing<Request> start,
+                  std::function<void(const Request&, Response*)> write) const {
+    const auto change = ChangeCall::New(method, call, &metrics_, &log_);
+    const admin::Caller caller = CallerOf(*call.context);
+    Request asked;
+    absl::Status status = check(caller);
+    if (status.ok()) status = CheckServing();
+    if (status.ok()) status = Parse(*call.request, &asked);
+    if (!status.ok()) {
+      change->End(status);
+      return change.get();
+    }
+    start(caller, asked,
+          [change, asked, bytes = call.response,
+           write = std::move(write)](const absl::Status& status) {
+            change->End(status, [&] {
+              Response message;
+              write(asked, &message);
+              Serialize(message, bytes);
+            });
+          });
+    return change.get();
+  }
+
+ private:
+  void AddUnary(const char* name,
+                std::function<Reactor*(const RawCall&)> handle);
+  void AddHandler(const char* name, grpc::internal::RpcMethod::RpcType type,
+                  grpc::internal::MethodHandler* handler);
+
+  const std::string name_;
+  observability::Metrics& metrics_;
+  observability::Logger& log_;
+  std::atomic<bool> draining_{false};
+  std::deque<std::string> paths_;  // Of the methods; gRPC has pointers to them.
+};
+
+}  // namespace sfmamba::rpc
+
+#endif  // SFMAMBA_SERVER_RPC_RAW_SERVICE_H_
