@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/tracing/span_sink.h"
+#include "server/tracing/span_exporter.h"
 
 namespace sfmamba::tracing {
 

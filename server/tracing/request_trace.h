@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_TRACING_REQUEST_TRACE_H_
 #define SFMAMBA_SERVER_TRACING_REQUEST_TRACE_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,11 +13,7 @@
 namespace sfmamba::tracing {
 
 // Takes spans that have ended. Thread-safe; never blocks.
-class SpanReceiver {
- public:
-  virtual ~SpanReceiver() = default;
-  virtual void Add(std::vector<Span> spans) = 0;
-};
+using SpanReceiver = std::function<void(std::vector<Span>)>;
 
 // What the spans of one traced request have in common: its span "rpc", which
 // they are below, and a clock. Requests that are not traced have none.
@@ -26,15 +23,15 @@ class RequestTrace {
  public:
   // `steady_now` and `wall_now` are the same moment by base::SteadyNow() and by
   // the wall clock, so that a wall clock that is set while the request runs
-  // leaves its spans where they are. `receiver` outlives this.
+  // leaves its spans where they are. What `receiver` uses outlives this.
   RequestTrace(const observability::TraceContext& context,
                std::string tracestate, absl::Time steady_now,
-               absl::Time wall_now, SpanReceiver* receiver)
+               absl::Time wall_now, SpanReceiver receiver)
       : rpc_{context.trace, observability::NewSpanId()},
         parent_(context.parent),
         tracestate_(std::move(tracestate)),
         wall_minus_steady_(wall_now - steady_now),
-        receiver_(*receiver) {}
+        receiver_(std::move(receiver)) {}
 
   // The span "rpc", and the caller's span that it is below; 0: none.
   const SpanContext& rpc() const { return rpc_; }
@@ -54,14 +51,14 @@ class RequestTrace {
     return span;
   }
 
-  void Add(std::vector<Span> spans) const { receiver_.Add(std::move(spans)); }
+  void Add(std::vector<Span> spans) const { receiver_(std::move(spans)); }
 
  private:
   const SpanContext rpc_;
   const SpanId parent_;
   const std::string tracestate_;
   const absl::Duration wall_minus_steady_;
-  SpanReceiver& receiver_;
+  const SpanReceiver receiver_;
 };
 
 }  // namespace sfmamba::tracing

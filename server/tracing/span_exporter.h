@@ -11,16 +11,27 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/threads/steady_cond_var.h"
 #include "server/tracing/otlp_json.h"
-#include "server/tracing/request_trace.h"
 #include "server/tracing/span.h"
-#include "server/tracing/span_sink.h"
 
 namespace sfmamba::tracing {
+
+// Writes spans to their destination. Used by one thread, which may wait in it.
+class SpanSink {
+ public:
+  virtual ~SpanSink() = default;
+
+  // Writes the JSON of an OTLP ExportTraceServiceRequest. UNAVAILABLE if it may
+  // succeed later. While it waits it asks `stop`, at least every 50 ms, whether
+  // to give up.
+  virtual absl::Status Write(const std::string& request,
+                             absl::FunctionRef<bool()> stop) = 0;
+};
 
 // How long to wait before the next attempt to write spans, or ZeroDuration()
 // if they are to be given up. `attempts` have failed so far.
@@ -31,7 +42,7 @@ absl::Duration RetryDelay(int attempts);
 // What may be taken later is tried again, a few times.
 //
 // Thread-safe. Add() never blocks.
-class SpanExporter final : public SpanReceiver {
+class SpanExporter {
  public:
   struct Options {
     Resource resource;
@@ -52,9 +63,9 @@ class SpanExporter final : public SpanReceiver {
 
   SpanExporter(Options options, std::unique_ptr<SpanSink> sink);
   // Drops what has not been written yet; see StartStopping().
-  ~SpanExporter() override;
+  ~SpanExporter();
 
-  void Add(std::vector<Span> spans) override ABSL_LOCKS_EXCLUDED(mu_);
+  void Add(std::vector<Span> spans) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Takes no more spans. Those that wait are written, or dropped at `limit`
   // from now.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "server/tracing/span_sink.h"
+#include "server/tracing/span_exporter.h"
 
 namespace sfmamba::tracing {
 

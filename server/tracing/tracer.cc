@@ -23,12 +23,12 @@ Tracer::Tracer(double ratio,
 std::shared_ptr<const RequestTrace> Tracer::Begin(
     const observability::TraceContext& context, absl::string_view tracestate) {
   if (exporters_.empty() || !IsSampled(context, ratio())) return nullptr;
-  SpanReceiver* const receiver = this;
   // A tracestate without a valid traceparent has no meaning.
   return std::make_shared<const RequestTrace>(
       context,
       context.parent == 0 ? "" : observability::KeptTracestate(tracestate),
-      base::SteadyNow(), absl::Now(), receiver);
+      base::SteadyNow(), absl::Now(),
+      [this](std::vector<Span> spans) { Add(std::move(spans)); });
 }
 
 void Tracer::Stop(absl::Duration limit) {

@@ -23,7 +23,7 @@ bool IsSampled(const observability::TraceContext& context, double ratio);
 // Without exporters none is.
 //
 // Thread-safe.
-class Tracer final : private SpanReceiver {
+class Tracer {
  public:
   Tracer(double ratio, std::vector<std::unique_ptr<SpanExporter>> exporters);
 
@@ -44,7 +44,7 @@ class Tracer final : private SpanReceiver {
   SpanExporter::Counts TakeCounts();
 
  private:
-  void Add(std::vector<Span> spans) override;
+  void Add(std::vector<Span> spans);
 
   std::atomic<double> ratio_;
   const std::vector<std::unique_ptr<SpanExporter>> exporters_;

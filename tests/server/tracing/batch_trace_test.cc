@@ -9,26 +9,20 @@
 namespace sfmamba::tracing {
 namespace {
 
-class KeptSpans final : public SpanReceiver {
- public:
-  void Add(std::vector<Span> added) override {
-    std::move(added.begin(), added.end(), std::back_inserter(spans));
-  }
-  std::vector<Span> spans;
-};
-
 class BatchTraceTest : public testing::Test {
  protected:
   // A request of the trace `low`.
   std::shared_ptr<const RequestTrace> Request(uint64_t low) {
     observability::TraceContext context;
     context.trace = {0, low};
-    return std::make_shared<RequestTrace>(context, "", absl::UnixEpoch(),
-                                          absl::UnixEpoch() + absl::Hours(1),
-                                          &kept_);
+    return std::make_shared<RequestTrace>(
+        context, "", absl::UnixEpoch(), absl::UnixEpoch() + absl::Hours(1),
+        [this](std::vector<Span> added) {
+          std::move(added.begin(), added.end(), std::back_inserter(spans_));
+        });
   }
 
-  KeptSpans kept_;
+  std::vector<Span> spans_;
 };
 
 TEST_F(BatchTraceTest, IsOneSpanWithLinksToAllItsImages) {
@@ -42,8 +36,8 @@ TEST_F(BatchTraceTest, IsOneSpanWithLinksToAllItsImages) {
   EXPECT_FALSE(context.empty());
   batch.End(absl::UnixEpoch(), absl::UnixEpoch() + absl::Seconds(1),
             {{"sfmamba.batch_size", 4}});
-  ASSERT_EQ(kept_.spans.size(), 1);
-  const Span& span = kept_.spans[0];
+  ASSERT_EQ(spans_.size(), 1);
+  const Span& span = spans_[0];
   EXPECT_STREQ(span.name, "batch");
   EXPECT_EQ(span.context.span, context.span);
   EXPECT_EQ(span.context.trace, last->rpc().trace);
@@ -63,7 +57,7 @@ TEST_F(BatchTraceTest, OfRequestsThatAreNotTracedThereIsNone) {
   batch.AddImage({});
   EXPECT_TRUE(batch.context().empty());
   batch.End(absl::UnixEpoch(), absl::UnixEpoch(), {});
-  EXPECT_TRUE(kept_.spans.empty());
+  EXPECT_TRUE(spans_.empty());
 }
 
 }  // namespace

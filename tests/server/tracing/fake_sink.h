@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/tracing/span_sink.h"
+#include "server/tracing/span_exporter.h"
 
 namespace sfmamba::tracing {
 

@@ -8,7 +8,7 @@
 
 #include "base/steady_clock.h"
 #include "benchmark/benchmark.h"
-#include "server/tracing/span_sink.h"
+#include "server/tracing/span_exporter.h"
 #include "server/tracing/tracer.h"
 
 namespace sfmamba::tracing {
