@@ -53,25 +53,4 @@ absl::string_view PriorityName(server::Priority priority) {
   return kNames[static_cast<int>(priority)];
 }
 
-absl::string_view CodeName(absl::StatusCode code) {
-  static constexpr absl::string_view kNames[] = {"OK",
-                                                 "CANCELLED",
-                                                 "UNKNOWN",
-                                                 "INVALID_ARGUMENT",
-                                                 "DEADLINE_EXCEEDED",
-                                                 "NOT_FOUND",
-                                                 "ALREADY_EXISTS",
-                                                 "PERMISSION_DENIED",
-                                                 "RESOURCE_EXHAUSTED",
-                                                 "FAILED_PRECONDITION",
-                                                 "ABORTED",
-                                                 "OUT_OF_RANGE",
-                                                 "UNIMPLEMENTED",
-                                                 "INTERNAL",
-                                                 "UNAVAILABLE",
-                                                 "DATA_LOSS",
-                                                 "UNAUTHENTICATED"};
-  return kNames[static_cast<int>(code)];
-}
-
 }  // namespace sfmamba::observability

@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_OBSERVABILITY_METRIC_NAMES_H_
 #define SFMAMBA_SERVER_OBSERVABILITY_METRIC_NAMES_H_
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/shares/priority.h"
 
@@ -44,15 +43,12 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
 inline constexpr int kModelStateCount = 4;
 
-inline constexpr int kCodeCount = 17;  // Values of absl::StatusCode.
-
 // The words of labels: "Classify", "decode", "ok", "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
 absl::string_view ModelStateName(ModelState state);
 absl::string_view PriorityName(server::Priority priority);  // "high".
-absl::string_view CodeName(absl::StatusCode code);  // "INVALID_ARGUMENT".
 
 }  // namespace sfmamba::observability
 

@@ -4,8 +4,6 @@
 
 #include "base/steady_clock.h"
 #include "server/observability/metric_families.h"
-#include "server/observability/model_series.h"
-#include "server/observability/process_metrics.h"
 
 namespace sfmamba::observability {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "server/observability/metric_families.h"
-#include "server/observability/model_series.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -34,8 +34,10 @@ ModelMetrics::~ModelMetrics() = default;
 void ModelMetrics::RequestDone(Method method, absl::StatusCode code,
                                absl::string_view reason,
                                absl::Duration duration) {
-  own_->requests.Of({MethodName(method), CodeName(code), reason}).Increment();
-  shared_->durations.Of({MethodName(method), CodeName(code)})
+  own_->requests
+      .Of({MethodName(method), absl::StatusCodeToString(code), reason})
+      .Increment();
+  shared_->durations.Of({MethodName(method), absl::StatusCodeToString(code)})
       .Observe(absl::ToDoubleSeconds(duration));
 }
 

@@ -21,8 +21,9 @@
 namespace sfmamba::observability {
 
 class Metrics;
-struct MetricFamilies;  // In metric_families.h.
-struct ModelSeries;     // In model_series.h.
+// In metric_families.h.
+struct MetricFamilies;
+struct ModelSeries;
 struct VersionSeries;
 
 // The series of one version of a model. They are removed by the first scrape

@@ -1,5 +1,3 @@
-#include "server/observability/process_metrics.h"
-
 #include <unistd.h>
 
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "server/observability/memory_limit.h"
+#include "server/observability/metric_families.h"
 
 namespace sfmamba::observability {
 namespace {

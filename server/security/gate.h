@@ -42,12 +42,6 @@ class Gate {
   // From now on calls need one of `tokens`. What takes long, such as a stream,
   // checks again now and then.
   void Use(Tokens tokens) ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether calls need a token.
-  bool needs_token() const ABSL_LOCKS_EXCLUDED(mu_) {
-    absl::MutexLock lock(&mu_);
-    return tokens_ != nullptr;
-  }
-
   // `authorization` is the header's value, "Bearer ...", or empty if there is
   // none; `peer` is as gRPC writes it, "ipv4:10.0.0.7:41234".
   // UNAUTHENTICATED, TOKEN_INVALID, if the header has no token that is known;

@@ -95,9 +95,4 @@ http::HttpResponse ConsolePage(const http::HttpRequest& request) {
   return response;
 }
 
-void HandleConsole(std::unique_ptr<http::Exchange> exchange) {
-  http::HttpResponse response = ConsolePage(exchange->request());
-  exchange->Answer(std::move(response), [] {});
-}
-
 }  // namespace sfmamba::rest

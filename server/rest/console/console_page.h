@@ -1,8 +1,6 @@
 #ifndef SFMAMBA_SERVER_REST_CONSOLE_CONSOLE_PAGE_H_
 #define SFMAMBA_SERVER_REST_CONSOLE_CONSOLE_PAGE_H_
 
-#include <memory>
-
 #include "server/http/exchange.h"
 
 namespace sfmamba::rest {
@@ -17,9 +15,6 @@ namespace sfmamba::rest {
 // no such file, 405 unless the method is GET or HEAD. The body is that of GET:
 // the transport leaves it out for HEAD.
 http::HttpResponse ConsolePage(const http::HttpRequest& request);
-
-// Answers an exchange with ConsolePage().
-void HandleConsole(std::unique_ptr<http::Exchange> exchange);
 
 }  // namespace sfmamba::rest
 

@@ -71,7 +71,7 @@ class SecurityTest : public testing::Test {
 TEST_F(SecurityTest, NoSettingsGuardNothing) {
   Security security(server::WithDefaults({}), Events());
   ASSERT_TRUE(security.Open().ok());
-  EXPECT_FALSE(security.gate().needs_token());
+  EXPECT_TRUE(security.gate().Check("", "ipv4:10.0.0.7:1", Scope::kInfer).ok());
   EXPECT_EQ(security.tls(), nullptr);
 }
 

@@ -135,13 +135,5 @@ TEST(ConsolePageTest, IsOnlyRead) {
   EXPECT_EQ(Header(response, "Allow"), "GET, HEAD, OPTIONS");
 }
 
-TEST(ConsolePageTest, IsAnswered) {
-  http::FakeClient client;
-  HandleConsole(client.Ask(Get("/")));
-  EXPECT_EQ(client.Answer().status, 200);
-  EXPECT_EQ(client.Header("Content-Type"), "text/html; charset=utf-8");
-  client.TakeAnswer();
-}
-
 }  // namespace
 }  // namespace sfmamba::rest
