@@ -1,12 +1,5 @@
 #include "server/kserve/infer_wire.h"
 
-#include <cstddef>
-
-#include "absl/strings/str_cat.h"
-#include "server/errors/reasons.h"
-#include "server/rpc/wire/wire_copier.h"
-#include "server/rpc/wire/wire_cursor.h"
-
 namespace sfmamba::kserve {
 namespace {
 
@@ -48,15 +41,7 @@ class Walker {
 
  private:
   absl::Status Malformed() const {
-    if (copier_.too_large()) {
-      return server::InvalidField(
-          NameOf(field_), absl::StrCat("got more than ", kMaxInferRestBytes,
-                                       " bytes beside the tensors' elements, "
-                                       "expected less"));
-    }
-    return server::MalformedMessage(absl::StrCat("malformed within its first ",
-                                                 cursor_.position(),
-                                                 " bytes of ", cursor_.size()));
+    return copier_.Error(NameOf(field_), "the tensors' elements");
   }
 
   // The methods below return false if the message is malformed or too large.
@@ -70,39 +55,25 @@ class Walker {
       return copier_.Keep(tag, end, kMaxWireDepth);
     }
     if (delimited && field_ == kRawInputs && ++wire_.raw_inputs == 1) {
-      return ReadExtent(end, &wire_.raw);
+      return cursor_.SkipBytes(end, &wire_.raw);
     }
     return field_ < kInputs ? copier_.Keep(tag, end, kMaxWireDepth)
                             : cursor_.SkipField(tag, end, kMaxWireDepth);
   }
 
   bool EnterInput(uint32_t tag, int64_t outer_end) {
-    int64_t end;
-    size_t start;
-    if (!copier_.BeginMessage(tag, outer_end, &end, &start)) return false;
-    while (cursor_.position() < end) {
-      uint32_t inner;
-      if (!cursor_.ReadTag(end, &inner)) return false;
-      const uint32_t number = rpc::NumberOf(inner);
-      if (number == kContents &&
-          rpc::TypeOf(inner) == WireType::kLengthDelimited) {
-        ++wire_.contents_count;
-        if (!ReadExtent(end, &wire_.contents)) return false;
-      } else if (!(number < kContents
-                       ? copier_.Keep(inner, end, kMaxWireDepth - 1)
-                       : cursor_.SkipField(inner, end, kMaxWireDepth - 1))) {
-        return false;
-      }
-    }
-    copier_.EndMessage(start);
-    return true;
-  }
-
-  bool ReadExtent(int64_t end, rpc::WireExtent* extent) {
-    int64_t length;
-    if (!cursor_.ReadLength(end, &length)) return false;
-    *extent = {cursor_.position(), length};
-    return cursor_.Skip(length, end);
+    return copier_.KeepMessage(
+        tag, outer_end, [this](uint32_t inner, int64_t end) {
+          const uint32_t number = rpc::NumberOf(inner);
+          if (number == kContents &&
+              rpc::TypeOf(inner) == WireType::kLengthDelimited) {
+            ++wire_.contents_count;
+            return cursor_.SkipBytes(end, &wire_.contents);
+          }
+          return number < kContents
+                     ? copier_.Keep(inner, end, kMaxWireDepth - 1)
+                     : cursor_.SkipField(inner, end, kMaxWireDepth - 1);
+        });
   }
 
   rpc::WireCopier copier_;

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/rpc/wire/wire_request.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 

@@ -63,24 +63,13 @@ absl::Status InInput(const absl::Status& status) {
 ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images,
                                      const SharedMemory* memory)
     : bytes_(message->Length()) {
-  grpc::ByteBuffer owner;  // Must outlive the slices, see PictureBytes.
-  owner.Swap(message);
-  std::vector<grpc::Slice> slices;
-  if (bytes_ > 0 && !owner.Dump(&slices).ok()) {
-    status_ = rpc::NotParsed();
-    return;
-  }
-  std::vector<absl::string_view> parts;
-  parts.reserve(slices.size());
-  for (const grpc::Slice& slice : slices) {
-    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()),
-                       slice.size());
-  }
-  status_ = Read(parts);
+  const rpc::MessageSlices received(message);
+  status_ = received.ok ? Read(received.parts) : rpc::NotParsed();
   if (!status_.ok()) return;
   input_status_ = CheckInput(memory);
   if (!input_status_.ok() || images_ > max_images) return;
-  input_status_ = shared_.has_value() ? SplitShared() : Split(slices, parts);
+  input_status_ = shared_.has_value() ? SplitShared()
+                                      : Split(received.slices, received.parts);
 }
 
 absl::Status ReceivedInference::Read(

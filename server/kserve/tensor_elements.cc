@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {

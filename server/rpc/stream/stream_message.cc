@@ -20,12 +20,6 @@ using Proto = v1::StreamPredictRequest;
 constexpr int kMaxDepth = 100;      // Most nested groups, protobuf's own limit.
 constexpr int64_t kMaxText = 1024;  // Most bytes of a small field.
 
-// A request's place in the message.
-struct Extent {
-  int64_t begin = 0;
-  int64_t length = 0;
-};
-
 absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
   int64_t length = 0;
   if (!cursor->ReadLength(cursor->size(), &length)) return NotParsed();
@@ -40,7 +34,7 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
 
 // Reads the field that `tag` begins.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
-                       Extent* request) {
+                       WireExtent* request) {
   const uint32_t number = NumberOf(tag);
   if (TypeOf(tag) != WireType::kLengthDelimited ||
       number > Proto::kSegmentFieldNumber) {
@@ -66,21 +60,19 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
     return message->config.ParseFromString(text) ? absl::OkStatus()
                                                  : NotParsed();
   }
-  if (!cursor->ReadLength(cursor->size(), &request->length)) return NotParsed();
-  request->begin = cursor->position();
-  return cursor->Skip(request->length, cursor->size()) ? absl::OkStatus()
-                                                       : NotParsed();
+  return cursor->SkipBytes(cursor->size(), request) ? absl::OkStatus()
+                                                    : NotParsed();
 }
 
 // A buffer of what lies there, in the same memory.
 grpc::ByteBuffer Share(const std::vector<grpc::Slice>& slices,
-                       const Extent& extent) {
+                       const WireExtent& extent) {
   std::vector<grpc::Slice> shared;
   int64_t start = 0;
   for (const grpc::Slice& slice : slices) {
     const int64_t size = slice.size();
-    const int64_t from = std::max<int64_t>(extent.begin - start, 0);
-    const int64_t to = std::min(extent.begin + extent.length - start, size);
+    const int64_t from = std::max<int64_t>(extent.position - start, 0);
+    const int64_t to = std::min(extent.position + extent.length - start, size);
     if (from < to) shared.push_back(slice.sub(from, to));
     start += size;
   }
@@ -92,25 +84,17 @@ grpc::ByteBuffer Share(const std::vector<grpc::Slice>& slices,
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message) {
   *message = {};
-  grpc::ByteBuffer owner;  // Outlives the slices, as PictureBytes says.
-  owner.Swap(received);
-  std::vector<grpc::Slice> slices;
-  if (owner.Length() > 0 && !owner.Dump(&slices).ok()) return NotParsed();
-  std::vector<absl::string_view> parts;
-  parts.reserve(slices.size());
-  for (const grpc::Slice& slice : slices) {
-    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()),
-                       slice.size());
-  }
-  WireCursor cursor(parts);
-  Extent request;
+  const MessageSlices taken(received);
+  if (!taken.ok) return NotParsed();
+  WireCursor cursor(taken.parts);
+  WireExtent request = {};
   while (cursor.position() < cursor.size()) {
     uint32_t tag = 0;
     if (!cursor.ReadTag(cursor.size(), &tag)) return NotParsed();
     const absl::Status status = ReadField(&cursor, tag, message, &request);
     if (!status.ok()) return status;
   }
-  message->request = Share(slices, request);
+  message->request = Share(taken.slices, request);
   return absl::OkStatus();
 }
 

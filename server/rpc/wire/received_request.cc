@@ -43,6 +43,16 @@ struct Set {
 
 }  // namespace
 
+MessageSlices::MessageSlices(grpc::ByteBuffer* message) {
+  owner.Swap(message);
+  ok = owner.Length() == 0 || owner.Dump(&slices).ok();
+  parts.reserve(slices.size());
+  for (const grpc::Slice& slice : slices) {
+    parts.emplace_back(reinterpret_cast<const char*>(slice.begin()),
+                       slice.size());
+  }
+}
+
 PictureBytes::PictureBytes(absl::Span<const grpc::Slice> slices,
                            absl::Span<const WireExtent> extents) {
   fields_.resize(extents.size());

@@ -21,12 +21,23 @@
 
 namespace sfmamba::rpc {
 
-// The bytes of a message's pictures, in the memory that they were received in.
-// Thread-compatible.
+// The bytes of a message in the slices that they were received in.
 //
 // The memory must be freed by a grpc::ByteBuffer, not by the last grpc::Slice:
 // on a thread that is not gRPC's that follows a null pointer if gRPC's memory
 // is short (grpc_slice_unref() of gRPC 1.51 makes no ExecCtx).
+struct MessageSlices {
+  // Takes the bytes of `message`, which is empty afterwards.
+  explicit MessageSlices(grpc::ByteBuffer* message);
+
+  grpc::ByteBuffer owner;  // First: it is destroyed after the slices.
+  std::vector<grpc::Slice> slices;
+  std::vector<absl::string_view> parts;  // Views of the slices.
+  bool ok = true;
+};
+
+// The bytes of a message's pictures, in the memory that they were received in:
+// see MessageSlices. Thread-compatible.
 class PictureBytes {
  public:
   PictureBytes() = default;
@@ -104,27 +115,19 @@ class ReceivedRequest {
 
  private:
   absl::Status Read(grpc::ByteBuffer* message, int max_images) {
-    grpc::ByteBuffer owner;  // Outlives the slices.
-    owner.Swap(message);
-    std::vector<grpc::Slice> slices;
-    if (bytes_ > 0 && !owner.Dump(&slices).ok()) return NotParsed();
-    std::vector<absl::string_view> parts;
-    parts.reserve(slices.size());
-    for (const grpc::Slice& slice : slices) {
-      parts.emplace_back(reinterpret_cast<const char*>(slice.begin()),
-                         slice.size());
-    }
+    const MessageSlices received(message);
+    if (!received.ok) return NotParsed();
     WireLimits limits;
     limits.max_images = max_images;
     WireRequest wire;
-    const absl::Status status = WalkRequest(parts, limits, &wire);
+    const absl::Status status = WalkRequest(received.parts, limits, &wire);
     images_ = wire.images;
     if (!status.ok()) return status;
     if (!message_.ParseFromString(wire.rest)) {
       message_.Clear();
       return NotParsed();
     }
-    pictures_ = PictureBytes(slices, wire.extents);
+    pictures_ = PictureBytes(received.slices, wire.extents);
     return absl::OkStatus();
   }
 

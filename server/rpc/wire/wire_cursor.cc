@@ -3,11 +3,26 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
+#include "server/errors/reasons.h"
+
 namespace sfmamba::rpc {
 namespace {
 
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
+
+// A tag and a number, or a tag and a length, at their longest.
+constexpr int kMaxHeaderBytes = 15;
+// A length in four bytes, to be set once it is known.
+constexpr int kLengthBytes = 4;
+
+void AppendVarint(uint64_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) {
+    to->push_back(static_cast<char>(value | 0x80));
+  }
+  to->push_back(static_cast<char>(value));
+}
 
 }  // namespace
 
@@ -66,6 +81,12 @@ bool WireCursor::Skip(int64_t bytes, int64_t end) {
   return true;
 }
 
+bool WireCursor::SkipBytes(int64_t end, WireExtent* extent) {
+  if (!ReadLength(end, &extent->length)) return false;
+  extent->position = position();
+  return Skip(extent->length, end);
+}
+
 bool WireCursor::Copy(int64_t bytes, int64_t end, std::string* copy) {
   if (bytes > end - position()) return false;
   const size_t start = copy->size();
@@ -114,6 +135,85 @@ bool WireCursor::SkipField(uint32_t tag, int64_t end, int depth) {
     default:
       return false;
   }
+}
+
+absl::Status WireCopier::Error(absl::string_view field,
+                               absl::string_view payload) const {
+  if (too_large_) {
+    return server::InvalidField(
+        field, absl::StrCat("got more than ", max_rest_bytes_, " bytes beside ",
+                            payload, ", expected less"));
+  }
+  return server::MalformedMessage(absl::StrCat("malformed within its first ",
+                                               cursor_.position(), " bytes of ",
+                                               cursor_.size()));
+}
+
+bool WireCopier::HasRoom(int64_t bytes) {
+  const int64_t used = rest_.size();
+  too_large_ = used + bytes + kMaxHeaderBytes > max_rest_bytes_;
+  return !too_large_;
+}
+
+bool WireCopier::Keep(uint32_t tag, int64_t end, int depth) {
+  switch (TypeOf(tag)) {
+    case WireType::kVarint: {
+      uint64_t value;
+      if (!cursor_.ReadVarint(end, &value) || !HasRoom(0)) return false;
+      AppendVarint(tag, &rest_);
+      AppendVarint(value, &rest_);
+      return true;
+    }
+    case WireType::kFixed64:
+      return KeepBytes(tag, 8, end);
+    case WireType::kFixed32:
+      return KeepBytes(tag, 4, end);
+    case WireType::kLengthDelimited: {
+      int64_t length;
+      if (!cursor_.ReadLength(end, &length) || !HasRoom(length)) return false;
+      AppendVarint(tag, &rest_);
+      AppendVarint(length, &rest_);
+      return cursor_.Copy(length, end, &rest_);
+    }
+    default:
+      return cursor_.SkipField(tag, end, depth);
+  }
+}
+
+bool WireCopier::KeepBytes(uint32_t tag, int64_t bytes, int64_t end) {
+  if (!HasRoom(bytes)) return false;
+  AppendVarint(tag, &rest_);
+  return cursor_.Copy(bytes, end, &rest_);
+}
+
+bool WireCopier::Put(uint32_t tag, absl::string_view bytes) {
+  if (!HasRoom(bytes.size())) return false;
+  AppendVarint(tag, &rest_);
+  AppendVarint(bytes.size(), &rest_);
+  rest_.append(bytes.data(), bytes.size());
+  return true;
+}
+
+bool WireCopier::KeepMessage(
+    uint32_t tag, int64_t outer_end,
+    absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle) {
+  int64_t length;
+  if (!cursor_.ReadLength(outer_end, &length) || !HasRoom(0)) return false;
+  const int64_t end = cursor_.position() + length;
+  AppendVarint(tag, &rest_);
+  rest_.append(kLengthBytes, '\0');
+  const size_t start = rest_.size();
+  while (cursor_.position() < end) {
+    uint32_t inner;
+    if (!cursor_.ReadTag(end, &inner) || !handle(inner, end)) return false;
+  }
+  const size_t copied = rest_.size() - start;
+  char* to = &rest_[start - kLengthBytes];
+  for (int i = 0; i < kLengthBytes; ++i) {
+    to[i] = static_cast<char>((copied >> (7 * i) & 0x7f) |
+                              (i < kLengthBytes - 1 ? 0x80 : 0));
+  }
+  return true;
 }
 
 }  // namespace sfmamba::rpc

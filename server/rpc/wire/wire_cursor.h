@@ -5,10 +5,18 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
 namespace sfmamba::rpc {
+
+// Where bytes lie in a message.
+struct WireExtent {
+  int64_t position;
+  int64_t length;
+};
 
 // Reads protobuf's wire format from a message that lies in several parts, as a
 // transport received it, without joining them. It accepts the encodings that
@@ -33,6 +41,8 @@ class WireCursor {
   bool ReadLength(int64_t end, int64_t* length);
   bool ReadVarint(int64_t end, uint64_t* value);
   bool Skip(int64_t bytes, int64_t end);
+  // Skips a length and as many bytes, which lie at `extent`.
+  bool SkipBytes(int64_t end, WireExtent* extent);
   // Skips and appends to `copy`.
   bool Copy(int64_t bytes, int64_t end, std::string* copy);
   bool CopyTo(int64_t bytes, int64_t end, uint8_t* to);
@@ -68,6 +78,43 @@ enum class WireType {
 
 inline WireType TypeOf(uint32_t tag) { return static_cast<WireType>(tag & 7); }
 inline uint32_t NumberOf(uint32_t tag) { return tag >> 3; }
+
+// Walks over a message and copies the small part of it that protobuf is to
+// parse, up to a limit. Thread-compatible; `parts` and `rest` outlive it.
+class WireCopier {
+ public:
+  WireCopier(absl::Span<const absl::string_view> parts, int64_t max_rest_bytes,
+             std::string* rest)
+      : cursor_(parts), max_rest_bytes_(max_rest_bytes), rest_(*rest) {}
+
+  WireCursor& cursor() { return cursor_; }
+  // Why a method returned false, INVALID_ARGUMENT: INVALID_FIELD with field
+  // `field` if the rest beside `payload`, such as "the pictures", would be too
+  // large, or else MALFORMED_MESSAGE.
+  absl::Status Error(absl::string_view field, absl::string_view payload) const;
+
+  // Copies the field after `tag`. Groups, nested `depth` deep, are dropped, as
+  // nothing known is one.
+  bool Keep(uint32_t tag, int64_t end, int depth);
+
+  // Writes a length-delimited field of these bytes.
+  bool Put(uint32_t tag, absl::string_view bytes);
+
+  // Copies the message after `tag`: handle(tag, end) reads each of its fields,
+  // and what it copies belongs to the message.
+  bool KeepMessage(uint32_t tag, int64_t outer_end,
+                   absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle);
+
+ private:
+  bool KeepBytes(uint32_t tag, int64_t bytes, int64_t end);
+  // Whether `bytes` more may join the rest, with a header of their own.
+  bool HasRoom(int64_t bytes);
+
+  WireCursor cursor_;
+  const int64_t max_rest_bytes_;
+  std::string& rest_;
+  bool too_large_ = false;
+};
 
 }  // namespace sfmamba::rpc
 

@@ -2,9 +2,6 @@
 
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
-#include "server/errors/reasons.h"
-#include "server/rpc/wire/wire_copier.h"
 #include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rpc {
@@ -94,43 +91,24 @@ class Walker {
 
  private:
   absl::Status Malformed() const {
-    if (copier_.too_large()) {
-      return server::InvalidField(
-          NameOf(field_),
-          absl::StrCat("got more than ", limits_.max_rest_bytes,
-                       " bytes beside the pictures, expected less"));
-    }
-    return server::MalformedMessage(absl::StrCat("malformed within its first ",
-                                                 cursor_.position(),
-                                                 " bytes of ", cursor_.size()));
+    return copier_.Error(NameOf(field_), "the pictures");
   }
 
   // The methods below return false if the message is malformed or too large.
 
   bool KeepExtent(uint32_t tag, int64_t end) {
-    int64_t length;
-    if (!cursor_.ReadLength(end, &length)) return false;
     const uint32_t index = request_.extents.size();
-    if (!copier_.Put(tag,
-                     {reinterpret_cast<const char*>(&index), sizeof(index)})) {
-      return false;
-    }
-    request_.extents.push_back({cursor_.position(), length});
-    return cursor_.Skip(length, end);
+    return copier_.Put(
+               tag, {reinterpret_cast<const char*>(&index), sizeof(index)}) &&
+           cursor_.SkipBytes(end, &request_.extents.emplace_back());
   }
 
   // Looks at the fields of a message that stands in one of `depth` left.
-  bool Enter(Message message, uint32_t tag, int64_t outer_end, int depth) {
-    int64_t end;
-    size_t start;
-    if (!copier_.BeginMessage(tag, outer_end, &end, &start)) return false;
-    while (cursor_.position() < end) {
-      uint32_t inner;
-      if (!cursor_.ReadTag(end, &inner)) return false;
-      if (!Handle(message, inner, end, depth - 1)) return false;
-    }
-    copier_.EndMessage(start);
-    return true;
+  bool Enter(Message message, uint32_t tag, int64_t end, int depth) {
+    return copier_.KeepMessage(
+        tag, end, [&](uint32_t inner, int64_t inner_end) {
+          return Handle(message, inner, inner_end, depth - 1);
+        });
   }
 
   bool Handle(Message message, uint32_t tag, int64_t end, int depth) {

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rpc {
 
@@ -23,12 +24,6 @@ struct WireLimits {
   int max_images = 64;
   // Most bytes of the message outside pictures.
   int64_t max_rest_bytes = 256 << 10;
-};
-
-// Where a picture's bytes lie in the message.
-struct WireExtent {
-  int64_t position;
-  int64_t length;
 };
 
 struct WireRequest {
