@@ -13,6 +13,13 @@
 
 namespace sfmamba::rpc {
 
+// What a request for reflection is answered with: of the files that the program
+// was built with, or the names `services`. What is not there is an
+// error_response with gRPC's code NOT_FOUND.
+grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
+    const grpc::reflection::v1alpha::ServerReflectionRequest& request,
+    const std::vector<std::string>& services);
+
 // Implements grpc.reflection.v1alpha.ServerReflection, for callers that may
 // read. gRPC's own implementation has no place for a guard.
 //

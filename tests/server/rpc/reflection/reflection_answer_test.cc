@@ -1,4 +1,4 @@
-#include "server/rpc/reflection/reflection_answer.h"
+#include "server/rpc/reflection/reflection_service.h"
 
 #include <set>
 #include <string>
