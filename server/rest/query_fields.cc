@@ -1,10 +1,10 @@
 #include "server/rest/query_fields.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "base/utf8.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/duration.pb.h"
 #include "server/errors/reasons.h"
 
@@ -140,32 +141,32 @@ bool HasParameters(const FieldDescriptor& field) {
          !IsDuration(field);
 }
 
-void Append(const Descriptor& type, const std::string& prefix,
-            const std::vector<const Descriptor*>& others,
-            std::vector<QueryParameter>* parameters) {
+// Adds the names of the parameters that set fields of `type`, with `prefix`
+// before them. A field that is itself one of `messages` is passed over.
+void AddNames(const Descriptor& type, const std::string& prefix,
+              const std::vector<Message*>& messages,
+              std::vector<std::string>* names) {
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
     const std::string name = prefix + field.name();
     if (IsSettable(field)) {
-      parameters->push_back({name, &field});
+      names->push_back(name);
     } else if (HasParameters(field) &&
-               std::find(others.begin(), others.end(), field.message_type()) ==
-                   others.end()) {
-      Append(*field.message_type(), name + ".", others, parameters);
+               absl::c_none_of(messages, [&field](const Message* message) {
+                 return message->GetDescriptor() == field.message_type();
+               })) {
+      AddNames(*field.message_type(), name + ".", messages, names);
     }
   }
 }
 
 // Lists the names of the parameters of `messages`.
 std::string Names(const std::vector<Message*>& messages) {
-  std::vector<const Descriptor*> types;
+  std::vector<std::string> names;
   for (const Message* message : messages) {
-    types.push_back(message->GetDescriptor());
+    AddNames(*message->GetDescriptor(), "", messages, &names);
   }
-  return absl::StrJoin(QueryParameters(types), ", ",
-                       [](std::string* out, const QueryParameter& parameter) {
-                         out->append(parameter.name);
-                       });
+  return absl::StrJoin(names, ", ");
 }
 
 struct Place {
@@ -191,13 +192,6 @@ Place Find(absl::string_view name, Message* message) {
 }
 
 }  // namespace
-
-std::vector<QueryParameter> QueryParameters(
-    const std::vector<const Descriptor*>& types) {
-  std::vector<QueryParameter> parameters;
-  for (const Descriptor* type : types) Append(*type, "", types, &parameters);
-  return parameters;
-}
 
 absl::Status SetFromQuery(const std::multimap<std::string, std::string>& query,
                           const std::vector<Message*>& messages) {

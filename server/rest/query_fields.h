@@ -6,21 +6,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 
 namespace sfmamba::rest {
-
-// A parameter of a query: its name, and the field that it sets.
-struct QueryParameter {
-  std::string name;
-  const google::protobuf::FieldDescriptor* field;
-};
-
-// The parameters that set fields of messages of `types`. A field that is itself
-// a message of one of them is passed over.
-std::vector<QueryParameter> QueryParameters(
-    const std::vector<const google::protobuf::Descriptor*>& types);
 
 // Sets fields of messages from the parameters of a query. A parameter is named
 // as the first of `messages` that has it names its field ("top_k" or "topK"),

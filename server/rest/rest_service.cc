@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "server/errors/reasons.h"
@@ -78,7 +79,8 @@ RestService::RestService(prediction::TransportEnvironment environment,
       kserve_(environment, {options_.version, options_.live, options_.ready,
                             [this] { return CheckServing(); },
                             options_.max_body_bytes, options_.changes}),
-      open_api_(OpenApi(options_.version)) {}
+      open_api_(
+          absl::StrReplaceAll(OpenApi(), {{"@VERSION@", options_.version}})) {}
 
 RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
 

@@ -25,6 +25,7 @@ http::HttpRequest Get(const std::string& path) {
 class RestServiceTest : public prediction::PredictionTest {
  protected:
   RestServiceTest() {
+    options_.version = "1.2";
     options_.live = [this] { return live_.load(); };
     options_.ready = [this] { return ready_.load(); };
     Make();
@@ -71,7 +72,9 @@ TEST_F(RestServiceTest, EachPathHasItsHandler) {
   EXPECT_TRUE(absl::StartsWith(Ask(Get("/console/main.js")), "200 "));
   EXPECT_TRUE(absl::StrContains(Ask(Get("/metrics")), "sfmamba_"));
   EXPECT_TRUE(absl::StrContains(Ask(Get("/v1/models")), "models/fake"));
-  EXPECT_TRUE(absl::StrContains(Ask(Get("/openapi.json")), "\"3.0.3\""));
+  const std::string description = Ask(Get("/openapi.json"));
+  EXPECT_TRUE(absl::StrContains(description, "\"3.0.3\""));
+  EXPECT_TRUE(absl::StrContains(description, "\"version\": \"1.2\""));
   for (const char* path :
        {"", "/v", "/v2x", "/consoles", "//", "/v3/models", "/healthz/"}) {
     EXPECT_TRUE(absl::StartsWith(Ask(Get(path)), "404 {\"code\":5,")) << path;

@@ -4,4 +4,4 @@
 
 #include "server/rest/open_api.h"
 
-int main() { std::cout << sfmamba::rest::OpenApi("1.2"); }
+int main() { std::cout << sfmamba::rest::OpenApi(); }
