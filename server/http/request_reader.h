@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,12 @@
 #include "server/http/room.h"
 
 namespace sfmamba::http {
+
+// Takes a request's target apart: "/a%20b?x=1&y=c+d" is the path "/a b" and x =
+// "1", y = "c d". "http://host/a" is the path "/a". False if it is empty, has
+// other characters than visible ASCII, or stands for control characters.
+bool ParseTarget(absl::string_view target, std::string* path,
+                 std::multimap<std::string, std::string>* query);
 
 // Reads one request with Beast's parser, within limits. Refuses what proxies
 // and servers read in different ways: both lengths of a body, several hosts,

@@ -8,7 +8,7 @@
 #include "server/kserve/inference.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/unary_call.h"
+#include "server/rpc/send_watch.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::kserve {

@@ -10,8 +10,8 @@
 #include "server/errors/reasons.h"
 #include "server/kserve/model_tensors.h"
 #include "server/kserve/published_model.h"
-#include "server/observability/inference_statistics.h"
 #include "server/observability/metrics.h"
+#include "server/observability/model_metrics.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::kserve {

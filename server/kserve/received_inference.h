@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,12 +14,41 @@
 #include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
 #include "server/image/image_source.h"
-#include "server/kserve/infer_wire.h"
 #include "server/kserve/shared_memory.h"
 #include "server/kserve/tensor_elements.h"
 #include "server/rpc/wire/received_request.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
+
+// A ModelInferRequest, looked at before protobuf parses it, so that no message
+// takes more memory than it has bytes. Tensors' elements stay where they are.
+
+struct InferWire {
+  // Numbers of these fields. Counting ends at kMaxCounted.
+  int inputs = 0;
+  int outputs = 0;
+  int raw_inputs = 0;
+  // Position of the first input's `contents` and how often they were given, and
+  // position of the first raw_input_contents. A length of -1: it is missing.
+  rpc::WireExtent contents = {0, -1};
+  int contents_count = 0;
+  rpc::WireExtent raw = {0, -1};
+  // The part of the message that is parsed: no elements, the first input only,
+  // and at most kMaxOutputs outputs.
+  std::string rest;
+};
+
+constexpr int kMaxCounted = 1 << 16;
+constexpr int kMaxOutputs = 16;
+constexpr int64_t kMaxInferRestBytes = 64 << 10;
+
+// Fills `wire` from a message that lies in `parts`, in one pass. Returns
+// INVALID_ARGUMENT: MALFORMED_MESSAGE if these bytes are no message of the wire
+// format, and INVALID_FIELD, naming the field, if it has too much beside its
+// tensors' elements.
+absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
+                              InferWire* wire);
 
 // A received ModelInferRequest: its images' bytes stay where they were
 // received, and the small rest is parsed. Only typed numbers are copied.

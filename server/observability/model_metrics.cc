@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/clock.h"
 #include "server/observability/metric_families.h"
 
 namespace sfmamba::observability {
@@ -147,6 +148,34 @@ void ModelMetrics::ReloadDone(bool ok) {
 void ModelMetrics::LoadDone(bool ok, absl::Duration duration) {
   own_->load_durations.Of({ResultName(ok)})
       .Observe(absl::ToDoubleSeconds(duration));
+}
+
+void InferenceStatistics::RequestSucceeded(int images, const Times& times) {
+  const absl::Time now = absl::Now();
+  absl::MutexLock lock(&mu_);
+  sums_.images += images;
+  sums_.last = now;
+  sums_.success.Add(times.total);
+  sums_.queue.Add(times.queue);
+  sums_.input.Add(times.input);
+  sums_.infer.Add(times.infer);
+  sums_.output.Add(times.output);
+}
+
+void InferenceStatistics::RequestFailed(absl::Duration total) {
+  absl::MutexLock lock(&mu_);
+  sums_.fail.Add(total);
+}
+
+void InferenceStatistics::BatchRun(int images, absl::Duration time) {
+  absl::MutexLock lock(&mu_);
+  ++sums_.batches;
+  sums_.by_batch_size[images].Add(time);
+}
+
+InferenceStatistics::Snapshot InferenceStatistics::Get() const {
+  absl::MutexLock lock(&mu_);
+  return sums_;
 }
 
 }  // namespace sfmamba::observability

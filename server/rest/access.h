@@ -2,6 +2,9 @@
 #define SFMAMBA_SERVER_REST_ACCESS_H_
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "server/http/exchange.h"
 #include "server/security/caller.h"
@@ -21,6 +24,13 @@ std::optional<security::Scope> ScopeOf(const http::HttpRequest& request);
 // Takes microseconds.
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
                                         http::HttpRequest& request);
+
+// The headers of an answer that let a page of another origin read it, and send
+// what it asks to send (the fetch standard's CORS protocol); none for pages
+// whose origin is not one of `allowed`, of which "*" is each. Cookies and
+// certificates of the page's reader are never allowed.
+std::vector<std::pair<std::string, std::string>> CorsHeaders(
+    const std::vector<std::string>& allowed, const http::HttpRequest& request);
 
 }  // namespace sfmamba::rest
 

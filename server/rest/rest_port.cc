@@ -9,7 +9,6 @@
 #include "base/steady_clock.h"
 #include "server/http/tls_context.h"
 #include "server/rest/access.h"
-#include "server/rest/cors.h"
 #include "server/rest/error_response.h"
 
 namespace sfmamba::rest {

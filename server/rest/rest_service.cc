@@ -9,8 +9,8 @@
 #include "base/utf8.h"
 #include "server/errors/reasons.h"
 #include "server/http/metrics_server.h"
+#include "server/rest/access.h"
 #include "server/rest/console/console_page.h"
-#include "server/rest/cors.h"
 #include "server/rest/error_response.h"
 #include "server/rest/open_api.h"
 

@@ -9,7 +9,6 @@
 #include "server/rpc/call.h"
 #include "server/rpc/proto_writer.h"
 #include "server/rpc/send_watch.h"
-#include "server/rpc/unary_call.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::rpc {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -20,7 +21,6 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/rpc/call.h"
-#include "server/rpc/change_call.h"
 #include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rpc {
@@ -28,6 +28,46 @@ namespace sfmamba::rpc {
 using Reactor = grpc::ServerUnaryReactor;
 using StreamReactor =
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// A call of a method with one request and one response, as gRPC hands it over.
+struct RawCall {
+  grpc::CallbackServerContext* context;
+  const grpc::ByteBuffer* request;
+  grpc::ByteBuffer* response;
+};
+
+// Who makes a call.
+admin::Caller CallerOf(const grpc::CallbackServerContext& context);
+
+// A call that is answered when a change of the server has ended, or as soon as
+// its caller goes: the change is made all the same.
+//
+// Thread-safe. It lives until gRPC and whoever makes the change are done.
+class ChangeCall final : public grpc::ServerUnaryReactor {
+ public:
+  // `metrics` and `log` outlive the call.
+  static std::shared_ptr<ChangeCall> New(observability::Method method,
+                                         const RawCall& call,
+                                         observability::Metrics* metrics,
+                                         observability::Logger* log);
+
+  // Ends the call, unless it has ended: then nothing is done. If `status` is
+  // OK, `write` fills the response before.
+  void End(
+      const absl::Status& status, absl::FunctionRef<void()> write = [] {});
+
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  explicit ChangeCall(grpc::CallbackServerContext* context)
+      : context_(context) {}
+
+  grpc::CallbackServerContext* const context_;  // Until the call has ended.
+  std::optional<observability::RequestRecord> record_;
+  std::atomic<bool> ended_{false};
+  std::shared_ptr<ChangeCall> self_;  // Until gRPC is done with it.
+};
 
 // Ends a call at once.
 Reactor* End(const RawCall& call, const grpc::Status& status);

@@ -13,8 +13,6 @@
 #include "server/kserve/inference.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
-#include "server/rest/kserve/control_body.h"
-#include "server/rest/kserve/message_json.h"
 #include "server/rest/kserve/request.h"
 #include "server/rest/kserve/response.h"
 

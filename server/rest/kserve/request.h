@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "inference/grpc_service.pb.h"
 #include "server/rest/kserve/json.h"
 #include "server/shares/memory_budget.h"
 
@@ -36,6 +37,21 @@ absl::StatusOr<KserveRequest> ReadKserveRequest(
     absl::string_view model, absl::string_view version,
     std::optional<absl::string_view> header_length, std::string body,
     int64_t max_raw_bytes, server::MemoryBudget* memory);
+
+// These read the body of a request about the repository, a JSON object, in the
+// words of gRPC; an empty body is an empty object. INVALID_ARGUMENT if it is
+// too large, no object, or if a value is of another type.
+
+// {"ready": true}: of all models those alone that are ready.
+absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
+    const std::string& body);
+
+// {"parameters": {"config": "{\"max_batch_size\": 4}"}}, to load or to unload
+// `model`; a parameter is a text, a whole number or a boolean.
+absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
+    const std::string& model, const std::string& body);
+absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
+    const std::string& model, const std::string& body);
 
 }  // namespace sfmamba::rest
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "google/protobuf/message.h"
 #include "inference/packed_response.pb.h"
 #include "server/http/exchange.h"
 #include "server/rest/kserve/request.h"
@@ -17,6 +18,12 @@ http::HttpResponse InferResponse(const OutputForms& forms,
 
 // JSON that is answered with 200.
 http::HttpResponse JsonResponse(std::string json);
+
+// A message as JSON in the way of Open Inference Protocol servers: fields by
+// their names in the proto, all numbers as numbers, and values that are not
+// set as well, but for messages. protobuf's own JSON has 64-bit numbers as
+// strings, which clients of that protocol do not read.
+std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::rest
 

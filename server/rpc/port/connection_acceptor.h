@@ -11,7 +11,6 @@
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
 #include "server/host/listening_sockets.h"
-#include "server/rpc/port/call_counts.h"
 #include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/open_connections.h"
 #include "server/rpc/port/receive_guard.h"

@@ -9,15 +9,16 @@
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
 #include "grpc/grpc.h"
+#include "grpc/grpc_security.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/support/server_interceptor.h"
 #include "server/host/descriptors.h"
 #include "server/host/listening_sockets.h"
 #include "server/host/processors.h"
 #include "server/rpc/port/port_check.h"
-#include "server/rpc/port/tls_credentials.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -116,6 +117,108 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   builder->SetResourceQuota(quota);
 }
 
+// Counts a call while it lives.
+class CallInterceptor final : public grpc::experimental::Interceptor {
+ public:
+  CallInterceptor(CallCounts* counts, std::string peer)
+      : counts_(*counts), peer_(std::move(peer)) {
+    counts_.Came(peer_);
+  }
+  ~CallInterceptor() override { counts_.Gone(peer_); }
+
+  void Intercept(
+      grpc::experimental::InterceptorBatchMethods* methods) override {
+    methods->Proceed();
+  }
+
+ private:
+  CallCounts& counts_;
+  const std::string peer_;
+};
+
+// Has `counts`, which outlives the server, count a server's calls.
+class CallInterceptors final
+    : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallInterceptors(CallCounts* counts) : counts_(*counts) {}
+
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    return new CallInterceptor(&counts_, info->server_context()->peer());
+  }
+
+ private:
+  CallCounts& counts_;
+};
+
+// Credentials of a server that speaks TLS 1.2 and 1.3: each new connection
+// begins with the identity as it is then. If the identity has a client_ca,
+// clients must show a certificate that it has signed, or may where
+// `client_optional` is set. For one server.
+//
+// gRPC's own watcher of files takes a key that is not its certificate's, and
+// then refuses every connection. So the core's call is used that asks for the
+// identity at each connection, for which C++ has no wrapper.
+class TlsCredentials final : public grpc::ServerCredentials {
+ public:
+  TlsCredentials(const security::CurrentTlsIdentity& identity,
+                 bool client_optional)
+      : identity_(identity), client_optional_(client_optional) {}
+
+  void SetAuthMetadataProcessor(
+      const std::shared_ptr<grpc::AuthMetadataProcessor>&) override {}
+
+ private:
+  int AddPortToServer(const std::string& address,
+                      grpc_server* server) override {
+    grpc_server_credentials* const credentials =
+        grpc_ssl_server_credentials_create_with_options(
+            grpc_ssl_server_credentials_create_options_using_config_fetcher(
+                ClientCertificates(), &TlsCredentials::Fetch, this));
+    const int port =
+        grpc_server_add_http2_port(server, address.c_str(), credentials);
+    grpc_server_credentials_release(credentials);
+    return port;
+  }
+
+  grpc_ssl_client_certificate_request_type ClientCertificates() const {
+    if (identity_.Get()->client_ca.empty()) {
+      return GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE;
+    }
+    return client_optional_
+               ? GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY
+               : GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY;
+  }
+
+  static grpc_ssl_certificate_config_reload_status Fetch(
+      void* self, grpc_ssl_server_certificate_config** config) {
+    return static_cast<TlsCredentials*>(self)->Fetch(config);
+  }
+
+  grpc_ssl_certificate_config_reload_status Fetch(
+      grpc_ssl_server_certificate_config** config) ABSL_LOCKS_EXCLUDED(mu_) {
+    absl::MutexLock lock(&mu_);
+    const std::shared_ptr<const security::TlsIdentity> now = identity_.Get();
+    if (now == fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
+    const grpc_ssl_pem_key_cert_pair pair = {now->private_key.c_str(),
+                                             now->certificate_chain.c_str()};
+    // gRPC insists on roots. Where no certificates are asked for nothing is
+    // checked by them.
+    const std::string& roots =
+        now->client_ca.empty() ? now->certificate_chain : now->client_ca;
+    *config =
+        grpc_ssl_server_certificate_config_create(roots.c_str(), &pair, 1);
+    fetched_ = now;
+    return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_NEW;
+  }
+
+  const security::CurrentTlsIdentity& identity_;
+  const bool client_optional_;
+  absl::Mutex mu_;
+  // What gRPC uses.
+  std::shared_ptr<const security::TlsIdentity> fetched_ ABSL_GUARDED_BY(mu_);
+};
+
 }  // namespace
 
 GrpcPort::~GrpcPort() {
@@ -143,8 +246,8 @@ absl::Status GrpcPort::Listen() {
       grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
       options_.tls == nullptr
           ? grpc::InsecureServerCredentials()
-          : MakeTlsCredentials(*options_.tls,
-                               options_.config.tls_client_optional()));
+          : std::make_shared<TlsCredentials>(
+                *options_.tls, options_.config.tls_client_optional()));
   std::vector<
       std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
       interceptors;

@@ -15,7 +15,6 @@
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
-#include "server/rpc/port/call_counts.h"
 #include "server/rpc/port/connection_acceptor.h"
 #include "server/rpc/port/receive_guard.h"
 #include "server/security/tls_identity.h"

@@ -39,6 +39,22 @@ uint32_t SilenceOf(int fd) { return InfoOf(fd).tcpi_last_data_recv; }
 
 }  // namespace
 
+void CallCounts::Came(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  ++calls_[peer];
+}
+
+void CallCounts::Gone(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  if (--calls_[peer] == 0) calls_.erase(peer);
+}
+
+int CallCounts::Of(const std::string& peer) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = calls_.find(peer);
+  return found == calls_.end() ? 0 : found->second;
+}
+
 void OpenConnections::Add(int fd) {
   connections_.push_back({fd, InodeOf(fd), server::PeerName(fd)});
 }

@@ -8,11 +8,32 @@
 #include <string>
 #include <vector>
 
-#include "server/rpc/port/call_counts.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
 #include "server/rpc/port/channelz.h"
 #include "server/rpc/port/receive_guard.h"
 
 namespace sfmamba::rpc {
+
+// Counts the open calls that gRPC has handed to their methods, by connection: a
+// unary call once its message has come, a stream, which bounds itself, at once.
+//
+// Thread-safe. Peers are as gRPC names them.
+class CallCounts {
+ public:
+  void Came(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // A call that came is gone.
+  void Gone(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Returns how many calls of the connection came and are not gone.
+  int Of(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  mutable absl::Mutex mu_;
+  // By peer; at least 1.
+  absl::flat_hash_map<std::string, int> calls_ ABSL_GUARDED_BY(mu_);
+};
 
 // TCP connections whose descriptors belong to someone who closes them without
 // saying so. Thread-compatible.

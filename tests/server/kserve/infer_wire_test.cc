@@ -1,4 +1,4 @@
-#include "server/kserve/infer_wire.h"
+#include "server/kserve/received_inference.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/kserve/load_parameters.h"
+#include "server/kserve/repository_control.h"
 
 #include <string>
 

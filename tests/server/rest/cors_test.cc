@@ -1,4 +1,4 @@
-#include "server/rest/cors.h"
+#include "server/rest/access.h"
 
 #include <map>
 #include <string>

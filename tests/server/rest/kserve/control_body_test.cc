@@ -1,4 +1,4 @@
-#include "server/rest/kserve/control_body.h"
+#include "server/rest/kserve/request.h"
 
 #include <string>
 

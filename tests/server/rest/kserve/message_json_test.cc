@@ -1,4 +1,4 @@
-#include "server/rest/kserve/message_json.h"
+#include "server/rest/kserve/response.h"
 
 #include <limits>
 

@@ -1,4 +1,4 @@
-#include "server/rpc/port/call_counts.h"
+#include "server/rpc/port/open_connections.h"
 
 #include "gtest/gtest.h"
 
