@@ -4,7 +4,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
@@ -52,29 +51,25 @@ class InferItem final : public rpc::StreamItem {
                    rpc::InfoOf(context, caller), memory, message,
                    [this](const absl::Status& status,
                           inference::packed::ModelInferResponse* response) {
-                     End(status, response);
+                     Done(status, response);
                    }) {}
 
-  void Run(const absl::Status& serving,
-           absl::AnyInvocable<void()> done) override {
-    done_ = std::move(done);
-    inference_.Run(serving);
-  }
   void Cancel() override { inference_.Cancel(); }
 
   const std::string& id() const override { return inference_.id(); }
   bool in_order() const override { return id().empty(); }
 
  private:
-  void End(const absl::Status& status,
-           inference::packed::ModelInferResponse* response) {
+  void Begin(const absl::Status& serving) override { inference_.Run(serving); }
+
+  void Done(const absl::Status& status,
+            inference::packed::ModelInferResponse* response) {
     if (!status.ok() && errors_end_stream_) {
       stream_error_ = status;
     } else {
       Answer(status, response);
     }
-    auto done = std::move(done_);  // done() may destroy this.
-    done();
+    End();
   }
 
   void Answer(const absl::Status& status,
@@ -92,7 +87,6 @@ class InferItem final : public rpc::StreamItem {
   }
 
   const bool errors_end_stream_;
-  absl::AnyInvocable<void()> done_;
   Inference inference_;  // Last: it uses everything above.
 };
 

@@ -24,11 +24,12 @@ constexpr FieldName kFieldNames[] = {
     {"request_id", "id"},
 };
 
-// Returns parameters with which the prediction's answer has the wanted outputs.
-prediction::TaskParams ParamsFor(const model::ModelConfig& model,
-                                 const std::vector<WantedOutput>& wanted,
-                                 const InferParameters& parameters) {
-  switch (model.task) {
+// Returns parameters with which the prediction's answer has the wanted outputs;
+// none are known of a request that the prediction will refuse.
+prediction::TaskParams ParamsFor(model::VisionTask task,
+                                 const std::vector<WantedOutput>& wanted = {},
+                                 const InferParameters& parameters = {}) {
+  switch (task) {
     case model::VisionTask::kClassification: {
       prediction::ClassifyParams params;
       // Tensors hold logits, and so do scores of the classification extension.
@@ -55,20 +56,6 @@ prediction::TaskParams ParamsFor(const model::ModelConfig& model,
       params.encoding = prediction::SegmentParams::Encoding::kRawIndex;
       return params;
     }
-  }
-  return prediction::ClassifyParams();
-}
-
-// Returns parameters for a model that is not loaded, so that the prediction
-// refuses the request and says why.
-prediction::TaskParams ParamsFor(model::VisionTask task) {
-  switch (task) {
-    case model::VisionTask::kClassification:
-      return prediction::ClassifyParams();
-    case model::VisionTask::kDetection:
-      return prediction::DetectParams();
-    case model::VisionTask::kSegmentation:
-      return prediction::SegmentParams();
   }
   return prediction::ClassifyParams();
 }
@@ -160,7 +147,7 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
                      "pictures' sizes, and an output has one"));
   }
   request->options = parameters.options;
-  request->params = ParamsFor(model, wanted, parameters);
+  request->params = ParamsFor(model.task, wanted, parameters);
   outputs_ = InferOutputs(std::move(wanted), received_.raw());
   return absl::OkStatus();
 }

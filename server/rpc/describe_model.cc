@@ -16,18 +16,12 @@ namespace {
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
 
+// The states have the same names.
 v1::Model::State ToProto(observability::ModelState state) {
-  switch (state) {
-    case observability::ModelState::kLoading:
-      return v1::Model::LOADING;
-    case observability::ModelState::kReady:
-      return v1::Model::READY;
-    case observability::ModelState::kUnloading:
-      return v1::Model::UNLOADING;
-    case observability::ModelState::kUnavailable:
-      return v1::Model::UNAVAILABLE;
-  }
-  return v1::Model::STATE_UNSPECIFIED;
+  v1::Model::State proto = v1::Model::STATE_UNSPECIFIED;
+  v1::Model::State_Parse(std::string(observability::ModelStateName(state)),
+                         &proto);
+  return proto;
 }
 
 v1::Model::Task ToProto(model::VisionTask task) {

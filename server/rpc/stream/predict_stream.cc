@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
 #include "server/errors/reasons.h"
@@ -67,16 +66,14 @@ class PredictItem final : public VisionItem,
                                      InfoOf(context, caller)),
             this) {}
 
-  void Run(const absl::Status& serving,
-           absl::AnyInvocable<void()> done) override {
-    done_ = std::move(done);
-    prediction_.Start(serving.ok() ? this->request_.status() : serving);
-  }
   void Cancel() override { prediction_.Cancel(); }
 
  private:
   using Writer = ProtoWriter<Request, Response, TaskAnswer>;
 
+  void Begin(const absl::Status& serving) override {
+    prediction_.Start(serving.ok() ? this->request_.status() : serving);
+  }
   void Done(const absl::Status& status) override {
     if (status.ok()) {
       v1::StreamPredictResponse message;
@@ -85,12 +82,10 @@ class PredictItem final : public VisionItem,
     } else {
       Answer(status);
     }
-    auto done = std::move(done_);  // This may be destroyed in it.
-    done();
+    End();
   }
 
   const Mutable alternative_;
-  absl::AnyInvocable<void()> done_;
   prediction::Prediction prediction_;  // Last: it uses everything above.
 };
 
@@ -103,10 +98,10 @@ class RefusedItem final : public VisionItem {
     Answer(error);
   }
 
-  void Run(const absl::Status&, absl::AnyInvocable<void()> done) override {
-    done();
-  }
   void Cancel() override {}
+
+ private:
+  void Begin(const absl::Status&) override { End(); }
 };
 
 StreamCall::Options OptionsOf(StreamRights rights,

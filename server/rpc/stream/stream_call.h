@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -32,10 +33,12 @@ class StreamItem {
  public:
   virtual ~StreamItem() = default;
 
-  // `serving` is the error to answer at once, or OK. Called once. Calls `done`
-  // exactly once, as the last act: the item may be destroyed in it.
-  virtual void Run(const absl::Status& serving,
-                   absl::AnyInvocable<void()> done) = 0;
+  // `serving` is the error to answer at once, or OK. Called once. `done` is
+  // called exactly once, as the last act: the item may be destroyed in it.
+  void Run(const absl::Status& serving, absl::AnyInvocable<void()> done) {
+    done_ = std::move(done);
+    Begin(serving);
+  }
   // At any time, by any thread, until `done` was called.
   virtual void Cancel() = 0;
 
@@ -52,8 +55,16 @@ class StreamItem {
   const absl::Status& stream_error() const { return stream_error_; }
 
  protected:
+  // Brings about the answer, now or later, and then calls End().
+  virtual void Begin(const absl::Status& serving) = 0;
+  // Calls `done`, in which the item may be destroyed.
+  void End() { std::exchange(done_, nullptr)(); }
+
   grpc::ByteBuffer answer_;
   absl::Status stream_error_;
+
+ private:
+  absl::AnyInvocable<void()> done_;
 };
 
 // A call of many requests: they come one after another, their answers go as
