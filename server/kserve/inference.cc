@@ -81,8 +81,8 @@ absl::Status InRequestWords(const absl::Status& status) {
 
 Inference::Inference(const prediction::TransportEnvironment& environment,
                      observability::Method method, rpc::CallInfo call,
-                     const SharedMemory* memory, grpc::ByteBuffer* message,
-                     Ended ended)
+                     grpc::ByteBuffer* message, Ended ended,
+                     const SharedMemory* memory)
     : memory_(memory),
       received_(message, environment.limits.max_images, memory),
       model_(FindModel(environment, received_.message().model_name(),

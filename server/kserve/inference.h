@@ -28,17 +28,18 @@ absl::Status InRequestWords(const absl::Status& status);
 // answered in tensors. Its life is a prediction's.
 class Inference final : private prediction::ResponseWriter {
  public:
+  using Response = inference::packed::ModelInferResponse;
   // Called exactly once, as the last; `response` is complete if `status` is
   // OK. May destroy the inference.
   using Ended =
-      absl::AnyInvocable<void(const absl::Status& status,
-                              inference::packed::ModelInferResponse* response)>;
+      absl::AnyInvocable<void(const absl::Status& status, Response* response)>;
 
   // Takes the bytes of `message`. `memory`, where inputs and outputs may be,
   // outlives the inference; null: tensors are in messages only.
   Inference(const prediction::TransportEnvironment& environment,
             observability::Method method, rpc::CallInfo call,
-            const SharedMemory* memory, grpc::ByteBuffer* message, Ended ended);
+            grpc::ByteBuffer* message, Ended ended,
+            const SharedMemory* memory = nullptr);
 
   // `serving` is the error to answer at once, or OK.
   void Run(const absl::Status& serving);

@@ -1,14 +1,19 @@
 #include "server/kserve/kserve_service.h"
 
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "base/utf8.h"
 #include "server/errors/reasons.h"
-#include "server/kserve/infer_stream.h"
 #include "server/kserve/inference.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/send_watch.h"
+#include "server/rpc/stream/stream_call.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::kserve {
@@ -24,36 +29,80 @@ rpc::Reactor* EndProbe(const rpc::RawCall& call, const Response& message) {
   return rpc::End(call, grpc::Status::OK);
 }
 
-// A ModelInfer call.
-class InferCall final : public rpc::UnaryCall {
+constexpr size_t kMaxIdShown = 128;  // Bytes.
+constexpr char kFinalResponse[] = "triton_final_response";
+
+// Whether the client wants an error to end the stream with its status.
+bool WantsStatus(const grpc::CallbackServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto found = metadata.find("triton_grpc_error");
+  return found != metadata.end() &&
+         (found->second == "true" || found->second == "1");
+}
+
+// Returns an error as text, with the request's id: the message is all that
+// clients see of an error.
+std::string Describe(const absl::Status& status, absl::string_view id) {
+  const std::string request =
+      id.empty()
+          ? ""
+          : absl::StrCat("[request id: ", base::Utf8Prefix(id, kMaxIdShown),
+                         "] ");
+  return absl::StrCat(request, absl::StatusCodeToString(status.code()), ": ",
+                      status.message());
+}
+
+// A request of a ModelStreamInfer call.
+class InferItem final : public rpc::StreamItem {
  public:
-  InferCall(const prediction::TransportEnvironment& environment,
-            const SharedMemory* memory, grpc::CallbackServerContext* context,
-            security::Caller caller, grpc::ByteBuffer* request,
-            grpc::ByteBuffer* response, rpc::SendWatch* sends)
-      : UnaryCall(context, sends),
-        sent_(*response),
-        inference_(environment, observability::Method::kModelInfer,
-                   rpc::InfoOf(*context, std::move(caller)), memory, request,
-                   [this](const absl::Status& status,
-                          inference::packed::ModelInferResponse* answer) {
-                     Answer(status, *answer);
-                   }) {}
+  InferItem(const prediction::TransportEnvironment& environment,
+            const grpc::CallbackServerContext& context,
+            const security::Caller& caller, grpc::ByteBuffer* message,
+            const SharedMemory* memory, bool errors_end_stream)
+      : errors_end_stream_(errors_end_stream),
+        inference_(
+            environment, Method::kModelStreamInfer,
+            rpc::InfoOf(context, caller), message,
+            [this](const absl::Status& status,
+                   inference::packed::ModelInferResponse* response) {
+              Done(status, response);
+            },
+            memory) {}
 
-  // `serving` is the error to answer at once, or OK.
-  void Run(const absl::Status& serving) { inference_.Run(serving); }
+  void Cancel() override { inference_.Cancel(); }
 
-  void OnCancel() override { inference_.Cancel(); }
+  const std::string& id() const override { return inference_.id(); }
+  bool in_order() const override { return id().empty(); }
 
  private:
-  void Answer(const absl::Status& status,
-              const inference::packed::ModelInferResponse& answer) {
-    if (status.ok()) rpc::Serialize(answer, &sent_);
-    Send(status);
+  void Begin(const absl::Status& serving) override { inference_.Run(serving); }
+
+  void Done(const absl::Status& status,
+            inference::packed::ModelInferResponse* response) {
+    if (!status.ok() && errors_end_stream_) {
+      stream_error_ = status;
+    } else {
+      Answer(status, response);
+    }
+    End();
   }
 
-  grpc::ByteBuffer& sent_;  // The response's bytes.
-  Inference inference_;     // Last: it uses everything above.
+  void Answer(const absl::Status& status,
+              inference::packed::ModelInferResponse* response) {
+    inference::packed::ModelStreamInferResponse message;
+    if (!status.ok()) {
+      message.set_error_message(Describe(status, id()));
+      response->set_id(id());
+    }
+    if (inference_.wants_final_mark()) {
+      (*response->mutable_parameters())[kFinalResponse].set_bool_param(true);
+    }
+    message.mutable_infer_response()->Swap(response);
+    rpc::Serialize(message, &answer_);
+  }
+
+  const bool errors_end_stream_;
+  Inference inference_;  // Last: it uses everything above.
 };
 
 }  // namespace
@@ -135,24 +184,26 @@ rpc::Reactor* KserveService::ServerMetadata(const RawCall& call) {
 // ---- Inference ----
 
 rpc::Reactor* KserveService::ModelInfer(const RawCall& call) {
-  return Predict(Method::kModelInfer, call,
-                 [&](security::Caller caller, grpc::ByteBuffer* request) {
-                   auto* made = new InferCall(env_, memory(), call.context,
-                                              std::move(caller), request,
-                                              call.response, &sends_);
-                   made->Run(CheckServing());
-                   return made;
-                 });
+  return Predict<Inference>(Method::kModelInfer, call, memory());
 }
 
+// Answers go as they are ready, each with its request's id, but those to
+// requests without an id go in the order of their requests. An error is the
+// answer to one request, a malformed one too; with the metadata
+// `triton_grpc_error: true` the first error ends the stream instead, and what
+// is in flight then is cancelled.
 rpc::StreamReactor* KserveService::ModelStreamInfer(
     grpc::CallbackServerContext* context) {
-  return Open(
-      Method::kModelStreamInfer, context, [&](rpc::StreamRights rights) {
-        return std::make_shared<InferStream>(env_, memory(), context, &sends_,
-                                             std::move(rights),
-                                             [this] { return CheckServing(); });
-      });
+  rpc::StreamCall::Options options;
+  options.method = Method::kModelStreamInfer;
+  options.max_in_flight = kMaxInFlight;
+  return Open(context, std::move(options),
+              [this, context, errors_end_it = WantsStatus(*context)](
+                  rpc::StreamCall& stream, grpc::ByteBuffer* received) {
+                return std::make_unique<InferItem>(env_, *context,
+                                                   stream.caller(), received,
+                                                   memory(), errors_end_it);
+              });
 }
 
 // ---- Models ----

@@ -23,6 +23,8 @@ namespace sfmamba::kserve {
 class KserveService final : public rpc::PredictionService {
  public:
   static constexpr char kName[] = "inference.GRPCInferenceService";
+  // Most requests of a stream in flight; further ones wait on their way.
+  static constexpr int kMaxInFlight = 64;
 
   struct Options {
     std::string version;  // The server's.

@@ -1,5 +1,6 @@
 #include "server/rpc/prediction_service.h"
 
+#include <memory>
 #include <utility>
 
 #include "server/rpc/grpc_status.h"
@@ -41,9 +42,10 @@ absl::Status PredictionService::CheckReader(
   return status.ok() ? CheckServing() : status;
 }
 
-Reactor* PredictionService::Predict(observability::Method method,
-                                    const RawCall& call,
-                                    StartCall start) const {
+Reactor* PredictionService::Admit(
+    observability::Method method, const RawCall& call,
+    absl::FunctionRef<Reactor*(security::Caller, grpc::ByteBuffer*)> start)
+    const {
   if (!call.request->Valid()) {
     // The caller has cancelled before its message came: there is no request.
     return End(call, grpc::Status::CANCELLED);
@@ -59,14 +61,18 @@ Reactor* PredictionService::Predict(observability::Method method,
   return start(*std::move(caller), const_cast<grpc::ByteBuffer*>(call.request));
 }
 
-StreamReactor* PredictionService::Open(observability::Method method,
-                                       grpc::CallbackServerContext* context,
-                                       OpenStream open) {
+StreamReactor* PredictionService::Open(grpc::CallbackServerContext* context,
+                                       StreamCall::Options options,
+                                       StreamCall::Take take) {
   auto rights = CheckStream(env_.gate, *context);
   if (!rights.ok()) {
-    return RefuseStream(Refuse(method, 0, rights.status(), context));
+    return RefuseStream(Refuse(options.method, 0, rights.status(), context));
   }
-  return streams_.Start(open(*std::move(rights)));
+  options.serving = [this] { return CheckServing(); };
+  options.caller = std::move(rights->caller);
+  options.allowed = std::move(rights->allowed);
+  return streams_.Start(std::make_shared<StreamCall>(
+      env_, context, &sends_, std::move(options), std::move(take)));
 }
 
 }  // namespace sfmamba::rpc

@@ -1,7 +1,7 @@
 #ifndef SFMAMBA_SERVER_RPC_PREDICTION_SERVICE_H_
 #define SFMAMBA_SERVER_RPC_PREDICTION_SERVICE_H_
 
-#include <memory>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -19,6 +19,39 @@
 
 namespace sfmamba::rpc {
 
+// A unary call that an `Asked` answers: a prediction in a service's messages,
+// such as ProtoPrediction.
+template <typename Asked>
+class AskCall final : public UnaryCall {
+ public:
+  // `extra` are the last arguments of Asked's constructor.
+  template <typename... Extra>
+  AskCall(const prediction::TransportEnvironment& environment,
+          observability::Method method, security::Caller caller,
+          grpc::ByteBuffer* request, const RawCall& call, SendWatch* sends,
+          Extra... extra)
+      : UnaryCall(call.context, sends),
+        sent_(*call.response),
+        asked_(
+            environment, method, InfoOf(*call.context, std::move(caller)),
+            request,
+            [this](const absl::Status& status,
+                   typename Asked::Response* answer) {
+              if (status.ok()) Serialize(*answer, &sent_);
+              *answer = {};  // The bytes may take long to be sent.
+              Send(status);
+            },
+            extra...) {}
+
+  // `serving` is the error to answer at once, or OK.
+  void Run(const absl::Status& serving) { asked_.Run(serving); }
+  void OnCancel() override { asked_.Cancel(); }
+
+ private:
+  grpc::ByteBuffer& sent_;  // The response's bytes.
+  Asked asked_;             // Last: it uses everything above.
+};
+
 // A service that asks models about images, in calls and in streams.
 // Thread-safe.
 class PredictionService : public RawService {
@@ -31,13 +64,6 @@ class PredictionService : public RawService {
   void EndUnreadCalls();
 
  protected:
-  // Makes the call that answers, for a caller who may infer. `request` may be
-  // emptied.
-  using StartCall =
-      absl::FunctionRef<Reactor*(security::Caller, grpc::ByteBuffer* request)>;
-  using OpenStream =
-      absl::FunctionRef<std::shared_ptr<StreamCall>(StreamRights)>;
-
   // `name` is the service's full one. A call whose client has not taken its
   // answer after `send_timeout` is ended by EndUnreadCalls().
   PredictionService(const char* name,
@@ -50,15 +76,34 @@ class PredictionService : public RawService {
   // Whether the caller may read, and the server serves.
   absl::Status CheckReader(const RawCall& call,
                            observability::RequestRecord* record) const;
+  // An AskCall for a caller who may infer, running.
+  template <typename Asked, typename... Extra>
   Reactor* Predict(observability::Method method, const RawCall& call,
-                   StartCall start) const;
-  StreamReactor* Open(observability::Method method,
-                      grpc::CallbackServerContext* context, OpenStream open);
+                   Extra... extra) {
+    return Admit(
+        method, call, [&](security::Caller caller, grpc::ByteBuffer* request) {
+          auto* made = new AskCall<Asked>(env_, method, std::move(caller),
+                                          request, call, &sends_, extra...);
+          made->Run(CheckServing());
+          return made;
+        });
+  }
+  // A stream for a caller who may infer. `take`: see StreamCall. The options'
+  // caller and functions are set here.
+  StreamReactor* Open(grpc::CallbackServerContext* context,
+                      StreamCall::Options options, StreamCall::Take take);
 
   const prediction::TransportEnvironment env_;
-  SendWatch sends_;
 
  private:
+  // Calls `start`, which makes the call that answers, for a caller who may
+  // infer. `request` may be emptied.
+  Reactor* Admit(
+      observability::Method method, const RawCall& call,
+      absl::FunctionRef<Reactor*(security::Caller, grpc::ByteBuffer* request)>
+          start) const;
+
+  SendWatch sends_;
   StreamSet streams_;
 };
 

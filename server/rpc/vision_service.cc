@@ -1,11 +1,10 @@
 #include "server/rpc/vision_service.h"
 
-#include <memory>
 #include <utility>
 
 #include "server/observability/request_record.h"
 #include "server/rpc/describe_model.h"
-#include "server/rpc/predict_call.h"
+#include "server/rpc/proto_prediction.h"
 #include "server/rpc/stream/predict_stream.h"
 #include "sfmamba/v1/vision.pb.h"
 
@@ -17,9 +16,9 @@ using observability::RequestRecord;
 VisionService::VisionService(prediction::TransportEnvironment environment,
                              absl::Duration send_timeout)
     : PredictionService(kName, std::move(environment), send_timeout) {
-  Add("Classify", &VisionService::Classify);
-  Add("Detect", &VisionService::Detect);
-  Add("Segment", &VisionService::Segment);
+  Add("Classify", &VisionService::Ask<Classification, Method::kClassify>);
+  Add("Detect", &VisionService::Ask<Detection, Method::kDetect>);
+  Add("Segment", &VisionService::Ask<Segmentation, Method::kSegment>);
   Add("GetModel", &VisionService::GetModel);
   Add("ListModels", &VisionService::ListModels);
   AddStream("StreamPredict", [this](grpc::CallbackServerContext* context) {
@@ -27,36 +26,14 @@ VisionService::VisionService(prediction::TransportEnvironment environment,
   });
 }
 
-template <typename Call>
-Reactor* VisionService::Run(Method method, const RawCall& call) {
-  return Predict(
-      method, call, [&](security::Caller caller, grpc::ByteBuffer* request) {
-        auto* made = new Call(method, env_, call.context, std::move(caller),
-                              request, call.response, &sends_);
-        made->Run(CheckServing());
-        return made;
-      });
-}
-
-Reactor* VisionService::Classify(const RawCall& call) {
-  return Run<ClassifyCall>(Method::kClassify, call);
-}
-
-Reactor* VisionService::Detect(const RawCall& call) {
-  return Run<DetectCall>(Method::kDetect, call);
-}
-
-Reactor* VisionService::Segment(const RawCall& call) {
-  return Run<SegmentCall>(Method::kSegment, call);
+template <typename Asked, Method kMethod>
+Reactor* VisionService::Ask(const RawCall& call) {
+  return Predict<Asked>(kMethod, call);
 }
 
 StreamReactor* VisionService::StreamPredict(
     grpc::CallbackServerContext* context) {
-  return Open(Method::kStreamPredict, context, [&](StreamRights rights) {
-    return std::make_shared<PredictStream>(env_, context, &sends_,
-                                           std::move(rights),
-                                           [this] { return CheckServing(); });
-  });
+  return Open(context, PredictStream::Options(), PredictStream(env_, *context));
 }
 
 Reactor* VisionService::GetModel(const RawCall& call) {

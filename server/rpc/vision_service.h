@@ -19,16 +19,11 @@ class VisionService final : public PredictionService {
       absl::Duration send_timeout = absl::InfiniteDuration());
 
  private:
-  Reactor* Classify(const RawCall& call);
-  Reactor* Detect(const RawCall& call);
-  Reactor* Segment(const RawCall& call);
+  template <typename Asked, observability::Method kMethod>
+  Reactor* Ask(const RawCall& call);
   StreamReactor* StreamPredict(grpc::CallbackServerContext* context);
   Reactor* GetModel(const RawCall& call);
   Reactor* ListModels(const RawCall& call);
-
-  // A prediction's call, running.
-  template <typename Call>
-  Reactor* Run(observability::Method method, const RawCall& call);
 };
 
 }  // namespace sfmamba::rpc

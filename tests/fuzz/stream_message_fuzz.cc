@@ -9,7 +9,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/error.h"
-#include "server/rpc/stream/stream_message.h"
+#include "server/rpc/stream/predict_stream.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/check.h"
 

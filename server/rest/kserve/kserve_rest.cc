@@ -70,8 +70,7 @@ class InferCall {
     self->exchange_ = std::move(exchange);
     // The inference's callback keeps this alive until the inference has ended.
     self->inference_ = std::make_unique<kserve::Inference>(
-        environment, Method::kModelInfer, std::move(call), /*memory=*/nullptr,
-        &request.message,
+        environment, Method::kModelInfer, std::move(call), &request.message,
         [self](const absl::Status& status,
                inference::packed::ModelInferResponse* response) {
           const auto exchange = std::move(self->exchange_);

@@ -1,15 +1,22 @@
 #include "server/rpc/stream/predict_stream.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/utf8.h"
+#include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/proto_writer.h"
+#include "server/rpc/proto_prediction.h"
+#include "server/rpc/wire/received_request.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -44,40 +51,36 @@ class VisionItem : public StreamItem {
   const bool in_order_;
 };
 
-// A request for a prediction. `context` and `environment` outlive it.
-template <typename Request, typename Response, typename TaskAnswer>
-class PredictItem final : public VisionItem,
-                          private ProtoWriter<Request, Response, TaskAnswer> {
+// A request for a prediction.
+template <typename Asked>
+class PredictItem final : public VisionItem {
  public:
   // Makes this task's alternative of the response, mutable_<task>().
-  using Mutable = Response* (v1::StreamPredictResponse::*)();
+  using Mutable = typename Asked::Response* (v1::StreamPredictResponse::*)();
 
-  PredictItem(std::string correlation_id, bool in_order,
-              grpc::ByteBuffer* request,
-              const prediction::PredictionEnvironment& environment,
+  // `context` and `environment` outlive it.
+  PredictItem(StreamMessage message, bool in_order,
+              const prediction::TransportEnvironment& environment,
               const grpc::CallbackServerContext& context,
               const security::Caller& caller, Mutable alternative)
-      : VisionItem(std::move(correlation_id), in_order),
-        Writer(request, environment.limits.max_images),
-        alternative_(alternative),
-        prediction_(
-            environment,
-            this->request_.Translate(observability::Method::kStreamPredict,
-                                     InfoOf(context, caller)),
-            this) {}
+      : VisionItem(std::move(message.correlation_id), in_order),
+        asked_(environment, observability::Method::kStreamPredict,
+               InfoOf(context, caller), &message.request,
+               [this, alternative](const absl::Status& status,
+                                   typename Asked::Response* response) {
+                 Done(status, alternative, response);
+               }) {}
 
-  void Cancel() override { prediction_.Cancel(); }
+  void Cancel() override { asked_.Cancel(); }
 
  private:
-  using Writer = ProtoWriter<Request, Response, TaskAnswer>;
+  void Begin(const absl::Status& serving) override { asked_.Run(serving); }
 
-  void Begin(const absl::Status& serving) override {
-    prediction_.Start(serving.ok() ? this->request_.status() : serving);
-  }
-  void Done(const absl::Status& status) override {
+  void Done(const absl::Status& status, Mutable alternative,
+            typename Asked::Response* response) {
     if (status.ok()) {
       v1::StreamPredictResponse message;
-      (message.*alternative_)()->Swap(&this->response_);
+      (message.*alternative)()->Swap(response);
       Answer(std::move(message));
     } else {
       Answer(status);
@@ -85,8 +88,7 @@ class PredictItem final : public VisionItem,
     End();
   }
 
-  const Mutable alternative_;
-  prediction::Prediction prediction_;  // Last: it uses everything above.
+  Asked asked_;  // Last: it uses everything above.
 };
 
 // A message that asks for nothing that could be done.
@@ -104,63 +106,8 @@ class RefusedItem final : public VisionItem {
   void Begin(const absl::Status&) override { End(); }
 };
 
-StreamCall::Options OptionsOf(StreamRights rights,
-                              std::function<absl::Status()> serving) {
-  StreamCall::Options options;
-  options.method = observability::Method::kStreamPredict;
-  options.max_in_flight = PredictStream::kDefaultInFlight;
-  options.serving = std::move(serving);
-  options.caller = std::move(rights.caller);
-  options.allowed = std::move(rights.allowed);
-  v1::StreamPredictResponse notice;
-  notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
-  Serialize(notice, &options.draining_notice);
-  return options;
-}
-
-}  // namespace
-
-PredictStream::PredictStream(
-    const prediction::TransportEnvironment& environment,
-    grpc::CallbackServerContext* context, SendWatch* sends, StreamRights rights,
-    std::function<absl::Status()> serving)
-    : StreamCall(environment, context, sends,
-                 OptionsOf(std::move(rights), std::move(serving))),
-      env_(environment),
-      context_(*context) {}
-
-absl::StatusOr<std::unique_ptr<StreamItem>> PredictStream::Take(
-    grpc::ByteBuffer* received) {
-  StreamMessage message;
-  const absl::Status opened = OpenStreamMessage(received, &message);
-  if (!opened.ok()) return opened;
-  const bool is_first = !std::exchange(any_message_, true);
-  if (message.kind == Proto::kConfig) {
-    const absl::Status status =
-        is_first ? Configure(message.config)
-                 : server::InvalidField("config",
-                                        "got it after other messages, expected "
-                                        "it in the first one or not at all");
-    if (!status.ok()) return status;
-    return nullptr;
-  }
-  const absl::Status status = CheckItem(message);
-  if (status.ok()) return MakeItem(std::move(message));
-  return std::make_unique<RefusedItem>(std::move(message.correlation_id),
-                                       preserve_order_, Record(status));
-}
-
-absl::Status PredictStream::Configure(const v1::StreamConfig& config) {
-  const int got = config.max_in_flight();
-  if (got < 1 || got > kMostInFlight) {
-    return server::OutOfRange("config.max_in_flight", got, 1, kMostInFlight);
-  }
-  SetMaxInFlight(got);
-  preserve_order_ = config.preserve_order();
-  return absl::OkStatus();
-}
-
-absl::Status PredictStream::CheckItem(const StreamMessage& message) {
+// An error if the message cannot be a request of this stream.
+absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   const std::string& id = message.correlation_id;
   if (id.empty() || base::Utf8Length(id) > kMaxCorrelationId) {
     return server::InvalidField(
@@ -168,7 +115,7 @@ absl::Status PredictStream::CheckItem(const StreamMessage& message) {
         absl::StrCat("got ", base::Utf8Length(id),
                      " characters, expected 1 to ", kMaxCorrelationId));
   }
-  if (IsInFlight(id)) {
+  if (stream->IsInFlight(id)) {
     return server::InvalidField(
         "correlation_id", "got that of a request which is still in flight");
   }
@@ -179,30 +126,146 @@ absl::Status PredictStream::CheckItem(const StreamMessage& message) {
   return absl::OkStatus();
 }
 
-std::unique_ptr<StreamItem> PredictStream::MakeItem(StreamMessage message) {
+constexpr int kMaxDepth = 100;      // Most nested groups, protobuf's own limit.
+constexpr int64_t kMaxText = 1024;  // Most bytes of a small field.
+
+absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
+  int64_t length = 0;
+  if (!cursor->ReadLength(cursor->size(), &length)) return NotParsed();
+  if (length > kMaxText) {
+    return server::MalformedMessage(absl::StrCat(
+        name, ": got ", length, " bytes, expected at most ", kMaxText));
+  }
+  text->clear();
+  return cursor->Copy(length, cursor->size(), text) ? absl::OkStatus()
+                                                    : NotParsed();
+}
+
+// Reads the field that `tag` begins.
+absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
+                       WireExtent* request) {
+  const uint32_t number = NumberOf(tag);
+  if (TypeOf(tag) != WireType::kLengthDelimited ||
+      number > Proto::kSegmentFieldNumber) {
+    return cursor->SkipField(tag, cursor->size(), kMaxDepth) ? absl::OkStatus()
+                                                             : NotParsed();
+  }
+  if (number == Proto::kCorrelationIdFieldNumber) {
+    const absl::Status status =
+        CopyText(cursor, "correlation_id", &message->correlation_id);
+    if (!status.ok()) return status;
+    return base::Utf8Length(message->correlation_id) >= 0 ? absl::OkStatus()
+                                                          : NotParsed();
+  }
+  if (message->kind != Proto::REQUEST_NOT_SET) {
+    return server::MalformedMessage(
+        "got more than one request or config, expected one");
+  }
+  message->kind = static_cast<Proto::RequestCase>(number);
+  if (number == Proto::kConfigFieldNumber) {
+    std::string text;
+    const absl::Status status = CopyText(cursor, "config", &text);
+    if (!status.ok()) return status;
+    return message->config.ParseFromString(text) ? absl::OkStatus()
+                                                 : NotParsed();
+  }
+  return cursor->SkipBytes(cursor->size(), request) ? absl::OkStatus()
+                                                    : NotParsed();
+}
+
+// A buffer of what lies there, in the same memory.
+grpc::ByteBuffer Share(const std::vector<grpc::Slice>& slices,
+                       const WireExtent& extent) {
+  std::vector<grpc::Slice> shared;
+  int64_t start = 0;
+  for (const grpc::Slice& slice : slices) {
+    const int64_t size = slice.size();
+    const int64_t from = std::max<int64_t>(extent.position - start, 0);
+    const int64_t to = std::min(extent.position + extent.length - start, size);
+    if (from < to) shared.push_back(slice.sub(from, to));
+    start += size;
+  }
+  return grpc::ByteBuffer(shared.data(), shared.size());
+}
+
+}  // namespace
+
+StreamCall::Options PredictStream::Options() {
+  StreamCall::Options options;
+  options.method = observability::Method::kStreamPredict;
+  options.max_in_flight = kDefaultInFlight;
+  v1::StreamPredictResponse notice;
+  notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
+  Serialize(notice, &options.draining_notice);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<StreamItem>> PredictStream::operator()(
+    StreamCall& stream, grpc::ByteBuffer* received) {
+  StreamMessage message;
+  const absl::Status opened = OpenStreamMessage(received, &message);
+  if (!opened.ok()) return opened;
+  const bool is_first = !std::exchange(any_message_, true);
+  if (message.kind == Proto::kConfig) {
+    const absl::Status status =
+        is_first ? Configure(message.config, &stream)
+                 : server::InvalidField("config",
+                                        "got it after other messages, expected "
+                                        "it in the first one or not at all");
+    if (!status.ok()) return status;
+    return nullptr;
+  }
+  const absl::Status status = CheckItem(message, &stream);
+  if (status.ok()) return MakeItem(std::move(message), stream.caller());
+  return std::make_unique<RefusedItem>(std::move(message.correlation_id),
+                                       preserve_order_, stream.Record(status));
+}
+
+absl::Status PredictStream::Configure(const v1::StreamConfig& config,
+                                      StreamCall* stream) {
+  const int got = config.max_in_flight();
+  if (got < 1 || got > kMostInFlight) {
+    return server::OutOfRange("config.max_in_flight", got, 1, kMostInFlight);
+  }
+  stream->SetMaxInFlight(got);
+  preserve_order_ = config.preserve_order();
+  return absl::OkStatus();
+}
+
+std::unique_ptr<StreamItem> PredictStream::MakeItem(
+    StreamMessage message, const security::Caller& caller) const {
+  using Response = v1::StreamPredictResponse;
   switch (message.kind) {
     case Proto::kClassify:
-      return MakePredictItem<v1::ClassifyRequest, v1::ClassifyResponse,
-                             prediction::ClassificationAnswer>(
-          std::move(message), &v1::StreamPredictResponse::mutable_classify);
+      return std::make_unique<PredictItem<Classification>>(
+          std::move(message), preserve_order_, env_, context_, caller,
+          &Response::mutable_classify);
     case Proto::kDetect:
-      return MakePredictItem<v1::DetectRequest, v1::DetectResponse,
-                             prediction::DetectionAnswer>(
-          std::move(message), &v1::StreamPredictResponse::mutable_detect);
+      return std::make_unique<PredictItem<Detection>>(
+          std::move(message), preserve_order_, env_, context_, caller,
+          &Response::mutable_detect);
     default:
-      return MakePredictItem<v1::SegmentRequest, v1::SegmentResponse,
-                             prediction::SegmentationAnswer>(
-          std::move(message), &v1::StreamPredictResponse::mutable_segment);
+      return std::make_unique<PredictItem<Segmentation>>(
+          std::move(message), preserve_order_, env_, context_, caller,
+          &Response::mutable_segment);
   }
 }
 
-template <typename Request, typename Response, typename Answer>
-std::unique_ptr<StreamItem> PredictStream::MakePredictItem(
-    StreamMessage message,
-    Response* (v1::StreamPredictResponse::*alternative)()) {
-  return std::make_unique<PredictItem<Request, Response, Answer>>(
-      std::move(message.correlation_id), preserve_order_, &message.request,
-      env_, context_, caller(), alternative);
+absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
+                               StreamMessage* message) {
+  *message = {};
+  const MessageSlices taken(received);
+  if (!taken.ok) return NotParsed();
+  WireCursor cursor(taken.parts);
+  WireExtent request = {};
+  while (cursor.position() < cursor.size()) {
+    uint32_t tag = 0;
+    if (!cursor.ReadTag(cursor.size(), &tag)) return NotParsed();
+    const absl::Status status = ReadField(&cursor, tag, message, &request);
+    if (!status.ok()) return status;
+  }
+  message->request = Share(taken.slices, request);
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::rpc

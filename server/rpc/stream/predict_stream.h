@@ -1,51 +1,62 @@
 #ifndef SFMAMBA_SERVER_RPC_STREAM_PREDICT_STREAM_H_
 #define SFMAMBA_SERVER_RPC_STREAM_PREDICT_STREAM_H_
 
-#include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/prediction/transport_environment.h"
-#include "server/rpc/call.h"
-#include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
-#include "server/rpc/stream/stream_message.h"
+#include "server/security/caller.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
 
-// A StreamPredict call. The first message may say how many requests may be in
-// flight and whether their order is kept; else answers go as they are ready. A
-// malformed message ends the stream. A draining server says so in a notice.
-class PredictStream final : public StreamCall {
+// A message of a StreamPredict call, opened as far as the request within.
+struct StreamMessage {
+  std::string correlation_id;
+  v1::StreamPredictRequest::RequestCase kind =
+      v1::StreamPredictRequest::REQUEST_NOT_SET;
+  v1::StreamConfig config;   // If it is kConfig.
+  grpc::ByteBuffer request;  // Else the request's bytes, as they were received.
+};
+
+// Takes the bytes of `received`, which is empty afterwards, and copies nothing
+// of the request within. INVALID_ARGUMENT, MALFORMED_MESSAGE, if they are no
+// StreamPredictRequest, if they have more than one request, or if the
+// correlation id or the configuration is longer than can be right.
+absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
+                               StreamMessage* message);
+
+// Takes the messages of a StreamPredict call: a StreamCall::Take. The first one
+// may say how many requests may be in flight and whether their order is kept;
+// else answers go as they are ready. A malformed message ends the stream.
+class PredictStream {
  public:
   static constexpr int kMostInFlight = 64;
   static constexpr int kDefaultInFlight = 16;
 
-  // StreamCall's constructor.
+  // The options of its StreamCall. A draining server says so in a notice.
+  static StreamCall::Options Options();
+
+  // Both outlive the stream.
   PredictStream(const prediction::TransportEnvironment& environment,
-                grpc::CallbackServerContext* context, SendWatch* sends,
-                StreamRights rights, std::function<absl::Status()> serving);
+                const grpc::CallbackServerContext& context)
+      : env_(environment), context_(context) {}
+
+  absl::StatusOr<std::unique_ptr<StreamItem>> operator()(
+      StreamCall& stream, grpc::ByteBuffer* received);
 
  private:
-  absl::StatusOr<std::unique_ptr<StreamItem>> Take(
-      grpc::ByteBuffer* received) override;
-
-  // An error if the message cannot be a request of this stream.
-  absl::Status CheckItem(const StreamMessage& message);
-  absl::Status Configure(const v1::StreamConfig& config);
-  std::unique_ptr<StreamItem> MakeItem(StreamMessage message);
-  template <typename Request, typename Response, typename Answer>
-  std::unique_ptr<StreamItem> MakePredictItem(
-      StreamMessage message,
-      Response* (v1::StreamPredictResponse::*alternative)());
+  absl::Status Configure(const v1::StreamConfig& config, StreamCall* stream);
+  std::unique_ptr<StreamItem> MakeItem(StreamMessage message,
+                                       const security::Caller& caller) const;
 
   const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;
-  // Used by Take() only.
   bool any_message_ = false;
   bool preserve_order_ = false;
 };

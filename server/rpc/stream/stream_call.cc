@@ -11,11 +11,12 @@ namespace sfmamba::rpc {
 
 StreamCall::StreamCall(const prediction::TransportEnvironment& environment,
                        grpc::CallbackServerContext* context, SendWatch* sends,
-                       Options options)
+                       Options options, Take take)
     : env_(environment),
       context_(*context),
       sends_(*sends),
       options_(std::move(options)),
+      take_(std::move(take)),
       max_in_flight_(options_.max_in_flight),
       idle_since_(env_.clock()) {}
 
@@ -48,7 +49,7 @@ void StreamCall::OnReadDone(bool ok) {
   // No other read begins meanwhile.
   if (ok) {
     env_.message_came(context_.peer(), received_.Length());
-    taken = Take(&received_);
+    taken = take_(*this, &received_);
   }
   mu_.Lock();
   reading_ = false;

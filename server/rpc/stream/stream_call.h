@@ -73,11 +73,11 @@ class StreamItem {
 // answer's way to the client; while there are so many, no further message is
 // read, so that HTTP/2's flow control holds back a client that sends faster
 // than it reads. One message is read and one is sent at a time. What a message
-// means is said by Take() of the class for a method.
+// means is said by a function of the method's.
 //
 // Thread-safe. It owns itself from Start() on, until gRPC is done with it;
 // whoever keeps a share may call its methods longer.
-class StreamCall
+class StreamCall final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public std::enable_shared_from_this<StreamCall> {
  public:
@@ -99,6 +99,17 @@ class StreamCall
     std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
   };
 
+  // Takes what the client has sent, `received`'s bytes: returns the request
+  // that it is, or null if it is none, or the error that ends the stream. One
+  // call at a time, in the order of arrival.
+  using Take = absl::AnyInvocable<absl::StatusOr<std::unique_ptr<StreamItem>>(
+      StreamCall& stream, grpc::ByteBuffer* received)>;
+
+  // All that is passed outlives gRPC's use of the call.
+  StreamCall(const prediction::TransportEnvironment& environment,
+             grpc::CallbackServerContext* context, SendWatch* sends,
+             Options options, Take take);
+
   // Begins to read. Called once.
   void Start();
 
@@ -111,18 +122,6 @@ class StreamCall
   void OnWriteDone(bool ok) final;
   void OnCancel() final;
   void OnDone() final;
-
- protected:
-  // All that is passed outlives gRPC's use of the call.
-  StreamCall(const prediction::TransportEnvironment& environment,
-             grpc::CallbackServerContext* context, SendWatch* sends,
-             Options options);
-
-  // Takes what the client has sent, `received`'s bytes: returns the request
-  // that it is, or null if it is none, or the error that ends the stream. One
-  // call at a time, in the order of arrival.
-  virtual absl::StatusOr<std::unique_ptr<StreamItem>> Take(
-      grpc::ByteBuffer* received) = 0;
 
   const security::Caller& caller() const { return options_.caller; }
   // For Take().
@@ -174,6 +173,7 @@ class StreamCall
   grpc::CallbackServerContext& context_;
   SendWatch& sends_;
   const Options options_;
+  Take take_;
 
   grpc::ByteBuffer received_;  // Filled by the read in progress.
 

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "server/kserve/infer_stream.h"
+#include "server/kserve/kserve_service.h"
 #include "tests/server/kserve/kserve_fixture.h"
 #include "tests/testing/patience.h"
 
@@ -227,7 +227,7 @@ TEST_F(StreamInferTest, MarksTheLastAnswerIfAsked) {
 }
 
 TEST_F(StreamInferTest, HasAtMostSoManyInFlight) {
-  constexpr int kMost = InferStream::kMaxInFlight;
+  constexpr int kMost = KserveService::kMaxInFlight;
   Start();
   server_->gate().Close();
   Stream stream(*stub_);
@@ -311,7 +311,7 @@ TEST_F(StreamInferTest, AnswersThatAreNotReadEndIt) {
   std::thread sender([&] {
     while (sent < kAll && stream.Send(Named(absl::StrCat(sent)))) ++sent;
   });
-  constexpr int kMost = InferStream::kMaxInFlight;
+  constexpr int kMost = KserveService::kMaxInFlight;
   const auto ended = [this] {
     return server_->Sum(kRequests,
                         {R"(method="ModelStreamInfer")", R"(code="OK")"});

@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "absl/time/time.h"
-#include "server/rpc/predict_call.h"
 #include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
 
