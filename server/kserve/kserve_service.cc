@@ -120,18 +120,27 @@ KserveService::KserveService(prediction::TransportEnvironment environment,
   Add("ServerMetadata", &Service::ServerMetadata);
   Add("ModelReady", &Service::ModelReady);
   Add("ModelInfer", &Service::ModelInfer);
-  Add("ModelMetadata", &Service::ModelMetadata);
-  Add("ModelConfig", &Service::ModelConfig);
-  Add("ModelStatistics", &Service::ModelStatistics);
-  Add("RepositoryIndex", &Service::RepositoryIndex);
-  Add("RepositoryModelLoad", &Service::RepositoryModelLoad);
-  Add("RepositoryModelUnload", &Service::RepositoryModelUnload);
+  AddQuery("ModelMetadata", Method::kModelMetadata, &ModelQueries::Metadata);
+  AddQuery("ModelConfig", Method::kModelConfig, &ModelQueries::Config);
+  AddQuery("ModelStatistics", Method::kModelStatistics,
+           &ModelQueries::Statistics);
+  AddQuery("RepositoryIndex", Method::kRepositoryIndex, &ModelQueries::Index);
+  AddChange<inference::RepositoryModelLoadResponse>(
+      "RepositoryModelLoad", Method::kRepositoryModelLoad,
+      &RepositoryControl::Load);
+  AddChange<inference::RepositoryModelUnloadResponse>(
+      "RepositoryModelUnload", Method::kRepositoryModelUnload,
+      &RepositoryControl::Unload);
   Add("SystemSharedMemoryStatus", &Service::SystemSharedMemoryStatus);
   Add("SystemSharedMemoryRegister", &Service::SystemSharedMemoryRegister);
   Add("SystemSharedMemoryUnregister", &Service::SystemSharedMemoryUnregister);
-  Add("CudaSharedMemoryStatus", &Service::CudaSharedMemoryStatus);
+  Add("CudaSharedMemoryStatus", [this](const RawCall& call) {
+    return EndRead(call, inference::CudaSharedMemoryStatusResponse());
+  });
   Add("CudaSharedMemoryRegister", &Service::CudaSharedMemoryRegister);
-  Add("CudaSharedMemoryUnregister", &Service::CudaSharedMemoryUnregister);
+  Add("CudaSharedMemoryUnregister", [this](const RawCall& call) {
+    return EndRead(call, inference::CudaSharedMemoryUnregisterResponse());
+  });
   AddStream("ModelStreamInfer", [this](grpc::CallbackServerContext* context) {
     return ModelStreamInfer(context);
   });
@@ -209,53 +218,31 @@ rpc::StreamReactor* KserveService::ModelStreamInfer(
 // ---- Models ----
 
 template <typename Request, typename Response>
-rpc::Reactor* KserveService::Ask(Method method, const RawCall& call,
-                                 Query<Request, Response> query) const {
-  return Answer<Request, Response>(
-      method, call,
-      [&](RequestRecord* record) { return CheckReader(call, record); },
-      [&](const Request& asked, Response* message, RequestRecord* record) {
-        return (queries_.*query)(asked, message, record);
-      });
-}
-
-rpc::Reactor* KserveService::ModelMetadata(const RawCall& call) {
-  return Ask(Method::kModelMetadata, call, &ModelQueries::Metadata);
-}
-
-rpc::Reactor* KserveService::ModelConfig(const RawCall& call) {
-  return Ask(Method::kModelConfig, call, &ModelQueries::Config);
-}
-
-rpc::Reactor* KserveService::ModelStatistics(const RawCall& call) {
-  return Ask(Method::kModelStatistics, call, &ModelQueries::Statistics);
-}
-
-rpc::Reactor* KserveService::RepositoryIndex(const RawCall& call) {
-  return Ask(Method::kRepositoryIndex, call, &ModelQueries::Index);
+void KserveService::AddQuery(const char* name, Method method,
+                             Query<Request, Response> query) {
+  Add(name, [this, method, query](const RawCall& call) {
+    return Answer<Request, Response>(
+        method, call,
+        [&](RequestRecord* record) { return CheckReader(call, record); },
+        [&](const Request& asked, Response* message, RequestRecord* record) {
+          return (queries_.*query)(asked, message, record);
+        });
+  });
 }
 
 template <typename Response, typename Request>
-rpc::Reactor* KserveService::Control(Method method, const RawCall& call,
-                                     Start<Request> start) {
-  return Change<Request, Response>(
-      method, call,
-      [this](const admin::Caller& caller) { return control_.Check(caller); },
-      [&](const admin::Caller& caller, const Request& asked,
-          RepositoryControl::Done done) {
-        (control_.*start)(caller, asked, std::move(done));
-      },
-      [](const Request&, Response*) {});
-}
-
-rpc::Reactor* KserveService::RepositoryModelLoad(const RawCall& call) {
-  return Control<inference::RepositoryModelLoadResponse>(
-      Method::kRepositoryModelLoad, call, &RepositoryControl::Load);
-}
-
-rpc::Reactor* KserveService::RepositoryModelUnload(const RawCall& call) {
-  return Control<inference::RepositoryModelUnloadResponse>(
-      Method::kRepositoryModelUnload, call, &RepositoryControl::Unload);
+void KserveService::AddChange(const char* name, Method method,
+                              Start<Request> start) {
+  Add(name, [this, method, start](const RawCall& call) {
+    return Change<Request, Response>(
+        method, call,
+        [this](const admin::Caller& caller) { return control_.Check(caller); },
+        [&](const admin::Caller& caller, const Request& asked,
+            RepositoryControl::Done done) {
+          (control_.*start)(caller, asked, std::move(done));
+        },
+        [](const Request&, Response*) {});
+  });
 }
 
 // ---- Shared memory ----
@@ -305,10 +292,6 @@ rpc::Reactor* KserveService::SystemSharedMemoryUnregister(const RawCall& call) {
       });
 }
 
-rpc::Reactor* KserveService::CudaSharedMemoryStatus(const RawCall& call) {
-  return EndRead(call, inference::CudaSharedMemoryStatusResponse());
-}
-
 rpc::Reactor* KserveService::CudaSharedMemoryRegister(const RawCall& call) {
   const absl::Status allowed =
       rpc::CheckCaller(env_.gate, *call.context, security::Scope::kRead)
@@ -318,10 +301,6 @@ rpc::Reactor* KserveService::CudaSharedMemoryRegister(const RawCall& call) {
                    allowed.ok() ? server::NotSupported("shared memory of GPUs")
                                 : allowed,
                    call.context));
-}
-
-rpc::Reactor* KserveService::CudaSharedMemoryUnregister(const RawCall& call) {
-  return EndRead(call, inference::CudaSharedMemoryUnregisterResponse());
 }
 
 }  // namespace sfmamba::kserve

@@ -51,18 +51,10 @@ class KserveService final : public rpc::PredictionService {
   Reactor* ModelReady(const RawCall& call);
   Reactor* ModelInfer(const RawCall& call);
   rpc::StreamReactor* ModelStreamInfer(grpc::CallbackServerContext* context);
-  Reactor* ModelMetadata(const RawCall& call);
-  Reactor* ModelConfig(const RawCall& call);
-  Reactor* ModelStatistics(const RawCall& call);
-  Reactor* RepositoryIndex(const RawCall& call);
-  Reactor* RepositoryModelLoad(const RawCall& call);
-  Reactor* RepositoryModelUnload(const RawCall& call);
   Reactor* SystemSharedMemoryStatus(const RawCall& call);
   Reactor* SystemSharedMemoryRegister(const RawCall& call);
   Reactor* SystemSharedMemoryUnregister(const RawCall& call);
-  Reactor* CudaSharedMemoryStatus(const RawCall& call);
   Reactor* CudaSharedMemoryRegister(const RawCall& call);
-  Reactor* CudaSharedMemoryUnregister(const RawCall& call);
 
   template <typename Request, typename Response>
   using Query = absl::Status (ModelQueries::*)(
@@ -72,15 +64,15 @@ class KserveService final : public rpc::PredictionService {
                                             const Request&,
                                             RepositoryControl::Done);
 
-  // A call that asks about models.
+  // Adds a method that asks about models.
   template <typename Request, typename Response>
-  Reactor* Ask(observability::Method method, const RawCall& call,
-               Query<Request, Response> query) const;
-  // A call that loads or unloads a model, which `start` begins; it is answered
-  // when that has ended.
+  void AddQuery(const char* name, observability::Method method,
+                Query<Request, Response> query);
+  // Adds a method that loads or unloads a model, which `start` begins; it is
+  // answered when that has ended.
   template <typename Response, typename Request>
-  Reactor* Control(observability::Method method, const RawCall& call,
-                   Start<Request> start);
+  void AddChange(const char* name, observability::Method method,
+                 Start<Request> start);
   // A call about regions of shared memory: use(request, response) handles it.
   template <typename Request, typename Response, typename Use>
   Reactor* UseSharedMemory(const RawCall& call, Use use);

@@ -50,8 +50,8 @@ Reactor* End(const RawCall& call, const grpc::Status& status) {
   return reactor;
 }
 
-void RawService::AddUnary(const char* name,
-                          std::function<Reactor*(const RawCall&)> handle) {
+void RawService::Add(const char* name,
+                     std::function<Reactor*(const RawCall&)> handle) {
   AddHandler(name, RpcMethod::NORMAL_RPC,
              new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
                  [handle = std::move(handle)](CallbackServerContext* context,

@@ -102,10 +102,11 @@ class RawService : public grpc::Service {
   // Has `handle` serve the method `name`.
   template <typename Service>
   void Add(const char* name, Reactor* (Service::*handle)(const RawCall&)) {
-    AddUnary(name, [this, handle](const RawCall& call) {
+    Add(name, [this, handle](const RawCall& call) {
       return (static_cast<Service*>(this)->*handle)(call);
     });
   }
+  void Add(const char* name, std::function<Reactor*(const RawCall&)> handle);
   void AddStream(
       const char* name,
       std::function<StreamReactor*(grpc::CallbackServerContext*)> open);
@@ -166,8 +167,6 @@ class RawService : public grpc::Service {
   }
 
  private:
-  void AddUnary(const char* name,
-                std::function<Reactor*(const RawCall&)> handle);
   void AddHandler(const char* name, grpc::internal::RpcMethod::RpcType type,
                   grpc::internal::MethodHandler* handler);
 
