@@ -4,6 +4,7 @@
 #include <openssl/ssl.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,7 @@
 #include "boost/asio/post.hpp"
 #include "boost/asio/ssl/error.hpp"
 #include "boost/asio/write.hpp"
-#include "server/http/response_head.h"
+#include "boost/beast/http/status.hpp"
 
 namespace sfmamba::http {
 namespace {
@@ -33,6 +34,10 @@ constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 // Memory of TLS while a connection lives: four buffers of Asio's and one of
 // ours, each for a record, and the library's state.
 constexpr int64_t kTlsBytes = 96 << 10;
+
+bool IsOneLine(const std::string& text) {
+  return text.find_first_of(std::string("\r\n\0", 3)) == text.npos;
+}
 
 }  // namespace
 
@@ -341,6 +346,30 @@ void Connection::End() {
   tls_hold_.Release();
   sent_ = AtEnd();
   environment_.ended(*this);
+}
+
+bool HasBody(int status) { return status != 204 && status != 304; }
+
+std::string ResponseHead(const HttpResponse& response, bool keep_alive,
+                         absl::Time now) {
+  const boost::beast::string_view reason = boost::beast::http::obsolete_reason(
+      boost::beast::http::int_to_status(response.status));
+  std::string head = absl::StrCat(
+      "HTTP/1.1 ", response.status, " ", std::string(reason), "\r\nDate: ",
+      absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT", now, absl::UTCTimeZone()),
+      "\r\n");
+  for (const auto& [name, value] : response.headers) {
+    if (!IsOneLine(name) || !IsOneLine(value)) continue;
+    absl::StrAppend(&head, name, ": ", value, "\r\n");
+  }
+  if (HasBody(response.status)) {
+    size_t bytes = 0;
+    for (const std::string& piece : response.body) bytes += piece.size();
+    absl::StrAppend(&head, "Content-Length: ", bytes, "\r\n");
+  }
+  absl::StrAppend(&head, "Connection: ", keep_alive ? "keep-alive" : "close",
+                  "\r\n\r\n");
+  return head;
 }
 
 }  // namespace sfmamba::http

@@ -25,6 +25,15 @@
 
 namespace sfmamba::http {
 
+// The status line and the headers of an answer, with those of the connection,
+// the body's length and the date, `now`. Headers with line breaks or NULs in
+// them are left out.
+std::string ResponseHead(const HttpResponse& response, bool keep_alive,
+                         absl::Time now);
+
+// Whether an answer of that status has a body.
+bool HasBody(int status);
+
 // One connection: reads a request, has it started, writes its answer, and so
 // on, until End(). What it waits for keeps it alive. Used by its port's thread.
 class Connection : public std::enable_shared_from_this<Connection> {

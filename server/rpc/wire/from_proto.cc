@@ -1,6 +1,7 @@
 #include "server/rpc/wire/from_proto.h"
 
 #include <cstddef>
+#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -29,9 +30,10 @@ struct Meaning {
 
 // Sets `own` to what `got` means; INVALID_ARGUMENT with field `field` if it is
 // none of `meanings`.
-template <typename Proto, typename Own, size_t n>
+template <typename Proto, typename Own>
 absl::Status Translate(absl::string_view field, Proto got,
-                       const Meaning<Proto, Own> (&meanings)[n], Own* own) {
+                       std::initializer_list<Meaning<Proto, Own>> meanings,
+                       Own* own) {
   for (const Meaning<Proto, Own>& meaning : meanings) {
     if (meaning.proto != got) continue;
     *own = meaning.own;
@@ -40,89 +42,6 @@ absl::Status Translate(absl::string_view field, Proto got,
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected a known value"));
 }
-
-using Priorities = Meaning<v1::RequestOptions::Priority, server::Priority>;
-constexpr Priorities kPriorities[] = {
-    {v1::RequestOptions::PRIORITY_UNSPECIFIED, server::Priority::kNormal},
-    {v1::RequestOptions::HIGH, server::Priority::kHigh},
-    {v1::RequestOptions::NORMAL, server::Priority::kNormal},
-    {v1::RequestOptions::LOW, server::Priority::kLow}};
-
-using Resizes =
-    Meaning<v1::RequestOptions::Resize, std::optional<image::ResizeMode>>;
-constexpr Resizes kResizes[] = {
-    {v1::RequestOptions::RESIZE_UNSPECIFIED, std::nullopt},
-    {v1::RequestOptions::STRETCH, image::ResizeMode::kStretch},
-    {v1::RequestOptions::LETTERBOX, image::ResizeMode::kLetterbox},
-    {v1::RequestOptions::CENTER_CROP, image::ResizeMode::kCenterCrop}};
-
-using Formats = Meaning<v1::PixelBuffer::Format, image::PixelBuffer::Format>;
-constexpr Formats kFormats[] = {
-    {v1::PixelBuffer::RGB8, image::PixelBuffer::Format::kRgb8},
-    {v1::PixelBuffer::BGR8, image::PixelBuffer::Format::kBgr8},
-    {v1::PixelBuffer::RGBA8, image::PixelBuffer::Format::kRgba8},
-    {v1::PixelBuffer::BGRA8, image::PixelBuffer::Format::kBgra8},
-    {v1::PixelBuffer::GRAY8, image::PixelBuffer::Format::kGray8},
-    {v1::PixelBuffer::NV12, image::PixelBuffer::Format::kNv12}};
-
-using Types = Meaning<v1::Tensor::DataType, image::InputTensor::Type>;
-constexpr Types kTypes[] = {
-    {v1::Tensor::FP32, image::InputTensor::Type::kFloat32},
-    {v1::Tensor::FP16, image::InputTensor::Type::kFloat16},
-    {v1::Tensor::BF16, image::InputTensor::Type::kBfloat16},
-    {v1::Tensor::UINT8, image::InputTensor::Type::kUint8}};
-
-using Scores = Meaning<v1::ClassifyParams::ScoreType, ClassifyParams::Score>;
-constexpr Scores kScores[] = {
-    {v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED,
-     ClassifyParams::Score::kSoftmax},
-    {v1::ClassifyParams::SOFTMAX, ClassifyParams::Score::kSoftmax},
-    {v1::ClassifyParams::LOGIT, ClassifyParams::Score::kLogit},
-    {v1::ClassifyParams::SIGMOID, ClassifyParams::Score::kSigmoid}};
-
-using HeatMapEncodings =
-    Meaning<v1::HeatMapParams::Encoding, HeatMapParams::Encoding>;
-constexpr HeatMapEncodings kHeatMapEncodings[] = {
-    {v1::HeatMapParams::ENCODING_UNSPECIFIED, HeatMapParams::Encoding::kValues},
-    {v1::HeatMapParams::VALUES, HeatMapParams::Encoding::kValues},
-    {v1::HeatMapParams::PNG, HeatMapParams::Encoding::kPng}};
-
-using MaskEncodings =
-    Meaning<v1::DetectParams::MaskEncoding, DetectParams::MaskEncoding>;
-constexpr MaskEncodings kMaskEncodings[] = {
-    {v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
-     DetectParams::MaskEncoding::kNone},
-    {v1::DetectParams::COCO_RLE, DetectParams::MaskEncoding::kCocoRle},
-    {v1::DetectParams::PNG_CROP, DetectParams::MaskEncoding::kPngCrop}};
-
-using Merges = Meaning<v1::Tiles::Merge, prediction::Tiles::Merge>;
-constexpr Merges kMerges[] = {
-    {v1::Tiles::MERGE_UNSPECIFIED, prediction::Tiles::Merge::kNms},
-    {v1::Tiles::NMS, prediction::Tiles::Merge::kNms},
-    {v1::Tiles::GREEDY_NMM, prediction::Tiles::Merge::kGreedyNmm}};
-
-using Matches = Meaning<v1::Tiles::Match, prediction::Tiles::Match>;
-constexpr Matches kMatches[] = {
-    {v1::Tiles::MATCH_UNSPECIFIED, prediction::Tiles::Match::kIou},
-    {v1::Tiles::IOU, prediction::Tiles::Match::kIou},
-    {v1::Tiles::IOS, prediction::Tiles::Match::kIos}};
-
-using MapEncodings =
-    Meaning<v1::SegmentParams::Encoding, SegmentParams::Encoding>;
-constexpr MapEncodings kMapEncodings[] = {
-    {v1::SegmentParams::ENCODING_UNSPECIFIED,
-     SegmentParams::Encoding::kPngIndex},
-    {v1::SegmentParams::PNG_INDEX, SegmentParams::Encoding::kPngIndex},
-    {v1::SegmentParams::RLE_PER_CLASS, SegmentParams::Encoding::kRlePerClass},
-    {v1::SegmentParams::RAW_INDEX, SegmentParams::Encoding::kRawIndex}};
-
-using OutputSizes =
-    Meaning<v1::SegmentParams::OutputSize, SegmentParams::OutputSize>;
-constexpr OutputSizes kOutputSizes[] = {
-    {v1::SegmentParams::OUTPUT_SIZE_UNSPECIFIED,
-     SegmentParams::OutputSize::kOriginal},
-    {v1::SegmentParams::ORIGINAL, SegmentParams::OutputSize::kOriginal},
-    {v1::SegmentParams::MODEL, SegmentParams::OutputSize::kModel}};
 
 std::vector<int32_t> Vector(
     const google::protobuf::RepeatedField<int32_t>& field) {
@@ -152,9 +71,17 @@ absl::Status Read(const v1::Tiles& tiles, prediction::Tiles* result) {
   }
   result->max_tiles = tiles.max_tiles();
   absl::Status status =
-      Translate("params.tiles.merge", tiles.merge(), kMerges, &result->merge);
+      Translate("params.tiles.merge", tiles.merge(),
+                {{v1::Tiles::MERGE_UNSPECIFIED, prediction::Tiles::Merge::kNms},
+                 {v1::Tiles::NMS, prediction::Tiles::Merge::kNms},
+                 {v1::Tiles::GREEDY_NMM, prediction::Tiles::Merge::kGreedyNmm}},
+                &result->merge);
   status.Update(
-      Translate("params.tiles.match", tiles.match(), kMatches, &result->match));
+      Translate("params.tiles.match", tiles.match(),
+                {{v1::Tiles::MATCH_UNSPECIFIED, prediction::Tiles::Match::kIou},
+                 {v1::Tiles::IOU, prediction::Tiles::Match::kIou},
+                 {v1::Tiles::IOS, prediction::Tiles::Match::kIos}},
+                &result->match));
   return status;
 }
 
@@ -163,15 +90,26 @@ absl::Status Read(const v1::PixelBuffer& pixels, image::PixelBuffer* result) {
   result->height = pixels.height();
   result->row_stride_bytes = pixels.row_stride_bytes();
   result->data = pixels.data();
-  return Translate(".pixels.format", pixels.format(), kFormats,
-                   &result->format);
+  return Translate(
+      ".pixels.format", pixels.format(),
+      {{v1::PixelBuffer::RGB8, image::PixelBuffer::Format::kRgb8},
+       {v1::PixelBuffer::BGR8, image::PixelBuffer::Format::kBgr8},
+       {v1::PixelBuffer::RGBA8, image::PixelBuffer::Format::kRgba8},
+       {v1::PixelBuffer::BGRA8, image::PixelBuffer::Format::kBgra8},
+       {v1::PixelBuffer::GRAY8, image::PixelBuffer::Format::kGray8},
+       {v1::PixelBuffer::NV12, image::PixelBuffer::Format::kNv12}},
+      &result->format);
 }
 
 absl::Status Read(const v1::Tensor& tensor, image::InputTensor* result) {
   result->shape = {tensor.shape().data(),
                    static_cast<size_t>(tensor.shape_size())};
   result->data = tensor.data();
-  return Translate(".tensor.data_type", tensor.data_type(), kTypes,
+  return Translate(".tensor.data_type", tensor.data_type(),
+                   {{v1::Tensor::FP32, image::InputTensor::Type::kFloat32},
+                    {v1::Tensor::FP16, image::InputTensor::Type::kFloat16},
+                    {v1::Tensor::BF16, image::InputTensor::Type::kBfloat16},
+                    {v1::Tensor::UINT8, image::InputTensor::Type::kUint8}},
                    &result->type);
 }
 
@@ -217,10 +155,20 @@ absl::Status FromProto(const v1::RequestOptions& options,
   result->include_timing = options.include_timing();
   result->allow_partial_results = options.allow_partial_results();
   result->validate_only = options.validate_only();
-  absl::Status status = Translate("options.priority", options.priority(),
-                                  kPriorities, &result->priority);
-  status.Update(
-      Translate("options.resize", options.resize(), kResizes, &result->resize));
+  absl::Status status = Translate(
+      "options.priority", options.priority(),
+      {{v1::RequestOptions::PRIORITY_UNSPECIFIED, server::Priority::kNormal},
+       {v1::RequestOptions::HIGH, server::Priority::kHigh},
+       {v1::RequestOptions::NORMAL, server::Priority::kNormal},
+       {v1::RequestOptions::LOW, server::Priority::kLow}},
+      &result->priority);
+  status.Update(Translate(
+      "options.resize", options.resize(),
+      {{v1::RequestOptions::RESIZE_UNSPECIFIED, std::nullopt},
+       {v1::RequestOptions::STRETCH, image::ResizeMode::kStretch},
+       {v1::RequestOptions::LETTERBOX, image::ResizeMode::kLetterbox},
+       {v1::RequestOptions::CENTER_CROP, image::ResizeMode::kCenterCrop}},
+      &result->resize));
   if (options.has_max_queue_wait()) {
     status.Update(ReadWait(options.max_queue_wait(), result));
   }
@@ -234,16 +182,26 @@ absl::Status FromProto(const v1::ClassifyParams& params,
   classify.min_score = params.min_score();
   classify.include_embedding = params.include_embedding();
   classify.class_filter = Vector(params.class_filter());
-  absl::Status status = Translate("params.score_type", params.score_type(),
-                                  kScores, &classify.score);
+  absl::Status status = Translate(
+      "params.score_type", params.score_type(),
+      {{v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED,
+        ClassifyParams::Score::kSoftmax},
+       {v1::ClassifyParams::SOFTMAX, ClassifyParams::Score::kSoftmax},
+       {v1::ClassifyParams::LOGIT, ClassifyParams::Score::kLogit},
+       {v1::ClassifyParams::SIGMOID, ClassifyParams::Score::kSigmoid}},
+      &classify.score);
   if (params.has_heat_map()) {
     HeatMapParams& heat_map = classify.heat_map.emplace();
     if (params.heat_map().has_class_id()) {
       heat_map.class_id = params.heat_map().class_id();
     }
-    status.Update(Translate("params.heat_map.encoding",
-                            params.heat_map().encoding(), kHeatMapEncodings,
-                            &heat_map.encoding));
+    status.Update(Translate(
+        "params.heat_map.encoding", params.heat_map().encoding(),
+        {{v1::HeatMapParams::ENCODING_UNSPECIFIED,
+          HeatMapParams::Encoding::kValues},
+         {v1::HeatMapParams::VALUES, HeatMapParams::Encoding::kValues},
+         {v1::HeatMapParams::PNG, HeatMapParams::Encoding::kPng}},
+        &heat_map.encoding));
   }
   return status;
 }
@@ -260,9 +218,13 @@ absl::Status FromProto(const v1::DetectParams& params,
   detect.max_detections = params.max_detections();
   detect.class_filter = Vector(params.class_filter());
   detect.class_agnostic_nms = params.class_agnostic_nms();
-  absl::Status status =
-      Translate("params.mask_encoding", params.mask_encoding(), kMaskEncodings,
-                &detect.mask_encoding);
+  absl::Status status = Translate(
+      "params.mask_encoding", params.mask_encoding(),
+      {{v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
+        DetectParams::MaskEncoding::kNone},
+       {v1::DetectParams::COCO_RLE, DetectParams::MaskEncoding::kCocoRle},
+       {v1::DetectParams::PNG_CROP, DetectParams::MaskEncoding::kPngCrop}},
+      &detect.mask_encoding);
   if (params.has_tiles()) {
     status.Update(Read(params.tiles(), &detect.tiles.emplace()));
   }
@@ -285,10 +247,22 @@ absl::Status FromProto(const v1::SegmentParams& params,
     segment.slide = {slide.width(), slide.height(), slide.stride_x(),
                      slide.stride_y()};
   }
-  absl::Status status = Translate("params.encoding", params.encoding(),
-                                  kMapEncodings, &segment.encoding);
-  status.Update(Translate("params.output_size", params.output_size(),
-                          kOutputSizes, &segment.output_size));
+  absl::Status status = Translate(
+      "params.encoding", params.encoding(),
+      {{v1::SegmentParams::ENCODING_UNSPECIFIED,
+        SegmentParams::Encoding::kPngIndex},
+       {v1::SegmentParams::PNG_INDEX, SegmentParams::Encoding::kPngIndex},
+       {v1::SegmentParams::RLE_PER_CLASS,
+        SegmentParams::Encoding::kRlePerClass},
+       {v1::SegmentParams::RAW_INDEX, SegmentParams::Encoding::kRawIndex}},
+      &segment.encoding);
+  status.Update(Translate(
+      "params.output_size", params.output_size(),
+      {{v1::SegmentParams::OUTPUT_SIZE_UNSPECIFIED,
+        SegmentParams::OutputSize::kOriginal},
+       {v1::SegmentParams::ORIGINAL, SegmentParams::OutputSize::kOriginal},
+       {v1::SegmentParams::MODEL, SegmentParams::OutputSize::kModel}},
+      &segment.output_size));
   return status;
 }
 

@@ -1,4 +1,4 @@
-#include "server/http/response_head.h"
+#include "server/http/connection.h"
 
 #include <string>
 #include <utility>
