@@ -76,9 +76,7 @@ RestService::RestService(prediction::TransportEnvironment environment,
     : options_(std::move(options)),
       metrics_(environment.metrics),
       vision_(environment, [this] { return CheckServing(); }),
-      kserve_(environment, {options_.version, options_.live, options_.ready,
-                            [this] { return CheckServing(); },
-                            options_.max_body_bytes, options_.changes}),
+      kserve_(environment, options_, [this] { return CheckServing(); }),
       open_api_(
           absl::StrReplaceAll(OpenApi(), {{"@VERSION@", options_.version}})) {}
 

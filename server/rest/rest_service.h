@@ -29,17 +29,9 @@ namespace sfmamba::rest {
 // connections before.
 class RestService {
  public:
-  struct Options {
-    std::string version;  // The server's.
-    bool console = true;  // Whether it is served.
-    // Whether every model makes progress, and whether the server is SERVING.
-    // Both must be quick and thread-safe.
-    std::function<bool()> live = [] { return true; };
-    std::function<bool()> ready = [] { return true; };
-    // See KserveService::Options.
-    admin::ModelChanges* changes = nullptr;
-    // Most bytes of a body, and of elements that JSON may stand for.
-    int64_t max_body_bytes = 64 << 20;
+  // KserveRest's: what else is served asks for the same.
+  struct Options : KserveRest::Options {
+    bool console = true;                       // Whether it is served.
     std::vector<std::string> allowed_origins;  // See CorsHeaders().
   };
 

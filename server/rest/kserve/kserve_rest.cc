@@ -122,10 +122,11 @@ const google::protobuf::Message& Shown(
 }  // namespace
 
 KserveRest::KserveRest(prediction::TransportEnvironment environment,
-                       Options options)
+                       Options options, std::function<absl::Status()> serving)
     : env_(std::move(environment)),
       json_env_(WithLimit(options.max_json_answer_bytes, env_)),
       options_(std::move(options)),
+      serving_(std::move(serving)),
       queries_(env_),
       control_(env_, options_.changes) {}
 
@@ -153,14 +154,14 @@ void KserveRest::Infer(const KserveRoute& route,
                        std::unique_ptr<http::Exchange> exchange) {
   HttpRequest& request = exchange->request();
   absl::StatusOr<rpc::CallInfo> call = CallOf(request, base::SteadyNow());
-  absl::Status status = options_.serving();
+  absl::Status status = serving_();
   status.Update(call.status());
   const int64_t bytes = request.body.size();
   if (status.ok()) {
     absl::StatusOr<KserveRequest> asked = ReadKserveRequest(
         route.model, route.version,
         FindHeader(request, "inference-header-content-length"),
-        std::move(request.body), options_.max_message_bytes, &env_.memory);
+        std::move(request.body), options_.max_body_bytes, &env_.memory);
     if (asked.ok()) {
       return InferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,
                               *std::move(call), *std::move(asked),
@@ -189,7 +190,7 @@ void KserveRest::Change(const KserveRoute& route,
   // browser here must not do so in its reader's name.
   absl::Status status =
       from_page ? server::OriginRefused() : control_.Check(caller);
-  if (status.ok()) status = options_.serving();
+  if (status.ok()) status = serving_();
   if (!status.ok()) return done(status);
   if (load) {
     const auto asked = ReadLoadBody(route.model, body);
@@ -247,7 +248,7 @@ HttpResponse KserveRest::Describe(Method method, Query<Request, Response> query,
                                   const HttpRequest& request) const {
   HttpRecord record(method, request, env_);
   Response response;
-  absl::Status status = options_.serving();
+  absl::Status status = serving_();
   if (status.ok()) {
     status = (queries_.*query)(Named<Request>(route), &response, &record);
   }
@@ -261,7 +262,7 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
   inference::ModelReadyResponse message;
   const absl::Status status = queries_.Ready(asked, &message);
   if (!status.ok()) return KserveError(status);
-  const bool is_ready = message.ready() && options_.serving().ok();
+  const bool is_ready = message.ready() && serving_().ok();
   return Probe(is_ready, {{"name", route.model}, {"ready", is_ready}});
 }
 
@@ -270,7 +271,7 @@ HttpResponse KserveRest::Index(const HttpRequest& request) const {
   record.set_no_model();
   const auto asked = ReadIndexBody(request.body);
   inference::RepositoryIndexResponse index;
-  absl::Status status = options_.serving();
+  absl::Status status = serving_();
   status.Update(asked.status());
   if (status.ok()) status = queries_.Index(*asked, &index, &record);
   status = record.Finish(status);

@@ -30,10 +30,8 @@ class KserveRest {
     // Both must be quick and thread-safe.
     std::function<bool()> live = [] { return true; };
     std::function<bool()> ready = [] { return true; };
-    // The error that requests get while the server is stopped; OK before.
-    std::function<absl::Status()> serving = [] { return absl::OkStatus(); };
-    // Most bytes of elements that JSON may stand for: gRPC's limit of messages.
-    int64_t max_message_bytes = 64 << 20;
+    // Most bytes of a body, and of elements that JSON may stand for.
+    int64_t max_body_bytes = 64 << 20;
     // See KserveService::Options.
     admin::ModelChanges* changes = nullptr;
     // Most bytes of tensors in an answer that comes as JSON. A MiB of a class
@@ -41,7 +39,9 @@ class KserveRest {
     int64_t max_json_answer_bytes = 16 << 20;
   };
 
-  KserveRest(prediction::TransportEnvironment environment, Options options);
+  // `serving` returns the error to answer at once, or OK; thread-safe.
+  KserveRest(prediction::TransportEnvironment environment, Options options,
+             std::function<absl::Status()> serving);
 
   // Answers a request, now or, of a prediction, when it is done. The whole
   // request is read here, which takes time in proportion to its JSON.
@@ -72,6 +72,7 @@ class KserveRest {
   // env_ with the smaller limit of answers that come as JSON.
   const prediction::TransportEnvironment json_env_;
   const Options options_;
+  const std::function<absl::Status()> serving_;
   const kserve::ModelQueries queries_;
   kserve::RepositoryControl control_;
 };

@@ -280,8 +280,7 @@ void GrpcPort::CheckItself(const std::string& address) {
   if (period == absl::ZeroDuration() || options_.deaf == nullptr) return;
   PortCheck::Options options;
   options.call = [address, has_tls = options_.tls != nullptr] {
-    return has_tls ? CallTlsPort(address, kPatience)
-                   : CallPort(address, kPatience);
+    return CallPort(address, has_tls, kPatience);
   };
   options.deaf = [this](const absl::Status& status) {
     if (!stopping_.load()) options_.deaf(status);

@@ -3,19 +3,22 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
-#include <chrono>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "grpc/health/v1/health.grpc.pb.h"
-#include "grpcpp/grpcpp.h"
 #include "openssl/bio.h"
 #include "openssl/err.h"
 #include "openssl/ssl.h"
 
 namespace sfmamba::rpc {
 namespace {
+
+// The first bytes of a client that speaks HTTP/2 in clear: RFC 9113, 3.4, with
+// settings that change none.
+constexpr absl::string_view kPreface(
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0", 33);
 
 struct Free {
   void operator()(BIO* bio) const { BIO_free_all(bio); }
@@ -58,43 +61,21 @@ std::string ClientHello() {
 
 }  // namespace
 
-absl::Status CallPort(const std::string& address, absl::Duration limit) {
-  grpc::ChannelArguments arguments;
-  // A connection of its own, straight to the port.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  const auto stub = grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
-      address, grpc::InsecureChannelCredentials(), arguments));
-  grpc::ClientContext context;
-  // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
-  context.set_deadline(std::chrono::system_clock::now() +
-                       absl::ToChronoMicroseconds(limit));
-  const grpc::health::v1::HealthCheckRequest request;
-  grpc::health::v1::HealthCheckResponse response;
-  const grpc::Status status = stub->Check(&context, request, &response);
-  if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
-      status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
-    return absl::OkStatus();
-  }
-  return absl::UnavailableError(
-      absl::StrCat(address, " does not answer: ", status.error_message()));
-}
-
-absl::Status CallTlsPort(const std::string& address, absl::Duration limit) {
+absl::Status CallPort(const std::string& address, bool tls,
+                      absl::Duration limit) {
   const auto silent = [&address](absl::string_view what) {
     return absl::UnavailableError(
         absl::StrCat(address, " does not answer: ", what));
   };
   const Connection connection = Connect(address, limit);
   if (connection == nullptr) return silent("no connection");
-  const std::string hello = ClientHello();
+  const std::string hello = tls ? ClientHello() : std::string(kPreface);
   if (BIO_write(connection.get(), hello.data(),
                 static_cast<int>(hello.size())) !=
       static_cast<int>(hello.size())) {
     return silent("it takes no bytes");
   }
-  // A part of a handshake or an alert: something reads.
+  // A part of a handshake, an alert or settings: something reads.
   char first = 0;
   return BIO_read(connection.get(), &first, 1) == 1 ? absl::OkStatus()
                                                     : silent("no bytes");

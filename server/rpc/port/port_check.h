@@ -10,14 +10,12 @@
 
 namespace sfmamba::rpc {
 
-// Opens a connection to `address`, "host:port", and calls
-// grpc.health.v1.Health.Check on it. UNAVAILABLE if no answer comes within
-// `limit`, whatever the answer says.
-absl::Status CallPort(const std::string& address, absl::Duration limit);
-
-// Calls a port that speaks TLS, like CallPort(): says hello, and hangs up at
-// the first byte of the answer. No certificate is needed or checked.
-absl::Status CallTlsPort(const std::string& address, absl::Duration limit);
+// Opens a connection to `address`, "host:port", says hello as a client of
+// HTTP/2 does, by TLS or in clear, and hangs up at the first byte of the
+// answer. No certificate is needed or checked. UNAVAILABLE if none comes within
+// `limit`.
+absl::Status CallPort(const std::string& address, bool tls,
+                      absl::Duration limit);
 
 // Notices that a port is deaf: that it takes no new connections while the old
 // ones are served. Thread-compatible.

@@ -41,12 +41,12 @@ class KserveRestTest : public prediction::PredictionTest {
     options.version = "1.2";
     options.live = [this] { return live_; };
     options.ready = [this] { return ready_; };
-    options.serving = [this] {
-      return draining_ ? server::Draining("the server") : absl::OkStatus();
-    };
     options.max_json_answer_bytes = kMaxJsonAnswerBytes;
     rest_ = std::make_unique<KserveRest>(
-        prediction::TransportEnvironment{*environment_}, std::move(options));
+        prediction::TransportEnvironment{*environment_}, std::move(options),
+        [this] {
+          return draining_ ? server::Draining("the server") : absl::OkStatus();
+        });
   }
 
   void Send(http::FakeClient* client, const std::string& method,

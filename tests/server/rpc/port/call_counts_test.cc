@@ -1,6 +1,5 @@
-#include "server/rpc/port/open_connections.h"
-
 #include "gtest/gtest.h"
+#include "server/rpc/port/open_connections.h"
 
 namespace sfmamba::rpc {
 namespace {

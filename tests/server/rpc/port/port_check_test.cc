@@ -35,7 +35,7 @@ TEST(PortCheckTest, APortThatNobodyAcceptsFromDoesNotAnswer) {
       server::ListeningSockets::Bind("a port", "127.0.0.1", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   const std::string address = sockets->LocalAddress();
-  const absl::Status status = CallPort(address, absl::Milliseconds(50));
+  const absl::Status status = CallPort(address, false, absl::Milliseconds(50));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find(address), std::string::npos) << status;
 }
@@ -45,7 +45,7 @@ TEST(PortCheckTest, NorByTls) {
       server::ListeningSockets::Bind("a port", "127.0.0.1", 0);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   const std::string address = sockets->LocalAddress();
-  const absl::Status status = CallTlsPort(address, absl::Milliseconds(50));
+  const absl::Status status = CallPort(address, true, absl::Milliseconds(50));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find(address), std::string::npos) << status;
 }
@@ -58,7 +58,7 @@ TEST(PortCheckTest, NothingAnswersWhereNobodyListens) {
     ASSERT_TRUE(sockets.ok()) << sockets.status();
     address = sockets->LocalAddress();
   }
-  EXPECT_TRUE(absl::IsUnavailable(CallTlsPort(address, absl::Seconds(5))));
+  EXPECT_TRUE(absl::IsUnavailable(CallPort(address, true, absl::Seconds(5))));
 }
 
 }  // namespace
