@@ -17,7 +17,7 @@
 #include "server/repository/model_name.h"
 #include "server/settings/setting.h"
 #include "server/settings/textproto.h"
-#include "server/tracing/endpoint.h"
+#include "server/tracing/collector.h"
 
 namespace sfmamba::server {
 namespace {

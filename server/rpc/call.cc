@@ -48,7 +48,7 @@ CallInfo InfoOf(const grpc::CallbackServerContext& context,
   CallInfo call;
   call.caller = std::move(caller);
   call.peer = context.peer();
-  call.traceparent = TraceparentOf(context);
+  call.traceparent = OnlyHeader(context, "traceparent");
   call.tracestate = TracestateOf(context);
   call.deadline = base::SteadyNow() + TimeLeft(context);
   return call;

@@ -48,8 +48,4 @@ std::string OnlyHeader(const grpc::ServerContextBase& context,
   return std::string(found->second.data(), found->second.size());
 }
 
-std::string TraceparentOf(const grpc::ServerContextBase& context) {
-  return OnlyHeader(context, "traceparent");
-}
-
 }  // namespace sfmamba::rpc

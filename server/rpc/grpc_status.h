@@ -26,9 +26,6 @@ grpc::Status EndCall(const absl::Status& status,
 std::string OnlyHeader(const grpc::ServerContextBase& context,
                        const char* name);
 
-// The W3C header `traceparent`, as OnlyHeader() has it.
-std::string TraceparentOf(const grpc::ServerContextBase& context);
-
 }  // namespace sfmamba::rpc
 
 #endif  // SFMAMBA_SERVER_RPC_GRPC_STATUS_H_

@@ -24,7 +24,7 @@ std::shared_ptr<ChangeCall> ChangeCall::New(observability::Method method,
   std::shared_ptr<ChangeCall> made =
       absl::WrapUnique(new ChangeCall(call.context));
   made->record_.emplace(method, call.request->Length(), call.context->peer(),
-                        TraceparentOf(*call.context), metrics, log);
+                        OnlyHeader(*call.context, "traceparent"), metrics, log);
   made->record_->set_no_model();
   made->self_ = made;
   return made;
@@ -86,7 +86,8 @@ observability::RequestRecord RawService::Record(
     observability::Method method, int64_t message_bytes,
     const CallbackServerContext& context) const {
   return observability::RequestRecord(method, message_bytes, context.peer(),
-                                      TraceparentOf(context), &metrics_, &log_);
+                                      OnlyHeader(context, "traceparent"),
+                                      &metrics_, &log_);
 }
 
 grpc::Status RawService::Refuse(observability::Method method,

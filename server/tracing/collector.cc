@@ -1,6 +1,7 @@
 #include "server/tracing/collector.h"
 
 #include <cstddef>
+#include <memory>
 
 #include "absl/base/call_once.h"
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,17 @@ size_t Skip(char* /*data*/, size_t size, size_t count, void* read) {
 void InitCurl() {
   static absl::once_flag once;
   absl::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+}
+
+using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+
+// A part of the URL; empty if it has none.
+std::string Part(const Url& url, CURLUPart part) {
+  char* text = nullptr;
+  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return "";
+  std::string result(text);
+  curl_free(text);
+  return result;
 }
 
 }  // namespace
@@ -134,6 +146,29 @@ absl::Status Collector::Write(const std::string& request,
   long code = 0;  // NOLINT: libcurl's type.
   curl_easy_getinfo(curl.easy, CURLINFO_RESPONSE_CODE, &code);
   return CollectorStatus(code);
+}
+
+absl::StatusOr<std::string> TracesUrl(absl::string_view endpoint) {
+  const Url url(curl_url(), &curl_url_cleanup);
+  const bool is_url =
+      curl_url_set(url.get(), CURLUPART_URL, std::string(endpoint).c_str(),
+                   0) == CURLUE_OK;
+  const std::string scheme = Part(url, CURLUPART_SCHEME);
+  if (!is_url || (scheme != "http" && scheme != "https")) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("trace_endpoint: got \"", endpoint,
+                     "\", expected a URL that begins with http:// or "
+                     "https://"));
+  }
+  if (!Part(url, CURLUPART_USER).empty() ||
+      !Part(url, CURLUPART_PASSWORD).empty()) {
+    return absl::InvalidArgumentError(
+        "trace_endpoint: got a URL with a user, expected one without");
+  }
+  if (Part(url, CURLUPART_PATH) == "/") {
+    curl_url_set(url.get(), CURLUPART_PATH, "/v1/traces", 0);
+  }
+  return Part(url, CURLUPART_URL);
 }
 
 }  // namespace sfmamba::tracing

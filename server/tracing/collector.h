@@ -5,10 +5,17 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/tracing/span_exporter.h"
 
 namespace sfmamba::tracing {
+
+// The URL that spans are posted to: `endpoint`, an http:// or https:// URL,
+// with OTLP's path /v1/traces if it has none. INVALID_ARGUMENT, naming
+// trace_endpoint, for any other text and for one with a user or a password.
+absl::StatusOr<std::string> TracesUrl(absl::string_view endpoint);
 
 // Converts the HTTP code of an answer to a post: OK, UNAVAILABLE if the spans
 // may be accepted later, else FAILED_PRECONDITION.

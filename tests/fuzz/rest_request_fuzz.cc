@@ -17,7 +17,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/error.h"
-#include "server/rest/form_data.h"
+#include "server/rest/prediction_body.h"
 #include "server/rest/json_body.h"
 #include "server/rest/query_fields.h"
 #include "sfmamba/v1/vision.pb.h"

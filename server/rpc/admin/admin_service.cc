@@ -1,17 +1,120 @@
 #include "server/rpc/admin/admin_service.h"
 
+#include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/proto_duration.h"
+#include "google/protobuf/repeated_ptr_field.h"
+#include "server/batching/executor.h"
 #include "server/errors/reasons.h"
+#include "server/observability/memory_limit.h"
 #include "server/observability/request_record.h"
-#include "server/rpc/admin/describe_server.h"
+#include "server/repository/model_repository.h"
+#include "server/rpc/describe_model.h"
+#include "server/shares/memory_budget.h"
+#include "sfmamba/v1/admin.pb.h"
 
 namespace sfmamba::rpc {
 
 using observability::Method;
 using observability::RequestRecord;
+
+namespace {
+
+void Describe(const repository::ModelVersion& version,
+              v1::ServedVersion* served) {
+  ToProto(version, /*with_classes=*/false, served->mutable_model());
+  const auto loaded = version.Loaded();
+  if (!loaded.ok()) return;
+  served->set_device((*loaded)->executor->device());
+  served->set_waiting_images(version.metrics()->waiting_items());
+  const absl::Duration wait = version.metrics()->predicted_wait();
+  if (wait >= absl::ZeroDuration()) {
+    base::ToProto(wait, served->mutable_predicted_wait());
+  }
+}
+
+void Describe(const batching::KeyProfile& profile,
+              v1::BatchProfile::SizeClass* size_class) {
+  size_class->set_height(profile.key.height);
+  size_class->set_width(profile.key.width);
+  size_class->set_image_type(profile.key.type == batching::ImageType::kUint8
+                                 ? v1::BatchProfile::UINT8
+                                 : v1::BatchProfile::FLOAT32);
+  for (const auto& [images, point] : profile.curve.Points()) {
+    v1::BatchProfile::BatchTime* time = size_class->add_times();
+    time->set_images(images);
+    base::ToProto(point.median, time->mutable_median());
+    base::ToProto(point.p95, time->mutable_p95());
+  }
+  for (const int images : profile.curve.efficient_sizes()) {
+    size_class->add_efficient_sizes(images);
+  }
+  size_class->set_pace(profile.curve.pace());
+  size_class->set_arrivals_per_second(
+      absl::FDivDuration(absl::Seconds(1), profile.gap));
+}
+
+// Says what is known now of all versions of model `id`, in ascending order.
+void Describe(const repository::ModelRepository& repository,
+              const std::string& id,
+              google::protobuf::RepeatedPtrField<v1::Model>* versions) {
+  for (const auto& version : repository.List()) {
+    if (version->id() != id) continue;
+    ToProto(*version, /*with_classes=*/false, versions->Add());
+  }
+}
+
+// Says what is known now of all models: versions, devices and waiting images.
+void Describe(const repository::ModelRepository& repository,
+              google::protobuf::RepeatedPtrField<v1::ServedModel>* models) {
+  v1::ServedModel* model = nullptr;
+  for (const auto& version : repository.List()) {
+    if (model == nullptr || model->id() != version->id()) {
+      model = models->Add();
+      model->set_id(version->id());
+      model->set_canary_percent(repository.CanaryShare(version->id()));
+    }
+    Describe(*version, model->add_versions());
+  }
+}
+
+// What the process and its requests hold now.
+void Describe(const server::MemoryBudget& budget, v1::MemoryUse* memory) {
+  int64_t held = 0;
+  for (int i = 0; i < server::kMemoryUseCount; ++i) {
+    held += budget.held(server::MemoryUse(i));
+  }
+  memory->set_requests_bytes(held);
+  memory->set_requests_limit_bytes(budget.bytes());
+  memory->set_resident_bytes(observability::ResidentMemory());
+  memory->set_limit_bytes(observability::MemoryLimit());
+}
+
+// Says what is known now of how long a version's batches take. UNAVAILABLE with
+// reason MODEL_NOT_READY unless it is READY.
+absl::Status Describe(const repository::ModelVersion& version,
+                      v1::BatchProfile* profile) {
+  const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> model =
+      version.Loaded();
+  if (!model.ok()) return model.status();
+  const batching::Executor& executor = *(*model)->executor;
+  profile->set_model(version.name());
+  profile->set_device(executor.device());
+  profile->set_max_batch_size(executor.options().batch.max_batch_size);
+  for (const batching::KeyProfile& key : executor.KeyProfiles()) {
+    Describe(key, profile->add_size_classes());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 AdminService::AdminService(Environment environment)
     : RawService(kName, &environment.metrics, &environment.log),
@@ -50,7 +153,7 @@ Reactor* AdminService::ChangeModel(Method method, const RawCall& call,
       [repository = &env_.repository](const Request& asked, Response* message) {
         const auto target = admin::ParseTarget(asked.name(), "name");
         if (target.ok()) {
-          ToProto(*repository, target->id, message->mutable_versions());
+          Describe(*repository, target->id, message->mutable_versions());
         }
       });
 }
@@ -93,7 +196,7 @@ Reactor* AdminService::SetVersionLabel(const RawCall& call) {
         if (!status.ok()) return status;
         const auto target = admin::ParseTarget(asked.model(), "model");
         if (target.ok()) {
-          ToProto(env_.repository, target->id, answer->mutable_versions());
+          Describe(env_.repository, target->id, answer->mutable_versions());
         }
         return status;
       });
@@ -119,8 +222,8 @@ Reactor* AdminService::GetServerInfo(const RawCall& call) {
         info->mutable_start_time()->set_seconds(
             absl::ToUnixSeconds(env_.start_time));
         info->set_model_control(env_.model_control);
-        ToProto(env_.repository, info->mutable_models());
-        ToProto(env_.memory, info->mutable_memory());
+        Describe(env_.repository, info->mutable_models());
+        Describe(env_.memory, info->mutable_memory());
         *info->mutable_settings() = env_.settings.Get();
         return absl::OkStatus();
       });
@@ -133,7 +236,7 @@ Reactor* AdminService::GetBatchProfile(const RawCall& call) {
         const auto version = env_.repository.Find(asked.name(), "name");
         if (!version.ok()) return version.status();
         record->set_model((*version)->name(), (*version)->metrics());
-        return ToProto(**version, profile);
+        return Describe(**version, profile);
       });
 }
 

@@ -172,8 +172,8 @@ void StreamCall::End(const absl::Status& status) {
 
 absl::Status StreamCall::Record(const absl::Status& error) const {
   observability::RequestRecord record(options_.method, 0, context_.peer(),
-                                      TraceparentOf(context_), &env_.metrics,
-                                      &env_.log);
+                                      OnlyHeader(context_, "traceparent"),
+                                      &env_.metrics, &env_.log);
   record.set_client(options_.caller.name);
   record.set_no_model();
   return record.Finish(error);

@@ -1,4 +1,4 @@
-#include "server/rest/form_data.h"
+#include "server/rest/prediction_body.h"
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/tracing/endpoint.h"
+#include "server/tracing/collector.h"
 
 #include <string>
 
