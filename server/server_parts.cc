@@ -11,7 +11,6 @@
 #include "base/proto_duration.h"
 #include "server/server.h"
 #include "server/tracing/collector.h"
-#include "server/tracing/otlp_json.h"
 #include "server/tracing/span_exporter.h"
 #include "server/tracing/span_file.h"
 

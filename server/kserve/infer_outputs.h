@@ -12,7 +12,7 @@
 #include "inference/grpc_service.pb.h"
 #include "inference/packed_response.pb.h"
 #include "model/config.h"
-#include "server/kserve/model_tensors.h"
+#include "server/kserve/published_model.h"
 #include "server/kserve/shared_memory.h"
 #include "server/prediction/answer.h"
 

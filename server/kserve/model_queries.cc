@@ -8,7 +8,6 @@
 #include "inference/model_config.pb.h"
 #include "model/config.h"
 #include "server/errors/reasons.h"
-#include "server/kserve/model_tensors.h"
 #include "server/kserve/published_model.h"
 #include "server/observability/metrics.h"
 #include "server/observability/model_metrics.h"

@@ -9,7 +9,7 @@
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
-#include "server/kserve/model_tensors.h"
+#include "server/kserve/published_model.h"
 
 namespace sfmamba::kserve {
 namespace {

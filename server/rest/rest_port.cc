@@ -5,11 +5,19 @@
 #include <vector>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/steady_clock.h"
+#include "base/utf8.h"
+#include "server/errors/reasons.h"
+#include "server/http/metrics_server.h"
 #include "server/http/tls_context.h"
 #include "server/rest/access.h"
+#include "server/rest/console/console_page.h"
 #include "server/rest/error_response.h"
+#include "server/rest/open_api.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -59,6 +67,17 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
+constexpr size_t kMaxShown = 256;  // Most bytes shown of an unknown path.
+
+http::HttpResponse Probe(bool good) {
+  http::HttpResponse response;
+  response.status = good ? 200 : 503;
+  response.headers = {{"Content-Type", "text/plain; charset=utf-8"},
+                      {"Cache-Control", "no-store"}};
+  response.body = {good ? "ok\n" : "not ok\n"};
+  return response;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
@@ -79,6 +98,116 @@ absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
   if (!http.ok()) return http.status();
   port->http_ = *std::move(http);
   return port;
+}
+
+// Answers INTERNAL if it is dropped, because something threw on the way.
+class RestService::Tracked final : public http::Exchange {
+ public:
+  Tracked(RestService* service, std::unique_ptr<http::Exchange> exchange)
+      : service_(service),
+        exchange_(std::move(exchange)),
+        cors_(CorsHeaders(service->options_.allowed_origins,
+                          exchange_->request())) {
+    absl::MutexLock lock(&service_->mu_);
+    ++service_->open_;
+  }
+  ~Tracked() override {
+    if (exchange_ == nullptr) return;
+    Answer(ErrorResponse(absl::InternalError("the request was dropped")),
+           [] {});
+  }
+
+  http::HttpRequest& request() override { return exchange_->request(); }
+  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
+    exchange_->OnCancel(std::move(cancelled));
+  }
+  void Answer(http::HttpResponse response,
+              absl::AnyInvocable<void()> sent) override {
+    for (auto& header : cors_) response.headers.push_back(std::move(header));
+    // The answer's callback may destroy the exchange.
+    const auto exchange = std::move(exchange_);
+    exchange->Answer(std::move(response),
+                     [service = service_, sent = std::move(sent)]() mutable {
+                       sent();
+                       // What it holds goes before the service may end.
+                       sent = nullptr;
+                       service->Ended();
+                     });
+  }
+
+ private:
+  RestService* const service_;
+  std::unique_ptr<http::Exchange> exchange_;  // Null once answered.
+  std::vector<std::pair<std::string, std::string>> cors_;
+};
+
+RestService::RestService(prediction::TransportEnvironment environment,
+                         Options options)
+    : options_(std::move(options)),
+      metrics_(environment.metrics),
+      vision_(environment, [this] { return CheckServing(); }),
+      kserve_(environment, options_, [this] { return CheckServing(); }),
+      open_api_(
+          absl::StrReplaceAll(OpenApi(), {{"@VERSION@", options_.version}})) {}
+
+RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
+
+absl::Status RestService::CheckServing() const {
+  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+}
+
+bool RestService::WaitUntilIdle(absl::Duration timeout) {
+  absl::MutexLock lock(&mu_);
+  return ended_.Await(
+      &mu_, timeout,
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return open_ == 0; });
+}
+
+void RestService::Ended() {
+  absl::MutexLock lock(&mu_);
+  --open_;
+  ended_.SignalAll();
+}
+
+void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {
+  std::unique_ptr<http::Exchange> exchange =
+      std::make_unique<Tracked>(this, std::move(untracked));
+  const std::string& path = exchange->request().path;
+  if (base::Utf8Length(path) < 0) {
+    exchange->Answer(RefusalResponse(400, "the path is not UTF-8"), [] {});
+  } else if (IsUnder(path, "/v1/models")) {
+    vision_.Handle(std::move(exchange));
+  } else if (IsUnder(path, "/v2")) {
+    kserve_.Handle(std::move(exchange));
+  } else {
+    exchange->Answer(Page(exchange->request()), [] {});
+  }
+}
+
+http::HttpResponse RestService::Page(const http::HttpRequest& request) const {
+  const std::string& path = request.path;
+  if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
+    return ConsolePage(request);
+  }
+  const bool is_live = path == "/healthz" || path == "/livez";
+  if (!is_live && path != "/readyz" && path != "/metrics" &&
+      path != "/openapi.json") {
+    return RefusalResponse(
+        404, absl::StrCat("there is no path ",
+                          absl::CHexEscape(
+                              absl::string_view(path).substr(0, kMaxShown))));
+  }
+  if (request.method != "GET" && request.method != "HEAD") {
+    return OtherMethod(request.method, "GET, HEAD, OPTIONS");
+  }
+  if (path == "/metrics") return http::MetricsResponse(request, metrics_);
+  if (path != "/openapi.json") {
+    return Probe(is_live ? options_.live() : options_.ready());
+  }
+  http::HttpResponse response;
+  response.headers = {{"Content-Type", "application/json"}};
+  response.body = {open_api_};
+  return response;
 }
 
 }  // namespace sfmamba::rest

@@ -16,10 +16,20 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/threads/steady_cond_var.h"
-#include "server/tracing/otlp_json.h"
 #include "server/tracing/span.h"
 
 namespace sfmamba::tracing {
+
+// Who made the spans.
+struct Resource {
+  std::string service = "sfmamba";
+  std::string version;
+  std::string host;
+};
+
+// An OTLP ExportTraceServiceRequest in JSON, on one line: ids in hexadecimal,
+// numbers of 64 bits as texts. Bytes that are not UTF-8 are replaced.
+std::string OtlpJson(const Resource& resource, const std::vector<Span>& spans);
 
 // Writes spans to their destination. Used by one thread, which may wait in it.
 class SpanSink {

@@ -12,7 +12,7 @@
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
-#include "server/kserve/model_tensors.h"
+#include "server/kserve/published_model.h"
 #include "server/rest/prediction_body.h"
 
 namespace sfmamba::rest {

@@ -1,4 +1,4 @@
-#include "server/rest/rest_service.h"
+#include "server/rest/rest_port.h"
 
 #include <atomic>
 #include <memory>

@@ -1,4 +1,4 @@
-#include "server/tracing/otlp_json.h"
+#include "server/tracing/span_exporter.h"
 
 #include <string>
 #include <vector>
