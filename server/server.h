@@ -27,7 +27,6 @@
 #include "server/rest/rest_port.h"
 #include "server/rpc/admin/admin_service.h"
 #include "server/rpc/health.h"
-#include "server/rpc/port/grpc_log.h"
 #include "server/rpc/port/grpc_port.h"
 #include "server/rpc/port/receive_guard.h"
 #include "server/rpc/reflection/reflection_service.h"

@@ -4,26 +4,76 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/tcp.hpp"
+#include "boost/asio/post.hpp"
 #include "boost/asio/ssl/stream.hpp"
 #include "boost/asio/steady_timer.hpp"
 #include "server/http/call.h"
-#include "server/http/costly_steps.h"
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
 #include "server/http/request_reader.h"
 #include "server/http/room.h"
 
 namespace sfmamba::http {
+
+// Runs costly steps for a while, one at least, and then lets all else that is
+// ready run before it goes on. Used by the loop's thread.
+class CostlySteps {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // A handler of Asio's that is bound to it runs here, and all steps that lead
+  // to it.
+  struct Executor {
+    template <typename Step>
+    void execute(Step&& step) const {
+      steps->Add(std::forward<Step>(step));
+    }
+    operator CostlySteps*() const noexcept { return steps; }  // For == and !=.
+
+    CostlySteps* steps;
+  };
+
+  CostlySteps(boost::asio::io_context& loop, Clock::duration limit)
+      : loop_(loop), limit_(limit) {}
+
+ private:
+  void Add(absl::AnyInvocable<void()> step) {
+    steps_.push_back(std::move(step));
+    Post();
+  }
+  void Post() {
+    if (steps_.empty() || std::exchange(is_posted_, true)) return;
+    boost::asio::post(loop_, [this] { Run(); });
+  }
+  void Run() {
+    is_posted_ = false;
+    Post();  // First, as a step may throw.
+    for (const auto begin = Clock::now(); !steps_.empty();) {
+      auto step = std::move(steps_.front());
+      steps_.pop_front();
+      step();
+      if (Clock::now() - begin >= limit_) break;
+    }
+  }
+
+  boost::asio::io_context& loop_;
+  const Clock::duration limit_;
+  bool is_posted_ = false;
+  std::deque<absl::AnyInvocable<void()>> steps_;
+};
 
 // The status line and the headers of an answer, with those of the connection,
 // the body's length and the date, `now`. Headers with line breaks or NULs in

@@ -23,7 +23,6 @@
 #include "server/rest/query_fields.h"
 #include "server/rest/response_body.h"
 #include "server/rpc/call.h"
-#include "server/rpc/describe_model.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/to_proto.h"
 #include "server/rpc/wire/received_request.h"

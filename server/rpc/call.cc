@@ -24,13 +24,6 @@ std::string TracestateOf(const grpc::CallbackServerContext& context) {
   return joined;
 }
 
-class RefusedStream final
-    : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
- public:
-  explicit RefusedStream(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
-
 }  // namespace
 
 absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
@@ -79,11 +72,6 @@ absl::StatusOr<StreamRights> CheckStream(
     };
   }
   return rights;
-}
-
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RefuseStream(
-    const grpc::Status& status) {
-  return new RefusedStream(status);
 }
 
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes) {

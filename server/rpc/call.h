@@ -55,9 +55,16 @@ struct StreamRights {
 absl::StatusOr<StreamRights> CheckStream(
     const security::Gate* gate, const grpc::ServerContextBase& context);
 
-// Ends a stream before it has begun. Deletes itself.
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* RefuseStream(
-    const grpc::Status& status);
+// Ends a stream of gRPC's type `Reactor` before it has begun. Deletes itself.
+template <typename Reactor>
+class Refused final : public Reactor {
+ public:
+  explicit Refused(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+using StreamReactor =
+    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 // INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
 // bytes than any has.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/call.h"
 #include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
@@ -30,14 +31,6 @@ grpc::Status NoSuchService(const std::string& name) {
       absl::StrCat("service: got \"", name, "\", expected none, \"", kLiveness,
                    "\", or a service or a model of this server"));
 }
-
-// A watch that is refused.
-class RefusedWatch final
-    : public grpc::ServerWriteReactor<HealthCheckResponse> {
- public:
-  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
 
 }  // namespace
 
@@ -219,7 +212,9 @@ grpc::ServerUnaryReactor* HealthService::Check(
 grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
     grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
   const grpc::Status named = CheckName(request->service());
-  if (!named.ok()) return new RefusedWatch(named);
+  if (!named.ok()) {
+    return new Refused<grpc::ServerWriteReactor<HealthCheckResponse>>(named);
+  }
   absl::MutexLock lock(&mu_);
   auto* watcher = new Watcher(this, context, request->service());
   watchers_[watcher->client()].push_back(watcher);

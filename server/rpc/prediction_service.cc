@@ -66,7 +66,8 @@ StreamReactor* PredictionService::Open(grpc::CallbackServerContext* context,
                                        StreamCall::Take take) {
   auto rights = CheckStream(env_.gate, *context);
   if (!rights.ok()) {
-    return RefuseStream(Refuse(options.method, 0, rights.status(), context));
+    return new Refused<StreamReactor>(
+        Refuse(options.method, 0, rights.status(), context));
   }
   options.serving = [this] { return CheckServing(); };
   options.caller = std::move(rights->caller);

@@ -26,8 +26,6 @@
 namespace sfmamba::rpc {
 
 using Reactor = grpc::ServerUnaryReactor;
-using StreamReactor =
-    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
 // A call of a method with one request and one response, as gRPC hands it over.
 struct RawCall {

@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <limits>
+#include <memory>
 #include <utility>
 
+#include "absl/base/const_init.h"
+#include "absl/base/thread_annotations.h"
 #include "absl/memory/memory.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "base/proto_duration.h"
 #include "grpc/grpc.h"
 #include "grpc/grpc_security.h"
+#include "grpc/support/log.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
@@ -219,6 +226,25 @@ class TlsCredentials final : public grpc::ServerCredentials {
   std::shared_ptr<const security::TlsIdentity> fetched_ ABSL_GUARDED_BY(mu_);
 };
 
+// gRPC's hook is a function without a context, so this one object has no owner.
+ABSL_CONST_INIT absl::Mutex current_mu(absl::kConstInit);
+const GrpcLog::Options* current ABSL_GUARDED_BY(current_mu) = nullptr;
+
+void Log(gpr_log_func_args* args) {
+  if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
+  const absl::string_view text = args->message;
+  if (absl::StartsWith(text, "assertion failed")) {
+    std::fprintf(stderr, "gRPC: %s\n", args->message);  // It aborts next.
+  }
+  absl::ReaderMutexLock lock(&current_mu);
+  if (current == nullptr) return;
+  if (absl::StartsWith(text, "Handshake failed")) {
+    current->handshake_failed(text);
+  } else {
+    current->error(text);
+  }
+}
+
 }  // namespace
 
 GrpcPort::~GrpcPort() {
@@ -303,6 +329,22 @@ void GrpcPort::Shutdown(absl::Duration timeout) {
   // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
   grpc_->Shutdown(std::chrono::system_clock::now() +
                   absl::ToChronoMicroseconds(timeout));
+}
+
+GrpcLog::GrpcLog(Options options) {
+  {
+    absl::MutexLock lock(&current_mu);
+    delete current;
+    current = new Options(std::move(options));
+  }
+  gpr_set_log_function(Log);
+}
+
+GrpcLog::~GrpcLog() {
+  gpr_set_log_function(nullptr);
+  absl::MutexLock lock(&current_mu);
+  delete current;
+  current = nullptr;
 }
 
 }  // namespace sfmamba::rpc

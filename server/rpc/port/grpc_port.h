@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/impl/codegen/service_type.h"
@@ -88,6 +89,28 @@ class GrpcPort {
   std::unique_ptr<ConnectionAcceptor> acceptor_
       ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
   std::unique_ptr<server::Periodic> port_check_;
+};
+
+// Takes what gRPC would write to stderr. It says nowhere else that a TLS
+// handshake has failed.
+//
+// One of a process at a time: gRPC has one log. Not thread-safe.
+class GrpcLog {
+ public:
+  // Both are called on any of gRPC's threads, and must be quick.
+  struct Options {
+    // The text of gRPC's error.
+    std::function<void(absl::string_view text)> error;
+    // A client could not begin a TLS connection, as with an expired
+    // certificate; the text says why.
+    std::function<void(absl::string_view text)> handshake_failed;
+  };
+
+  explicit GrpcLog(Options options);
+  // gRPC writes to stderr again.
+  ~GrpcLog();
+  GrpcLog(const GrpcLog&) = delete;
+  GrpcLog& operator=(const GrpcLog&) = delete;
 };
 
 }  // namespace sfmamba::rpc

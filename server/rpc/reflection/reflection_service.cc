@@ -192,17 +192,19 @@ void ReflectionService::EndStreams() {
   }
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>*
-ReflectionService::ServerReflectionInfo(grpc::CallbackServerContext* context) {
+StreamReactor* ReflectionService::ServerReflectionInfo(
+    grpc::CallbackServerContext* context) {
   const absl::Status allowed =
       CheckCaller(&gate_, *context, security::Scope::kRead).status();
-  if (!allowed.ok()) return RefuseStream(EndCall(allowed, context));
+  if (!allowed.ok())
+    return new Refused<StreamReactor>(EndCall(allowed, context));
   absl::MutexLock lock(&mu_);
   if (ended_) {
-    return RefuseStream(EndCall(server::Draining("the server"), context));
+    return new Refused<StreamReactor>(
+        EndCall(server::Draining("the server"), context));
   }
   if (streams_.size() >= kMostStreams) {
-    return RefuseStream(EndCall(
+    return new Refused<StreamReactor>(EndCall(
         absl::ResourceExhaustedError(absl::StrCat(
             "at most ", kMostStreams, " streams of reflection are served")),
         context));

@@ -1,4 +1,4 @@
-#include "server/http/costly_steps.h"
+#include "server/http/connection.h"
 
 #include <chrono>
 #include <string>

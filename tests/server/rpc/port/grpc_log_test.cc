@@ -1,4 +1,4 @@
-#include "server/rpc/port/grpc_log.h"
+#include "server/rpc/port/grpc_port.h"
 
 #include <string>
 #include <vector>
