@@ -70,8 +70,7 @@ StreamReactor* PredictionService::Open(grpc::CallbackServerContext* context,
         Refuse(options.method, 0, rights.status(), context));
   }
   options.serving = [this] { return CheckServing(); };
-  options.caller = std::move(rights->caller);
-  options.allowed = std::move(rights->allowed);
+  options.rights = *std::move(rights);
   return streams_.Start(std::make_shared<StreamCall>(
       env_, context, &sends_, std::move(options), std::move(take)));
 }

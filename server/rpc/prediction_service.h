@@ -89,7 +89,7 @@ class PredictionService : public RawService {
         });
   }
   // A stream for a caller who may infer. `take`: see StreamCall. The options'
-  // caller and functions are set here.
+  // rights and `serving` are set here.
   StreamReactor* Open(grpc::CallbackServerContext* context,
                       StreamCall::Options options, StreamCall::Take take);
 

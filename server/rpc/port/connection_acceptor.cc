@@ -113,7 +113,7 @@ void ConnectionAcceptor::CheckReceives() {
   const absl::Duration begin = ProcessorTime();
   open_.Count();
   const std::vector<std::string> ended = options_.receives->Check(
-      [this] { return open_.MeasureTraffic(*options_.calls); }, now);
+      [this] { return open_.MeasureTraffic(*options_.receives); }, now);
   for (const std::string& peer : ended) open_.End(peer);
   const int all =
       static_cast<int>(ended.size()) + ReadPauses::Get().TakeEnded();

@@ -35,11 +35,8 @@ class ConnectionAcceptor {
     CallFloods::Limits calls_of_one = {256, 3000};
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Not null, as `calls`; both outlive this. Chooses connections to end by
-    // what they hold.
+    // Not null; outlives this. Chooses connections to end by what they hold.
     ReceiveGuard* receives = nullptr;
-    // The calls that their methods have.
-    const CallCounts* calls = nullptr;
     // Called for each connection that is ended because there are too many or by
     // `receives`. Must not block.
     std::function<void()> refused = [] {};

@@ -127,11 +127,11 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
 // Counts a call while it lives.
 class CallInterceptor final : public grpc::experimental::Interceptor {
  public:
-  CallInterceptor(CallCounts* counts, std::string peer)
-      : counts_(*counts), peer_(std::move(peer)) {
-    counts_.Came(peer_);
+  CallInterceptor(ReceiveGuard* receives, std::string peer)
+      : receives_(*receives), peer_(std::move(peer)) {
+    receives_.CallCame(peer_);
   }
-  ~CallInterceptor() override { counts_.Gone(peer_); }
+  ~CallInterceptor() override { receives_.CallGone(peer_); }
 
   void Intercept(
       grpc::experimental::InterceptorBatchMethods* methods) override {
@@ -139,23 +139,23 @@ class CallInterceptor final : public grpc::experimental::Interceptor {
   }
 
  private:
-  CallCounts& counts_;
+  ReceiveGuard& receives_;
   const std::string peer_;
 };
 
-// Has `counts`, which outlives the server, count a server's calls.
+// Has `receives`, which outlives the server, count a server's calls.
 class CallInterceptors final
     : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
-  explicit CallInterceptors(CallCounts* counts) : counts_(*counts) {}
+  explicit CallInterceptors(ReceiveGuard* receives) : receives_(*receives) {}
 
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    return new CallInterceptor(&counts_, info->server_context()->peer());
+    return new CallInterceptor(&receives_, info->server_context()->peer());
   }
 
  private:
-  CallCounts& counts_;
+  ReceiveGuard& receives_;
 };
 
 // Credentials of a server that speaks TLS 1.2 and 1.3: each new connection
@@ -277,7 +277,9 @@ absl::Status GrpcPort::Listen() {
   std::vector<
       std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
       interceptors;
-  interceptors.push_back(std::make_unique<CallInterceptors>(&call_counts_));
+  ReceiveGuard* const receives =
+      options_.receives == nullptr ? &own_receives_ : options_.receives;
+  interceptors.push_back(std::make_unique<CallInterceptors>(receives));
   builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : options_.services) {
     builder.RegisterService(service);
@@ -289,9 +291,7 @@ absl::Status GrpcPort::Listen() {
   }
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
-  limits.receives =
-      options_.receives == nullptr ? &own_receives_ : options_.receives;
-  limits.calls = &call_counts_;
+  limits.receives = receives;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = std::make_unique<ConnectionAcceptor>(limits, *std::move(sockets),
@@ -304,18 +304,15 @@ void GrpcPort::CheckItself(const std::string& address) {
   const absl::Duration period =
       base::FromProto(options_.config.self_check_period());
   if (period == absl::ZeroDuration() || options_.deaf == nullptr) return;
-  PortCheck::Options options;
-  options.call = [address, has_tls = options_.tls != nullptr] {
-    return CallPort(address, has_tls, kPatience);
-  };
-  options.deaf = [this](const absl::Status& status) {
-    if (!stopping_.load()) options_.deaf(status);
-  };
-  port_check_ = std::make_unique<server::Periodic>(
-      "port-check", period,
-      [check = std::make_shared<PortCheck>(std::move(options))] {
-        check->Run();
+  auto check = std::make_shared<PortCheck>(
+      [address, has_tls = options_.tls != nullptr] {
+        return CallPort(address, has_tls, kPatience);
+      },
+      [this](const absl::Status& status) {
+        if (!stopping_.load()) options_.deaf(status);
       });
+  port_check_ = std::make_unique<server::Periodic>(
+      "port-check", period, [check = std::move(check)] { check->Run(); });
 }
 
 void GrpcPort::StopListening() {

@@ -81,7 +81,6 @@ class GrpcPort {
 
   const Options options_;
   ReceiveGuard own_receives_;  // Unless options_ has one.
-  CallCounts call_counts_;
   std::atomic<bool> stopping_{false};
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.

@@ -39,22 +39,6 @@ uint32_t SilenceOf(int fd) { return InfoOf(fd).tcpi_last_data_recv; }
 
 }  // namespace
 
-void CallCounts::Came(const std::string& peer) {
-  absl::MutexLock lock(&mu_);
-  ++calls_[peer];
-}
-
-void CallCounts::Gone(const std::string& peer) {
-  absl::MutexLock lock(&mu_);
-  if (--calls_[peer] == 0) calls_.erase(peer);
-}
-
-int CallCounts::Of(const std::string& peer) const {
-  absl::MutexLock lock(&mu_);
-  const auto found = calls_.find(peer);
-  return found == calls_.end() ? 0 : found->second;
-}
-
 void OpenConnections::Add(int fd) {
   connections_.push_back({fd, InodeOf(fd), server::PeerName(fd)});
 }
@@ -72,7 +56,7 @@ int OpenConnections::Count() {
 }
 
 std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic(
-    const CallCounts& counts) {
+    const ReceiveGuard& guard) {
   for (Connection& connection : connections_) {
     connection.received = InfoOf(connection.fd).tcpi_bytes_received;
   }
@@ -81,7 +65,7 @@ std::vector<ReceiveGuard::Traffic> OpenConnections::MeasureTraffic(
   for (const Connection& connection : connections_) {
     if (!IsOpen(connection)) continue;
     const int64_t with_message =
-        connection.calls == 0 ? 0 : counts.Of(connection.peer);
+        connection.calls == 0 ? 0 : guard.CallsOf(connection.peer);
     traffic.push_back({connection.peer, connection.received, connection.calls,
                        std::max<int64_t>(0, connection.calls - with_message),
                        connection.failed});

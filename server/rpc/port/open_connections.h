@@ -8,32 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "server/rpc/port/channelz.h"
 #include "server/rpc/port/receive_guard.h"
 
 namespace sfmamba::rpc {
-
-// Counts the open calls that gRPC has handed to their methods, by connection: a
-// unary call once its message has come, a stream, which bounds itself, at once.
-//
-// Thread-safe. Peers are as gRPC names them.
-class CallCounts {
- public:
-  void Came(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-  // A call that came is gone.
-  void Gone(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
-
-  // Returns how many calls of the connection came and are not gone.
-  int Of(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
-
- private:
-  mutable absl::Mutex mu_;
-  // By peer; at least 1.
-  absl::flat_hash_map<std::string, int> calls_ ABSL_GUARDED_BY(mu_);
-};
 
 // TCP connections whose descriptors belong to someone who closes them without
 // saying so. Thread-compatible.
@@ -52,8 +30,8 @@ class OpenConnections {
   void End(const std::string& peer);
 
   // What each has received, and its open calls as they were counted last; those
-  // beyond `counts` wait for their messages.
-  std::vector<ReceiveGuard::Traffic> MeasureTraffic(const CallCounts& counts);
+  // that `guard` has not counted wait for their messages.
+  std::vector<ReceiveGuard::Traffic> MeasureTraffic(const ReceiveGuard& guard);
 
   // Ends the `count` connections from which nothing has come for longest: their
   // owner reads their end and closes them. They are forgotten.

@@ -82,9 +82,9 @@ absl::Status CallPort(const std::string& address, bool tls,
 }
 
 void PortCheck::Run() {
-  const absl::Status status = options_.call();
+  const absl::Status status = call_();
   failed_ = status.ok() ? 0 : failed_ + 1;
-  if (failed_ == options_.failures) options_.deaf(status);
+  if (failed_ == kFailures) deaf_(status);
 }
 
 }  // namespace sfmamba::rpc

@@ -21,21 +21,20 @@ absl::Status CallPort(const std::string& address, bool tls,
 // ones are served. Thread-compatible.
 class PortCheck {
  public:
-  struct Options {
-    std::function<absl::Status()> call;  // CallPort.
-    // Failures one after the other until the port counts as deaf.
-    int failures = 3;
-    // Called once, then.
-    std::function<void(const absl::Status&)> deaf;
-  };
+  // Failures one after the other until the port counts as deaf.
+  static constexpr int kFailures = 3;
 
-  explicit PortCheck(Options options) : options_(std::move(options)) {}
+  // `call` is CallPort(); `deaf` is called once, when the port counts as deaf.
+  PortCheck(std::function<absl::Status()> call,
+            std::function<void(const absl::Status&)> deaf)
+      : call_(std::move(call)), deaf_(std::move(deaf)) {}
 
   // To be called now and then.
   void Run();
 
  private:
-  const Options options_;
+  const std::function<absl::Status()> call_;
+  const std::function<void(const absl::Status&)> deaf_;
   int failed_ = 0;  // In a row.
 };
 

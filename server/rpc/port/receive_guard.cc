@@ -28,6 +28,22 @@ void ReceiveGuard::HandedOver(const std::string& peer, int64_t bytes) {
   handed_over_[peer] += OnTheWire(bytes);
 }
 
+void ReceiveGuard::CallCame(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  ++calls_[peer];
+}
+
+void ReceiveGuard::CallGone(const std::string& peer) {
+  absl::MutexLock lock(&mu_);
+  if (--calls_[peer] == 0) calls_.erase(peer);
+}
+
+int ReceiveGuard::CallsOf(const std::string& peer) const {
+  absl::MutexLock lock(&mu_);
+  const auto found = calls_.find(peer);
+  return found == calls_.end() ? 0 : found->second;
+}
+
 std::vector<std::string> ReceiveGuard::Check(
     const std::function<std::vector<Traffic>()>& measure, absl::Time now) {
   // In this order, so that no message counts twice.

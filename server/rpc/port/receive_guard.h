@@ -27,8 +27,7 @@ namespace sfmamba::rpc {
 // are open. Who resets many small calls beside few large ones is taken to hold
 // too little; gRPC's own quota is there for that. What is left fades.
 //
-// HandedOver() and TakePeak() are thread-safe and quick. Check() is called by
-// one thread.
+// Check() is called by one thread; the others are thread-safe and quick.
 class ReceiveGuard {
  public:
   // Connections with fewer bytes in reception are never ended.
@@ -67,6 +66,14 @@ class ReceiveGuard {
   void HandedOver(const std::string& peer, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
+  // A call of `peer` has been handed to its method, or is gone after that: a
+  // unary call once its message has come, a stream, which bounds itself, at
+  // once.
+  void CallCame(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  void CallGone(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns how many calls of the connection came and are not gone.
+  int CallsOf(const std::string& peer) const ABSL_LOCKS_EXCLUDED(mu_);
+
   // Returns the peers whose connections are to be ended: those whose calls have
   // waited too long; then of the address that holds most the connection that
   // holds most, and so on until the rest fits. `measure` returns the traffic of
@@ -104,7 +111,9 @@ class ReceiveGuard {
   std::vector<std::string> ChooseToEnd(int64_t most, absl::Time now);
 
   const Options options_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
+  // Calls that came and are not gone, by peer; at least 1.
+  absl::flat_hash_map<std::string, int> calls_ ABSL_GUARDED_BY(mu_);
   // By peer, since the last Check().
   absl::flat_hash_map<std::string, int64_t> handed_over_ ABSL_GUARDED_BY(mu_);
   server::MemoryBudget::Peak peak_ ABSL_GUARDED_BY(mu_);

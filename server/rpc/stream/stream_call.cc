@@ -27,7 +27,7 @@ void StreamCall::Start() {
 }
 
 void StreamCall::Tick(bool draining) {
-  const absl::Status allowed = options_.allowed();
+  const absl::Status allowed = options_.rights.allowed();
   mu_.Lock();
   if (!allowed.ok() && !end_.has_value()) Abandon(Record(allowed));
   const absl::Time now = env_.clock();
@@ -174,7 +174,7 @@ absl::Status StreamCall::Record(const absl::Status& error) const {
   observability::RequestRecord record(options_.method, 0, context_.peer(),
                                       OnlyHeader(context_, "traceparent"),
                                       &env_.metrics, &env_.log);
-  record.set_client(options_.caller.name);
+  record.set_client(options_.rights.caller.name);
   record.set_no_model();
   return record.Finish(error);
 }

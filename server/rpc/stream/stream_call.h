@@ -22,6 +22,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/transport_environment.h"
+#include "server/rpc/call.h"
 #include "server/rpc/send_watch.h"
 #include "server/security/caller.h"
 
@@ -93,10 +94,8 @@ class StreamCall final
     grpc::ByteBuffer draining_notice;
     // Returns the error that new requests are answered with, or OK.
     std::function<absl::Status()> serving;
-    security::Caller caller;
-    // Returns the error that the stream ends with at once, or OK: asked at each
-    // Tick().
-    std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
+    // Asked at each Tick(): the stream ends at once when it is not allowed.
+    StreamRights rights;
   };
 
   // Takes what the client has sent, `received`'s bytes: returns the request
@@ -123,7 +122,7 @@ class StreamCall final
   void OnCancel() final;
   void OnDone() final;
 
-  const security::Caller& caller() const { return options_.caller; }
+  const security::Caller& caller() const { return options_.rights.caller; }
   // For Take().
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
   // Whether a request of this id is not answered yet.

@@ -55,6 +55,8 @@ class OpenApiTest(unittest.TestCase):
         self.assertIn('COCO_RLE', parameters['mask_encoding']['schema']['enum'])
         self.assertIn('crop.x_max', parameters)
         self.assertNotIn('params', parameters)
+        self.assertIn('pattern', parameters['max_queue_wait']['schema'])
+        self.assertNotIn('max_queue_wait.seconds', parameters)
         detection = self.document['components']['schemas']['Detection']['properties']
         self.assertEqual(detection['pngCrop']['format'], 'byte')
         self.assertEqual(detection['classId'], {'type': 'integer', 'format': 'int32'})

@@ -1,4 +1,4 @@
-#include "server/security/watched_files.h"
+#include "server/security/security.h"
 
 #include <filesystem>
 #include <fstream>

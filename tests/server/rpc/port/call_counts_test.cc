@@ -1,21 +1,21 @@
 #include "gtest/gtest.h"
-#include "server/rpc/port/open_connections.h"
+#include "server/rpc/port/receive_guard.h"
 
 namespace sfmamba::rpc {
 namespace {
 
 TEST(CallCountsTest, CountsByConnection) {
-  CallCounts counts;
-  counts.Came("a");
-  counts.Came("a");
-  counts.Came("b");
-  EXPECT_EQ(counts.Of("a"), 2);
-  EXPECT_EQ(counts.Of("b"), 1);
-  EXPECT_EQ(counts.Of("c"), 0);
-  counts.Gone("a");
-  counts.Gone("b");
-  EXPECT_EQ(counts.Of("a"), 1);
-  EXPECT_EQ(counts.Of("b"), 0);
+  ReceiveGuard guard({});
+  guard.CallCame("a");
+  guard.CallCame("a");
+  guard.CallCame("b");
+  EXPECT_EQ(guard.CallsOf("a"), 2);
+  EXPECT_EQ(guard.CallsOf("b"), 1);
+  EXPECT_EQ(guard.CallsOf("c"), 0);
+  guard.CallGone("a");
+  guard.CallGone("b");
+  EXPECT_EQ(guard.CallsOf("a"), 1);
+  EXPECT_EQ(guard.CallsOf("b"), 0);
 }
 
 }  // namespace

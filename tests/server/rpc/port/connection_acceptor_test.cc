@@ -81,7 +81,6 @@ class ConnectionAcceptorTest : public testing::Test {
     options.max_connections = 10;
     options.max_descriptor = 1000;
     options.receives = &receives_;
-    options.calls = &calls_;
     acceptor_.emplace(options, *std::move(sockets),
                       std::make_unique<FakeAcceptor>(&kept_));
   }
@@ -113,7 +112,6 @@ class ConnectionAcceptorTest : public testing::Test {
 
   KeptConnections kept_;
   ReceiveGuard receives_{{/*most_bytes=*/1 << 30}};
-  const CallCounts calls_;
   int port_ = 0;
   std::vector<int> clients_;
   std::optional<ConnectionAcceptor> acceptor_;

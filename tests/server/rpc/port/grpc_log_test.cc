@@ -1,11 +1,10 @@
-#include "server/rpc/port/grpc_port.h"
-
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "grpc/support/log.h"
 #include "gtest/gtest.h"
+#include "server/rpc/port/grpc_port.h"
 
 namespace sfmamba::rpc {
 namespace {

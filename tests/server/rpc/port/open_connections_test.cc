@@ -109,19 +109,19 @@ TEST(OpenConnectionsTest, OneIsEndedByThePeersName) {
 
 TEST(OpenConnectionsTest, MeasuresWhatHasComeFromThoseThatAreOpen) {
   OpenConnections open;
-  const CallCounts counts;
+  const ReceiveGuard guard({});
   Connected first, second;
   open.Add(first.server);
   open.Add(second.server);
   const std::string sent(1000, 'x');
   ASSERT_EQ(send(second.client, sent.data(), sent.size(), 0), 1000);
-  std::vector<ReceiveGuard::Traffic> traffic = open.MeasureTraffic(counts);
+  std::vector<ReceiveGuard::Traffic> traffic = open.MeasureTraffic(guard);
   ASSERT_EQ(traffic.size(), 2u);
   EXPECT_EQ(traffic[0].received, 0);
   EXPECT_EQ(traffic[1].received, 1000);
   EXPECT_EQ(traffic[1].peer, server::PeerName(second.server));
   open.End(traffic[0].peer);
-  EXPECT_EQ(open.MeasureTraffic(counts).size(), 1u);
+  EXPECT_EQ(open.MeasureTraffic(guard).size(), 1u);
 }
 
 // What it sends would otherwise wait for room until the kernel forgets it.

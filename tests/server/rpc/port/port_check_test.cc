@@ -15,16 +15,15 @@ TEST(PortCheckTest, OnlyFailuresInARowCountAndAreToldOnce) {
                                false, false, false, false};
   size_t next = 0;
   std::vector<size_t> told;
-  PortCheck::Options options;
-  options.call = [&] {
-    return answers[next++] ? absl::OkStatus() : absl::UnavailableError("deaf");
-  };
-  options.failures = 3;
-  options.deaf = [&](const absl::Status& status) {
-    EXPECT_EQ(status.message(), "deaf");
-    told.push_back(next);
-  };
-  PortCheck check(options);
+  PortCheck check(
+      [&] {
+        return answers[next++] ? absl::OkStatus()
+                               : absl::UnavailableError("deaf");
+      },
+      [&](const absl::Status& status) {
+        EXPECT_EQ(status.message(), "deaf");
+        told.push_back(next);
+      });
   while (next < answers.size()) check.Run();
   EXPECT_EQ(told, (std::vector<size_t>{6}));
 }
