@@ -152,10 +152,6 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
   return absl::OkStatus();
 }
 
-void Inference::Start(const std::string&, int images) {
-  outputs_.Start(images);
-}
-
 void Inference::Done(const absl::Status& predicted) {
   absl::Status status = predicted;
   inference::packed::ModelInferResponse response;

@@ -66,10 +66,10 @@ constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
 // Field of InferInputTensor. The fields with smaller numbers are small.
 constexpr uint32_t kContents = 5;
 
-const char* NameOf(uint32_t number) {
-  static constexpr const char* kNames[] = {
-      "model_name", "model_version", "id", "parameters", "inputs", "outputs"};
-  return number <= kOutputs ? kNames[number - 1] : "raw_input_contents";
+absl::string_view NameOf(uint32_t number) {
+  const auto* field =
+      inference::ModelInferRequest::descriptor()->FindFieldByNumber(number);
+  return field == nullptr ? absl::string_view() : field->name();
 }
 
 class Walker {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/utf8.h"
+#include "inference/grpc_service.pb.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 
@@ -42,16 +43,9 @@ std::string Shown(absl::Span<const int64_t> shape) {
 
 // Returns the name of a field of InferTensorContents, or "".
 absl::string_view ContentsName(uint32_t number) {
-  static constexpr absl::string_view kNames[] = {"",
-                                                 "bool_contents",
-                                                 "int_contents",
-                                                 "int64_contents",
-                                                 "uint_contents",
-                                                 "uint64_contents",
-                                                 "fp32_contents",
-                                                 "fp64_contents",
-                                                 "bytes_contents"};
-  return number <= kBytes ? kNames[number] : "";
+  const auto* field =
+      inference::InferTensorContents::descriptor()->FindFieldByNumber(number);
+  return field == nullptr ? absl::string_view() : field->name();
 }
 
 // Reads the fields of an InferTensorContents, of which only `wanted` may be

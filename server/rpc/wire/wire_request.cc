@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "server/rpc/wire/wire_cursor.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -37,19 +38,11 @@ Action ActionOf(Message message, uint32_t number, bool length_delimited) {
   return Action::kDrop;
 }
 
-const char* NameOf(uint32_t number) {
-  switch (number) {
-    case 1:
-      return "model";
-    case kImages:
-      return "images";
-    case 3:
-      return "params";
-    case 4:
-      return "options";
-    default:
-      return "request_id";
-  }
+// All three requests number their fields alike.
+absl::string_view NameOf(uint32_t number) {
+  const auto* field =
+      v1::ClassifyRequest::descriptor()->FindFieldByNumber(number);
+  return field == nullptr ? absl::string_view() : field->name();
 }
 
 class Walker {
