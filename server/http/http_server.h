@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <limits>
 #include <string>
-#include <vector>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"

@@ -2,11 +2,9 @@
 #define SFMAMBA_SERVER_KSERVE_INFER_PARAMETERS_H_
 
 #include <optional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "inference/grpc_service.pb.h"
 #include "server/kserve/shared_memory.h"
 #include "server/prediction/prediction_request.h"

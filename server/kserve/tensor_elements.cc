@@ -1,7 +1,6 @@
 #include "server/kserve/tensor_elements.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 
 #include "absl/strings/str_cat.h"

@@ -2,8 +2,6 @@
 #define SFMAMBA_SERVER_REST_REST_PORT_H_
 
 #include <atomic>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>

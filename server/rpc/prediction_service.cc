@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "server/rpc/grpc_status.h"
-
 namespace sfmamba::rpc {
 
 PredictionService::PredictionService(

@@ -172,7 +172,7 @@ class RawService : public grpc::Service {
   observability::Metrics& metrics_;
   observability::Logger& log_;
   std::atomic<bool> draining_{false};
-  std::deque<std::string> paths_;  // Of the methods; gRPC has pointers to them.
+  std::deque<std::string> paths_;  // Methods' paths; gRPC points to them.
 };
 
 }  // namespace sfmamba::rpc

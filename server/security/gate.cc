@@ -4,8 +4,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 #include "server/shares/client_shares.h"

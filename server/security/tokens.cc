@@ -1,7 +1,6 @@
 #include "server/security/tokens.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"

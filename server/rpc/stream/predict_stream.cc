@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
 #include "base/utf8.h"
 #include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"

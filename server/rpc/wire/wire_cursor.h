@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_RPC_WIRE_WIRE_CURSOR_H_
 #define SFMAMBA_SERVER_RPC_WIRE_WIRE_CURSOR_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 

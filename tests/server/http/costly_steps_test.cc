@@ -1,11 +1,10 @@
-#include "server/http/connection.h"
-
 #include <chrono>
 #include <string>
 
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/post.hpp"
 #include "gtest/gtest.h"
+#include "server/http/connection.h"
 
 namespace sfmamba::http {
 namespace {

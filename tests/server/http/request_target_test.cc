@@ -1,9 +1,8 @@
-#include "server/http/request_reader.h"
-
 #include <map>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "server/http/request_reader.h"
 
 namespace sfmamba::http {
 namespace {

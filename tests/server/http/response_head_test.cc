@@ -1,9 +1,8 @@
-#include "server/http/connection.h"
-
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "server/http/connection.h"
 
 namespace sfmamba::http {
 namespace {

@@ -1,11 +1,10 @@
-#include "server/kserve/received_inference.h"
-
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
 #include "server/errors/error.h"
+#include "server/kserve/received_inference.h"
 
 namespace sfmamba::kserve {
 namespace {

@@ -1,10 +1,9 @@
-#include "server/kserve/repository_control.h"
-
 #include <string>
 
 #include "base/proto_duration.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/kserve/repository_control.h"
 
 namespace sfmamba::kserve {
 namespace {

@@ -1,11 +1,10 @@
-#include "server/rest/access.h"
-
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
+#include "server/rest/access.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -1,5 +1,3 @@
-#include "server/rest/prediction_body.h"
-
 #include <string>
 #include <vector>
 
@@ -7,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/rest/prediction_body.h"
 
 namespace sfmamba::rest {
 namespace {

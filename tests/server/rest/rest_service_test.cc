@@ -1,5 +1,3 @@
-#include "server/rest/rest_port.h"
-
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -9,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/rest/rest_port.h"
 #include "tests/server/http/fake_exchange.h"
 #include "tests/server/prediction/prediction_fixture.h"
 

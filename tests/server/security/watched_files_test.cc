@@ -1,5 +1,3 @@
-#include "server/security/security.h"
-
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -9,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/security/security.h"
 
 namespace sfmamba::security {
 namespace {

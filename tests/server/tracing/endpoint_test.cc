@@ -1,8 +1,7 @@
-#include "server/tracing/collector.h"
-
 #include <string>
 
 #include "gtest/gtest.h"
+#include "server/tracing/collector.h"
 
 namespace sfmamba::tracing {
 namespace {

@@ -1,10 +1,9 @@
-#include "server/tracing/span_exporter.h"
-
 #include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "server/tracing/span_exporter.h"
 
 namespace sfmamba::tracing {
 namespace {

@@ -1,9 +1,8 @@
-#include "server/rest/kserve/request.h"
-
 #include <string>
 
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/rest/kserve/request.h"
 
 namespace sfmamba::rest {
 namespace {

@@ -1,11 +1,10 @@
-#include "server/rest/kserve/response.h"
-
 #include <limits>
 
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
 #include "inference/model_config.pb.h"
 #include "nlohmann/json.hpp"
+#include "server/rest/kserve/response.h"
 
 namespace sfmamba::rest {
 namespace {

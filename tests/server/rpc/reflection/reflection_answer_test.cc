@@ -1,11 +1,10 @@
-#include "server/rpc/reflection/reflection_service.h"
-
 #include <set>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "gtest/gtest.h"
+#include "server/rpc/reflection/reflection_service.h"
 #include "sfmamba/v1/config.pb.h"
 #include "sfmamba/v1/vision.pb.h"
 
