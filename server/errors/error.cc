@@ -129,4 +129,19 @@ absl::Status WithErrorInfo(const absl::Status& status) {
   return MakeError(status.code(), status.message(), std::move(detail));
 }
 
+google::rpc::Status ToRpcStatus(const absl::Status& status) {
+  google::rpc::Status proto;
+  if (status.ok()) return proto;
+  const absl::Status detailed = WithErrorInfo(status);
+  proto.set_code(static_cast<int>(detailed.code()));
+  proto.set_message(std::string(detailed.message()));
+  detailed.ForEachPayload(
+      [&proto](absl::string_view url, const absl::Cord& payload) {
+        google::protobuf::Any* any = proto.add_details();
+        any->set_type_url(std::string(url));
+        any->set_value(std::string(payload));
+      });
+  return proto;
+}
+
 }  // namespace sfmamba::server

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "google/rpc/status.pb.h"
 
 namespace sfmamba::server {
 
@@ -46,6 +47,10 @@ absl::Status WithMetadata(absl::string_view key, absl::string_view value,
 
 // Returns the error with its code's name as reason if it has none.
 absl::Status WithErrorInfo(const absl::Status& status);
+
+// The error as a message: with ErrorInfo always, see WithErrorInfo(), and
+// BadRequest and RetryInfo where they apply.
+google::rpc::Status ToRpcStatus(const absl::Status& status);
 
 }  // namespace sfmamba::server
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "base/utf8.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
@@ -38,20 +39,21 @@ void AppendInteger(T value, bool raw, std::string* to) {
   raw ? Append(value, to) : AppendVarint(value, to);
 }
 
-std::string FloatRow(const std::vector<float>& values) {
+std::string FloatRow(absl::Span<const float> values) {
   return std::string(reinterpret_cast<const char*>(values.data()),
                      values.size() * sizeof(float));
 }
 
 // The first classes as elements of BYTES, each with its length.
-std::string ClassificationRow(const prediction::ClassificationAnswer& answer,
-                              int count) {
+std::string ClassificationRow(const v1::ClassifyResult& result, int count) {
   std::string row;
   for (int i = 0; i < count; ++i) {
-    const prediction::Category& category = answer.categories[i];
+    const v1::Category& category = result.categories(i);
     std::string text =
-        absl::StrFormat("%f:%d", category.score, category.class_id);
-    if (!category.label.empty()) absl::StrAppend(&text, ":", category.label);
+        absl::StrFormat("%f:%d", category.score(), category.class_id());
+    if (!category.label().empty()) {
+      absl::StrAppend(&text, ":", category.label());
+    }
     Append(static_cast<uint32_t>(text.size()), &row);
     row += text;
   }
@@ -61,60 +63,61 @@ std::string ClassificationRow(const prediction::ClassificationAnswer& answer,
 // Fills a row of an output from an answer.
 struct FillRow {
   const WantedOutput& output;
+  const std::vector<float>& logits;  // A classifier's.
   bool raw;
   std::string* row;
 
-  void operator()(prediction::ClassificationAnswer& answer) const {
+  void operator()(const v1::ClassifyResult& result) const {
     if (output.tensor.name == kEmbedding) {
-      *row = FloatRow(answer.embedding);
+      *row = FloatRow(result.embedding());
     } else if (output.classification > 0) {
-      *row = ClassificationRow(answer, ClassificationCount(output));
+      *row = ClassificationRow(result, ClassificationCount(output));
     } else {
-      *row = FloatRow(answer.logits);
+      *row = FloatRow(logits);
     }
   }
 
   // The tensors have the model's most objects; the rest of them is zeros.
-  void operator()(prediction::DetectionAnswer& answer) const {
+  void operator()(const v1::DetectResult& result) const {
     const absl::string_view name = output.tensor.name;
     if (name == kNumDetections) {
-      const int32_t count = answer.objects.size();
-      return AppendInteger(count, raw, row);
+      return AppendInteger<int32_t>(result.detections_size(), raw, row);
     }
-    const size_t most = output.tensor.dims[0];
-    for (size_t i = 0; i < most; ++i) {
-      static const auto& none = *new prediction::DetectedObject();
-      const prediction::DetectedObject& object =
-          i < answer.objects.size() ? answer.objects[i] : none;
+    for (int i = 0; i < output.tensor.dims[0]; ++i) {
+      const v1::Detection& object = i < result.detections_size()
+                                        ? result.detections(i)
+                                        : v1::Detection::default_instance();
       if (name == kBoxes) {
-        Append(object.box, row);
+        const v1::BoundingBox& box = object.box();
+        for (float edge :
+             {box.x_min(), box.y_min(), box.x_max(), box.y_max()}) {
+          Append(edge, row);
+        }
       } else if (name == kScores) {
-        Append(object.score, row);
+        Append(object.score(), row);
       } else {
-        AppendInteger<int32_t>(object.class_id, raw, row);
+        AppendInteger<int32_t>(object.class_id(), raw, row);
       }
     }
   }
 
-  void operator()(prediction::SegmentationAnswer& answer) const {
-    auto& map = std::get<prediction::RawIndexMap>(answer.map);
-    if (map.bytes_per_pixel == 1) {
+  void operator()(v1::SegmentResult& result) const {
+    std::string& map = *result.mutable_raw()->mutable_data();
+    if (result.raw().bytes_per_pixel() == 1) {
       if (raw) {  // A megabyte or more, which is not copied.
-        *row = std::move(map.data);
+        *row = std::move(map);
         return;
       }
-      for (const char c : map.data) AppendVarint(static_cast<uint8_t>(c), row);
+      for (const char c : map) AppendVarint(static_cast<uint8_t>(c), row);
       return;
     }
-    const auto* bytes = reinterpret_cast<const uint8_t*>(map.data.data());
-    row->reserve(raw ? 2 * map.data.size() : map.data.size());
-    for (size_t i = 0; i < map.data.size(); i += 2) {
+    const auto* bytes = reinterpret_cast<const uint8_t*>(map.data());
+    row->reserve(raw ? 2 * map.size() : map.size());
+    for (size_t i = 0; i < map.size(); i += 2) {
       AppendInteger<int32_t>(bytes[i] | bytes[i + 1] << 8, raw, row);
     }
   }
 };
-
-static_assert(sizeof(model::Box) == 4 * sizeof(float));
 
 // Puts a tensor's bytes into the contents' field of its type.
 void SetContents(absl::string_view datatype, std::string data,
@@ -217,14 +220,15 @@ InferOutputs::InferOutputs(std::vector<WantedOutput> wanted, bool raw)
 
 int64_t InferOutputs::SetAnswer(int image, prediction::Answer answer) {
   Image& own = images_[image];
-  if (const auto* map = std::get_if<prediction::SegmentationAnswer>(&answer)) {
-    own.height = map->height;
-    own.width = map->width;
+  if (const auto* map = std::get_if<v1::SegmentResult>(&answer.result)) {
+    own.height = map->height();
+    own.width = map->width();
   }
   int64_t bytes = 0;
   own.rows.resize(wanted_.size());
   for (size_t i = 0; i < wanted_.size(); ++i) {
-    std::visit(FillRow{wanted_[i], raw_, &own.rows[i]}, answer);
+    std::visit(FillRow{wanted_[i], answer.logits, raw_, &own.rows[i]},
+               answer.result);
     bytes += own.rows[i].size();
   }
   return bytes;

@@ -31,33 +31,33 @@ prediction::TaskParams ParamsFor(model::VisionTask task,
                                  const InferParameters& parameters = {}) {
   switch (task) {
     case model::VisionTask::kClassification: {
-      prediction::ClassifyParams params;
+      v1::ClassifyParams params;
       // Tensors hold logits, and so do scores of the classification extension.
-      params.score = prediction::ClassifyParams::Score::kLogit;
-      params.top_k = 1;
+      params.set_score_type(v1::ClassifyParams::LOGIT);
+      params.set_top_k(1);
       for (const WantedOutput& output : wanted) {
         if (output.tensor.name == kEmbedding) {
-          params.include_embedding = true;
+          params.set_include_embedding(true);
         } else if (output.classification > 0) {
-          params.top_k = ClassificationCount(output);
-        } else {
-          params.include_logits = true;
+          params.set_top_k(ClassificationCount(output));
         }
       }
       return params;
     }
     case model::VisionTask::kDetection: {
-      prediction::DetectParams params;
-      params.score_threshold = parameters.score_threshold;
+      v1::DetectParams params;
+      if (parameters.score_threshold.has_value()) {
+        params.set_score_threshold(*parameters.score_threshold);
+      }
       return params;
     }
     case model::VisionTask::kSegmentation: {
-      prediction::SegmentParams params;
-      params.encoding = prediction::SegmentParams::Encoding::kRawIndex;
+      v1::SegmentParams params;
+      params.set_encoding(v1::SegmentParams::RAW_INDEX);
       return params;
     }
   }
-  return prediction::ClassifyParams();
+  return v1::ClassifyParams();
 }
 
 }  // namespace
@@ -148,6 +148,10 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
   }
   request->options = parameters.options;
   request->params = ParamsFor(model.task, wanted, parameters);
+  request->include_logits =
+      std::any_of(wanted.begin(), wanted.end(), [](const WantedOutput& output) {
+        return output.tensor.name == kLogits && output.classification == 0;
+      });
   outputs_ = InferOutputs(std::move(wanted), received_.raw());
   return absl::OkStatus();
 }

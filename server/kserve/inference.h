@@ -65,7 +65,7 @@ class Inference final : private prediction::ResponseWriter {
     return outputs_.SetAnswer(i, std::move(answer));
   }
   void SetError(int, const absl::Status&) override {}  // Never: it is atomic.
-  void SetTiming(const prediction::Timing&) override {}
+  void SetTiming(const v1::Timing&) override {}
   int64_t Bytes() const override { return outputs_.Bytes(); }
   void Done(const absl::Status& status) override;
 

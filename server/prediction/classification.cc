@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/btree_set.h"
+#include "absl/types/span.h"
 #include "server/errors/reasons.h"
 #include "server/prediction/heat_map_encoder.h"
 #include "server/prediction/request_validation.h"
@@ -20,25 +21,18 @@ namespace {
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
 
-bool WantsPng(const ClassifyParams& params) {
-  return params.heat_map.has_value() &&
-         params.heat_map->encoding == HeatMapParams::Encoding::kPng;
+bool WantsPng(const v1::ClassifyParams& params) {
+  return params.heat_map().encoding() == v1::HeatMapParams::PNG;
 }
 
 // Scores of all classes, in the scale that was asked for.
 std::vector<float> Scores(const std::vector<float>& logits,
-                          ClassifyParams::Score type) {
+                          v1::ClassifyParams::ScoreType type) {
+  if (type == v1::ClassifyParams::LOGIT) return logits;
+  if (type != v1::ClassifyParams::SIGMOID) return Softmax(logits);
   std::vector<float> scores(logits.size());
-  switch (type) {
-    case ClassifyParams::Score::kLogit:
-      return logits;
-    case ClassifyParams::Score::kSigmoid:
-      for (size_t i = 0; i < logits.size(); ++i) {
-        scores[i] = 1 / (1 + std::exp(-static_cast<double>(logits[i])));
-      }
-      return scores;
-    case ClassifyParams::Score::kSoftmax:
-      return Softmax(logits);
+  for (size_t i = 0; i < logits.size(); ++i) {
+    scores[i] = 1 / (1 + std::exp(-static_cast<double>(logits[i])));
   }
   return scores;
 }
@@ -46,7 +40,7 @@ std::vector<float> Scores(const std::vector<float>& logits,
 // Returns the `count` best of the classes that compete, the best first; all, if
 // there are fewer. Classes of equal scores go by their ids.
 std::vector<int> BestClasses(const std::vector<float>& scores,
-                             const std::vector<int>& filter, int count) {
+                             absl::Span<const int32_t> filter, int count) {
   std::vector<int> best;
   const auto before = [&scores](int a, int b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
@@ -72,84 +66,97 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   return best;
 }
 
-ClassificationAnswer ToAnswer(const ClassifyParams& params,
-                              const repository::ModelDirectory& model,
-                              model::Classification result) {
-  const std::vector<float> scores = Scores(result.logits, params.score);
-  const int top_k = params.top_k == 0 ? kDefaultTopK : params.top_k;
-  const std::vector<int> best = BestClasses(scores, params.class_filter, top_k);
-  ClassificationAnswer answer;
-  answer.categories.reserve(best.size());
-  for (const int id : best) {
-    if (params.min_score != 0 && scores[id] < params.min_score) break;
-    answer.categories.push_back({id, model.labels[id], scores[id]});
+// Returns the answer, in which a heat map's PNG is still missing.
+v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
+                            const repository::ModelDirectory& model,
+                            const model::Classification& found) {
+  const std::vector<float> scores = Scores(found.logits, params.score_type());
+  const int top_k = params.top_k() == 0 ? kDefaultTopK : params.top_k();
+  v1::ClassifyResult result;
+  for (const int id : BestClasses(scores, params.class_filter(), top_k)) {
+    if (params.min_score() != 0 && scores[id] < params.min_score()) break;
+    v1::Category* category = result.add_categories();
+    category->set_class_id(id);
+    category->set_label(model.labels[id]);
+    category->set_score(scores[id]);
   }
-  if (params.include_embedding) answer.embedding = std::move(result.embedding);
-  if (params.include_logits) answer.logits = std::move(result.logits);
-  if (params.heat_map.has_value()) {
-    model::HeatMap& map = result.heat_map;
-    answer.heat_map = {map.class_id, map.width, map.height,
-                       std::move(map.values)};
+  if (params.include_embedding()) {
+    result.mutable_embedding()->Add(found.embedding.begin(),
+                                    found.embedding.end());
   }
-  return answer;
+  if (params.has_heat_map() && !WantsPng(params)) {
+    v1::HeatMap* map = result.mutable_heat_map();
+    map->set_class_id(found.heat_map.class_id);
+    map->set_width(found.heat_map.width);
+    map->set_height(found.heat_map.height);
+    map->mutable_values()->Add(found.heat_map.values.begin(),
+                               found.heat_map.values.end());
+  }
+  return result;
 }
 
 // All in one piece but a heat map's PNG.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
-  ClassificationEncoder(const ClassifyParams& params,
+  ClassificationEncoder(const v1::ClassifyParams& params, bool include_logits,
                         const repository::ModelDirectory& model,
-                        model::Classification result,
+                        model::Classification found,
                         const image::PictureFrame& frame)
-      : params_(params), model_(model), result_(std::move(result)) {
-    if (WantsPng(params)) heat_map_.emplace(result_.heat_map, frame);
+      : params_(params),
+        include_logits_(include_logits),
+        model_(model),
+        found_(std::move(found)) {
+    if (WantsPng(params)) heat_map_.emplace(found_.heat_map, frame);
   }
 
   bool done() const override {
-    return answer_.has_value() && (!heat_map_.has_value() || heat_map_->done());
+    return result_.has_value() && (!heat_map_.has_value() || heat_map_->done());
   }
   absl::Duration NextCost() const override {
-    return answer_.has_value() ? heat_map_->NextCost()
-                               : result_.logits.size() * kPerClass;
+    return result_.has_value() ? heat_map_->NextCost()
+                               : found_.logits.size() * kPerClass;
   }
   absl::Status EncodeNext() override {
-    if (answer_.has_value()) return heat_map_->EncodeNext();
-    answer_ = ToAnswer(params_, model_, std::move(result_));
+    if (result_.has_value()) return heat_map_->EncodeNext();
+    result_ = ToResult(params_, model_, found_);
     return absl::OkStatus();
   }
   int64_t bytes() const override {
-    if (!answer_.has_value()) return 0;
-    int64_t floats = answer_->embedding.size() + answer_->logits.size();
-    if (answer_->heat_map.has_value()) {
-      floats += answer_->heat_map->values.size();
-    }
+    if (!result_.has_value()) return 0;
+    const int64_t floats = result_->embedding_size() +
+                           result_->heat_map().values_size() +
+                           (include_logits_ ? found_.logits.size() : 0);
     return sizeof(float) * floats +
            (heat_map_.has_value() ? heat_map_->bytes() : 0);
   }
   Answer Take() override {
-    if (heat_map_.has_value()) answer_->heat_map = heat_map_->Take();
-    return *std::move(answer_);
+    if (heat_map_.has_value()) *result_->mutable_heat_map() = heat_map_->Take();
+    Answer answer;
+    answer.result = *std::move(result_);
+    if (include_logits_) answer.logits = std::move(found_.logits);
+    return answer;
   }
 
  private:
-  const ClassifyParams& params_;
+  const v1::ClassifyParams& params_;
+  const bool include_logits_;
   const repository::ModelDirectory& model_;
-  model::Classification result_;
-  std::optional<ClassificationAnswer> answer_;
+  model::Classification found_;
+  std::optional<v1::ClassifyResult> result_;
   std::optional<HeatMapEncoder> heat_map_;  // Only of a PNG.
 };
 
 class ClassificationHandler final : public TaskHandler {
  public:
-  explicit ClassificationHandler(const ClassifyParams& params)
-      : params_(params) {}
+  ClassificationHandler(const v1::ClassifyParams& params, bool include_logits)
+      : params_(params), include_logits_(include_logits) {}
 
   model::VisionTask task() const override {
     return model::VisionTask::kClassification;
   }
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
-    if (params_.heat_map.has_value() &&
+    if (params_.has_heat_map() &&
         model.config.backbone.architecture == model::Architecture::kVim) {
       return server::InvalidField(
           "params.heat_map",
@@ -166,12 +173,13 @@ class ClassificationHandler final : public TaskHandler {
   void FillTask(const repository::ModelDirectory&,
                 batching::BatchTask* task) const override {
     model::ClassificationOptions options;
-    options.embedding = params_.include_embedding;
-    if (params_.heat_map.has_value()) {
+    options.embedding = params_.include_embedding();
+    if (params_.has_heat_map()) {
       options.heat_map = true;
-      options.classes = params_.class_filter;
-      if (params_.heat_map->class_id.has_value()) {
-        options.classes = {*params_.heat_map->class_id};
+      options.classes = {params_.class_filter().begin(),
+                         params_.class_filter().end()};
+      if (params_.heat_map().has_class_id()) {
+        options.classes = {params_.heat_map().class_id()};
       }
     }
     task->options = std::move(options);
@@ -180,8 +188,8 @@ class ClassificationHandler final : public TaskHandler {
       const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const override {
     return std::make_unique<ClassificationEncoder>(
-        params_, model, std::get<model::Classification>(std::move(result)),
-        frame);
+        params_, include_logits_, model,
+        std::get<model::Classification>(std::move(result)), frame);
   }
   absl::string_view SmallerResponse() const override {
     return "fewer images, a smaller top_k, no include_embedding, or a heat_map "
@@ -189,13 +197,15 @@ class ClassificationHandler final : public TaskHandler {
   }
 
  private:
-  const ClassifyParams params_;
+  const v1::ClassifyParams params_;
+  const bool include_logits_;
 };
 
 }  // namespace
 
-std::unique_ptr<const TaskHandler> MakeHandler(const ClassifyParams& params) {
-  return std::make_unique<ClassificationHandler>(params);
+std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
+                                               bool include_logits) {
+  return std::make_unique<ClassificationHandler>(params, include_logits);
 }
 
 }  // namespace sfmamba::prediction

@@ -45,40 +45,42 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
 }
 
 // The expected time to encode a line without edges, in a mask of this width.
-absl::Duration PerLine(DetectParams::MaskEncoding encoding, int width) {
-  if (encoding != DetectParams::MaskEncoding::kPngCrop) return kPerLine;
+absl::Duration PerLine(v1::DetectParams::MaskEncoding encoding, int width) {
+  if (encoding != v1::DetectParams::PNG_CROP) return kPerLine;
   return kPerLine + width / 8 * kPerPngByte;
 }
 
 // The expected time to encode a mask without edges.
-absl::Duration PerMask(DetectParams::MaskEncoding encoding, int width,
+absl::Duration PerMask(v1::DetectParams::MaskEncoding encoding, int width,
                        int height) {
-  const bool by_rows = encoding == DetectParams::MaskEncoding::kPngCrop;
+  const bool by_rows = encoding == v1::DetectParams::PNG_CROP;
   return (by_rows ? height : width) * PerLine(encoding, width);
 }
 
 // Whether masks were asked for and the model has any.
-bool WantsMasks(const DetectParams& params,
+bool WantsMasks(const v1::DetectParams& params,
                 const repository::ModelDirectory& model) {
-  return params.mask_encoding != DetectParams::MaskEncoding::kNone &&
+  return params.mask_encoding() !=
+             v1::DetectParams::MASK_ENCODING_UNSPECIFIED &&
          model.config.detector.masks;
 }
 
 // A piece is some lines of a mask, some objects, or both.
 class DetectionEncoder final : public AnswerEncoder {
  public:
-  DetectionEncoder(DetectParams::MaskEncoding encoding,
+  DetectionEncoder(v1::DetectParams::MaskEncoding encoding,
                    const repository::ModelDirectory& model,
                    model::Detections result, const image::PictureFrame& frame)
       : encoding_(encoding),
         model_(model),
         frame_(frame),
         detections_(std::move(result.detections)) {
-    answer_.picture = frame.picture;
-    answer_.objects.reserve(detections_.size());
+    answer_.set_image_width(frame.picture.width);
+    answer_.set_image_height(frame.picture.height);
+    answer_.mutable_detections()->Reserve(detections_.size());
     for (const model::Detection& detection : detections_) {
       left_ += kPerObject;
-      if (encoding != DetectParams::MaskEncoding::kNone) {
+      if (encoding != v1::DetectParams::MASK_ENCODING_UNSPECIFIED) {
         const model::InstanceMask::Bounds bounds = detection.mask->bounds();
         left_ += PerMask(encoding, bounds.width, bounds.height);
       }
@@ -86,7 +88,7 @@ class DetectionEncoder final : public AnswerEncoder {
   }
 
   bool done() const override {
-    return mask_ == nullptr && answer_.objects.size() == detections_.size();
+    return mask_ == nullptr && BegunObjects() == detections_.size();
   }
   absl::Duration NextCost() const override {
     return std::clamp(left_, kPerObject, kPiece);
@@ -109,19 +111,25 @@ class DetectionEncoder final : public AnswerEncoder {
   int64_t bytes() const override {
     return bytes_ + (mask_ == nullptr ? 0 : mask_->bytes());
   }
-  Answer Take() override { return std::move(answer_); }
+  Answer Take() override { return {std::move(answer_), {}}; }
 
  private:
+  size_t BegunObjects() const { return answer_.detections_size(); }
+
   // Adds the next object to the answer; its mask follows.
   void BeginObject() {
-    const model::Detection& detection = detections_[answer_.objects.size()];
-    DetectedObject& object = answer_.objects.emplace_back();
-    object.box = InPicture(detection.box, frame_);
-    object.class_id = detection.class_id;
-    object.label = model_.labels[detection.class_id];
-    object.score = detection.score;
-    if (encoding_ != DetectParams::MaskEncoding::kNone) {
-      mask_ = MakeMaskEncoder(encoding_, detection.mask, frame_, object.box);
+    const model::Detection& detection = detections_[BegunObjects()];
+    v1::Detection* object = answer_.add_detections();
+    const model::Box box = InPicture(detection.box, frame_);
+    object->mutable_box()->set_x_min(box.x1);
+    object->mutable_box()->set_y_min(box.y1);
+    object->mutable_box()->set_x_max(box.x2);
+    object->mutable_box()->set_y_max(box.y2);
+    object->set_class_id(detection.class_id);
+    object->set_label(model_.labels[detection.class_id]);
+    object->set_score(detection.score);
+    if (encoding_ != v1::DetectParams::MASK_ENCODING_UNSPECIFIED) {
+      mask_ = MakeMaskEncoder(encoding_, detection.mask, frame_, box);
       without_edges_ = PerLine(encoding_, detection.mask->bounds().width);
       per_line_ = absl::ZeroDuration();
     }
@@ -139,7 +147,7 @@ class DetectionEncoder final : public AnswerEncoder {
     left_ -= lines * without_edges_;
     if (mask_->lines_left() == 0) {
       bytes_ += mask_->bytes();
-      mask_->Take(&answer_.objects.back());
+      mask_->Take(answer_.mutable_detections(BegunObjects() - 1));
       mask_ = nullptr;
     }
     const absl::Duration cost = lines * without_edges_ + *edges * kPerEdge;
@@ -147,11 +155,11 @@ class DetectionEncoder final : public AnswerEncoder {
     return cost;
   }
 
-  const DetectParams::MaskEncoding encoding_;
+  const v1::DetectParams::MaskEncoding encoding_;
   const repository::ModelDirectory& model_;
   const image::PictureFrame frame_;
   const std::vector<model::Detection> detections_;
-  DetectionAnswer answer_;  // The last object has no mask while mask_ is set.
+  v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // PerLine() of mask_.
   absl::Duration per_line_;  // What the lines of mask_ have cost; 0 at first.
@@ -263,7 +271,7 @@ class TileCollector final : public PartCollector {
 
 class DetectionHandler final : public TaskHandler {
  public:
-  explicit DetectionHandler(const DetectParams& params) : params_(params) {}
+  explicit DetectionHandler(const v1::DetectParams& params) : params_(params) {}
 
   model::VisionTask task() const override {
     return model::VisionTask::kDetection;
@@ -271,22 +279,23 @@ class DetectionHandler final : public TaskHandler {
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
     const absl::Status status = ValidateParams(params_, model.labels.size());
-    if (!status.ok() || !params_.tiles.has_value()) return status;
-    return ValidateTiles(*params_.tiles);
+    if (!status.ok() || !params_.has_tiles()) return status;
+    return ValidateTiles(params_.tiles());
   }
   absl::Status Divide(const repository::ModelDirectory& model, int most,
                       ImageFacts* image) const override {
-    if (!params_.tiles.has_value()) return absl::OkStatus();
-    return DivideIntoTiles(*params_.tiles, model.config, most, image);
+    if (!params_.has_tiles()) return absl::OkStatus();
+    return DivideIntoTiles(params_.tiles(), model.config, most, image);
   }
   std::unique_ptr<PartCollector> MakeCollector(
       const repository::ModelDirectory& model,
       const ImageFacts& image) const override {
     MergeRule rule;
-    rule.merge = params_.tiles->merge;
-    rule.match = params_.tiles->match;
-    rule.threshold = params_.tiles->match_threshold;
-    rule.class_agnostic = params_.class_agnostic_nms;
+    const v1::Tiles& tiles = params_.tiles();
+    rule.merge = tiles.merge();
+    rule.match = tiles.match();
+    if (tiles.has_match_threshold()) rule.threshold = tiles.match_threshold();
+    rule.class_agnostic = params_.class_agnostic_nms();
     rule.max_detections = MaxObjects(model);
     return std::make_unique<TileCollector>(image, rule, model, *this);
   }
@@ -303,7 +312,7 @@ class DetectionHandler final : public TaskHandler {
     absl::Duration per_mask;
     if (WantsMasks(params_, model)) {
       per_mask =
-          PerMask(params_.mask_encoding, image.seen.width, image.seen.height);
+          PerMask(params_.mask_encoding(), image.seen.width, image.seen.height);
     }
     const int64_t most = MaxObjects(model);
     const absl::Duration merging =
@@ -314,13 +323,17 @@ class DetectionHandler final : public TaskHandler {
   void FillTask(const repository::ModelDirectory& model,
                 batching::BatchTask* task) const override {
     model::DetectionOptions options;
-    options.score_threshold = params_.score_threshold;
-    options.nms_iou_threshold = params_.nms_iou_threshold;
-    options.max_detections = params_.max_detections;
-    const absl::btree_set<int> classes(params_.class_filter.begin(),
-                                       params_.class_filter.end());
+    if (params_.has_score_threshold()) {
+      options.score_threshold = params_.score_threshold();
+    }
+    if (params_.has_nms_iou_threshold()) {
+      options.nms_iou_threshold = params_.nms_iou_threshold();
+    }
+    options.max_detections = params_.max_detections();
+    const absl::btree_set<int> classes(params_.class_filter().begin(),
+                                       params_.class_filter().end());
     options.classes.assign(classes.begin(), classes.end());
-    options.class_agnostic_nms = params_.class_agnostic_nms;
+    options.class_agnostic_nms = params_.class_agnostic_nms();
     options.masks = WantsMasks(params_, model);
     task->options = std::move(options);
   }
@@ -328,8 +341,9 @@ class DetectionHandler final : public TaskHandler {
       const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const override {
     return std::make_unique<DetectionEncoder>(
-        WantsMasks(params_, model) ? params_.mask_encoding
-                                   : DetectParams::MaskEncoding::kNone,
+        WantsMasks(params_, model)
+            ? params_.mask_encoding()
+            : v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
         model, std::get<model::Detections>(std::move(result)), frame);
   }
   absl::string_view SmallerResponse() const override {
@@ -339,16 +353,16 @@ class DetectionHandler final : public TaskHandler {
 
  private:
   int64_t MaxObjects(const repository::ModelDirectory& model) const {
-    return params_.max_detections > 0 ? params_.max_detections
-                                      : model.config.detector.max_detections;
+    return params_.max_detections() > 0 ? params_.max_detections()
+                                        : model.config.detector.max_detections;
   }
 
-  const DetectParams params_;
+  const v1::DetectParams params_;
 };
 
 }  // namespace
 
-std::unique_ptr<const TaskHandler> MakeHandler(const DetectParams& params) {
+std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params) {
   return std::make_unique<DetectionHandler>(params);
 }
 

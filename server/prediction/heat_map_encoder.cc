@@ -22,15 +22,15 @@ HeatMapEncoder::HeatMapEncoder(const model::HeatMap& map,
                       map.width)),
       blend_(map.width),
       png_(frame.seen.width, frame.seen.height, /*bit_depth=*/8) {
-  answer_.class_id = map.class_id;
-  answer_.width = frame.seen.width;
-  answer_.height = frame.seen.height;
+  answer_.set_class_id(map.class_id);
+  answer_.set_width(frame.seen.width);
+  answer_.set_height(frame.seen.height);
   const auto [low, high] = std::minmax_element(map_.begin(), map_.end());
-  answer_.low = *low;
-  answer_.high = *high;
-  const float range = answer_.high - answer_.low;
+  answer_.set_low(*low);
+  answer_.set_high(*high);
+  const float range = answer_.high() - answer_.low();
   for (float& value : map_) {
-    value = range > 0 ? (value - answer_.low) / range * 255 : 0;
+    value = range > 0 ? (value - answer_.low()) / range * 255 : 0;
   }
 }
 
@@ -39,18 +39,18 @@ absl::Duration HeatMapEncoder::Cost(const image::PictureSize& size) {
 }
 
 absl::Duration HeatMapEncoder::NextCost() const {
-  return std::min<int64_t>(int64_t{1} * answer_.width * answer_.height,
+  return std::min<int64_t>(int64_t{1} * answer_.width() * answer_.height(),
                            kPiecePixels) *
          kPerPixel;
 }
 
 absl::Status HeatMapEncoder::EncodeNext() {
-  const int rows = std::max<int>(1, kPiecePixels / answer_.width);
+  const int rows = std::max<int>(1, kPiecePixels / answer_.width());
   return png_.AddRows(rows, [this](int y, uint8_t* row) { FillRow(y, row); });
 }
 
-HeatMap HeatMapEncoder::Take() {
-  answer_.png = png_.Take();
+v1::HeatMap HeatMapEncoder::Take() {
+  answer_.set_png(png_.Take());
   return std::move(answer_);
 }
 

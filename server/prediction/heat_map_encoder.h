@@ -9,7 +9,7 @@
 #include "base/png_encoder.h"
 #include "model/result.h"
 #include "server/image/image_input.h"
-#include "server/prediction/answer.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
 
@@ -28,7 +28,7 @@ class HeatMapEncoder {
   absl::Duration NextCost() const;
   absl::Status EncodeNext();  // INTERNAL if libpng fails.
   int64_t bytes() const { return png_.bytes(); }
-  HeatMap Take();  // Once, when done().
+  v1::HeatMap Take();  // Once, when done().
 
  private:
   // The two values that a row or a column lies between, and the part of the
@@ -42,7 +42,7 @@ class HeatMapEncoder {
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 
-  HeatMap answer_;          // Gets its PNG at the end.
+  v1::HeatMap answer_;      // Gets its PNG at the end.
   std::vector<float> map_;  // Scaled to 0..255.
   const int map_width_;
   const std::vector<Place> rows_, columns_;

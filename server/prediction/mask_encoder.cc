@@ -43,9 +43,11 @@ class RleMaskEncoder final : public MaskEncoder {
     return runs_.edges.size();
   }
   int64_t bytes() const override { return rle_.bytes(); }
-  void Take(DetectedObject* object) override {
-    object->mask = CocoRle{frame_.picture.height, frame_.picture.width,
-                           rle_.Finish(frame_.picture.pixels())};
+  void Take(v1::Detection* object) override {
+    v1::CocoRle* rle = object->mutable_rle();
+    rle->set_height(frame_.picture.height);
+    rle->set_width(frame_.picture.width);
+    rle->set_counts(rle_.Finish(frame_.picture.pixels()));
   }
 
  private:
@@ -121,8 +123,8 @@ class PngMaskEncoder final : public MaskEncoder {
     return runs_.edges.size();
   }
   int64_t bytes() const override { return png_.bytes(); }
-  void Take(DetectedObject* object) override {
-    object->mask = PngCrop{png_.Take()};
+  void Take(v1::Detection* object) override {
+    object->set_png_crop(png_.Take());
   }
 
  private:
@@ -140,10 +142,10 @@ class PngMaskEncoder final : public MaskEncoder {
 }  // namespace
 
 std::unique_ptr<MaskEncoder> MakeMaskEncoder(
-    DetectParams::MaskEncoding encoding,
+    v1::DetectParams::MaskEncoding encoding,
     std::shared_ptr<const model::InstanceMask> mask,
     const image::PictureFrame& frame, const model::Box& box) {
-  if (encoding == DetectParams::MaskEncoding::kPngCrop) {
+  if (encoding == v1::DetectParams::PNG_CROP) {
     return std::make_unique<PngMaskEncoder>(std::move(mask), frame,
                                             Outwards(box));
   }

@@ -7,8 +7,7 @@
 #include "absl/status/statusor.h"
 #include "model/result.h"
 #include "server/image/image_input.h"
-#include "server/prediction/answer.h"
-#include "server/prediction/prediction_request.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
 
@@ -27,13 +26,13 @@ class MaskEncoder {
   // The bytes of what has been encoded so far, about.
   virtual int64_t bytes() const = 0;
   // Puts the mask into `object`; once, when no lines are left.
-  virtual void Take(DetectedObject* object) = 0;
+  virtual void Take(v1::Detection* object) = 0;
 };
 
 // The encoder of `mask`, which lies in what the model saw of a picture.
-// `encoding` is not kNone; `box` is the object's in the picture.
+// `encoding` is one of masks; `box` is the object's in the picture.
 std::unique_ptr<MaskEncoder> MakeMaskEncoder(
-    DetectParams::MaskEncoding encoding,
+    v1::DetectParams::MaskEncoding encoding,
     std::shared_ptr<const model::InstanceMask> mask,
     const image::PictureFrame& frame, const model::Box& box);
 

@@ -130,9 +130,8 @@ bool Match(const Box& a, const Box& b, const MergeRule& rule) {
       Float{0}, Float{std::min(a.y2, b.y2)} - Float{std::max(a.y1, b.y1)});
   const Float both = width * height;
   const Float area_a = Area<Float>(a), area_b = Area<Float>(b);
-  const Float whole = rule.match == Tiles::Match::kIou
-                          ? area_a + area_b - both
-                          : std::min(area_a, area_b);
+  const Float whole = rule.match == v1::Tiles::IOS ? std::min(area_a, area_b)
+                                                   : area_a + area_b - both;
   return (whole > 0 ? both / whole : 0) >= rule.threshold;
 }
 
@@ -187,7 +186,7 @@ void DetectionMerger::MergeNext() {
       left_[kept++] = std::move(other);
       continue;
     }
-    if (rule_.merge != Tiles::Merge::kGreedyNmm ||
+    if (rule_.merge != v1::Tiles::GREEDY_NMM ||
         !Match<double>(object.box, other.box, rule_)) {
       continue;
     }

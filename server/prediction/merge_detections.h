@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "model/result.h"
-#include "server/prediction/prediction_request.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
 
@@ -21,16 +21,16 @@ std::shared_ptr<const model::InstanceMask> UnionOf(
     std::vector<std::shared_ptr<const model::InstanceMask>> masks);
 
 struct MergeRule {
-  Tiles::Merge merge = Tiles::Merge::kNms;
-  Tiles::Match match = Tiles::Match::kIou;
+  v1::Tiles::Merge merge = v1::Tiles::NMS;
+  v1::Tiles::Match match = v1::Tiles::IOU;
   float threshold = 0.5f;  // Boxes match from this overlap on.
   bool class_agnostic = false;
   int max_detections = 100;  // The best ones are kept.
 };
 
 // Merges what was detected in overlapping parts of a picture, object by object,
-// best first. By kNms an object is the best detection that is left, and those
-// that match it are dropped. By kGreedyNmm its box and mask grow by them: one
+// best first. By NMS an object is the best detection that is left, and those
+// that match it are dropped. By GREEDY_NMM its box and mask grow by them: one
 // after another, best first, and only by those that still match the box that
 // has grown; the others are dropped too.
 // Source: github.com/obss/sahi, "postprocess", NMS and GREEDYNMM: the same

@@ -27,44 +27,47 @@ absl::Status OfCrops(const absl::Status& status) {
 
 }  // namespace
 
-image::PixelRect CropOf(const model::Box& box, float margin,
+image::PixelRect CropOf(const v1::BoundingBox& box, float margin,
                         const image::PictureSize& picture) {
-  const float across = margin * (box.x2 - box.x1);
-  const float down = margin * (box.y2 - box.y1);
+  const float across = margin * (box.x_max() - box.x_min());
+  const float down = margin * (box.y_max() - box.y_min());
   const auto cut = [](float value, int least, int most) {
     return static_cast<int>(std::clamp<float>(value, least, most));
   };
   image::PixelRect rect;
-  rect.left = cut(std::floor(box.x1 - across), 0, picture.width - 1);
-  rect.top = cut(std::floor(box.y1 - down), 0, picture.height - 1);
+  rect.left = cut(std::floor(box.x_min() - across), 0, picture.width - 1);
+  rect.top = cut(std::floor(box.y_min() - down), 0, picture.height - 1);
   rect.width =
-      cut(std::ceil(box.x2 + across), rect.left + 1, picture.width) - rect.left;
+      cut(std::ceil(box.x_max() + across), rect.left + 1, picture.width) -
+      rect.left;
   rect.height =
-      cut(std::ceil(box.y2 + down), rect.top + 1, picture.height) - rect.top;
+      cut(std::ceil(box.y_max() + down), rect.top + 1, picture.height) -
+      rect.top;
   return rect;
 }
 
 PictureCrops::PictureCrops(const PredictionEnvironment& environment,
                            image::RgbImage picture, server::MemoryHold memory,
-                           DetectionAnswer found)
+                           v1::DetectResult found)
     : environment_(WithAnyImages(environment)),
       picture_(std::move(picture)),
       memory_(std::move(memory)),
       found_(std::move(found)) {}
 
-void PictureCrops::Start(PredictionRequest request, const CropParams& crops,
+void PictureCrops::Start(PredictionRequest request, const v1::Crops& crops,
                          const Prediction& parent, Answered answered) {
   answered_ = std::move(answered);
   partial_ = request.options.allow_partial_results;
-  ClassifyParams& params = request.params.emplace<ClassifyParams>();
-  params.top_k = crops.top_k == 0 ? 1 : crops.top_k;
-  params.min_score = crops.min_score;
-  params.include_embedding = crops.include_embedding;
-  request.images = found_.objects.size();
-  request.image = [this, margin = crops.margin](int i) {
+  auto& params = request.params.emplace<v1::ClassifyParams>();
+  params.set_top_k(crops.top_k() == 0 ? 1 : crops.top_k());
+  params.set_min_score(crops.min_score());
+  params.set_include_embedding(crops.include_embedding());
+  request.images = found_.detections_size();
+  request.image = [this, margin = crops.margin()](int i) {
     image::ImageSource source;
     source.source = image::PictureRegion{
-        &picture_, CropOf(found_.objects[i].box, margin, found_.picture)};
+        &picture_, CropOf(found_.detections(i).box(), margin,
+                          {found_.image_height(), found_.image_width()})};
     return source;
   };
   prediction_ = std::make_unique<Prediction>(environment_, std::move(request),
@@ -78,21 +81,22 @@ void PictureCrops::ReleaseRequest() {
 }
 
 int64_t PictureCrops::SetAnswer(int i, Answer answer) {
-  ClassificationAnswer& crop = found_.objects[i].crop.emplace().answer;
-  crop = std::get<ClassificationAnswer>(std::move(answer));
-  const int64_t bytes = sizeof(Category) * crop.categories.size() +
-                        sizeof(float) * crop.embedding.size();
+  v1::ClassifyResult* crop = found_.mutable_detections(i)->mutable_crop();
+  *crop = std::get<v1::ClassifyResult>(std::move(answer.result));
+  const int64_t bytes = crop->ByteSizeLong();
   bytes_ += bytes;
   return bytes;
 }
 
 void PictureCrops::SetError(int i, const absl::Status& error) {
-  found_.objects[i].crop.emplace().error = OfCrops(error);
+  v1::ClassifyResult* crop = found_.mutable_detections(i)->mutable_crop();
+  crop->Clear();  // It may have been answered.
+  *crop->mutable_error() = server::ToRpcStatus(OfCrops(error));
 }
 
 void PictureCrops::Done(const absl::Status& status) {
   if (!status.ok() && partial_) {
-    for (size_t i = 0; i < found_.objects.size(); ++i) SetError(i, status);
+    for (int i = 0; i < found_.detections_size(); ++i) SetError(i, status);
   }
   Answered answered = std::move(answered_);  // It may destroy this.
   if (!status.ok() && !partial_) return answered(OfCrops(status));

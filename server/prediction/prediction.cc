@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "base/proto_duration.h"
 #include "model/config.h"
 #include "server/errors/error.h"
 #include "server/errors/guarded.h"
@@ -21,6 +22,15 @@ std::string ClientName(const PredictionRequest& request) {
              : request.call.caller.name;
 }
 
+std::unique_ptr<const TaskHandler> HandlerOf(const PredictionRequest& request) {
+  const auto* classify = std::get_if<v1::ClassifyParams>(&request.params);
+  if (classify != nullptr) {
+    return MakeHandler(*classify, request.include_logits);
+  }
+  return std::visit([](const auto& params) { return MakeHandler(params); },
+                    request.params);
+}
+
 }  // namespace
 
 Prediction::Prediction(const PredictionEnvironment& environment,
@@ -30,7 +40,7 @@ Prediction::Prediction(const PredictionEnvironment& environment,
       request_(std::move(request)),
       writer_(*writer),
       client_(ClientName(request_)),
-      handler_(MakeTaskHandler(request_.params)),
+      handler_(HandlerOf(request_)),
       record_(request_.method, request_.message_bytes, request_.call.peer,
               request_.call.traceparent, &environment.metrics,
               &environment.log),
@@ -301,7 +311,7 @@ void Prediction::FinishAll() {
   absl::Status status = Outcome();
   if (status.ok()) {
     WriteErrors();
-    if (request_.options.include_timing) writer_.SetTiming(SlowestTiming());
+    if (request_.options.include_timing) WriteTiming();
     status = CheckSize(writer_.Bytes());
   }
   Finish(status);
@@ -330,7 +340,7 @@ void Prediction::WriteErrors() {
   }
 }
 
-Timing Prediction::SlowestTiming() const {
+Prediction::Timing Prediction::SlowestTiming() const {
   Timing timing;
   for (const Item& item : items_) {
     timing.decode = std::max(timing.decode, item.decode);
@@ -344,8 +354,24 @@ Timing Prediction::SlowestTiming() const {
     timing.batch.queue = queue;
   }
   timing.total = base::SteadyNow() - record_.start();
-  timing.device = model_->executor->device();
   return timing;
+}
+
+void Prediction::WriteTiming() {
+  const Timing timing = SlowestTiming();
+  v1::Timing proto;
+  base::ToProto(timing.decode, proto.mutable_decode());
+  base::ToProto(timing.preprocess, proto.mutable_preprocess());
+  base::ToProto(timing.batch.queue, proto.mutable_queue());
+  base::ToProto(timing.batch.inference, proto.mutable_inference());
+  base::ToProto(timing.postprocess, proto.mutable_postprocess());
+  base::ToProto(timing.total, proto.mutable_total());
+  proto.set_batch_size(timing.batch.batch_size);
+  proto.set_padded_batch_size(timing.batch.padded_batch_size);
+  proto.set_fold_factor(timing.batch.fold_factor);
+  proto.set_bucket(timing.batch.size_class);
+  proto.set_device(model_->executor->device());
+  writer_.SetTiming(proto);
 }
 
 void Prediction::CountRequest(const absl::Status& status) const {

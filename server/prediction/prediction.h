@@ -72,17 +72,7 @@ struct PredictionEnvironment {
   security::ClientQuotas* quotas = nullptr;
 };
 
-// Where a request's time went; of several images the slowest for each stage.
-struct Timing {
-  absl::Duration decode;
-  absl::Duration preprocess;
-  absl::Duration postprocess;
-  absl::Duration total;
-  batching::BatchInfo batch;
-  std::string device;
-};
-
-// Writes a prediction's response in the words of a transport. The methods are
+// Writes a prediction's response as a transport sends it. The methods are
 // called one after another, but for SetAnswer().
 class ResponseWriter {
  public:
@@ -97,7 +87,7 @@ class ResponseWriter {
   // the message. Several threads call it at once, for different images.
   virtual int64_t SetAnswer(int i, Answer answer) = 0;
   virtual void SetError(int i, const absl::Status& error) = 0;
-  virtual void SetTiming(const Timing& timing) = 0;
+  virtual void SetTiming(const v1::Timing& timing) = 0;
   // The bytes of the whole message.
   virtual int64_t Bytes() const = 0;
   // Called exactly once, as the last. Unless `status` is OK, nothing else that
@@ -165,7 +155,7 @@ class Prediction {
     std::unique_ptr<UncutInput> uncut;         // If parts are cut out of it.
     std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
     image::RgbImage picture;                   // Kept for its crops.
-    std::optional<DetectionAnswer> found;   // Its crops are to be classified.
+    std::optional<v1::DetectResult> found;  // Its crops are to be classified.
     std::unique_ptr<ResponseWriter> crops;  // Classifies them.
     bool source_done = false;               // Its source is read no more.
     absl::Status status;
@@ -183,6 +173,13 @@ class Prediction {
     absl::Time ended;  // Only if the request is traced.
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
+
+  // Where the request's time went; of several images the slowest for each
+  // stage.
+  struct Timing {
+    absl::Duration decode, preprocess, postprocess, total;
+    batching::BatchInfo batch;
+  };
 
   // The duty to end an image. If it is dropped, because something threw on the
   // way, the image ends with INTERNAL.
@@ -210,7 +207,7 @@ class Prediction {
   absl::Status Admit();
   absl::Status CheckTask() const;
   // What the request says of crops; null: nothing.
-  const CropParams* crops() const;
+  const v1::Crops* crops() const;
   // Finds the model for the crops and checks what the request says of them.
   absl::Status CheckCrops();
   absl::Status CheckImages();
@@ -283,7 +280,7 @@ class Prediction {
   absl::Status WriteAnswer(int i, Answer answer);
   // The last steps of an image with crops, which PictureCrops classifies.
   void ClassifyCrops(OpenItem open);
-  void EndCrops(OpenItem open, absl::StatusOr<DetectionAnswer> answer);
+  void EndCrops(OpenItem open, absl::StatusOr<v1::DetectResult> answer);
   // Only OpenItem calls it.
   void EndItem(int i, absl::Status status);
 
@@ -301,6 +298,7 @@ class Prediction {
   absl::Status Outcome() const;
   void WriteErrors();
   Timing SlowestTiming() const;
+  void WriteTiming();
   void CountRequest(const absl::Status& status) const;
 
   // The spans of the request, and of one image, if it is traced.

@@ -93,8 +93,8 @@ absl::Status Prediction::EncodePiece(int i) {
   Answer answer = encoder->Take();
   encoder = nullptr;
   if (classifier_ == nullptr) return WriteAnswer(i, std::move(answer));
-  DetectionAnswer& found = std::get<DetectionAnswer>(answer);
-  if (found.objects.empty()) return WriteAnswer(i, std::move(answer));
+  auto& found = std::get<v1::DetectResult>(answer.result);
+  if (found.detections().empty()) return WriteAnswer(i, std::move(answer));
   item.found = std::move(found);
   return absl::OkStatus();
 }

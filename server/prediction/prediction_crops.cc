@@ -14,17 +14,16 @@
 
 namespace sfmamba::prediction {
 
-const CropParams* Prediction::crops() const {
-  const auto* detect = std::get_if<DetectParams>(&request_.params);
-  return detect != nullptr && detect->crops.has_value() ? &*detect->crops
-                                                        : nullptr;
+const v1::Crops* Prediction::crops() const {
+  const auto* detect = std::get_if<v1::DetectParams>(&request_.params);
+  return detect != nullptr && detect->has_crops() ? &detect->crops() : nullptr;
 }
 
 absl::Status Prediction::CheckCrops() {
   if (crops() == nullptr) return absl::OkStatus();
   constexpr auto kTask = model::VisionTask::kClassification;
   auto version =
-      env_.repository.Find(crops()->model, "params.crops.model", kTask,
+      env_.repository.Find(crops()->model(), "params.crops.model", kTask,
                            repository::ModelRepository::Use::kPredict);
   if (!version.ok()) return version.status();
   classifier_ = *std::move(version);
@@ -65,7 +64,7 @@ void Prediction::ClassifyCrops(OpenItem open) {
   item.crops = std::move(own);
   picture_crops.Start(std::move(request), *crops(), *this,
                       [this, begin = base::SteadyNow(), open = std::move(open)](
-                          absl::StatusOr<DetectionAnswer> answer) mutable {
+                          absl::StatusOr<v1::DetectResult> answer) mutable {
                         // The classifier's time says nothing of how long
                         // answers take.
                         items_[open.index()].batch_ended +=
@@ -75,12 +74,12 @@ void Prediction::ClassifyCrops(OpenItem open) {
 }
 
 void Prediction::EndCrops(OpenItem open,
-                          absl::StatusOr<DetectionAnswer> answer) {
+                          absl::StatusOr<v1::DetectResult> answer) {
   absl::Status status = answer.status();
   if (status.ok()) status = CheckAlive("postprocess", deadline_);
   if (status.ok()) {
     status = server::Guarded([this, i = open.index(), &answer] {
-      return WriteAnswer(i, *std::move(answer));
+      return WriteAnswer(i, {*std::move(answer), {}});
     });
     if (absl::IsResourceExhausted(status)) Drop();
   }

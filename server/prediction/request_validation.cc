@@ -231,53 +231,53 @@ absl::Status ValidateRequest(const PredictionRequest& request,
   return status;
 }
 
-absl::Status ValidateParams(const ClassifyParams& params, int classes) {
-  if (params.top_k < 0 || params.top_k > classes) {
-    return server::OutOfRange("params.top_k", params.top_k, 0, classes);
+absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
+  if (params.top_k() < 0 || params.top_k() > classes) {
+    return server::OutOfRange("params.top_k", params.top_k(), 0, classes);
   }
-  if (!std::isfinite(params.min_score)) {
+  if (!std::isfinite(params.min_score())) {
     return server::InvalidField(
         "params.min_score",
-        absl::StrCat("got ", params.min_score, ", expected a finite number"));
+        absl::StrCat("got ", params.min_score(), ", expected a finite number"));
   }
-  if (params.heat_map.has_value()) {
-    const int id = params.heat_map->class_id.value_or(0);
+  if (params.has_heat_map()) {
+    const int id = params.heat_map().class_id();
     if (id < 0 || id >= classes) {
       return server::OutOfRange("params.heat_map.class_id", id, 0, classes - 1);
     }
   }
-  return ValidateClassFilter(params.class_filter, classes);
+  return ValidateClassFilter(params.class_filter(), classes);
 }
 
-absl::Status ValidateParams(const DetectParams& params, int classes) {
-  absl::Status status = ValidateFraction("params.score_threshold",
-                                         params.score_threshold.value_or(0));
+absl::Status ValidateParams(const v1::DetectParams& params, int classes) {
+  absl::Status status =
+      ValidateFraction("params.score_threshold", params.score_threshold());
   if (status.ok()) {
     status = ValidateFraction("params.nms_iou_threshold",
-                              params.nms_iou_threshold.value_or(0));
+                              params.nms_iou_threshold());
   }
   if (!status.ok()) return status;
-  if (params.max_detections < 0 || params.max_detections > kMaxDetections) {
-    return server::OutOfRange("params.max_detections", params.max_detections, 0,
-                              kMaxDetections);
+  if (params.max_detections() < 0 || params.max_detections() > kMaxDetections) {
+    return server::OutOfRange("params.max_detections", params.max_detections(),
+                              0, kMaxDetections);
   }
-  return ValidateClassFilter(params.class_filter, classes);
+  return ValidateClassFilter(params.class_filter(), classes);
 }
 
-absl::Status ValidateCrops(const CropParams& crops, int classes) {
-  if (crops.top_k < 0 || crops.top_k > classes) {
-    return server::OutOfRange("params.crops.top_k", crops.top_k, 0, classes);
+absl::Status ValidateCrops(const v1::Crops& crops, int classes) {
+  if (crops.top_k() < 0 || crops.top_k() > classes) {
+    return server::OutOfRange("params.crops.top_k", crops.top_k(), 0, classes);
   }
-  if (!std::isfinite(crops.min_score)) {
+  if (!std::isfinite(crops.min_score())) {
     return server::InvalidField(
         "params.crops.min_score",
-        absl::StrCat("got ", crops.min_score, ", expected a finite number"));
+        absl::StrCat("got ", crops.min_score(), ", expected a finite number"));
   }
-  return ValidateFraction("params.crops.margin", crops.margin);
+  return ValidateFraction("params.crops.margin", crops.margin());
 }
 
-absl::Status ValidateParams(const SegmentParams& params, int classes) {
-  return ValidateClassFilter(params.class_filter, classes);
+absl::Status ValidateParams(const v1::SegmentParams& params, int classes) {
+  return ValidateClassFilter(params.class_filter(), classes);
 }
 
 batching::BatchKey KeyOf(const model::ModelConfig& model,

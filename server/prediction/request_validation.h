@@ -31,11 +31,11 @@ absl::Status ValidateRequest(const PredictionRequest& request,
                              const RequestLimits& limits);
 
 // Checks a task's parameters for a model of `classes` classes.
-absl::Status ValidateParams(const ClassifyParams& params, int classes);
-absl::Status ValidateParams(const DetectParams& params, int classes);
-absl::Status ValidateParams(const SegmentParams& params, int classes);
+absl::Status ValidateParams(const v1::ClassifyParams& params, int classes);
+absl::Status ValidateParams(const v1::DetectParams& params, int classes);
+absl::Status ValidateParams(const v1::SegmentParams& params, int classes);
 // Checks what is asked of crops, for a classifier of `classes` classes.
-absl::Status ValidateCrops(const CropParams& crops, int classes);
+absl::Status ValidateCrops(const v1::Crops& crops, int classes);
 
 absl::Status ValidateRequestId(absl::string_view request_id);
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
 #include "server/prediction/request_validation.h"
@@ -28,14 +29,13 @@ constexpr int kPieceRunPixels = 1 << 20;
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
 
 // What each class is shown as: itself or, filtered out, "ignore".
-std::vector<uint16_t> ShownAs(const SegmentParams& params, int classes) {
+std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   const uint16_t ignore = classes <= kMaxByteClasses ? 0xff : 0xffff;
-  std::vector<uint16_t> shown(classes,
-                              params.class_filter.empty() ? 0 : ignore);
-  if (params.class_filter.empty()) {
+  std::vector<uint16_t> shown(classes, filter.empty() ? 0 : ignore);
+  if (filter.empty()) {
     for (int i = 0; i < classes; ++i) shown[i] = i;
   }
-  for (const int id : params.class_filter) shown[id] = id;
+  for (const int id : filter) shown[id] = id;
   return shown;
 }
 
@@ -76,7 +76,7 @@ class MapEncoder {
   virtual absl::Status EncodeNext() = 0;
   virtual int64_t bytes() const = 0;
   // Puts the map into the answer; once, when done().
-  virtual void Take(SegmentationAnswer* answer) = 0;
+  virtual void Take(v1::SegmentResult* answer) = 0;
 };
 
 int RowsOfPiece(int width) { return std::max(1, kPiecePixels / width); }
@@ -95,8 +95,8 @@ class PngMap final : public MapEncoder {
     });
   }
   int64_t bytes() const override { return png_.bytes(); }
-  void Take(SegmentationAnswer* answer) override {
-    answer->map = IndexPng{png_.Take()};
+  void Take(v1::SegmentResult* answer) override {
+    answer->set_png_index(png_.Take());
   }
 
  private:
@@ -109,31 +109,33 @@ class RawMap final : public MapEncoder {
  public:
   RawMap(const model::Segmentation& map, const IndexRows& rows)
       : map_(map), rows_(rows) {
-    raw_.bytes_per_pixel = rows.bytes_per_pixel();
-    stride_ = size_t{1} * map.width * raw_.bytes_per_pixel;
-    raw_.data.reserve(stride_ * map.height);
+    raw_.set_width(map.width);
+    raw_.set_height(map.height);
+    raw_.set_bytes_per_pixel(rows.bytes_per_pixel());
+    stride_ = size_t{1} * map.width * rows.bytes_per_pixel();
+    raw_.mutable_data()->reserve(stride_ * map.height);
   }
 
   bool done() const override { return bytes() == stride_ * map_.height; }
   absl::Status EncodeNext() override {
-    const int begin = raw_.data.size() / stride_;
+    const int begin = bytes() / stride_;
     const int end = std::min(begin + RowsOfPiece(map_.width), map_.height);
-    raw_.data.resize(stride_ * end);
-    uint8_t* data = reinterpret_cast<uint8_t*>(&raw_.data[0]);
+    raw_.mutable_data()->resize(stride_ * end);
+    auto* data = reinterpret_cast<uint8_t*>(raw_.mutable_data()->data());
     for (int y = begin; y < end; ++y) {
       rows_.Fill(y, /*high_first=*/false, data + stride_ * y);
     }
     return absl::OkStatus();
   }
-  int64_t bytes() const override { return raw_.data.size(); }
-  void Take(SegmentationAnswer* answer) override {
-    answer->map = std::move(raw_);
+  int64_t bytes() const override { return raw_.data().size(); }
+  void Take(v1::SegmentResult* answer) override {
+    *answer->mutable_raw() = std::move(raw_);
   }
 
  private:
   const model::Segmentation& map_;
   const IndexRows& rows_;
-  RawIndexMap raw_;
+  v1::RawIndexMap raw_;
   int64_t stride_ = 0;  // Bytes of a row.
 };
 
@@ -162,15 +164,18 @@ class RleMap final : public MapEncoder {
     }
     return bytes;
   }
-  void Take(SegmentationAnswer* answer) override {
-    std::vector<ClassRle> classes;
+  void Take(v1::SegmentResult* answer) override {
+    v1::ClassRleList* classes = answer->mutable_rle();
     for (int id = 0; id < shown_.size(); ++id) {
       std::string counts = runs_.Take(id);
       if (shown_[id] != id || counts.empty()) continue;
-      classes.push_back({id, labels_[id],
-                         CocoRle{map_.height, map_.width, std::move(counts)}});
+      v1::ClassRle* one = classes->add_classes();
+      one->set_class_id(id);
+      one->set_label(labels_[id]);
+      one->mutable_rle()->set_height(map_.height);
+      one->mutable_rle()->set_width(map_.width);
+      one->mutable_rle()->set_counts(std::move(counts));
     }
-    answer->map = std::move(classes);
   }
 
  private:
@@ -180,9 +185,10 @@ class RleMap final : public MapEncoder {
   base::ClassRunLengths runs_;
 };
 
-std::vector<ClassArea> Areas(const model::Segmentation& map,
-                             const std::vector<uint16_t>& shown,
-                             const std::vector<std::string>& labels) {
+void AddAreas(const model::Segmentation& map,
+              const std::vector<uint16_t>& shown,
+              const std::vector<std::string>& labels,
+              v1::SegmentResult* answer) {
   std::vector<int> ids;
   for (size_t id = 0; id < shown.size(); ++id) {
     if (map.areas[id] > 0 && shown[id] == id) ids.push_back(id);
@@ -190,29 +196,28 @@ std::vector<ClassArea> Areas(const model::Segmentation& map,
   std::stable_sort(ids.begin(), ids.end(), [&map](int a, int b) {
     return map.areas[a] > map.areas[b];
   });
-  std::vector<ClassArea> areas;
   for (const int id : ids) {
-    const double fraction =
-        static_cast<double>(map.areas[id]) / map.labels.size();
-    areas.push_back(
-        {id, labels[id], map.areas[id], static_cast<float>(fraction)});
+    v1::ClassArea* area = answer->add_areas();
+    area->set_class_id(id);
+    area->set_label(labels[id]);
+    area->set_pixel_count(map.areas[id]);
+    area->set_fraction(static_cast<double>(map.areas[id]) / map.labels.size());
   }
-  return areas;
 }
 
 // A piece is kPiecePixels pixels of the map or, after it, of the confidence.
 class SegmentationEncoder final : public AnswerEncoder {
  public:
-  SegmentationEncoder(const SegmentParams& params,
+  SegmentationEncoder(const v1::SegmentParams& params,
                       const repository::ModelDirectory& model,
                       model::Segmentation map)
       : params_(params),
         model_(model),
         map_(std::move(map)),
-        shown_(ShownAs(params, model.labels.size())),
+        shown_(ShownAs(params.class_filter(), model.labels.size())),
         rows_(map_, shown_),
         encoder_(MakeMapEncoder()) {
-    if (params.include_confidence_map) {
+    if (params.include_confidence_map()) {
       confidence_.emplace(map_.width, map_.height, 8);
     }
   }
@@ -238,31 +243,31 @@ class SegmentationEncoder final : public AnswerEncoder {
            (confidence_.has_value() ? confidence_->bytes() : 0);
   }
   Answer Take() override {
-    SegmentationAnswer answer;
-    answer.height = map_.height;
-    answer.width = map_.width;
+    v1::SegmentResult answer;
+    answer.set_height(map_.height);
+    answer.set_width(map_.width);
     encoder_->Take(&answer);
-    if (params_.include_class_areas) {
-      answer.areas = Areas(map_, shown_, model_.labels);
+    if (params_.include_class_areas()) {
+      AddAreas(map_, shown_, model_.labels, &answer);
     }
-    if (confidence_.has_value()) answer.confidence_png = confidence_->Take();
-    return Answer(std::move(answer));
+    if (confidence_.has_value()) {
+      answer.set_confidence_png(confidence_->Take());
+    }
+    return {std::move(answer), {}};
   }
 
  private:
   std::unique_ptr<MapEncoder> MakeMapEncoder() const {
-    switch (params_.encoding) {
-      case SegmentParams::Encoding::kRlePerClass:
-        return std::make_unique<RleMap>(map_, shown_, model_.labels);
-      case SegmentParams::Encoding::kRawIndex:
-        return std::make_unique<RawMap>(map_, rows_);
-      case SegmentParams::Encoding::kPngIndex:
-        break;
+    if (params_.encoding() == v1::SegmentParams::RLE_PER_CLASS) {
+      return std::make_unique<RleMap>(map_, shown_, model_.labels);
+    }
+    if (params_.encoding() == v1::SegmentParams::RAW_INDEX) {
+      return std::make_unique<RawMap>(map_, rows_);
     }
     return std::make_unique<PngMap>(map_, rows_);
   }
 
-  const SegmentParams& params_;
+  const v1::SegmentParams& params_;
   const repository::ModelDirectory& model_;
   const model::Segmentation map_;
   const std::vector<uint16_t> shown_;
@@ -273,7 +278,8 @@ class SegmentationEncoder final : public AnswerEncoder {
 
 class SegmentationHandler final : public TaskHandler {
  public:
-  explicit SegmentationHandler(const SegmentParams& params) : params_(params) {}
+  explicit SegmentationHandler(const v1::SegmentParams& params)
+      : params_(params) {}
 
   model::VisionTask task() const override {
     return model::VisionTask::kSegmentation;
@@ -281,15 +287,15 @@ class SegmentationHandler final : public TaskHandler {
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
     absl::Status status = ValidateParams(params_, model.labels.size());
-    if (status.ok() && params_.slide.has_value()) {
-      status = ValidateSlide(*params_.slide, model.config);
+    if (status.ok() && params_.has_slide()) {
+      status = ValidateSlide(params_.slide(), model.config);
     }
     return status;
   }
   absl::Status Divide(const repository::ModelDirectory& model, int most,
                       ImageFacts* image) const override {
-    if (!params_.slide.has_value()) return absl::OkStatus();
-    return DivideIntoWindows(*params_.slide, model.config, most, image);
+    if (!params_.has_slide()) return absl::OkStatus();
+    return DivideIntoWindows(params_.slide(), model.config, most, image);
   }
   std::unique_ptr<PartCollector> MakeCollector(
       const repository::ModelDirectory& model,
@@ -297,7 +303,7 @@ class SegmentationHandler final : public TaskHandler {
     return MakeSlidingCollector(
         std::make_unique<SlidingMap>(Grid(model, image), model.labels.size(),
                                      MapSize(image),
-                                     params_.include_confidence_map),
+                                     params_.include_confidence_map()),
         [this, &model](model::Segmentation map) {
           return std::make_unique<SegmentationEncoder>(params_, model,
                                                        std::move(map));
@@ -306,25 +312,25 @@ class SegmentationHandler final : public TaskHandler {
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
     const int64_t map = MapSize(image).pixels() *
-                        (sizeof(uint16_t) + params_.include_confidence_map);
-    if (!params_.slide.has_value()) return map;
+                        (sizeof(uint16_t) + params_.include_confidence_map());
+    if (!params_.has_slide()) return map;
     return map + SlidingMap::Bytes(Grid(model, image), model.labels.size());
   }
   absl::Duration LongestAnswer(const repository::ModelDirectory& model,
                                const ImageFacts& image) const override {
     const absl::Duration map = MapSize(image).pixels() *
-                               (1 + params_.include_confidence_map) * kPerPixel;
-    if (!params_.slide.has_value()) return map;
+                               (1 + params_.include_confidence_map()) *
+                               kPerPixel;
+    if (!params_.has_slide()) return map;
     return map + SlidingMap::Cost(Grid(model, image), model.labels.size(),
                                   MapSize(image));
   }
   void FillTask(const repository::ModelDirectory&,
                 batching::BatchTask* task) const override {
     model::SegmentationOptions options;
-    options.original_size =
-        params_.output_size == SegmentParams::OutputSize::kOriginal;
-    options.confidence = params_.include_confidence_map;
-    options.logits = params_.slide.has_value();
+    options.original_size = !IsOfModelSize();
+    options.confidence = params_.include_confidence_map();
+    options.logits = params_.has_slide();
     task->options = options;
   }
   std::unique_ptr<AnswerEncoder> MakeEncoder(
@@ -339,22 +345,24 @@ class SegmentationHandler final : public TaskHandler {
   }
 
  private:
+  bool IsOfModelSize() const {
+    return params_.output_size() == v1::SegmentParams::MODEL;
+  }
   const image::PictureSize& MapSize(const ImageFacts& image) const {
-    return params_.output_size == SegmentParams::OutputSize::kOriginal
-               ? image.seen
-               : image.input;
+    return IsOfModelSize() ? image.input : image.seen;
   }
   SlideGrid Grid(const repository::ModelDirectory& model,
                  const ImageFacts& image) const {
-    return GridOf(*params_.slide, model.config, image.input);
+    return GridOf(params_.slide(), model.config, image.input);
   }
 
-  const SegmentParams params_;
+  const v1::SegmentParams params_;
 };
 
 }  // namespace
 
-std::unique_ptr<const TaskHandler> MakeHandler(const SegmentParams& params) {
+std::unique_ptr<const TaskHandler> MakeHandler(
+    const v1::SegmentParams& params) {
   return std::make_unique<SegmentationHandler>(params);
 }
 

@@ -17,10 +17,10 @@ using image::PictureSize;
 // Inputs have sides of at most 2^13 (model/config_validation.cc).
 constexpr int kMaxSide = 1 << 14;
 
-PictureSize WindowOf(const SlidingWindow& slide,
+PictureSize WindowOf(const v1::SlidingWindow& slide,
                      const model::ModelConfig& model) {
-  return {slide.height > 0 ? slide.height : model.short_side,
-          slide.width > 0 ? slide.width : model.short_side};
+  return {slide.height() > 0 ? slide.height() : model.short_side,
+          slide.width() > 0 ? slide.width() : model.short_side};
 }
 
 int StrideOf(int stride, int window) {
@@ -70,16 +70,16 @@ class SlidingCollector final : public PartCollector {
 
 }  // namespace
 
-absl::Status ValidateSlide(const SlidingWindow& slide,
+absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model) {
   const PictureSize window = WindowOf(slide, model);
   const struct {
     const char* field;
     int got, max;
-  } checks[] = {{"params.slide.width", slide.width, kMaxSide},
-                {"params.slide.height", slide.height, kMaxSide},
-                {"params.slide.stride_x", slide.stride_x, window.width},
-                {"params.slide.stride_y", slide.stride_y, window.height}};
+  } checks[] = {{"params.slide.width", slide.width(), kMaxSide},
+                {"params.slide.height", slide.height(), kMaxSide},
+                {"params.slide.stride_x", slide.stride_x(), window.width},
+                {"params.slide.stride_y", slide.stride_y(), window.height}};
   for (const auto& check : checks) {
     if (check.got < 0 || check.got > check.max) {
       return server::OutOfRange(check.field, check.got, 0, check.max);
@@ -88,15 +88,15 @@ absl::Status ValidateSlide(const SlidingWindow& slide,
   return absl::OkStatus();
 }
 
-SlideGrid GridOf(const SlidingWindow& slide, const model::ModelConfig& model,
-                 const PictureSize& input) {
+SlideGrid GridOf(const v1::SlidingWindow& slide,
+                 const model::ModelConfig& model, const PictureSize& input) {
   const PictureSize window = WindowOf(slide, model);
   return SlideGrid(input, window,
-                   {StrideOf(slide.stride_y, window.height),
-                    StrideOf(slide.stride_x, window.width)});
+                   {StrideOf(slide.stride_y(), window.height),
+                    StrideOf(slide.stride_x(), window.width)});
 }
 
-absl::Status DivideIntoWindows(const SlidingWindow& slide,
+absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image) {
   const SlideGrid grid = GridOf(slide, model, image->input);

@@ -9,10 +9,10 @@
 #include "model/config.h"
 #include "model/result.h"
 #include "server/image/image.h"
-#include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/sliding_map.h"
 #include "server/prediction/task_handler.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
 
@@ -20,16 +20,17 @@ namespace sfmamba::prediction {
 
 // INVALID_ARGUMENT if a size is negative, or if a stride is larger than the
 // window, which would leave out pixels.
-absl::Status ValidateSlide(const SlidingWindow& slide,
+absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model);
 
 // The windows over an input of the model. `slide` is valid.
-SlideGrid GridOf(const SlidingWindow& slide, const model::ModelConfig& model,
+SlideGrid GridOf(const v1::SlidingWindow& slide,
+                 const model::ModelConfig& model,
                  const image::PictureSize& input);
 
 // Makes each window over the image's input one of its parts. INVALID_ARGUMENT,
 // which says what would fit, if there would be more than `most`.
-absl::Status DivideIntoWindows(const SlidingWindow& slide,
+absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image);
 

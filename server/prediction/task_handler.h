@@ -4,10 +4,8 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <variant>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "model/config.h"
@@ -42,15 +40,6 @@ class AnswerEncoder {
   // The answer; once, when done().
   virtual Answer Take() = 0;
 };
-
-// Encodes all pieces.
-inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
-  while (!encoder->done()) {
-    const absl::Status status = encoder->EncodeNext();
-    if (!status.ok()) return status;
-  }
-  return encoder->Take();
-}
 
 // Collects the results of the parts that an image was divided into.
 class PartCollector {
@@ -138,14 +127,11 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// The handler of each task, and of the task that `params` belong to.
-std::unique_ptr<const TaskHandler> MakeHandler(const ClassifyParams& params);
-std::unique_ptr<const TaskHandler> MakeHandler(const DetectParams& params);
-std::unique_ptr<const TaskHandler> MakeHandler(const SegmentParams& params);
-inline std::unique_ptr<const TaskHandler> MakeTaskHandler(
-    const TaskParams& params) {
-  return std::visit([](const auto& own) { return MakeHandler(own); }, params);
-}
+// The handler of each task. `include_logits`: the answer has them.
+std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
+                                               bool include_logits = false);
+std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);
+std::unique_ptr<const TaskHandler> MakeHandler(const v1::SegmentParams& params);
 
 }  // namespace sfmamba::prediction
 

@@ -10,8 +10,12 @@
 namespace sfmamba::prediction {
 namespace {
 
-constexpr float kMostOverlap = 0.9f;
+constexpr float kDefaultOverlap = 0.2f, kMostOverlap = 0.9f;
 constexpr int kLargestSide = 65535;  // Longer ones are not decoded.
+
+float OverlapOf(const v1::Tiles& tiles) {
+  return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
+}
 
 // The pixels from one tile to the next.
 int Step(int tile, float overlap) {
@@ -33,12 +37,12 @@ int64_t Count(const image::PictureSize& picture, const image::PictureSize& tile,
 }
 
 // The size of the request's tiles for a model.
-image::PictureSize TileSize(const Tiles& tiles,
+image::PictureSize TileSize(const v1::Tiles& tiles,
                             const model::ModelConfig& model) {
   const int own = model.resize == model::Resize::kKeepRatio ? model.short_side
                                                             : model.image_size;
-  return {tiles.height > 0 ? tiles.height : own,
-          tiles.width > 0 ? tiles.width : own};
+  return {tiles.height() > 0 ? tiles.height() : own,
+          tiles.width() > 0 ? tiles.width() : own};
 }
 
 absl::Status CheckRange(absl::string_view field, float got, float most) {
@@ -54,15 +58,15 @@ absl::Status CheckSide(absl::string_view field, int got) {
 
 }  // namespace
 
-absl::Status ValidateTiles(const Tiles& tiles) {
-  absl::Status status = CheckSide("params.tiles.width", tiles.width);
-  status.Update(CheckSide("params.tiles.height", tiles.height));
+absl::Status ValidateTiles(const v1::Tiles& tiles) {
+  absl::Status status = CheckSide("params.tiles.width", tiles.width());
+  status.Update(CheckSide("params.tiles.height", tiles.height()));
   status.Update(
-      CheckRange("params.tiles.overlap", tiles.overlap, kMostOverlap));
+      CheckRange("params.tiles.overlap", OverlapOf(tiles), kMostOverlap));
   status.Update(
-      CheckRange("params.tiles.match_threshold", tiles.match_threshold, 1));
-  if (status.ok() && tiles.max_tiles < 0) {
-    status = server::OutOfRange("params.tiles.max_tiles", tiles.max_tiles, 0,
+      CheckRange("params.tiles.match_threshold", tiles.match_threshold(), 1));
+  if (status.ok() && tiles.max_tiles() < 0) {
+    status = server::OutOfRange("params.tiles.max_tiles", tiles.max_tiles(), 0,
                                 std::numeric_limits<int>::max());
   }
   return status;
@@ -87,13 +91,14 @@ std::vector<image::PixelRect> CutIntoTiles(const image::PictureSize& picture,
   return tiles;
 }
 
-absl::Status DivideIntoTiles(const Tiles& tiles,
+absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image) {
-  if (tiles.max_tiles > 0) most = std::min(most, tiles.max_tiles);
+  if (tiles.max_tiles() > 0) most = std::min(most, tiles.max_tiles());
+  const float overlap = OverlapOf(tiles);
   const auto images = [&](const image::PictureSize& tile) {
-    const int64_t count = Count(image->seen, tile, tiles.overlap);
-    return count == 1 || tiles.without_picture ? count : count + 1;
+    const int64_t count = Count(image->seen, tile, overlap);
+    return count == 1 || tiles.without_picture() ? count : count + 1;
   };
   image::PictureSize tile = TileSize(tiles, model);
   const int64_t needed = images(tile);
@@ -109,7 +114,7 @@ absl::Status DivideIntoTiles(const Tiles& tiles,
     return server::TooManyTiles(needed, most, tile.width, tile.height);
   }
   for (const image::PixelRect& region :
-       CutIntoTiles(image->seen, tile, tiles.overlap)) {
+       CutIntoTiles(image->seen, tile, overlap)) {
     image->parts.push_back(PartOf(model, region));
   }
   if (needed > static_cast<int64_t>(image->parts.size())) {

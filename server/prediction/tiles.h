@@ -6,8 +6,8 @@
 #include "absl/status/status.h"
 #include "model/config.h"
 #include "server/image/image.h"
-#include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
 
@@ -15,7 +15,7 @@ namespace sfmamba::prediction {
 // Source: github.com/obss/sahi, "slicing.py".
 
 // INVALID_ARGUMENT unless the parameters are in their ranges.
-absl::Status ValidateTiles(const Tiles& tiles);
+absl::Status ValidateTiles(const v1::Tiles& tiles);
 
 // The tiles of a picture of size `picture`, row by row. They are of size `tile`
 // or, if that is smaller, of the picture's; the first row and column begin at
@@ -28,7 +28,7 @@ std::vector<image::PixelRect> CutIntoTiles(const image::PictureSize& picture,
 // Makes the tiles the parts of `image`, and the whole picture the last one
 // unless there is one tile or it is not wanted. INVALID_ARGUMENT with reason
 // TOO_MANY_TILES if these are more than `most`, or than the request allows.
-absl::Status DivideIntoTiles(const Tiles& tiles,
+absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);
 

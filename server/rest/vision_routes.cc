@@ -22,8 +22,8 @@
 #include "server/rest/query_fields.h"
 #include "server/rest/response_body.h"
 #include "server/rpc/call.h"
+#include "server/rpc/describe_model.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/to_proto.h"
 #include "server/rpc/wire/received_request.h"
 #include "server/shares/memory_budget.h"
 
@@ -47,10 +47,10 @@ struct PredictionBody {
 // rpc::PredictCall. Each image's answer is written in the response's encoding
 // as soon as it is there, so that its true size is held and limited. Lives
 // until its answer is sent.
-template <typename Request, typename Response, typename Answer>
-class PredictExchange final : private prediction::ResponseWriter,
-                              public std::enable_shared_from_this<
-                                  PredictExchange<Request, Response, Answer>> {
+template <typename Request, typename Response>
+class PredictExchange final
+    : private prediction::ResponseWriter,
+      public std::enable_shared_from_this<PredictExchange<Request, Response>> {
  public:
   static void Run(observability::Method method,
                   const prediction::PredictionEnvironment& environment,
@@ -106,17 +106,15 @@ class PredictExchange final : private prediction::ResponseWriter,
     body_.surplus.Release();
   }
   int64_t SetAnswer(int i, prediction::Answer answer) override {
-    Result result;
-    rpc::ToProto(std::get<Answer>(std::move(answer)), &result);
-    return response_.SetResult(i, result);
+    return response_.SetResult(i, std::get<Result>(answer.result));
   }
   void SetError(int i, const absl::Status& error) override {
     Result result;
     *result.mutable_error() = rpc::ToRpcStatus(error);
     response_.SetResult(i, result);
   }
-  void SetTiming(const prediction::Timing& timing) override {
-    rpc::ToProto(timing, rest_.mutable_timing());
+  void SetTiming(const v1::Timing& timing) override {
+    *rest_.mutable_timing() = timing;
   }
   int64_t Bytes() const override { return response_.Bytes(rest_); }
   void Done(const absl::Status& status) override {
@@ -139,12 +137,10 @@ class PredictExchange final : private prediction::ResponseWriter,
 };
 
 using ClassifyExchange =
-    PredictExchange<v1::ClassifyRequest, v1::ClassifyResponse,
-                    prediction::ClassificationAnswer>;
-using DetectExchange = PredictExchange<v1::DetectRequest, v1::DetectResponse,
-                                       prediction::DetectionAnswer>;
-using SegmentExchange = PredictExchange<v1::SegmentRequest, v1::SegmentResponse,
-                                        prediction::SegmentationAnswer>;
+    PredictExchange<v1::ClassifyRequest, v1::ClassifyResponse>;
+using DetectExchange = PredictExchange<v1::DetectRequest, v1::DetectResponse>;
+using SegmentExchange =
+    PredictExchange<v1::SegmentRequest, v1::SegmentResponse>;
 
 constexpr absl::string_view kBase = "/v1/";
 

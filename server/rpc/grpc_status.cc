@@ -1,25 +1,9 @@
 #include "server/rpc/grpc_status.h"
 
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/error.h"
 
 namespace sfmamba::rpc {
-
-google::rpc::Status ToRpcStatus(const absl::Status& status) {
-  google::rpc::Status proto;
-  if (status.ok()) return proto;
-  const absl::Status detailed = server::WithErrorInfo(status);
-  proto.set_code(static_cast<int>(detailed.code()));
-  proto.set_message(std::string(detailed.message()));
-  detailed.ForEachPayload(
-      [&proto](absl::string_view url, const absl::Cord& payload) {
-        google::protobuf::Any* any = proto.add_details();
-        any->set_type_url(std::string(url));
-        any->set_value(std::string(payload));
-      });
-  return proto;
-}
 
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;

@@ -4,15 +4,13 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "google/rpc/status.pb.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
+#include "server/errors/error.h"
 
 namespace sfmamba::rpc {
 
-// With ErrorInfo always (reason: the code's name where the status has none),
-// and BadRequest and RetryInfo where they apply.
-google::rpc::Status ToRpcStatus(const absl::Status& status);
+using server::ToRpcStatus;
 
 // The status of a call, with ToRpcStatus() in grpc-status-details-bin.
 grpc::Status ToGrpcStatus(const absl::Status& status);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -12,7 +13,6 @@
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/to_proto.h"
 #include "server/rpc/wire/received_request.h"
 #include "sfmamba/v1/vision.pb.h"
 
@@ -20,9 +20,8 @@ namespace sfmamba::rpc {
 
 // A request of sfmamba.v1 from its bytes to its response: a prediction, asked
 // and answered in protos. A message that is malformed is answered, counted and
-// logged like any other. `TaskAnswer` is the alternative of prediction::Answer
-// that the task gives. Its life is a prediction's.
-template <typename Request, typename ResponseType, typename TaskAnswer>
+// logged like any other. Its life is a prediction's.
+template <typename Request, typename ResponseType>
 class ProtoPrediction final : private prediction::ResponseWriter {
  public:
   using Response = ResponseType;
@@ -55,15 +54,16 @@ class ProtoPrediction final : private prediction::ResponseWriter {
   // Frees what the pictures arrived in; parameters stay readable.
   void ReleaseRequest() override { request_.ReleasePictures(); }
   int64_t SetAnswer(int i, prediction::Answer answer) override {
-    auto* result = response_.mutable_results(i);
-    ToProto(std::get<TaskAnswer>(std::move(answer)), result);
-    return result->ByteSizeLong();
+    auto& result = *response_.mutable_results(i);
+    using Result = std::decay_t<decltype(result)>;
+    result = std::get<Result>(std::move(answer.result));
+    return result.ByteSizeLong();
   }
   void SetError(int i, const absl::Status& error) override {
     *response_.mutable_results(i)->mutable_error() = ToRpcStatus(error);
   }
-  void SetTiming(const prediction::Timing& timing) override {
-    ToProto(timing, response_.mutable_timing());
+  void SetTiming(const v1::Timing& timing) override {
+    *response_.mutable_timing() = timing;
   }
   int64_t Bytes() const override { return response_.ByteSizeLong(); }
   void Done(const absl::Status& status) override {
@@ -78,12 +78,9 @@ class ProtoPrediction final : private prediction::ResponseWriter {
 };
 
 using Classification =
-    ProtoPrediction<v1::ClassifyRequest, v1::ClassifyResponse,
-                    prediction::ClassificationAnswer>;
-using Detection = ProtoPrediction<v1::DetectRequest, v1::DetectResponse,
-                                  prediction::DetectionAnswer>;
-using Segmentation = ProtoPrediction<v1::SegmentRequest, v1::SegmentResponse,
-                                     prediction::SegmentationAnswer>;
+    ProtoPrediction<v1::ClassifyRequest, v1::ClassifyResponse>;
+using Detection = ProtoPrediction<v1::DetectRequest, v1::DetectResponse>;
+using Segmentation = ProtoPrediction<v1::SegmentRequest, v1::SegmentResponse>;
 
 }  // namespace sfmamba::rpc
 

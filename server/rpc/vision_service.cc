@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "server/observability/request_record.h"
+#include "server/rpc/describe_model.h"
 #include "server/rpc/proto_prediction.h"
 #include "server/rpc/stream/predict_stream.h"
-#include "server/rpc/to_proto.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {

@@ -16,7 +16,7 @@
 #include "server/observability/memory_limit.h"
 #include "server/observability/request_record.h"
 #include "server/repository/model_repository.h"
-#include "server/rpc/to_proto.h"
+#include "server/rpc/describe_model.h"
 #include "server/shares/memory_budget.h"
 #include "sfmamba/v1/admin.pb.h"
 

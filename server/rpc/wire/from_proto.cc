@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
@@ -12,11 +11,6 @@
 
 namespace sfmamba::rpc {
 namespace {
-
-using prediction::ClassifyParams;
-using prediction::DetectParams;
-using prediction::HeatMapParams;
-using prediction::SegmentParams;
 
 // A protobuf Duration is at most about 10,000 years.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
@@ -43,9 +37,12 @@ absl::Status Translate(absl::string_view field, Proto got,
       field, absl::StrCat("got ", got, ", expected a known value"));
 }
 
-std::vector<int32_t> Vector(
-    const google::protobuf::RepeatedField<int32_t>& field) {
-  return {field.begin(), field.end()};
+// INVALID_ARGUMENT with field `field` unless `got` is an enumerator.
+absl::Status CheckKnown(absl::string_view field, int got,
+                        bool (*is_known)(int)) {
+  if (is_known(got)) return absl::OkStatus();
+  return server::InvalidField(
+      field, absl::StrCat("got ", got, ", expected a known value"));
 }
 
 absl::Status ReadWait(const google::protobuf::Duration& wait,
@@ -59,30 +56,6 @@ absl::Status ReadWait(const google::protobuf::Duration& wait,
   }
   result->max_queue_wait = base::FromProto(wait);
   return absl::OkStatus();
-}
-
-absl::Status Read(const v1::Tiles& tiles, prediction::Tiles* result) {
-  result->width = tiles.width();
-  result->height = tiles.height();
-  if (tiles.has_overlap()) result->overlap = tiles.overlap();
-  result->without_picture = tiles.without_picture();
-  if (tiles.has_match_threshold()) {
-    result->match_threshold = tiles.match_threshold();
-  }
-  result->max_tiles = tiles.max_tiles();
-  absl::Status status =
-      Translate("params.tiles.merge", tiles.merge(),
-                {{v1::Tiles::MERGE_UNSPECIFIED, prediction::Tiles::Merge::kNms},
-                 {v1::Tiles::NMS, prediction::Tiles::Merge::kNms},
-                 {v1::Tiles::GREEDY_NMM, prediction::Tiles::Merge::kGreedyNmm}},
-                &result->merge);
-  status.Update(
-      Translate("params.tiles.match", tiles.match(),
-                {{v1::Tiles::MATCH_UNSPECIFIED, prediction::Tiles::Match::kIou},
-                 {v1::Tiles::IOU, prediction::Tiles::Match::kIou},
-                 {v1::Tiles::IOS, prediction::Tiles::Match::kIos}},
-                &result->match));
-  return status;
 }
 
 absl::Status Read(const v1::PixelBuffer& pixels, image::PixelBuffer* result) {
@@ -132,11 +105,9 @@ absl::Status Read(const v1::Image& image, image::ImageSource* result) {
 }  // namespace
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
-  if (!v1::Image::Orientation_IsValid(image.orientation())) {
-    return server::InvalidField(
-        ".orientation",
-        absl::StrCat("got ", image.orientation(), ", expected a known value"));
-  }
+  absl::Status status = CheckKnown(".orientation", image.orientation(),
+                                   v1::Image::Orientation_IsValid);
+  if (!status.ok()) return status;
   image::ImageSource result;
   result.apply_orientation = image.orientation() != v1::Image::IGNORE;
   if (image.has_crop()) {
@@ -145,7 +116,7 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
                    crop.has_x_max() ? crop.x_max() : 1,
                    crop.has_y_max() ? crop.y_max() : 1};
   }
-  const absl::Status status = Read(image, &result);
+  status = Read(image, &result);
   if (!status.ok()) return status;
   return result;
 }
@@ -177,92 +148,35 @@ absl::Status FromProto(const v1::RequestOptions& options,
 
 absl::Status FromProto(const v1::ClassifyParams& params,
                        prediction::TaskParams* result) {
-  ClassifyParams& classify = result->emplace<ClassifyParams>();
-  classify.top_k = params.top_k();
-  classify.min_score = params.min_score();
-  classify.include_embedding = params.include_embedding();
-  classify.class_filter = Vector(params.class_filter());
-  absl::Status status = Translate(
-      "params.score_type", params.score_type(),
-      {{v1::ClassifyParams::SCORE_TYPE_UNSPECIFIED,
-        ClassifyParams::Score::kSoftmax},
-       {v1::ClassifyParams::SOFTMAX, ClassifyParams::Score::kSoftmax},
-       {v1::ClassifyParams::LOGIT, ClassifyParams::Score::kLogit},
-       {v1::ClassifyParams::SIGMOID, ClassifyParams::Score::kSigmoid}},
-      &classify.score);
-  if (params.has_heat_map()) {
-    HeatMapParams& heat_map = classify.heat_map.emplace();
-    if (params.heat_map().has_class_id()) {
-      heat_map.class_id = params.heat_map().class_id();
-    }
-    status.Update(Translate(
-        "params.heat_map.encoding", params.heat_map().encoding(),
-        {{v1::HeatMapParams::ENCODING_UNSPECIFIED,
-          HeatMapParams::Encoding::kValues},
-         {v1::HeatMapParams::VALUES, HeatMapParams::Encoding::kValues},
-         {v1::HeatMapParams::PNG, HeatMapParams::Encoding::kPng}},
-        &heat_map.encoding));
-  }
+  *result = params;
+  absl::Status status = CheckKnown("params.score_type", params.score_type(),
+                                   v1::ClassifyParams::ScoreType_IsValid);
+  status.Update(CheckKnown("params.heat_map.encoding",
+                           params.heat_map().encoding(),
+                           v1::HeatMapParams::Encoding_IsValid));
   return status;
 }
 
 absl::Status FromProto(const v1::DetectParams& params,
                        prediction::TaskParams* result) {
-  DetectParams& detect = result->emplace<DetectParams>();
-  if (params.has_score_threshold()) {
-    detect.score_threshold = params.score_threshold();
-  }
-  if (params.has_nms_iou_threshold()) {
-    detect.nms_iou_threshold = params.nms_iou_threshold();
-  }
-  detect.max_detections = params.max_detections();
-  detect.class_filter = Vector(params.class_filter());
-  detect.class_agnostic_nms = params.class_agnostic_nms();
-  absl::Status status = Translate(
-      "params.mask_encoding", params.mask_encoding(),
-      {{v1::DetectParams::MASK_ENCODING_UNSPECIFIED,
-        DetectParams::MaskEncoding::kNone},
-       {v1::DetectParams::COCO_RLE, DetectParams::MaskEncoding::kCocoRle},
-       {v1::DetectParams::PNG_CROP, DetectParams::MaskEncoding::kPngCrop}},
-      &detect.mask_encoding);
-  if (params.has_tiles()) {
-    status.Update(Read(params.tiles(), &detect.tiles.emplace()));
-  }
-  if (params.has_crops()) {
-    const v1::Crops& crops = params.crops();
-    detect.crops = {crops.model(), crops.top_k(), crops.min_score(),
-                    crops.include_embedding(), crops.margin()};
-  }
+  *result = params;
+  absl::Status status =
+      CheckKnown("params.mask_encoding", params.mask_encoding(),
+                 v1::DetectParams::MaskEncoding_IsValid);
+  status.Update(CheckKnown("params.tiles.merge", params.tiles().merge(),
+                           v1::Tiles::Merge_IsValid));
+  status.Update(CheckKnown("params.tiles.match", params.tiles().match(),
+                           v1::Tiles::Match_IsValid));
   return status;
 }
 
 absl::Status FromProto(const v1::SegmentParams& params,
                        prediction::TaskParams* result) {
-  SegmentParams& segment = result->emplace<SegmentParams>();
-  segment.include_class_areas = params.include_class_areas();
-  segment.class_filter = Vector(params.class_filter());
-  segment.include_confidence_map = params.include_confidence_map();
-  if (params.has_slide()) {
-    const v1::SlidingWindow& slide = params.slide();
-    segment.slide = {slide.width(), slide.height(), slide.stride_x(),
-                     slide.stride_y()};
-  }
-  absl::Status status = Translate(
-      "params.encoding", params.encoding(),
-      {{v1::SegmentParams::ENCODING_UNSPECIFIED,
-        SegmentParams::Encoding::kPngIndex},
-       {v1::SegmentParams::PNG_INDEX, SegmentParams::Encoding::kPngIndex},
-       {v1::SegmentParams::RLE_PER_CLASS,
-        SegmentParams::Encoding::kRlePerClass},
-       {v1::SegmentParams::RAW_INDEX, SegmentParams::Encoding::kRawIndex}},
-      &segment.encoding);
-  status.Update(Translate(
-      "params.output_size", params.output_size(),
-      {{v1::SegmentParams::OUTPUT_SIZE_UNSPECIFIED,
-        SegmentParams::OutputSize::kOriginal},
-       {v1::SegmentParams::ORIGINAL, SegmentParams::OutputSize::kOriginal},
-       {v1::SegmentParams::MODEL, SegmentParams::OutputSize::kModel}},
-      &segment.output_size));
+  *result = params;
+  absl::Status status = CheckKnown("params.encoding", params.encoding(),
+                                   v1::SegmentParams::Encoding_IsValid);
+  status.Update(CheckKnown("params.output_size", params.output_size(),
+                           v1::SegmentParams::OutputSize_IsValid));
   return status;
 }
 

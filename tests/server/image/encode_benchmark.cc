@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "benchmark/benchmark.h"
 #include "server/image/keep_ratio.h"
-#include "server/prediction/task_handler.h"
 #include "tests/server/picture.h"
+#include "tests/server/prediction/encoded_answer.h"
 #include "tests/testing/line_masks.h"
 
 namespace sfmamba::image {
@@ -48,10 +48,11 @@ repository::ModelDirectory DenseModel() {
 }
 
 // Encodes the answer to `result` again and again.
-void Encode(benchmark::State& state, const prediction::TaskParams& params,
+template <typename Params>
+void Encode(benchmark::State& state, const Params& params,
             const model::Result& result, const PictureFrame& frame) {
   const repository::ModelDirectory model = DenseModel();
-  const auto handler = prediction::MakeTaskHandler(params);
+  const auto handler = prediction::MakeHandler(params);
   for (auto _ : state) {
     state.PauseTiming();  // The encoder takes the result, which the server
                           // moves.
@@ -61,21 +62,20 @@ void Encode(benchmark::State& state, const prediction::TaskParams& params,
   }
 }
 
-void Segment(benchmark::State& state,
-             prediction::SegmentParams::Encoding encoding) {
-  prediction::SegmentParams params;
-  params.encoding = encoding;
+void Segment(benchmark::State& state, v1::SegmentParams::Encoding encoding) {
+  v1::SegmentParams params;
+  params.set_encoding(encoding);
   Encode(state, params, MakeMap(state.range(1), state.range(0)), {});
 }
 
 void BM_SegmentPng(benchmark::State& state) {
-  Segment(state, prediction::SegmentParams::Encoding::kPngIndex);
+  Segment(state, v1::SegmentParams::PNG_INDEX);
 }
 void BM_SegmentRle(benchmark::State& state) {
-  Segment(state, prediction::SegmentParams::Encoding::kRlePerClass);
+  Segment(state, v1::SegmentParams::RLE_PER_CLASS);
 }
 void BM_SegmentRaw(benchmark::State& state) {
-  Segment(state, prediction::SegmentParams::Encoding::kRawIndex);
+  Segment(state, v1::SegmentParams::RAW_INDEX);
 }
 BENCHMARK(BM_SegmentPng)
     ->Args({640, 480})
@@ -91,8 +91,8 @@ BENCHMARK(BM_SegmentRaw)
     ->Unit(benchmark::kMillisecond);
 
 void BM_SegmentConfidence(benchmark::State& state) {
-  prediction::SegmentParams params;
-  params.include_confidence_map = true;
+  v1::SegmentParams params;
+  params.set_include_confidence_map(true);
   Encode(state, params, MakeMap(480, 640), {});
 }
 BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
@@ -124,21 +124,20 @@ model::Detections MakeDetections(int height, int width) {
   return detections;
 }
 
-void Detect(benchmark::State& state,
-            prediction::DetectParams::MaskEncoding encoding) {
+void Detect(benchmark::State& state, v1::DetectParams::MaskEncoding encoding) {
   const int width = state.range(0), height = state.range(1);
-  prediction::DetectParams params;
-  params.mask_encoding = encoding;
+  v1::DetectParams params;
+  params.set_mask_encoding(encoding);
   PictureFrame frame;
   frame.picture = {height, width};
   Encode(state, params, MakeDetections(height, width), frame);
 }
 
 void BM_DetectRle(benchmark::State& state) {
-  Detect(state, prediction::DetectParams::MaskEncoding::kCocoRle);
+  Detect(state, v1::DetectParams::COCO_RLE);
 }
 void BM_DetectPng(benchmark::State& state) {
-  Detect(state, prediction::DetectParams::MaskEncoding::kPngCrop);
+  Detect(state, v1::DetectParams::PNG_CROP);
 }
 BENCHMARK(BM_DetectRle)
     ->Args({640, 480})

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "tests/server/prediction/through_proto.h"
+#include "tests/server/prediction/encoded_answer.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -24,7 +24,7 @@ void BM_SoftmaxAndTopFive(benchmark::State& state) {
   const repository::ModelDirectory model =
       ModelOf(std::vector<std::string>(logits.size(), "a class's name"));
   const std::unique_ptr<const TaskHandler> handler =
-      MakeHandler(ClassifyParams());
+      MakeHandler(v1::ClassifyParams());
   for (auto _ : state) {
     benchmark::DoNotOptimize(EncodeAll(
         handler->MakeEncoder(model, model::Classification{logits, {}}, {})

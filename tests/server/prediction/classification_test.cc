@@ -7,7 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
-#include "tests/server/prediction/through_proto.h"
+#include "tests/server/prediction/encoded_answer.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -21,7 +21,7 @@ const std::vector<std::string>& Labels() {
 v1::ClassifyResult Convert(const std::vector<float>& logits,
                            const v1::ClassifyParams& params,
                            const std::vector<std::string>& labels = Labels()) {
-  return AnswerThroughProto<ClassificationAnswer, v1::ClassifyResult>(
+  return AnswerOf<v1::ClassifyResult>(
       params, ModelOf(labels), model::Classification{logits, {0.5f, -0.5f}});
 }
 
@@ -101,7 +101,7 @@ TEST(ClassificationTest, TheModelIsAskedForTheEmbeddingOnRequest) {
     v1::ClassifyParams params;
     params.set_include_embedding(wanted);
     batching::BatchTask task;
-    HandlerOf(params)->FillTask(ModelOf(Labels()), &task);
+    MakeHandler(params)->FillTask(ModelOf(Labels()), &task);
     EXPECT_EQ(
         model::OptionsOf<model::ClassificationOptions>(task.options).embedding,
         wanted);
@@ -121,8 +121,7 @@ v1::ClassifyResult ConvertHeatMap(const v1::ClassifyParams& params) {
   frame.seen = {20, 30};
   model::Classification result{{1, 3, 0, 2}, {0.5f, -0.5f}};
   result.heat_map = {/*class_id=*/3, /*height=*/1, /*width=*/2, {1.5f, 2.5f}};
-  return AnswerThroughProto<ClassificationAnswer, v1::ClassifyResult>(
-      params, ModelOf(Labels()), result, frame);
+  return AnswerOf<v1::ClassifyResult>(params, ModelOf(Labels()), result, frame);
 }
 
 TEST(ClassificationTest, AHeatMapIsValuesOrAPng) {
@@ -151,7 +150,7 @@ TEST(ClassificationTest, AHeatMapIsValuesOrAPng) {
 // What a task asks of the model.
 model::ClassificationOptions Asked(const v1::ClassifyParams& params) {
   batching::BatchTask task;
-  HandlerOf(params)->FillTask(ModelOf(Labels()), &task);
+  MakeHandler(params)->FillTask(ModelOf(Labels()), &task);
   return model::OptionsOf<model::ClassificationOptions>(task.options);
 }
 
@@ -171,13 +170,13 @@ TEST(ClassificationTest, AHeatMapNeedsAClassAndAMeanOfPositions) {
   repository::ModelDirectory model = ModelOf(Labels());
   for (const int id : {-1, 4}) {
     params.mutable_heat_map()->set_class_id(id);
-    const absl::Status status = HandlerOf(params)->CheckParams(model);
+    const absl::Status status = MakeHandler(params)->CheckParams(model);
     EXPECT_EQ(server::GetErrorDetail(status).field, "params.heat_map.class_id");
   }
   params.mutable_heat_map()->set_class_id(3);
-  EXPECT_TRUE(HandlerOf(params)->CheckParams(model).ok());
+  EXPECT_TRUE(MakeHandler(params)->CheckParams(model).ok());
   model.config.backbone.architecture = model::Architecture::kVim;
-  const absl::Status status = HandlerOf(params)->CheckParams(model);
+  const absl::Status status = MakeHandler(params)->CheckParams(model);
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(server::GetErrorDetail(status).field, "params.heat_map");
 }

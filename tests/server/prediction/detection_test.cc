@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
-#include "tests/server/prediction/through_proto.h"
+#include "tests/server/prediction/encoded_answer.h"
 #include "tests/testing/line_masks.h"
 
 namespace sfmamba::prediction {
@@ -54,7 +54,7 @@ v1::DetectResult Convert(
   model.config.detector.masks = true;
   v1::DetectParams params;
   params.set_mask_encoding(encoding);
-  return AnswerThroughProto<DetectionAnswer, v1::DetectResult>(
+  return AnswerOf<v1::DetectResult>(
       params, model, model::Detections{std::move(detections)}, frame);
 }
 
@@ -72,7 +72,7 @@ TEST(DetectionTest, AMasksExpectedTimeGrowsWithTheLinesOfItsEncoding) {
     params.set_max_detections(1);
     ImageFacts facts;
     facts.seen = {height, width};
-    return HandlerOf(params)->LongestAnswer(model, facts);
+    return MakeHandler(params)->LongestAnswer(model, facts);
   };
   EXPECT_GT(longest(v1::DetectParams::PNG_CROP, 4000, 100),
             4 * longest(v1::DetectParams::PNG_CROP, 100, 4000));
@@ -201,7 +201,7 @@ model::DetectionOptions OptionsFor(const v1::DetectParams& params,
   repository::ModelDirectory model = ModelOf(Labels());
   model.config.detector.masks = model_has_masks;
   batching::BatchTask task;
-  HandlerOf(params)->FillTask(model, &task);
+  MakeHandler(params)->FillTask(model, &task);
   return std::get<model::DetectionOptions>(task.options);
 }
 
@@ -238,10 +238,8 @@ TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
   model.config.detector.masks = false;
   v1::DetectParams params;
   params.set_mask_encoding(v1::DetectParams::COCO_RLE);
-  const v1::DetectResult result =
-      AnswerThroughProto<DetectionAnswer, v1::DetectResult>(
-          params, model, model::Detections{{MakeDetection({1, 2, 3, 4})}},
-          Frame());
+  const v1::DetectResult result = AnswerOf<v1::DetectResult>(
+      params, model, model::Detections{{MakeDetection({1, 2, 3, 4})}}, Frame());
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
 }
 
@@ -291,7 +289,7 @@ int Pieces(MaskEncoding encoding, int objects, int side, int edges) {
   }
   image::PictureFrame frame;
   frame.picture = {7000, 7000};
-  const auto handler = HandlerOf(params);
+  const auto handler = MakeHandler(params);
   const auto encoder = handler->MakeEncoder(model, result, frame);
   int pieces = 0;
   for (int64_t bytes = 0; !encoder->done(); ++pieces) {
@@ -301,8 +299,9 @@ int Pieces(MaskEncoding encoding, int objects, int side, int edges) {
     EXPECT_GE(encoder->bytes(), bytes);
     bytes = encoder->bytes();
   }
-  const auto answer = std::get<DetectionAnswer>(encoder->Take());
-  EXPECT_EQ(answer.objects.size(), objects);
+  const Answer answer = encoder->Take();
+  EXPECT_EQ(std::get<v1::DetectResult>(answer.result).detections_size(),
+            objects);
   return pieces;
 }
 

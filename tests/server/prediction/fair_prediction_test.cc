@@ -67,8 +67,8 @@ class MaskPiecesTest : public PredictionTest {
     PredictionRequest request = LargeRequest(1, 2000, 2000);
     request.method = observability::Method::kDetect;
     request.model = "masks";
-    DetectParams params;
-    params.mask_encoding = DetectParams::MaskEncoding::kCocoRle;
+    v1::DetectParams params;
+    params.set_mask_encoding(v1::DetectParams::COCO_RLE);
     request.params = params;
     return request;
   }
@@ -96,8 +96,9 @@ TEST_F(MaskPiecesTest, ASmallRequestWaitsForOneMaskOfAnother) {
   masks_.Allow(Steps::kAll);
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
   EXPECT_EQ(masks_.taken(), MaskModel::kMasks);
-  const auto& answer = std::get<DetectionAnswer>(*large_response_.answers_[0]);
-  EXPECT_EQ(answer.objects.size(), MaskModel::kMasks);
+  const Answer& answer = *large_response_.answers_[0];
+  EXPECT_EQ(std::get<v1::DetectResult>(answer.result).detections_size(),
+            MaskModel::kMasks);
 }
 
 TEST_F(MaskPiecesTest, ASmallAnswerOfAnIdleModelWaitsForNoMask) {

@@ -30,8 +30,8 @@ image::PictureFrame FrameOf(int height, int width,
   return frame;
 }
 
-HeatMap Encode(const model::HeatMap& map, const image::PictureFrame& frame,
-               int* pieces = nullptr) {
+v1::HeatMap Encode(const model::HeatMap& map, const image::PictureFrame& frame,
+                   int* pieces = nullptr) {
   HeatMapEncoder encoder(map, frame);
   while (!encoder.done()) {
     EXPECT_TRUE(encoder.EncodeNext().ok());
@@ -40,22 +40,22 @@ HeatMap Encode(const model::HeatMap& map, const image::PictureFrame& frame,
   return encoder.Take();
 }
 
-std::vector<uint16_t> Pixels(const HeatMap& map) {
-  const auto png = base::DecodeGreyPng(map.png, base::ImageLimits());
+std::vector<uint16_t> Pixels(const v1::HeatMap& map) {
+  const auto png = base::DecodeGreyPng(map.png(), base::ImageLimits());
   EXPECT_TRUE(png.ok()) << png.status();
   EXPECT_EQ(png->bit_depth, 8);
-  EXPECT_EQ(png->width, map.width);
-  EXPECT_EQ(png->height, map.height);
+  EXPECT_EQ(png->width, map.width());
+  EXPECT_EQ(png->height, map.height());
   return png->data;
 }
 
 TEST(HeatMapEncoderTest, ResizesBilinearly) {
-  const HeatMap map =
+  const v1::HeatMap map =
       Encode(MapOf(2, 2, {-1, 0, 1, 2}), FrameOf(/*height=*/2, /*width=*/4));
-  EXPECT_EQ(map.class_id, 7);
-  EXPECT_EQ(map.low, -1);
-  EXPECT_EQ(map.high, 2);
-  EXPECT_TRUE(map.values.empty());
+  EXPECT_EQ(map.class_id(), 7);
+  EXPECT_EQ(map.low(), -1);
+  EXPECT_EQ(map.high(), 2);
+  EXPECT_TRUE(map.values().empty());
   // 255 for 3: the columns' middles are at -0.25, 0.25, 0.75 and 1.25.
   EXPECT_THAT(Pixels(map), ElementsAre(0, 21, 64, 85, 170, 191, 234, 255));
 }
@@ -71,15 +71,15 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
 }
 
 TEST(HeatMapEncoderTest, EqualValuesAreZero) {
-  const HeatMap map = Encode(MapOf(2, 2, {3, 3, 3, 3}), FrameOf(5, 3));
-  EXPECT_EQ(map.low, 3);
-  EXPECT_EQ(map.high, 3);
+  const v1::HeatMap map = Encode(MapOf(2, 2, {3, 3, 3, 3}), FrameOf(5, 3));
+  EXPECT_EQ(map.low(), 3);
+  EXPECT_EQ(map.high(), 3);
   EXPECT_THAT(Pixels(map), Each(0));
 }
 
 TEST(HeatMapEncoderTest, LargePicturesAreEncodedInPieces) {
   int pieces = 0;
-  const HeatMap map =
+  const v1::HeatMap map =
       Encode(MapOf(1, 1, {3}), FrameOf(600, 1000, {0, 0, 1, 1}), &pieces);
   EXPECT_EQ(Pixels(map).size(), 600'000);
   EXPECT_EQ(pieces, 3);

@@ -134,7 +134,8 @@ void BM_PngOfPixels(benchmark::State& state) {
   });
 }
 
-void EncodeRuns(benchmark::State& state, DetectParams::MaskEncoding encoding) {
+void EncodeRuns(benchmark::State& state,
+                v1::DetectParams::MaskEncoding encoding) {
   image::PictureFrame frame;
   frame.picture = {kSide, kSide};
   const model::Box box{0, 0, kSide, kSide};
@@ -144,7 +145,7 @@ void EncodeRuns(benchmark::State& state, DetectParams::MaskEncoding encoding) {
     while (encoder->lines_left() > 0) {
       if (!encoder->Encode(2048).ok()) state.SkipWithError("no PNG");
     }
-    DetectedObject object;
+    v1::Detection object;
     const int64_t bytes = encoder->bytes();
     encoder->Take(&object);
     benchmark::DoNotOptimize(object);
@@ -153,10 +154,10 @@ void EncodeRuns(benchmark::State& state, DetectParams::MaskEncoding encoding) {
 }
 
 void BM_RleOfRuns(benchmark::State& state) {
-  EncodeRuns(state, DetectParams::MaskEncoding::kCocoRle);
+  EncodeRuns(state, v1::DetectParams::COCO_RLE);
 }
 void BM_PngOfRuns(benchmark::State& state) {
-  EncodeRuns(state, DetectParams::MaskEncoding::kPngCrop);
+  EncodeRuns(state, v1::DetectParams::PNG_CROP);
 }
 
 void Shapes(benchmark::internal::Benchmark* benchmark) {

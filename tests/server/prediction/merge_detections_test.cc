@@ -49,9 +49,8 @@ TEST(MergeDetectionsTest, ObjectsAreThoseOfSahi) {
     for (const nlohmann::json& one : scene["merges"]) {
       MergeRule rule;
       rule.merge =
-          one["merge"] == "NMS" ? Tiles::Merge::kNms : Tiles::Merge::kGreedyNmm;
-      rule.match =
-          one["match"] == "IOU" ? Tiles::Match::kIou : Tiles::Match::kIos;
+          one["merge"] == "NMS" ? v1::Tiles::NMS : v1::Tiles::GREEDY_NMM;
+      rule.match = one["match"] == "IOU" ? v1::Tiles::IOU : v1::Tiles::IOS;
       rule.threshold = one["threshold"];
       rule.class_agnostic = one["agnostic"];
       rule.max_detections = 1000;

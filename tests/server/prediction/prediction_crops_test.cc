@@ -21,18 +21,28 @@ void ExpectRect(const image::PixelRect& rect, int left, int top, int width,
   EXPECT_EQ(rect.height, height);
 }
 
+image::PixelRect Crop(const model::Box& box, float margin,
+                      const image::PictureSize& picture) {
+  v1::BoundingBox proto;
+  proto.set_x_min(box.x1);
+  proto.set_y_min(box.y1);
+  proto.set_x_max(box.x2);
+  proto.set_y_max(box.y2);
+  return CropOf(proto, margin, picture);
+}
+
 TEST(CropOfTest, IsRoundedOutwardsAndGrowsWithinThePicture) {
   const image::PictureSize picture = {/*height=*/100, /*width=*/200};
-  ExpectRect(CropOf({10.5f, 20, 30.5f, 40}, 0, picture), 10, 20, 21, 20);
-  ExpectRect(CropOf({10, 20, 30, 40}, 0.25f, picture), 5, 15, 30, 30);
-  ExpectRect(CropOf({10, 20, 190, 90}, 1, picture), 0, 0, 200, 100);
+  ExpectRect(Crop({10.5f, 20, 30.5f, 40}, 0, picture), 10, 20, 21, 20);
+  ExpectRect(Crop({10, 20, 30, 40}, 0.25f, picture), 5, 15, 30, 30);
+  ExpectRect(Crop({10, 20, 190, 90}, 1, picture), 0, 0, 200, 100);
 }
 
 TEST(CropOfTest, HasAtLeastOnePixel) {
   const image::PictureSize picture = {/*height=*/100, /*width=*/200};
-  ExpectRect(CropOf({50, 60, 50, 60}, 0, picture), 50, 60, 1, 1);
-  ExpectRect(CropOf({200, 100, 200, 100}, 1, picture), 199, 99, 1, 1);
-  ExpectRect(CropOf({0, 0, 0, 0}, 0.5f, {1, 1}), 0, 0, 1, 1);
+  ExpectRect(Crop({50, 60, 50, 60}, 0, picture), 50, 60, 1, 1);
+  ExpectRect(Crop({200, 100, 200, 100}, 1, picture), 199, 99, 1, 1);
+  ExpectRect(Crop({0, 0, 0, 0}, 0.5f, {1, 1}), 0, 0, 1, 1);
 }
 
 class PredictionCropsTest : public PredictionTest {
@@ -46,17 +56,17 @@ class PredictionCropsTest : public PredictionTest {
     PredictionRequest request = Pictures(images);
     request.method = observability::Method::kDetect;
     request.model = "masks";
-    DetectParams params;
-    params.max_detections = objects;
-    params.crops.emplace().model = "fake";
+    v1::DetectParams params;
+    params.set_max_detections(objects);
+    params.mutable_crops()->set_model("fake");
     request.params = params;
     return request;
   }
   PredictionRequest Pictures(int images) {
     return PixelRequest(images, picture_, kWidth, kHeight);
   }
-  static CropParams& CropsOf(PredictionRequest* request) {
-    return *std::get<DetectParams>(request->params).crops;
+  static v1::Crops& CropsOf(PredictionRequest* request) {
+    return *std::get<v1::DetectParams>(request->params).mutable_crops();
   }
 
   // A prediction and its response.
@@ -65,8 +75,9 @@ class PredictionCropsTest : public PredictionTest {
         : prediction(environment, std::move(request), &response) {
       prediction.Start(absl::OkStatus());
     }
-    const std::vector<DetectedObject>& objects(int i) const {
-      return std::get<DetectionAnswer>(*response.answers_[i]).objects;
+    const auto& objects(int i) const {
+      return std::get<v1::DetectResult>(response.answers_[i]->result)
+          .detections();
     }
     KeptResponse response;
     Prediction prediction;
@@ -102,30 +113,25 @@ class PredictionCropsTest : public PredictionTest {
 TEST_F(PredictionCropsTest, AreAnsweredAsIfTheyWereSent) {
   PredictionRequest plain = Pictures(1);
   plain.model = "fake";
-  ClassifyParams params;
-  params.top_k = 2;
-  params.include_embedding = true;
+  v1::ClassifyParams params;
+  params.set_top_k(2);
+  params.set_include_embedding(true);
   plain.params = params;
   Asked classified(*environment_, std::move(plain));
   ASSERT_EQ(classified.response.Wait(), absl::OkStatus());
   const auto& expected =
-      std::get<ClassificationAnswer>(*classified.response.answers_[0]);
+      std::get<v1::ClassifyResult>(classified.response.answers_[0]->result);
 
   PredictionRequest request = Detect(2, 3);
-  CropsOf(&request).top_k = 2;
-  CropsOf(&request).include_embedding = true;
+  CropsOf(&request).set_top_k(2);
+  CropsOf(&request).set_include_embedding(true);
   Asked asked(*environment_, std::move(request));
   ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
   for (const int i : {0, 1}) {
     ASSERT_EQ(asked.objects(i).size(), 3);
-    for (const DetectedObject& object : asked.objects(i)) {
-      ASSERT_TRUE(object.crop.has_value());
-      EXPECT_EQ(object.crop->error, absl::OkStatus());
-      const ClassificationAnswer& answer = object.crop->answer;
-      ASSERT_EQ(answer.categories.size(), 2);
-      EXPECT_EQ(answer.categories[0].class_id, expected.categories[0].class_id);
-      EXPECT_EQ(answer.categories[0].score, expected.categories[0].score);
-      EXPECT_EQ(answer.embedding, expected.embedding);
+    for (const v1::Detection& object : asked.objects(i)) {
+      EXPECT_EQ(object.crop().categories_size(), 2);
+      EXPECT_EQ(object.crop().DebugString(), expected.DebugString());
     }
   }
   EXPECT_EQ(asked.response.model_, "models/masks/versions/1");
@@ -134,26 +140,25 @@ TEST_F(PredictionCropsTest, AreAnsweredAsIfTheyWereSent) {
 
 TEST_F(PredictionCropsTest, WithoutThemObjectsHaveNone) {
   PredictionRequest request = Detect(1, 3);
-  std::get<DetectParams>(request.params).crops.reset();
+  std::get<v1::DetectParams>(request.params).clear_crops();
   Asked asked(*environment_, std::move(request));
   ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
-  EXPECT_FALSE(asked.objects(0)[0].crop.has_value());
+  EXPECT_FALSE(asked.objects(0)[0].has_crop());
 }
 
 TEST_F(PredictionCropsTest, OfTilesAreCutOutOfThePicture) {
   PredictionRequest request = Detect(1, 2);
-  std::get<DetectParams>(request.params).tiles.emplace().overlap = 0;
+  std::get<v1::DetectParams>(request.params).mutable_tiles()->set_overlap(0);
   Asked asked(*environment_, std::move(request));
   ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
   ASSERT_FALSE(asked.objects(0).empty());
-  for (const DetectedObject& object : asked.objects(0)) {
-    ASSERT_TRUE(object.crop.has_value());
-    EXPECT_EQ(object.crop->answer.categories.size(), 1);
+  for (const v1::Detection& object : asked.objects(0)) {
+    EXPECT_EQ(object.crop().categories_size(), 1);
   }
 }
 
 TEST_F(PredictionCropsTest, AskForAClassifierAndSaneNumbers) {
-  const auto refused = [this](const CropParams& crops) {
+  const auto refused = [this](const v1::Crops& crops) {
     PredictionRequest request = Detect(1, 1);
     CropsOf(&request) = crops;
     const absl::Status status = Ask(std::move(request));
@@ -161,22 +166,22 @@ TEST_F(PredictionCropsTest, AskForAClassifierAndSaneNumbers) {
   };
   using Refusal = std::pair<absl::StatusCode, std::string>;
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  CropParams crops;
-  crops.model = "nothing";
+  v1::Crops crops;
+  crops.set_model("nothing");
   EXPECT_EQ(refused(crops).first, absl::StatusCode::kNotFound);
-  crops.model = "masks";
+  crops.set_model("masks");
   EXPECT_EQ(refused(crops).first, absl::StatusCode::kFailedPrecondition);
-  crops.model = "fake";
-  crops.top_k = 1000;
+  crops.set_model("fake");
+  crops.set_top_k(1000);
   EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.top_k"));
-  crops.top_k = 0;
+  crops.set_top_k(0);
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   for (const float margin : {kNan, -0.1f, 1.1f}) {
-    crops.margin = margin;
+    crops.set_margin(margin);
     EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.margin"));
   }
-  crops.margin = 1;
-  crops.min_score = kNan;
+  crops.set_margin(1);
+  crops.set_min_score(kNan);
   EXPECT_EQ(refused(crops), Refusal(kInvalid, "params.crops.min_score"));
 }
 
@@ -204,7 +209,7 @@ TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
     Asked asked(*environment_, std::move(request));
     ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
     ASSERT_EQ(asked.objects(1).size(), 50);
-    EXPECT_FALSE(asked.objects(1)[49].crop->error.ok());
+    EXPECT_TRUE(asked.objects(1)[49].crop().has_error());
   }
   ExpectNothingHeld();
 }
@@ -281,8 +286,8 @@ TEST_F(PredictionCropsTest, ManyPicturesLeaveOthersTheirAnswers) {
     ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
     int answered = 0;
     for (int i = 0; i < 30; ++i) {
-      for (const DetectedObject& object : asked.objects(i)) {
-        answered += object.crop->error.ok();
+      for (const v1::Detection& object : asked.objects(i)) {
+        answered += !object.crop().has_error();
       }
     }
     EXPECT_GT(answered, 0);

@@ -54,7 +54,7 @@ class KeptResponse : public ResponseWriter {
   void SetError(int i, const absl::Status& error) override {
     errors_[i] = error;
   }
-  void SetTiming(const Timing& timing) override { timing_ = timing; }
+  void SetTiming(const v1::Timing& timing) override { timing_ = timing; }
   int64_t Bytes() const override { return kAnswerBytes; }
   void Done(const absl::Status& status) override {
     status_ = status;
@@ -76,7 +76,7 @@ class KeptResponse : public ResponseWriter {
   std::string model_;
   std::vector<std::optional<Answer>> answers_;
   std::vector<absl::Status> errors_;
-  std::optional<Timing> timing_;
+  std::optional<v1::Timing> timing_;
   absl::Status status_;
   int times_done_ = 0;
   std::atomic<int> times_released_{0};

@@ -21,8 +21,8 @@ class PredictionMemoryTest : public PredictionTest {
   PredictionRequest TiledRequest() {
     PredictionRequest request = LargeRequest(1, 144, 96);
     request.model = "masks";
-    DetectParams params;
-    params.tiles.emplace().overlap = 0;
+    v1::DetectParams params;
+    params.mutable_tiles()->set_overlap(0);
     request.params = params;
     return request;
   }

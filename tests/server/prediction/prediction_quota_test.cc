@@ -47,8 +47,8 @@ TEST_F(PredictionQuotaTest, TilesCountAsImages) {
     PredictionRequest request = LargeRequest(1, 96, 96);
     request.call.caller = {"a", /*has_token=*/true, {max_items, 0, 0}};
     request.model = "masks";
-    DetectParams params;
-    params.tiles.emplace().overlap = 0;
+    v1::DetectParams params;
+    params.mutable_tiles()->set_overlap(0);
     request.params = params;
     return request;
   };

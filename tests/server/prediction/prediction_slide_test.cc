@@ -21,6 +21,11 @@ using server::MemoryUse;
 constexpr int kHeight = server::FakeModel::kShortSide;
 constexpr int kWidth = server::FakeModel::kLongSide;
 
+// A request's window and its stride; 0 is unset.
+struct Window {
+  int width = 0, height = 0, stride_x = 0, stride_y = 0;
+};
+
 class PredictionSlideTest : public PredictionTest {
  protected:
   // Red in columns 32 to 63, else black.
@@ -31,18 +36,21 @@ class PredictionSlideTest : public PredictionTest {
     }
   }
 
-  PredictionRequest SlideRequest(const SlidingWindow& slide, int images = 1) {
+  PredictionRequest SlideRequest(const Window& slide, int images = 1) {
     PredictionRequest request = PixelRequest(images, picture_, kWidth, kHeight);
     request.method = observability::Method::kSegment;
     request.model = "maps";
-    SegmentParams params;
-    params.encoding = SegmentParams::Encoding::kRawIndex;
-    params.include_confidence_map = true;
-    params.slide = slide;
+    v1::SegmentParams params;
+    params.set_encoding(v1::SegmentParams::RAW_INDEX);
+    params.set_include_confidence_map(true);
+    params.mutable_slide()->set_width(slide.width);
+    params.mutable_slide()->set_height(slide.height);
+    params.mutable_slide()->set_stride_x(slide.stride_x);
+    params.mutable_slide()->set_stride_y(slide.stride_y);
     request.params = params;
     return request;
   }
-  PredictionRequest LargeSlideRequest(const SlidingWindow& slide, int height,
+  PredictionRequest LargeSlideRequest(const Window& slide, int height,
                                       int width) {
     PredictionRequest request = LargeRequest(1, height, width);
     PredictionRequest small = SlideRequest(slide);
@@ -57,11 +65,11 @@ class PredictionSlideTest : public PredictionTest {
     prediction.Start(absl::OkStatus());
     return response->Wait();
   }
-  absl::Status Ask(const SlidingWindow& slide) {
+  absl::Status Ask(const Window& slide) {
     KeptResponse response;
     return Ask(SlideRequest(slide), &response);
   }
-  std::string FieldOf(const SlidingWindow& slide) {
+  std::string FieldOf(const Window& slide) {
     const absl::Status status = Ask(slide);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return server::GetErrorDetail(status).field;
@@ -90,25 +98,25 @@ class PredictionSlideTest : public PredictionTest {
   std::string picture_;
 };
 
-const SegmentationAnswer& MapOf(const KeptResponse& response, int i = 0) {
-  return std::get<SegmentationAnswer>(*response.answers_[i]);
+const v1::SegmentResult& MapOf(const KeptResponse& response, int i = 0) {
+  return std::get<v1::SegmentResult>(response.answers_[i]->result);
 }
 
-int ClassAt(const SegmentationAnswer& map, int y, int x) {
-  return std::get<RawIndexMap>(map.map).data[y * map.width + x];
+int ClassAt(const v1::SegmentResult& map, int y, int x) {
+  return map.raw().data()[y * map.width() + x];
 }
 
 TEST_F(PredictionSlideTest, MapsEachPixelByTheWindowsThatCoverIt) {
-  for (const SlidingWindow& slide : std::vector<SlidingWindow>{
+  for (const Window& slide : std::vector<Window>{
            {}, {32, 24, 16, 8}, {25, 13, 25, 13}, {96, 48}, {1000, 1000}}) {
     SCOPED_TRACE(absl::StrCat(slide.width, "x", slide.height));
     KeptResponse response;
     ASSERT_EQ(Ask(SlideRequest(slide, 2), &response), absl::OkStatus());
     for (int i = 0; i < 2; ++i) {
-      const SegmentationAnswer& map = MapOf(response, i);
-      ASSERT_EQ(map.height, kHeight);
-      ASSERT_EQ(map.width, kWidth);
-      EXPECT_FALSE(map.confidence_png.empty());
+      const v1::SegmentResult& map = MapOf(response, i);
+      ASSERT_EQ(map.height(), kHeight);
+      ASSERT_EQ(map.width(), kWidth);
+      EXPECT_FALSE(map.confidence_png().empty());
       for (const int y : {0, 20, kHeight - 1}) {
         EXPECT_EQ(ClassAt(map, y, 5), 0);
         EXPECT_EQ(ClassAt(map, y, 48), 2);
@@ -125,15 +133,15 @@ TEST_F(PredictionSlideTest, MapsHaveThePicturesSizeOrTheInputs) {
       Ask(LargeSlideRequest({20, 20, 14, 14}, /*height=*/300, /*width=*/500),
           &response),
       absl::OkStatus());
-  EXPECT_EQ(MapOf(response).height, 300);
-  EXPECT_EQ(MapOf(response).width, 500);
+  EXPECT_EQ(MapOf(response).height(), 300);
+  EXPECT_EQ(MapOf(response).width(), 500);
   PredictionRequest request = LargeSlideRequest({20, 20, 14, 14}, 300, 500);
-  std::get<SegmentParams>(request.params).output_size =
-      SegmentParams::OutputSize::kModel;
+  std::get<v1::SegmentParams>(request.params)
+      .set_output_size(v1::SegmentParams::MODEL);
   KeptResponse small;
   ASSERT_EQ(Ask(std::move(request), &small), absl::OkStatus());
-  EXPECT_EQ(MapOf(small).height, kHeight);
-  EXPECT_EQ(MapOf(small).width, 80);
+  EXPECT_EQ(MapOf(small).height(), kHeight);
+  EXPECT_EQ(MapOf(small).width(), 80);
 }
 
 TEST_F(PredictionSlideTest, ATensorIsLookedAtThroughWindowsToo) {
@@ -169,7 +177,7 @@ TEST_F(PredictionSlideTest, SizesThatMakeNoSenseAreRefused) {
 
 TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
   environment_->limits.max_images = 20;
-  for (const SlidingWindow& slide : std::vector<SlidingWindow>{
+  for (const Window& slide : std::vector<Window>{
            {1, 1, 1, 1}, {32, 32, 1, 1}, {4, 4}, {96, 1, 1, 1}}) {
     KeptResponse response;
     const absl::Status status = Ask(
@@ -196,7 +204,7 @@ TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
 
 TEST_F(PredictionSlideTest, WindowsCountAsImages) {
   // 64 windows are more than may be admitted at a time.
-  const SlidingWindow slide = {12, 6, 12, 6};
+  const Window slide = {12, 6, 12, 6};
   const absl::Status status = Ask(slide);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_IMAGES") << status;
   EXPECT_EQ(server::GetMetadata("got", status), "64");

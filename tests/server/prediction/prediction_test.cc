@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/proto_duration.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
@@ -28,7 +29,8 @@ TEST_F(PredictionTest, AnswersEachImageThenIsDoneOnce) {
   ASSERT_EQ(response.answers_.size(), 3u);
   for (const std::optional<Answer>& answer : response.answers_) {
     ASSERT_TRUE(answer.has_value());
-    EXPECT_EQ(std::get<ClassificationAnswer>(*answer).categories.size(), 5u);
+    const auto& result = std::get<v1::ClassifyResult>(answer->result);
+    EXPECT_EQ(result.categories_size(), 5);
   }
   EXPECT_FALSE(response.timing_.has_value());
 }
@@ -41,8 +43,8 @@ TEST_F(PredictionTest, TimingIsWrittenOnRequest) {
   prediction.Start(absl::OkStatus());
   ASSERT_EQ(response.Wait(), absl::OkStatus());
   ASSERT_TRUE(response.timing_.has_value());
-  EXPECT_EQ(response.timing_->batch.batch_size, 1);
-  EXPECT_EQ(response.timing_->device, "fake");
+  EXPECT_EQ(response.timing_->batch_size(), 1);
+  EXPECT_EQ(response.timing_->device(), "fake");
 }
 
 TEST_F(PredictionTest, LearnsHowLongImagesTakeToDecode) {
@@ -195,7 +197,7 @@ TEST_F(PredictionTest, TheTimingHasTheLongestWaitOfAllImages) {
   ASSERT_EQ(response.Wait(), absl::OkStatus());
   ASSERT_TRUE(response.timing_.has_value());
   // The image of the longest inference did not wait.
-  EXPECT_GE(response.timing_->batch.queue, kWait);
+  EXPECT_GE(base::FromProto(response.timing_->queue()), kWait);
 }
 
 TEST_F(PredictionTest, AnImageThatIsNotDecodedLeavesItsDecodeTime) {
@@ -341,7 +343,7 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
     PredictionRequest request = Request(images.size());
     request.method = observability::Method::kSegment;
     request.model = "maps";
-    request.params = SegmentParams();
+    request.params = v1::SegmentParams();
     request.call.deadline = base::SteadyNow() + deadline;
     request.image = [&, images, square = std::move(request.image)](int i) {
       if (images[i] == 's') return square(i);

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
-#include "tests/server/prediction/through_proto.h"
+#include "tests/server/prediction/encoded_answer.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -34,8 +34,7 @@ model::Segmentation MakeMap(int classes) {
 
 v1::SegmentResult Convert(const v1::SegmentParams& params,
                           const model::Segmentation& map, int classes) {
-  return AnswerThroughProto<SegmentationAnswer, v1::SegmentResult>(
-      params, ModelOf(Labels(classes)), map);
+  return AnswerOf<v1::SegmentResult>(params, ModelOf(Labels(classes)), map);
 }
 
 v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
@@ -164,7 +163,7 @@ TEST(SegmentationPiecesTest, ALargeMapIsEncodedInPieces) {
     v1::SegmentParams params;
     params.set_encoding(encoding);
     params.set_include_confidence_map(true);
-    const auto handler = HandlerOf(params);
+    const auto handler = MakeHandler(params);
     const auto encoder = handler->MakeEncoder(model, map, {});
     int pieces = 0;
     for (; !encoder->done(); ++pieces) {
@@ -174,24 +173,22 @@ TEST(SegmentationPiecesTest, ALargeMapIsEncodedInPieces) {
       EXPECT_GE(encoder->bytes(), before);
     }
     EXPECT_GE(pieces, 10);
-    const auto answer = std::get<SegmentationAnswer>(encoder->Take());
-    EXPECT_GT(answer.confidence_png.size(), 0u);
+    const auto answer = std::get<v1::SegmentResult>(encoder->Take().result);
+    EXPECT_FALSE(answer.confidence_png().empty());
     if (encoding == v1::SegmentParams::PNG_INDEX) {
-      const server::GreyPng png =
-          server::DecodeGreyPng(std::get<IndexPng>(answer.map).bytes);
+      const server::GreyPng png = server::DecodeGreyPng(answer.png_index());
       EXPECT_EQ(png.values,
                 std::vector<int>(map.labels.begin(), map.labels.end()));
     } else if (encoding == v1::SegmentParams::RAW_INDEX) {
-      EXPECT_EQ(std::get<RawIndexMap>(answer.map).data,
+      EXPECT_EQ(answer.raw().data(),
                 std::string(map.labels.begin(), map.labels.end()));
     } else {
-      const auto& classes = std::get<std::vector<ClassRle>>(answer.map);
-      ASSERT_EQ(classes.size(), 5u);
-      for (const ClassRle& one : classes) {
+      ASSERT_EQ(answer.rle().classes_size(), 5);
+      for (const v1::ClassRle& one : answer.rle().classes()) {
         const std::vector<int> mask =
-            server::DecodeRle(one.rle.counts, map.height, map.width);
+            server::DecodeRle(one.rle().counts(), map.height, map.width);
         EXPECT_EQ(std::count(mask.begin(), mask.end(), 1),
-                  map.areas[one.class_id]);
+                  map.areas[one.class_id()]);
       }
     }
   }

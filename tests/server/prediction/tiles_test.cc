@@ -41,7 +41,7 @@ TEST(TilesTest, AreThoseOfSahi) {
 TEST(TilesTest, ThePictureIsTheLastPart) {
   ImageFacts image;
   image.seen = {3000, 4000};
-  Tiles tiles;
+  v1::Tiles tiles;
   ASSERT_TRUE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
   ASSERT_EQ(image.parts.size(), 31u);
   EXPECT_EQ(image.parts[0].region.width, 800);
@@ -50,7 +50,7 @@ TEST(TilesTest, ThePictureIsTheLastPart) {
   EXPECT_EQ(image.parts.back().region.height, 3000);
   EXPECT_EQ(image.parts.back().input_bytes, 3 * 1067 * 800);
   image.parts.clear();
-  tiles.without_picture = true;
+  tiles.set_without_picture(true);
   ASSERT_TRUE(DivideIntoTiles(tiles, Detector(), 30, &image).ok());
   EXPECT_EQ(image.parts.size(), 30u);
 }
@@ -58,7 +58,7 @@ TEST(TilesTest, ThePictureIsTheLastPart) {
 TEST(TilesTest, ASmallPictureIsOnePart) {
   ImageFacts image;
   image.seen = {300, 500};
-  ASSERT_TRUE(DivideIntoTiles(Tiles(), Detector(), 1, &image).ok());
+  ASSERT_TRUE(DivideIntoTiles(v1::Tiles(), Detector(), 1, &image).ok());
   ASSERT_EQ(image.parts.size(), 1u);
   EXPECT_EQ(image.parts[0].region.width, 500);
 }
@@ -72,17 +72,17 @@ TEST(TilesTest, ARefusalSaysWhatWouldFit) {
       for (const int most : {1, 2, 5, 64}) {
         ImageFacts image;
         image.seen = {65535, 65535};
-        Tiles tiles;
-        tiles.width = side.width;
-        tiles.height = side.height;
-        tiles.overlap = overlap;
+        v1::Tiles tiles;
+        tiles.set_width(side.width);
+        tiles.set_height(side.height);
+        tiles.set_overlap(overlap);
         const absl::Status status =
             DivideIntoTiles(tiles, Detector(), most, &image);
         ASSERT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_TILES");
         EXPECT_EQ(server::GetMetadata("max", status), std::to_string(most));
         EXPECT_TRUE(image.parts.empty());
-        tiles.width = std::stoi(server::GetMetadata("width", status));
-        tiles.height = std::stoi(server::GetMetadata("height", status));
+        tiles.set_width(std::stoi(server::GetMetadata("width", status)));
+        tiles.set_height(std::stoi(server::GetMetadata("height", status)));
         EXPECT_EQ(ValidateTiles(tiles), absl::OkStatus());
         EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), most, &image).ok());
         EXPECT_LE(static_cast<int>(image.parts.size()), most);

@@ -34,22 +34,6 @@ TEST(FromProtoTest, AnUnknownPriorityIsRefused) {
   EXPECT_EQ(server::GetErrorDetail(status).field, "options.priority");
 }
 
-TEST(FromProtoTest, ASlidingWindowThatIsThereIsAskedFor) {
-  v1::SegmentParams params;
-  prediction::TaskParams result;
-  ASSERT_TRUE(FromProto(params, &result).ok());
-  EXPECT_FALSE(std::get<prediction::SegmentParams>(result).slide.has_value());
-  params.mutable_slide()->set_height(3);
-  params.mutable_slide()->set_stride_x(-4);
-  ASSERT_TRUE(FromProto(params, &result).ok());
-  const auto& slide = std::get<prediction::SegmentParams>(result).slide;
-  ASSERT_TRUE(slide.has_value());
-  EXPECT_EQ(slide->width, 0);
-  EXPECT_EQ(slide->height, 3);
-  EXPECT_EQ(slide->stride_x, -4);
-  EXPECT_EQ(slide->stride_y, 0);
-}
-
 TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
   v1::Image image;
   image.set_encoded("x");

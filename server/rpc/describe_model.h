@@ -1,25 +1,14 @@
-#ifndef SFMAMBA_SERVER_RPC_TO_PROTO_H_
-#define SFMAMBA_SERVER_RPC_TO_PROTO_H_
+#ifndef SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
+#define SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
 
 #include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/prediction/answer.h"
-#include "server/prediction/prediction.h"
 #include "server/repository/model_repository.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
-
-// Translate a prediction's answers into sfmamba.v1's messages. Encoded maps and
-// masks are moved, not copied.
-
-void ToProto(prediction::ClassificationAnswer answer,
-             v1::ClassifyResult* result);
-void ToProto(prediction::DetectionAnswer answer, v1::DetectResult* result);
-void ToProto(prediction::SegmentationAnswer answer, v1::SegmentResult* result);
-void ToProto(const prediction::Timing& timing, v1::Timing* result);
 
 // Says what is known of a version now.
 void ToProto(const repository::ModelVersion& version, bool with_classes,
@@ -35,4 +24,4 @@ absl::Status FillPage(
 
 }  // namespace sfmamba::rpc
 
-#endif  // SFMAMBA_SERVER_RPC_TO_PROTO_H_
+#endif  // SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
