@@ -35,7 +35,7 @@
 #include "server/shares/client_set.h"
 #include "server/shares/memory_budget.h"
 #include "server/threads/fair_pool.h"
-#include "server/threads/periodic.h"
+#include "server/threads/worker.h"
 #include "server/tracing/tracer.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -187,7 +187,7 @@ class Server {
   std::unique_ptr<rpc::GrpcPort> admin_grpc_;   // Null: grpc_ serves admin_.
   std::unique_ptr<rpc::GrpcPort> grpc_;         // Uses everything above.
   HeapTrim heap_trim_;                          // Used by housekeeping_ only.
-  Periodic housekeeping_;  // Last: it uses everything above.
+  Worker housekeeping_;  // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::server

@@ -15,7 +15,7 @@
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_runner.h"
 #include "server/batching/device_turns.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 
 namespace sfmamba::batching {
 
@@ -38,7 +38,7 @@ struct WarmUpOptions {
   // else prepares and measures waits for its turns on the device, with the
   // lowest priority. On a CPU it takes short ones; what is left out is learnt
   // from tasks.
-  server::BackgroundThread* background = nullptr;
+  server::Worker* background = nullptr;
   // While the contexts are prepared and batches are measured, this is asked now
   // and then whether to end with CANCELLED.
   std::function<bool()> stop = [] { return false; };

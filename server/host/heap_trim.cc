@@ -1,17 +1,8 @@
 #include "server/host/heap_trim.h"
 
-#include <malloc.h>
-
 #include <algorithm>
-#include <utility>
 
 namespace sfmamba::server {
-
-HeapTrim::HeapTrim(MemoryBudget* memory)
-    : HeapTrim(memory, [] { malloc_trim(0); }) {}
-
-HeapTrim::HeapTrim(MemoryBudget* memory, std::function<void()> trim)
-    : memory_(*memory), trim_(std::move(trim)) {}
 
 void HeapTrim::Look(const MemoryBudget::Peak& received) {
   const MemoryBudget::Peak peak = memory_.TakePeak();

@@ -1,8 +1,11 @@
 #ifndef SFMAMBA_SERVER_HOST_HEAP_TRIM_H_
 #define SFMAMBA_SERVER_HOST_HEAP_TRIM_H_
 
+#include <malloc.h>
+
 #include <cstdint>
 #include <functional>
+#include <utility>
 
 #include "server/shares/memory_budget.h"
 
@@ -22,8 +25,9 @@ class HeapTrim {
 
   // `memory` outlives this. `trim` gives the memory back: by default it is
   // malloc_trim(), which takes some milliseconds.
-  explicit HeapTrim(MemoryBudget* memory);
-  HeapTrim(MemoryBudget* memory, std::function<void()> trim);
+  explicit HeapTrim(
+      MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
+      : memory_(*memory), trim_(std::move(trim)) {}
 
   // To be called again and again, with what was being received since the last
   // call.

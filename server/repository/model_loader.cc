@@ -1,5 +1,6 @@
 #include "server/repository/model_loader.h"
 
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "server/repository/golden_images.h"
 #include "server/repository/model_config.h"
 #include "server/repository/version_files.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -43,7 +45,10 @@ ModelLoader::ModelLoader(Options options, Load load,
           {options_.profile_dir, ".times", "the times of batches are not kept"},
           log),
       precisions_(options_.profile_dir, options_.build, log),
-      background_(options_.background_starts) {}
+      background_({"background", std::numeric_limits<size_t>::max(), [this] {
+                     server::LowerThisThreadsPriority();
+                     options_.background_starts();
+                   }}) {}
 
 template <typename Fn>
 auto ModelLoader::RunAs(bool background, Fn fn) {

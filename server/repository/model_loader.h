@@ -22,7 +22,7 @@
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
 #include "server/repository/precision/precision_chooser.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -109,7 +109,10 @@ class ModelLoader {
   observability::Logger& log_;
   KeptTexts times_;
   PrecisionChooser precisions_;
-  server::BackgroundThread background_;
+  // Has low priority. It is one thread for all loads because an unprivileged
+  // thread cannot raise its priority again, and because malloc() keeps a pool
+  // of memory for each thread that has used much.
+  server::Worker background_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();

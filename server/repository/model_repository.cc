@@ -41,7 +41,7 @@ ModelRepository::ModelRepository(Options options, Load load,
       loader_(options_, std::move(load), metrics, log),
       catalog_(metrics),
       reaper_([this](const LoadedModel* model) { catalog_.Freed(model); }),
-      worker_("loader", kMostCalls, [this] { return Poll(); }) {}
+      worker_({"loader", kMostCalls}) {}
 
 ModelRepository::~ModelRepository() {
   worker_.Stop();
@@ -172,7 +172,7 @@ absl::Status ModelRepository::LoadAll(const Changed& changed,
   done.WaitForNotification();
   if (!absl::IsCancelled(status) &&
       options_.poll_period != absl::InfiniteDuration()) {
-    worker_.Begin();
+    worker_.Repeat(absl::ZeroDuration(), [this] { return Poll(); });
   }
   return status;
 }

@@ -21,7 +21,7 @@
 #include "server/repository/model_plan.h"
 #include "server/repository/model_version.h"
 #include "server/repository/reaper.h"
-#include "server/repository/worker.h"
+#include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::repository {
@@ -214,7 +214,7 @@ class ModelRepository {
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 
-  Worker worker_;  // Last: it uses everything above.
+  server::Worker worker_;  // Last: it uses everything above.
 };
 
 // The models of a server of this config.

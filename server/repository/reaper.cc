@@ -1,15 +1,10 @@
 #include "server/repository/reaper.h"
 
-#include <malloc.h>
-
 #include <utility>
 
 #include "server/threads/thread_name.h"
 
 namespace sfmamba::repository {
-
-Reaper::Reaper(Freed freed)
-    : Reaper(std::move(freed), [] { malloc_trim(0); }) {}
 
 Reaper::Reaper(Freed freed, std::function<void()> trim)
     : freed_(std::move(freed)),

@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_SERVER_REPOSITORY_REAPER_H_
 #define SFMAMBA_SERVER_REPOSITORY_REAPER_H_
 
+#include <malloc.h>
+
 #include <functional>
 #include <memory>
 #include <thread>
@@ -26,8 +28,8 @@ class Reaper {
 
   // `trim` gives the heap's free memory back to the system; by default it is
   // malloc_trim().
-  explicit Reaper(Freed freed);
-  Reaper(Freed freed, std::function<void()> trim);
+  explicit Reaper(
+      Freed freed, std::function<void()> trim = [] { malloc_trim(0); });
   ~Reaper();
 
   // The model, which goes to the reaper when its last owner releases it.

@@ -73,7 +73,7 @@ absl::Status Security::Open() {
     status = watch("tls", std::move(files), &Security::TakeIdentity);
   }
   if (!status.ok() || files_.empty()) return status;
-  watch_ = std::make_unique<server::Periodic>("files", kPeriod, [this] {
+  watch_ = std::make_unique<server::Worker>("files", kPeriod, [this] {
     for (WatchedFiles& files : files_) files.Look();
   });
   return absl::OkStatus();

@@ -14,7 +14,7 @@
 #include "server/security/client_quotas.h"
 #include "server/security/gate.h"
 #include "server/security/tls_identity.h"
-#include "server/threads/periodic.h"
+#include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::security {
@@ -105,8 +105,8 @@ class Security {
   Gate gate_;
   ClientQuotas quotas_;
   CurrentTlsIdentity tls_;
-  std::vector<WatchedFiles> files_;          // Used by watch_, once that runs.
-  std::unique_ptr<server::Periodic> watch_;  // Last: it uses everything above.
+  std::vector<WatchedFiles> files_;        // Used by watch_, once that runs.
+  std::unique_ptr<server::Worker> watch_;  // Last: it uses everything above.
 };
 
 }  // namespace sfmamba::security

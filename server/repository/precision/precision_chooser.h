@@ -15,7 +15,7 @@
 #include "server/observability/log.h"
 #include "server/repository/kept_texts.h"
 #include "server/repository/precision/precision_check.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 
 namespace sfmamba::repository {
 
@@ -43,7 +43,7 @@ class PrecisionChooser {
     // Both not null where other models serve meanwhile: on a CPU images run on
     // this thread, beside the others' batches; elsewhere they wait for turns of
     // the lowest priority.
-    server::BackgroundThread* background = nullptr;
+    server::Worker* background = nullptr;
     std::shared_ptr<batching::Devices> devices;
     std::function<bool()> stop = [] { return false; };
   };

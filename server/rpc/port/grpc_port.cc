@@ -311,7 +311,7 @@ void GrpcPort::CheckItself(const std::string& address) {
       [this](const absl::Status& status) {
         if (!stopping_.load()) options_.deaf(status);
       });
-  port_check_ = std::make_unique<server::Periodic>(
+  port_check_ = std::make_unique<server::Worker>(
       "port-check", period, [check = std::move(check)] { check->Run(); });
 }
 

@@ -19,7 +19,7 @@
 #include "server/rpc/port/connection_acceptor.h"
 #include "server/rpc/port/receive_guard.h"
 #include "server/security/tls_identity.h"
-#include "server/threads/periodic.h"
+#include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::rpc {
@@ -87,7 +87,7 @@ class GrpcPort {
   absl::Mutex acceptor_mu_;
   std::unique_ptr<ConnectionAcceptor> acceptor_
       ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
-  std::unique_ptr<server::Periodic> port_check_;
+  std::unique_ptr<server::Worker> port_check_;
 };
 
 // Takes what gRPC would write to stderr. It says nowhere else that a TLS

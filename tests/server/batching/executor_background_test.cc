@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 #include "tests/server/batching/executor_fixture.h"
 #include "tests/testing/patience.h"
 
@@ -33,7 +33,7 @@ class ExecutorBackgroundTest : public ExecutorTest {
     return probe;
   }
 
-  server::BackgroundThread background_;
+  server::Worker background_{server::Worker::Options{"background"}};
 };
 
 TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {

@@ -14,7 +14,7 @@
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 #include "tests/server/batching/executor_fixture.h"
 
 namespace sfmamba::batching {
@@ -140,7 +140,7 @@ TEST_F(ExecutorContextsTest, ContextsOfOneGpuAreSetUpInTurn) {
 }
 
 TEST_F(ExecutorContextsTest, InTheBackgroundEachContextRunsOneImage) {
-  server::BackgroundThread background;
+  server::Worker background({"background"});
   options_.background = &background;
   EXPECT_EQ(MakeExecutor(6, Model())->WaitUntilPrepared(), absl::OkStatus());
   EXPECT_EQ(prepared(), std::vector<int>({1, 1}));

@@ -15,7 +15,7 @@
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
 #include "server/repository/golden_images.h"
-#include "server/threads/background.h"
+#include "server/threads/worker.h"
 #include "tests/testing/fake_context.h"
 
 namespace sfmamba::repository {
@@ -211,7 +211,7 @@ TEST_F(PrecisionChooserTest, EndsWhenItIsToldToStop) {
 }
 
 TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
-  server::BackgroundThread background;
+  server::Worker background({"background"});
   job_.background = &background;
   job_.devices = std::make_shared<batching::Devices>();
   EXPECT_EQ(Choose(), Precision::kBFloat16);
@@ -219,7 +219,7 @@ TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
 }
 
 TEST_F(PrecisionChooserTest, OnACpuImagesRunBesideTheBatchesOfOthers) {
-  server::BackgroundThread background;
+  server::Worker background({"background"});
   job_.background = &background;
   job_.devices = std::make_shared<batching::Devices>();
   device_ = "cpu";
