@@ -10,22 +10,13 @@
 
 namespace sfmamba::batching {
 
-// What a measured profile holds for.
-struct BatchProfileKey {
-  std::string content;  // The model's network.
-  std::string device;   // Its name and, where that matters, its driver.
-  std::string build;    // Version of the kernels.
-};
+// Returns a line for each time: height, width, type, images, and the median and
+// the 95th percentile in microseconds.
+std::string BatchTimesText(const std::vector<BatchTime>& times);
 
-// Returns JSON, the text of a profile's file: the key and the times.
-std::string BatchProfileText(const BatchProfileKey& key,
-                             const std::vector<BatchTime>& times);
-
-// Parses the output of BatchProfileText(). `text` is not trusted.
-// FAILED_PRECONDITION if it is for another key, INVALID_ARGUMENT with the entry
-// if it is broken: the profile must be measured anew then.
-absl::StatusOr<std::vector<BatchTime>> ParseBatchProfile(
-    const BatchProfileKey& key, absl::string_view text);
+// Parses the output of BatchTimesText(). `text` is not trusted.
+// INVALID_ARGUMENT with the line that is broken.
+absl::StatusOr<std::vector<BatchTime>> ParseBatchTimes(absl::string_view text);
 
 }  // namespace sfmamba::batching
 

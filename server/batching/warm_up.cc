@@ -82,10 +82,7 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
   absl::Status status;
   for (const Probe& probe : options_.probes) {
     if (options_.stop()) return Stopped();
-    model::ModelInput input;
-    input.height = probe.height;
-    input.width = probe.width;
-    input.pixels = probe.pixels.data();
+    const model::ModelInput input = probe.input();
     const std::optional<DeviceTurns::Turn> turn =
         takes_turns ? TakeTurn(absl::ZeroDuration()) : std::nullopt;
     runner.Run({config_.Padded(input.height), config_.Padded(input.width)},

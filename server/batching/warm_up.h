@@ -24,6 +24,15 @@ struct Probe {
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
   int height = 0, width = 0;
   std::function<absl::Status(const model::Result& result)> check;
+
+  // Views the pixels.
+  model::ModelInput input() const {
+    model::ModelInput input;
+    input.height = height;
+    input.width = width;
+    input.pixels = pixels.data();
+    return input;
+  }
 };
 
 struct WarmUpOptions {

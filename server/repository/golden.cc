@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "model/weights/safetensors.h"
+#include "server/batching/batch_runner.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -150,15 +151,6 @@ float Overlap(const model::Box& a, const model::Box& b) {
   return all > 0 ? both / all : 1;
 }
 
-bool IsFinite(const model::Classification& result) {
-  return std::all_of(result.logits.begin(), result.logits.end(),
-                     [](float value) { return std::isfinite(value); });
-}
-
-bool IsFinite(const model::Detections& result) { return result.finite; }
-
-bool IsFinite(const model::Segmentation& result) { return result.finite; }
-
 absl::Status Differs(absl::string_view what) {
   return absl::FailedPreconditionError(
       absl::StrCat("the answer is not the stored one: ", what));
@@ -289,9 +281,7 @@ batching::Executor::Probe BlackProbe(const model::ModelConfig& config) {
   probe.width = keeps_ratio ? config.long_side : config.image_size;
   probe.pixels.resize(size_t{3} * probe.height * probe.width);
   probe.check = [](const model::Result& result) -> absl::Status {
-    const bool finite =
-        std::visit([](const auto& r) { return IsFinite(r); }, result);
-    if (finite) return absl::OkStatus();
+    if (batching::IsFinite(result)) return absl::OkStatus();
     return absl::InternalError(
         "the network's values for a black image are not finite");
   };

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/settings/replace_file.h"
@@ -17,15 +18,25 @@ constexpr size_t kMaxBytes = 4 << 20;
 
 }  // namespace
 
-std::string KeptTexts::Read(const std::string& model, absl::string_view key) {
+std::string KeyOf(absl::string_view what, absl::string_view network,
+                  absl::string_view device, absl::string_view build) {
+  return absl::StrCat("sfmamba ", what, "\ncontent ", network, "\ndevice ",
+                      device, "\nbuild ", build, "\n");
+}
+
+std::optional<std::string> KeptTexts::Read(const std::string& model,
+                                           absl::string_view key) {
   {
     absl::MutexLock lock(&mu_);
     for (const Record& record : records_) {
       if (record.key == key) return record.text;
     }
   }
-  if (options_.folder.empty()) return "";
-  return server::ReadTextFile("record", Path(model), kMaxBytes).value_or("");
+  if (options_.folder.empty()) return std::nullopt;
+  const absl::StatusOr<std::string> file =
+      server::ReadTextFile("record", Path(model), kMaxBytes);
+  if (!file.ok() || !absl::StartsWith(*file, key)) return std::nullopt;
+  return file->substr(key.size());
 }
 
 void KeptTexts::Write(const std::string& model, absl::string_view key,
@@ -39,7 +50,8 @@ void KeptTexts::Write(const std::string& model, absl::string_view key,
   if (options_.folder.empty()) return;
   std::error_code ignored;  // The file cannot be written either then.
   std::filesystem::create_directories(options_.folder, ignored);
-  const absl::Status status = server::ReplaceFile(Path(model), text);
+  const absl::Status status =
+      server::ReplaceFile(Path(model), absl::StrCat(key, text));
   if (status.ok()) return;
   log_.Warning(observability::LogModule::kModels, options_.not_kept,
                {{"model", model}, {"error", status.message()}});

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <list>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,9 +14,14 @@
 
 namespace sfmamba::repository {
 
+// Returns the key, some lines, of what was found out about a network on a
+// device by a build of this program. `what` names it and its format.
+std::string KeyOf(absl::string_view what, absl::string_view network,
+                  absl::string_view device, absl::string_view build);
+
 // What was found out about models, as texts, each with a key: what it holds
-// for. The latest are kept in memory, and each model's last one in a folder
-// from one start to the next. Thread-safe.
+// for. The latest are kept in memory, and each model's last one, behind its
+// key, in a folder from one start to the next. Thread-safe.
 class KeptTexts {
  public:
   static constexpr size_t kMostTexts = 256;  // In memory.
@@ -30,10 +36,11 @@ class KeptTexts {
   KeptTexts(Options options, observability::Logger* log)
       : options_(std::move(options)), log_(*log) {}
 
-  // The text that was written with `key`, of whatever model, or else all that
-  // the file of `model` ("models/{id}/versions/{n}") holds, which may be
-  // anything: a text itself says what it holds for. Empty if there is neither.
-  std::string Read(const std::string& model, absl::string_view key)
+  // The text that was written with `key`, of whatever model, or else what the
+  // file of `model` ("models/{id}/versions/{n}") has behind `key`, which may be
+  // anything. None if there is neither.
+  std::optional<std::string> Read(const std::string& model,
+                                  absl::string_view key)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   void Write(const std::string& model, absl::string_view key,

@@ -160,17 +160,18 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.devices = devices_;
   if (job.background) options.background = &background_;
   loaded->precision = (*model)->precision();
-  loaded->profile_key = {directory->network,
-                         absl::StrCat((*model)->device(), ", ",
-                                      PrecisionName((*model)->precision()),
-                                      ", ", (*model)->contexts(), " contexts"),
-                         options_.build};
+  loaded->times_key =
+      KeyOf("batch times 3", directory->network,
+            absl::StrCat((*model)->device(), ", ",
+                         PrecisionName((*model)->precision()), ", ",
+                         (*model)->contexts(), " contexts"),
+            options_.build);
   absl::StatusOr<std::vector<batching::Executor::Probe>> probes =
       ReadGolden(job.version.path(), directory->config);
   if (!probes.ok()) return probes.status();
   options.probes = *std::move(probes);
   options.probes.push_back(BlackProbe(directory->config));
-  options.times = ReadTimes(job.version.name(), loaded->profile_key);
+  options.times = ReadTimes(job.version.name(), loaded->times_key);
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
   // Its threads are of this thread's priority.
@@ -185,25 +186,23 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
 void ModelLoader::WriteTimes(const ModelVersion& version) {
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
-  const batching::BatchProfileKey& key = (*loaded)->profile_key;
   const std::vector<batching::BatchTime> times = (*loaded)->executor->Times();
   if (times.empty()) return;
-  times_.Write(version.name(), batching::BatchProfileText(key, {}),
-               batching::BatchProfileText(key, times));
+  times_.Write(version.name(), (*loaded)->times_key,
+               batching::BatchTimesText(times));
 }
 
 std::vector<batching::BatchTime> ModelLoader::ReadTimes(
-    const std::string& model, const batching::BatchProfileKey& key) {
-  const std::string text =
-      times_.Read(model, batching::BatchProfileText(key, {}));
+    const std::string& model, const std::string& key) {
+  const std::optional<std::string> text = times_.Read(model, key);
   absl::StatusOr<std::vector<batching::BatchTime>> times =
-      batching::ParseBatchProfile(key, text);
+      text.has_value() ? batching::ParseBatchTimes(*text)
+                       : absl::NotFoundError("none are known");
   if (times.ok()) return *std::move(times);
   if (options_.profile_dir.empty()) return {};
-  log_.Info(
-      observability::LogModule::kModels, "the times of batches are measured",
-      {{"model", model},
-       {"why", text.empty() ? "none are known" : times.status().message()}});
+  log_.Info(observability::LogModule::kModels,
+            "the times of batches are measured",
+            {{"model", model}, {"why", times.status().message()}});
   return {};
 }
 

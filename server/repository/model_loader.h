@@ -98,8 +98,8 @@ class ModelLoader {
   absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadChosen(
       const Job& job, const ModelDirectory& directory);
   // What is known of a model's batches; empty if nothing is.
-  std::vector<batching::BatchTime> ReadTimes(
-      const std::string& model, const batching::BatchProfileKey& key);
+  std::vector<batching::BatchTime> ReadTimes(const std::string& model,
+                                             const std::string& key);
   // Logs and counts the graphs that a version cannot record.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 

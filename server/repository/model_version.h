@@ -13,7 +13,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/config.h"
-#include "server/batching/batch_profile_file.h"
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_directory.h"
@@ -34,7 +33,7 @@ struct LoadedModel {
   absl::Time load_time;  // By the wall clock.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  batching::BatchProfileKey profile_key;
+  std::string times_key;  // The key of its batches' times in KeptTexts.
   // From the end of an image's batch until its answer was encoded.
   server::RecentMean answer_time;
 };

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "server/batching/batch_runner.h"
 #include "server/repository/golden.h"
 
 namespace sfmamba::repository {
@@ -23,7 +24,7 @@ constexpr double kLogitBound = 0.03;
 // Two first classes are a tie if their logits differ by at most this part.
 constexpr double kTie = 0.01;
 constexpr double kLeastEqual = 0.99;  // Least part of a map's equal pixels.
-// How a record goes on after its key.
+// How a record begins.
 constexpr char kReduced[] = "BF16: ";
 constexpr char kFull[] = "FP32: ";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -43,11 +44,6 @@ size_t First(const std::vector<float>& logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
-bool AreFinite(const std::vector<float>& values) {
-  return std::all_of(values.begin(), values.end(),
-                     [](float value) { return std::isfinite(value); });
-}
-
 // `difference` as a part of `range`, which may be 0.
 double PartOf(double range, double difference) {
   if (difference == 0) return 0;
@@ -58,8 +54,6 @@ void Compare(const model::Classification& reduced,
              const model::Classification& full, Found* found) {
   const std::vector<float>& a = reduced.logits;
   const std::vector<float>& b = full.logits;
-  found->finite = found->finite && AreFinite(a) && AreFinite(b) &&
-                  AreFinite(reduced.embedding);
   if (a.size() != b.size() || a.empty()) {
     found->comparable = false;
     return;
@@ -79,13 +73,11 @@ void Compare(const model::Classification& reduced,
 
 void Compare(const model::Detections& reduced, const model::Detections& full,
              Found* found) {
-  found->finite = found->finite && reduced.finite && full.finite;
   found->detections.Update(CheckResult(reduced, full));
 }
 
 void Compare(const model::Segmentation& reduced,
              const model::Segmentation& full, Found* found) {
-  found->finite = found->finite && reduced.finite && full.finite;
   const size_t pixels = full.labels.size();
   if (reduced.labels.size() != pixels || pixels == 0) {
     found->comparable = false;
@@ -111,6 +103,8 @@ PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
     if (reduced[i].index() != full[i].index()) {
       return {false, "the answers are for different tasks"};
     }
+    found.finite = found.finite && batching::IsFinite(reduced[i]) &&
+                   batching::IsFinite(full[i]);
     std::visit(
         [&](const auto& answer) {
           using T = std::decay_t<decltype(answer)>;
@@ -143,15 +137,13 @@ PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
   return {false, std::string(found.detections.message())};
 }
 
-std::string ToRecord(absl::string_view key, const PrecisionCheck& check) {
-  return absl::StrCat(key, check.allowed ? kReduced : kFull,
+std::string ToRecord(const PrecisionCheck& check) {
+  return absl::StrCat(check.allowed ? kReduced : kFull,
                       absl::StrReplaceAll(check.figures, {{"\n", " "}}), "\n");
 }
 
-std::optional<PrecisionCheck> FromRecord(absl::string_view key,
-                                         absl::string_view text) {
+std::optional<PrecisionCheck> FromRecord(absl::string_view text) {
   PrecisionCheck check;
-  if (!absl::ConsumePrefix(&text, key)) return std::nullopt;
   check.allowed = absl::ConsumePrefix(&text, kReduced);
   if (!check.allowed && !absl::ConsumePrefix(&text, kFull)) return std::nullopt;
   if (!absl::ConsumeSuffix(&text, "\n") || absl::StrContains(text, '\n')) {

@@ -27,13 +27,11 @@ struct PrecisionCheck {
 PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
                                  const std::vector<model::Result>& full);
 
-// The text of a record of `check`, which begins with `key`, whole lines.
-std::string ToRecord(absl::string_view key, const PrecisionCheck& check);
+// The text of a record of `check`, a line.
+std::string ToRecord(const PrecisionCheck& check);
 
-// Reads what ToRecord() has written for `key`; nothing if `text` is anything
-// else, such as another build's record.
-std::optional<PrecisionCheck> FromRecord(absl::string_view key,
-                                         absl::string_view text);
+// Reads what ToRecord() has written; nothing if `text` is anything else.
+std::optional<PrecisionCheck> FromRecord(absl::string_view text);
 
 }  // namespace sfmamba::repository
 

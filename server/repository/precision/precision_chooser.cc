@@ -53,10 +53,7 @@ absl::StatusOr<Trial> TryOn(model::VisionModel& model, const Images& images,
                        model::ExecutionContext::Done done)
       -> absl::StatusOr<absl::Duration> {
     if (stop()) return Stopped();
-    model::ModelInput input;
-    input.height = image.height;
-    input.width = image.width;
-    input.pixels = image.pixels.data();
+    const model::ModelInput input = image.input();
     std::optional<DeviceTurns::Turn> turn;
     if (turns != nullptr) {
       turn.emplace(turns->Take(server::Priority::kLow, absl::ZeroDuration()));
@@ -134,10 +131,9 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> PrecisionChooser::Load(
 absl::StatusOr<PrecisionCheck> PrecisionChooser::Check(
     const Job& job, model::VisionModel& reduced) {
   const std::string key =
-      absl::StrCat("sfmamba precision 1\ncontent ", job.content, "\ndevice ",
-                   reduced.device(), "\nbuild ", build_, "\n");
+      KeyOf("precision 1", job.content, reduced.device(), build_);
   const std::optional<PrecisionCheck> known =
-      FromRecord(key, records_.Read(job.model, key));
+      FromRecord(records_.Read(job.model, key).value_or(""));
   if (known.has_value()) return *known;
   if (!job.has_room()) {
     return PrecisionCheck{false, "there is no memory to compare them"};
@@ -147,7 +143,7 @@ absl::StatusOr<PrecisionCheck> PrecisionChooser::Check(
     return PrecisionCheck{false, "there is no memory to compare them"};
   }
   // A lack of memory, above, is not recorded: the next start may have more.
-  if (found.ok()) records_.Write(job.model, key, ToRecord(key, *found));
+  if (found.ok()) records_.Write(job.model, key, ToRecord(*found));
   return found;
 }
 

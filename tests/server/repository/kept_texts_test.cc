@@ -30,31 +30,32 @@ class KeptTextsTest : public testing::Test {
 
 TEST_F(KeptTextsTest, WhatOneModelHasWrittenIsKnownOfAnotherWithItsKey) {
   KeptTexts texts = In("");
-  EXPECT_EQ(texts.Read(kModel, "key"), "");
-  texts.Write(kModel, "key", "key 1");
-  EXPECT_EQ(texts.Read(kModel, "key"), "key 1");
-  EXPECT_EQ(texts.Read(kOther, "key"), "key 1");
-  EXPECT_EQ(texts.Read(kModel, "another"), "");
-  texts.Write(kOther, "key", "key 2");
-  EXPECT_EQ(texts.Read(kModel, "key"), "key 2");
+  EXPECT_EQ(texts.Read(kModel, "key"), std::nullopt);
+  texts.Write(kModel, "key", "1");
+  EXPECT_EQ(texts.Read(kModel, "key"), "1");
+  EXPECT_EQ(texts.Read(kOther, "key"), "1");
+  EXPECT_EQ(texts.Read(kModel, "another"), std::nullopt);
+  texts.Write(kOther, "key", "2");
+  EXPECT_EQ(texts.Read(kModel, "key"), "2");
 }
 
 TEST_F(KeptTextsTest, AFolderKeepsEachModelsLastText) {
   {
     KeptTexts texts = In(folder_);
-    texts.Write(kModel, "key", "key 1");
-    texts.Write(kModel, "key 2", "key 2 of the same model");
+    texts.Write(kModel, "key", "1");
+    texts.Write(kModel, "key 2\n", "of the same model");
   }
-  EXPECT_EQ(In(folder_).Read(kModel, "key"), "key 2 of the same model");
-  EXPECT_EQ(In(folder_).Read(kOther, "key"), "");
+  EXPECT_EQ(In(folder_).Read(kModel, "key 2\n"), "of the same model");
+  EXPECT_EQ(In(folder_).Read(kModel, "another\n"), std::nullopt);
+  EXPECT_EQ(In(folder_).Read(kOther, "key 2\n"), std::nullopt);
   std::ofstream(folder_ + "/other-1.text") << "anything";
-  EXPECT_EQ(In(folder_).Read(kOther, "key"), "anything");
+  EXPECT_EQ(In(folder_).Read(kOther, "key 2\n"), std::nullopt);
 }
 
 TEST_F(KeptTextsTest, AFolderThatCannotBeMadeFailsNothing) {
   KeptTexts texts = In("/dev/null/texts");
-  texts.Write(kModel, "key", "key 1");
-  EXPECT_EQ(texts.Read(kModel, "key"), "key 1");
+  texts.Write(kModel, "key", "1");
+  EXPECT_EQ(texts.Read(kModel, "key"), "1");
 }
 
 TEST_F(KeptTextsTest, ForgetsWhatWasWrittenLongAgo) {
@@ -65,7 +66,7 @@ TEST_F(KeptTextsTest, ForgetsWhatWasWrittenLongAgo) {
     if (i % 10 == 0) texts.Write(kModel, "0", "0");
   }
   EXPECT_EQ(texts.Read(kModel, "0"), "0");
-  EXPECT_EQ(texts.Read(kModel, "1"), "");
+  EXPECT_EQ(texts.Read(kModel, "1"), std::nullopt);
   EXPECT_EQ(texts.Read(kModel, absl::StrCat(3 * KeptTexts::kMostTexts - 1)),
             absl::StrCat(3 * KeptTexts::kMostTexts - 1));
 }

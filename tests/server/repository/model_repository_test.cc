@@ -145,11 +145,11 @@ TEST_F(ModelRepositoryTest, KeepsWhatItKnowsOfTheTimesOfBatches) {
 
   // A time that no measurement gives.
   const auto version = repository_->Find("m", "model");
-  const batching::BatchProfileKey key = (*(*version)->Loaded())->profile_key;
+  const std::string key = (*(*version)->Loaded())->times_key;
   std::vector<batching::BatchTime> slow = measured;
   slow[0].median = slow[0].p95 = absl::Seconds(77);
   repository_.reset();
-  std::ofstream(file) << batching::BatchProfileText(key, slow);
+  std::ofstream(file) << key << batching::BatchTimesText(slow);
   ASSERT_TRUE(Make().Scan().ok());
   ASSERT_TRUE(LoadAll(*repository_).ok());
   EXPECT_EQ(TimesOf(*repository_)[0].median, absl::Seconds(77));
