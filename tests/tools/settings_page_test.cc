@@ -1,19 +1,29 @@
-#include "server/settings/settings_page.h"
-
+#include <cstdio>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include "gtest/gtest.h"
 
-namespace sfmamba::server {
+namespace sfmamba {
 namespace {
+
+std::string SettingsPage() {
+  std::string page;
+  std::FILE* const output = popen("tools/settings_page", "r");
+  for (int c = std::getc(output); c != EOF; c = std::getc(output)) {
+    page.push_back(static_cast<char>(c));
+  }
+  EXPECT_EQ(pclose(output), 0);
+  return page;
+}
 
 TEST(SettingsPageTest, TheCommittedPageIsTheGeneratedOne) {
   std::ifstream file("docs/settings.md");
   const std::string committed{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(committed == SettingsPage())
       << "docs/settings.md is not what config.proto says. Write it anew:\n"
-         "  bazel run //server/settings:print_settings_page > docs/settings.md";
+         "  bazel run //tools:settings_page > docs/settings.md";
 }
 
 TEST(SettingsPageTest, NestedSettingsStandUnderTheirGroup) {
@@ -27,4 +37,4 @@ TEST(SettingsPageTest, NestedSettingsStandUnderTheirGroup) {
 }
 
 }  // namespace
-}  // namespace sfmamba::server
+}  // namespace sfmamba

@@ -1,4 +1,7 @@
-#include "server/settings/settings_page.h"
+// Prints docs/settings.md: every setting of the server and of a model, in
+// Markdown.
+
+#include <cstdio>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -15,7 +18,7 @@ using google::protobuf::FieldDescriptor;
 
 constexpr char kServer[] = R"(# Settings
 
-Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by `bazel run //server/settings:print_settings_page > docs/settings.md`.
+Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by `bazel run //tools:settings_page > docs/settings.md`.
 
 ## The server
 
@@ -95,8 +98,6 @@ void AddModel(const Descriptor& message, std::string* page) {
   }
 }
 
-}  // namespace
-
 std::string SettingsPage() {
   std::string page = kServer;
   AddTable(*v1::ServerConfig::descriptor(), &page);
@@ -107,4 +108,10 @@ std::string SettingsPage() {
   return absl::StrReplaceAll(page, {{" \n", "\n"}});
 }
 
+}  // namespace
 }  // namespace sfmamba::server
+
+int main() {
+  std::fputs(sfmamba::server::SettingsPage().c_str(), stdout);
+  return 0;
+}
