@@ -145,10 +145,4 @@ DeviceTurns& Devices::Get(const std::string& name, int at_once) {
   return *turns;
 }
 
-void Devices::ForEach(const std::function<void(const std::string& name,
-                                               DeviceTurns& turns)>& body) {
-  absl::MutexLock lock(&mu_);
-  for (auto& [name, turns] : devices_) body(name, *turns);
-}
-
 }  // namespace sfmamba::batching

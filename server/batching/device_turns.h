@@ -141,10 +141,6 @@ class Devices {
   DeviceTurns& Get(const std::string& name, int at_once)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  void ForEach(const std::function<void(const std::string& name,
-                                        DeviceTurns& turns)>& body)
-      ABSL_LOCKS_EXCLUDED(mu_);
-
  private:
   absl::Mutex mu_;
   std::map<std::string, std::unique_ptr<DeviceTurns>> devices_

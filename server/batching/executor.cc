@@ -8,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 #include "base/steady_clock.h"
 #include "model/execution_context.h"
 #include "model/result.h"

@@ -6,14 +6,12 @@
 #include <fstream>
 #include <limits>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/string_view.h"
 
 namespace sfmamba::server {
 namespace {

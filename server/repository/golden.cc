@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <system_error>
 #include <utility>
 #include <variant>
