@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/settings/replace_file.h"
 #include "server/settings/textproto.h"
 
 namespace sfmamba::repository {

@@ -1,11 +1,10 @@
-#include "server/settings/replace_file.h"
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
 
 #include "gtest/gtest.h"
+#include "server/settings/textproto.h"
 
 namespace sfmamba::server {
 namespace {
