@@ -52,21 +52,25 @@ absl::Status ValidateOptions(const RequestOptions& options,
   return absl::OkStatus();
 }
 
-absl::Status ValidateFraction(absl::string_view field, float fraction) {
-  if (0 <= fraction && fraction <= 1) return absl::OkStatus();  // No NaN.
+// Checks how many classes are named, of `classes`, and from which score on.
+// `prefix` is that of the fields.
+absl::Status ValidateRanking(const std::string& prefix, int top_k,
+                             float min_score, int classes) {
+  const absl::Status status = CheckRange(prefix + "top_k", top_k, classes);
+  if (!status.ok() || std::isfinite(min_score)) return status;
   return server::InvalidField(
-      field, absl::StrCat("got ", fraction, ", expected 0 to 1"));
+      prefix + "min_score",
+      absl::StrCat("got ", min_score, ", expected a finite number"));
 }
 
 absl::Status ValidateClassFilter(absl::Span<const int32_t> filter,
                                  int classes) {
-  for (size_t i = 0; i < filter.size(); ++i) {
-    if (filter[i] < 0 || filter[i] >= classes) {
-      return server::OutOfRange(absl::StrCat("params.class_filter[", i, "]"),
-                                filter[i], 0, classes - 1);
-    }
+  absl::Status status;
+  for (size_t i = 0; i < filter.size() && status.ok(); ++i) {
+    status = CheckRange(absl::StrCat("params.class_filter[", i, "]"), filter[i],
+                        classes - 1);
   }
-  return absl::OkStatus();
+  return status;
 }
 
 absl::Status ValidateCount(int got, int max) {
@@ -231,49 +235,42 @@ absl::Status ValidateRequest(const PredictionRequest& request,
   return status;
 }
 
+absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most) {
+  if (0 <= got && got <= most) return absl::OkStatus();
+  return server::OutOfRange(field, got, 0, most);
+}
+
+absl::Status CheckFraction(absl::string_view field, float got, float most) {
+  if (0 <= got && got <= most) return absl::OkStatus();  // No NaN.
+  return server::InvalidField(
+      field, absl::StrCat("got ", got, ", expected 0 to ", most));
+}
+
 absl::Status ValidateParams(const v1::ClassifyParams& params, int classes) {
-  if (params.top_k() < 0 || params.top_k() > classes) {
-    return server::OutOfRange("params.top_k", params.top_k(), 0, classes);
-  }
-  if (!std::isfinite(params.min_score())) {
-    return server::InvalidField(
-        "params.min_score",
-        absl::StrCat("got ", params.min_score(), ", expected a finite number"));
-  }
-  if (params.has_heat_map()) {
-    const int id = params.heat_map().class_id();
-    if (id < 0 || id >= classes) {
-      return server::OutOfRange("params.heat_map.class_id", id, 0, classes - 1);
-    }
-  }
-  return ValidateClassFilter(params.class_filter(), classes);
+  absl::Status status =
+      ValidateRanking("params.", params.top_k(), params.min_score(), classes);
+  status.Update(CheckRange("params.heat_map.class_id",
+                           params.heat_map().class_id(), classes - 1));
+  status.Update(ValidateClassFilter(params.class_filter(), classes));
+  return status;
 }
 
 absl::Status ValidateParams(const v1::DetectParams& params, int classes) {
   absl::Status status =
-      ValidateFraction("params.score_threshold", params.score_threshold());
-  if (status.ok()) {
-    status = ValidateFraction("params.nms_iou_threshold",
-                              params.nms_iou_threshold());
-  }
-  if (!status.ok()) return status;
-  if (params.max_detections() < 0 || params.max_detections() > kMaxDetections) {
-    return server::OutOfRange("params.max_detections", params.max_detections(),
-                              0, kMaxDetections);
-  }
-  return ValidateClassFilter(params.class_filter(), classes);
+      CheckFraction("params.score_threshold", params.score_threshold());
+  status.Update(
+      CheckFraction("params.nms_iou_threshold", params.nms_iou_threshold()));
+  status.Update(CheckRange("params.max_detections", params.max_detections(),
+                           kMaxDetections));
+  status.Update(ValidateClassFilter(params.class_filter(), classes));
+  return status;
 }
 
 absl::Status ValidateCrops(const v1::Crops& crops, int classes) {
-  if (crops.top_k() < 0 || crops.top_k() > classes) {
-    return server::OutOfRange("params.crops.top_k", crops.top_k(), 0, classes);
-  }
-  if (!std::isfinite(crops.min_score())) {
-    return server::InvalidField(
-        "params.crops.min_score",
-        absl::StrCat("got ", crops.min_score(), ", expected a finite number"));
-  }
-  return ValidateFraction("params.crops.margin", crops.margin());
+  absl::Status status = ValidateRanking("params.crops.", crops.top_k(),
+                                        crops.min_score(), classes);
+  status.Update(CheckFraction("params.crops.margin", crops.margin()));
+  return status;
 }
 
 absl::Status ValidateParams(const v1::SegmentParams& params, int classes) {

@@ -30,6 +30,10 @@ absl::Status ValidateRequest(const PredictionRequest& request,
                              const model::ModelConfig& model,
                              const RequestLimits& limits);
 
+// INVALID_ARGUMENT with `field` unless `got` is 0 to `most`.
+absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most);
+absl::Status CheckFraction(absl::string_view field, float got, float most = 1);
+
 // Checks a task's parameters for a model of `classes` classes.
 absl::Status ValidateParams(const v1::ClassifyParams& params, int classes);
 absl::Status ValidateParams(const v1::DetectParams& params, int classes);

@@ -73,19 +73,14 @@ class SlidingCollector final : public PartCollector {
 absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model) {
   const PictureSize window = WindowOf(slide, model);
-  const struct {
-    const char* field;
-    int got, max;
-  } checks[] = {{"params.slide.width", slide.width(), kMaxSide},
-                {"params.slide.height", slide.height(), kMaxSide},
-                {"params.slide.stride_x", slide.stride_x(), window.width},
-                {"params.slide.stride_y", slide.stride_y(), window.height}};
-  for (const auto& check : checks) {
-    if (check.got < 0 || check.got > check.max) {
-      return server::OutOfRange(check.field, check.got, 0, check.max);
-    }
-  }
-  return absl::OkStatus();
+  absl::Status status =
+      CheckRange("params.slide.width", slide.width(), kMaxSide);
+  status.Update(CheckRange("params.slide.height", slide.height(), kMaxSide));
+  status.Update(
+      CheckRange("params.slide.stride_x", slide.stride_x(), window.width));
+  status.Update(
+      CheckRange("params.slide.stride_y", slide.stride_y(), window.height));
+  return status;
 }
 
 SlideGrid GridOf(const v1::SlidingWindow& slide,

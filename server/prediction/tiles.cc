@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
 
 namespace sfmamba::prediction {
@@ -45,30 +44,19 @@ image::PictureSize TileSize(const v1::Tiles& tiles,
           tiles.width() > 0 ? tiles.width() : own};
 }
 
-absl::Status CheckRange(absl::string_view field, float got, float most) {
-  if (0 <= got && got <= most) return absl::OkStatus();  // No NaN.
-  return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected 0 to ", most));
-}
-
-absl::Status CheckSide(absl::string_view field, int got) {
-  if (0 <= got && got <= kLargestSide) return absl::OkStatus();
-  return server::OutOfRange(field, got, 0, kLargestSide);
-}
-
 }  // namespace
 
 absl::Status ValidateTiles(const v1::Tiles& tiles) {
-  absl::Status status = CheckSide("params.tiles.width", tiles.width());
-  status.Update(CheckSide("params.tiles.height", tiles.height()));
+  absl::Status status =
+      CheckRange("params.tiles.width", tiles.width(), kLargestSide);
   status.Update(
-      CheckRange("params.tiles.overlap", OverlapOf(tiles), kMostOverlap));
+      CheckRange("params.tiles.height", tiles.height(), kLargestSide));
   status.Update(
-      CheckRange("params.tiles.match_threshold", tiles.match_threshold(), 1));
-  if (status.ok() && tiles.max_tiles() < 0) {
-    status = server::OutOfRange("params.tiles.max_tiles", tiles.max_tiles(), 0,
-                                std::numeric_limits<int>::max());
-  }
+      CheckFraction("params.tiles.overlap", OverlapOf(tiles), kMostOverlap));
+  status.Update(
+      CheckFraction("params.tiles.match_threshold", tiles.match_threshold()));
+  status.Update(CheckRange("params.tiles.max_tiles", tiles.max_tiles(),
+                           std::numeric_limits<int>::max()));
   return status;
 }
 
