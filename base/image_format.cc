@@ -38,6 +38,18 @@ constexpr Magic kMagics[] = {
     {0, "%PDF-", "a PDF"},
     {0, "PK\3\4", "a ZIP archive"},
     {0, "PK\5\6", "a ZIP archive"},
+    {0, {"\0\0\0\x0CjP  ", 8}, "a JPEG 2000"},
+    {0, "\xFF\x4F\xFF\x51", "a JPEG 2000"},
+    {0, {"\0\0\1\0", 4}, "an ICO"},
+    {0, "8BPS", "a PSD"},
+    {0, "\x1A\x45\xDF\xA3", "a video"},
+    {0, "\x1F\x8B", "a file packed by gzip"},
+    {0, "\x89PNG", "a PNG that was changed as if it were text"},
+    {0, "data:", "a data: URI, not the bytes in it"},
+    {0, "/9j/", "a JPEG in base64, not its bytes"},
+    {0, "_9j_", "a JPEG in base64, not its bytes"},
+    {0, "iVBORw0K", "a PNG in base64, not its bytes"},
+    {0, "UklGR", "a WebP in base64, not its bytes"},
 };
 
 // Whether a BMP begins: two letters, the length, and four bytes of 0.

@@ -60,11 +60,14 @@ absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
   header.height = height;
   header.decoder_bytes = PngDecoderBytes(header.width);
   std::optional<int> orientation;
+  bool pixels = false;
   for (size_t at = 8; bytes.size() - at >= kFrame;) {
     const uint64_t length = BigEndian(bytes, at, 4);
     if (length > bytes.size() - at - kFrame) break;
     const absl::string_view type = bytes.substr(at + 4, 4);
-    if (type == "acTL") return Unsupported("PNG: animated");
+    pixels = pixels || type == "IDAT";
+    // Behind the first pixels acTL means nothing.
+    if (type == "acTL" && !pixels) return Unsupported("PNG: animated");
     if (type == "eXIf" && !orientation.has_value() &&
         HasValidCrc(bytes.substr(at, length + kFrame))) {
       orientation = ExifOrientation(bytes.substr(at + 8, length));
@@ -73,6 +76,15 @@ absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
   }
   header.orientation = orientation.value_or(1);
   return absl::OkStatus();
+}
+
+// Whether the file says that its EXIF counts. libwebp passes over it otherwise.
+// Source: WebP container specification, "Extended File Format".
+bool HasExifFlag(absl::string_view bytes) {
+  constexpr size_t kFlags = 20;
+  constexpr char kExif = 0x08;
+  return bytes.substr(12, 4) == "VP8X" && bytes.size() > kFlags &&
+         (bytes[kFlags] & kExif) != 0;
 }
 
 // Source: WebP container specification.
@@ -90,7 +102,7 @@ absl::Status ReadWebp(absl::string_view bytes, ImageHeader& header) {
       WebpDecoderBytes(features.width, features.height,
                        features.format != kLossy, features.has_alpha != 0);
   std::optional<int> orientation;
-  for (size_t at = 12; bytes.size() - at >= 8;) {
+  for (size_t at = 12; HasExifFlag(bytes) && bytes.size() - at >= 8;) {
     const uint64_t length = LittleEndian(bytes, at + 4, 4);
     if (length > bytes.size() - at - 8) break;
     if (bytes.substr(at, 4) == "EXIF" && !orientation.has_value()) {

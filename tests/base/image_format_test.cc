@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/picture.h"
@@ -65,6 +66,15 @@ TEST(ForeignFormatTest, NamesWhatTheFileIs) {
       {"{\"image\": 1}", "JSON"},
       {" [1, 2]", "JSON"},
       {bytes("PK\3\4"), "a ZIP archive"},
+      {bytes({"\0\0\0\x0CjP  \r\n\x87\n", 12}), "a JPEG 2000"},
+      {bytes("\xFF\x4F\xFF\x51"), "a JPEG 2000"},
+      {bytes({"\0\0\1\0\1\0", 6}), "an ICO"},
+      {bytes("8BPS"), "a PSD"},
+      {bytes("\x1A\x45\xDF\xA3"), "a video"},
+      {bytes("\x1F\x8B"), "a file packed by gzip"},
+      {bytes("\x89PNG\n\x1A\n"), "a PNG that was changed as if it were text"},
+      {"data:image/png;base64,iVBORw0KGgo=",
+       "a data: URI, not the bytes in it"},
       {"", "nothing, 0 bytes"},
       {"a picture of a chair",
        "no known kind of file, it begins with the bytes 6120706963747572"},
@@ -77,6 +87,24 @@ TEST(ForeignFormatTest, NamesWhatTheFileIs) {
     EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
     EXPECT_EQ(status.message(),
               "this is " + c.name + "; JPEG, PNG and WebP are taken");
+  }
+}
+
+// P8.
+TEST(ForeignFormatTest, NamesAPictureInBase64) {
+  const RgbImage picture = server::Gradient(8, 8);
+  const struct {
+    std::string file, name;
+  } cases[] = {{server::EncodeJpeg(picture), "a JPEG"},
+               {server::EncodePng(picture), "a PNG"},
+               {server::EncodeWebp(picture, true), "a WebP"}};
+  for (const auto& c : cases) {
+    for (const std::string& text :
+         {absl::Base64Escape(c.file), absl::WebSafeBase64Escape(c.file)}) {
+      EXPECT_EQ(ForeignFormat(text).message(),
+                "this is " + c.name +
+                    " in base64, not its bytes; JPEG, PNG and WebP are taken");
+    }
   }
 }
 

@@ -194,12 +194,24 @@ TEST(StrangeExifTest, TheFirstBlockOfAWebpAndOfAPngDecides) {
   const auto size = [](uint32_t n) {
     return std::string({static_cast<char>(n), static_cast<char>(n >> 8), 0, 0});
   };
-  const std::string chunks = absl::StrCat(
-      "WEBPVP8X", size(10), Bytes("\x08\0\0\0\5\0\0\3\0\0"),
-      server::EncodeWebp(server::Gradient(6, 4), true).substr(12), "EXIF",
-      size(six.size()), six, "EXIF", size(one.size()), one);
-  const std::string webp = absl::StrCat("RIFF", size(chunks.size()), chunks);
-  EXPECT_EQ(ReadImageHeader(webp, ImageLimits())->orientation, 6);
+  const std::string image =
+      server::EncodeWebp(server::Gradient(6, 4), true).substr(12);
+  const std::string blocks = absl::StrCat("EXIF", size(six.size()), six, "EXIF",
+                                          size(one.size()), one);
+  const auto webp = [&](absl::string_view flags) {
+    const std::string extended =
+        flags.empty() ? ""
+                      : absl::StrCat("VP8X", size(10), flags,
+                                     Bytes("\0\0\0\5\0\0\3\0\0"));
+    const std::string chunks = absl::StrCat("WEBP", extended, image, blocks);
+    return absl::StrCat("RIFF", size(chunks.size()), chunks);
+  };
+  const auto orientation = [](const std::string& file) {
+    return ReadImageHeader(file, ImageLimits())->orientation;
+  };
+  EXPECT_EQ(orientation(webp("\x08")), 6);
+  EXPECT_EQ(orientation(webp(Bytes("\0"))), 1) << "which no flag announces";
+  EXPECT_EQ(orientation(webp("")), 1) << "behind a simple file's picture";
 
   const std::string png = server::EncodePng(Picture());
   const auto with = [&](const std::string& first, const std::string& second) {
@@ -267,6 +279,9 @@ TEST(StrangePngTest, ChunksThatNoPixelNeedsAreSkipped) {
       {"IDAT behind text behind the pixels",
        BeforeChunk(rgb, "IEND", text + PngChunk("IDAT", "more")), rgb},
       {"IDAT without data", WithChunk(rgb, PngChunk("IDAT", "")), rgb},
+      {"acTL behind the pixels",
+       BeforeChunk(rgb, "IEND", PngChunk("acTL", Bytes("\0\0\0\2\0\0\0\0"))),
+       rgb},
       {"gAMA twice",
        WithChunk(rgb, PngChunk("gAMA", Bytes("\0\0\xB1\x8F")) +
                           PngChunk("gAMA", Bytes("\0\0\xB1\x8F"))),
