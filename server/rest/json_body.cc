@@ -24,6 +24,7 @@ namespace {
 constexpr size_t kPiece = 4096;  // Base64 decoded at a time, a multiple of 4.
 constexpr size_t kSecretBytes = 16;
 constexpr size_t kMaxShown = 512;  // Most bytes shown of protobuf's message.
+constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -100,7 +101,10 @@ std::string* BytesOf(v1::Image* image) {
 // that is left has placeholders for them, in base64 too.
 class Cutter {
  public:
-  explicit Cutter(std::string json) : json_(std::move(json)) {}
+  explicit Cutter(std::string json)
+      : json_(std::move(json)),
+        at_(absl::StartsWith(json_, kByteOrderMark) ? kByteOrderMark.size()
+                                                    : 0) {}
 
   // Fills rest().
   absl::Status Cut() {
@@ -135,6 +139,15 @@ class Cutter {
     std::memcpy(&index, bytes->data() + kSecretBytes, sizeof(index));
     bytes->assign(json_, extents_[index].first, extents_[index].second);
   }
+  // Returns a message about rest() without its first placeholder.
+  std::string WithoutPlaceholder(std::string message) const {
+    constexpr size_t kPlaceholderSize = 28;  // In base64.
+    const std::string start =
+        absl::Base64Escape(secret_.substr(0, kSecretBytes / 3 * 3));
+    const size_t found = message.find(start);
+    if (found != message.npos) message.replace(found, kPlaceholderSize, "...");
+    return message;
+  }
 
  private:
   // The position of the quote that ends the string whose characters begin at
@@ -168,7 +181,10 @@ class Cutter {
         return server::MalformedMessage(
             absl::StrCat("JSON: got a string of ", size, " bytes at byte ", at_,
                          " that is not base64; expected at most ",
-                         kMaxJsonString, " bytes, or a picture in base64"));
+                         kMaxJsonString, " bytes, or a picture in base64",
+                         json_.compare(begin, 5, "data:") == 0
+                             ? " without the URI's part up to the comma"
+                             : ""));
       }
       std::string placeholder = secret_;
       const uint32_t index = extents_.size();
@@ -182,7 +198,7 @@ class Cutter {
 
   std::string json_;
   const std::string secret_ = NewSecret();
-  size_t at_ = 0;
+  size_t at_;
   std::string rest_;
   std::vector<std::pair<size_t, size_t>> extents_;  // Begin and size.
 };
@@ -196,9 +212,13 @@ absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
   const auto status =
       google::protobuf::util::JsonStringToMessage(cutter.rest(), request);
   if (!status.ok()) {
-    const std::string said(status.message());
-    return server::MalformedMessage(
-        absl::StrCat("JSON: ", absl::CHexEscape(said.substr(0, kMaxShown))));
+    const std::string said =
+        cutter.WithoutPlaceholder(std::string(status.message()));
+    return server::MalformedMessage(absl::StrCat(
+        "JSON: ", absl::CHexEscape(said.substr(0, kMaxShown)),
+        absl::EndsWith(said, "sfmamba.v1.Image")
+            ? "; expected an object such as {\"encoded\": \"<base64>\"}"
+            : ""));
   }
   const auto& fields = *request->GetReflection();
   const auto* images = request->GetDescriptor()->FindFieldByName("images");

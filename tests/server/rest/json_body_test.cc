@@ -60,6 +60,12 @@ TEST(JsonBodyTest, ReadsAMessageByProtobufsMapping) {
   EXPECT_EQ(request.options().priority(), v1::RequestOptions::HIGH);
 }
 
+// As R3: some editors and shells write one before all text.
+TEST(JsonBodyTest, AByteOrderMarkIsSkipped) {
+  EXPECT_EQ(Read("\xEF\xBB\xBF{\"model\":\"a\"}").model(), "a");
+  ErrorOf("{\xEF\xBB\xBF\"model\":\"a\"}");
+}
+
 TEST(JsonBodyTest, LongPicturesAreDecodedWhereTheyAre) {
   // Around the limit of strings, and around the pieces.
   for (size_t size : {760, 766, 767, 768, 769, 770, 771, 772, 3071, 3072, 3073,
@@ -162,6 +168,18 @@ TEST(JsonBodyTest, AnErrorIsShortAndText) {
       ErrorOf("{\"a\n\xc3\xa9" + std::string(1000, 'x') + "\":1}");
   EXPECT_LT(error.size(), 1200);
   EXPECT_FALSE(absl::StrContains(error, '\n'));
+}
+
+// H7.
+TEST(JsonBodyTest, AnErrorShowsWhatTheClientSent) {
+  const std::string base64 = absl::Base64Escape(Picture(2000));
+  EXPECT_EQ(ErrorOf(absl::StrCat("{\"images\":[\"", base64, "\"]}")),
+            "JSON: (images[0]): invalid value \\\"...\\\" for type "
+            "type.googleapis.com/sfmamba.v1.Image; expected an object such as "
+            "{\"encoded\": \"<base64>\"}");
+  EXPECT_TRUE(absl::EndsWith(
+      ErrorOf(WithPicture("data:image/jpeg;base64," + base64)),
+      "or a picture in base64 without the URI's part up to the comma"));
 }
 
 TEST(JsonBodyTest, LittleIsReadBesidePictures) {
