@@ -304,6 +304,8 @@ class SyncTest(unittest.TestCase):
                                               score_type='LOGIT')
                 self.assertEqual(answer.class_ids[0], int(row['class_id']), row)
                 self.assertAlmostEqual(answer.scores[0], float(row['logit']), delta=0.01, msg=row)
+            seen = self.client.detect(path)
+            self.assertEqual((seen.width, seen.height), (int(row['width']), int(row['height'])), row)
         for file in ('plain.jpg', 'orient6.jpg', 'eXIf_6.png', 'exif_6_then_1.jpg'):
             by_path = self.client.detect(STRANGERS / file)
             by_pixels = self.client.detect(Image.open(STRANGERS / file))

@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/struct.pb.h"
 #include "google/protobuf/util/json_util.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -102,6 +103,31 @@ class StrangersTest : public testing::Test {
     EXPECT_NEAR(first.score(), one.logit, kClose);
   }
 
+  static void ExpectFirst(const std::vector<float>& logits,
+                          const Stranger& one) {
+    ASSERT_FALSE(logits.empty());
+    const auto first = std::max_element(logits.begin(), logits.end());
+    EXPECT_EQ(first - logits.begin(), one.class_id);
+    EXPECT_NEAR(*first, one.logit, kClose);
+  }
+
+  // Posts the picture as a body.
+  template <typename Response>
+  Response ByRest(const std::string& target, const Stranger& one,
+                  const httplib::Headers& headers = {}) {
+    const bool png = absl::EndsWith(one.file, ".png");
+    const httplib::Result answer = http_.Post(target, headers, one.bytes,
+                                              png ? "image/png" : "image/jpeg");
+    Response response;
+    EXPECT_TRUE(answer) << httplib::to_string(answer.error());
+    if (!answer) return response;
+    EXPECT_EQ(answer->status, 200) << answer->body;
+    EXPECT_TRUE(
+        google::protobuf::util::JsonStringToMessage(answer->body, &response)
+            .ok());
+    return response;
+  }
+
   static ServerProcess* server_;
   const std::vector<Stranger> strangers_ = Strangers();
   const std::shared_ptr<grpc::Channel> channel_;
@@ -138,23 +164,21 @@ TEST_F(StrangersTest, TheirSizesAreThoseOfTheTurnedPictures) {
     ASSERT_TRUE(status.ok()) << status.error_message();
     EXPECT_EQ(response.results(0).image_width(), one.width);
     EXPECT_EQ(response.results(0).image_height(), one.height);
+    const v1::DetectResponse by_rest =
+        ByRest<v1::DetectResponse>("/v1/models/everyday_detector:detect", one);
+    ASSERT_EQ(by_rest.results_size(), 1);
+    EXPECT_EQ(by_rest.results(0).image_width(), one.width);
+    EXPECT_EQ(by_rest.results(0).image_height(), one.height);
   }
 }
 
 TEST_F(StrangersTest, RestAnswersThem) {
   for (const Stranger& one : strangers_) {
     SCOPED_TRACE(one.file);
-    const bool png = absl::EndsWith(one.file, ".png");
-    const httplib::Result answer =
-        http_.Post("/v1/models/photographs:classify?top_k=1&score_type=LOGIT",
-                   one.bytes, png ? "image/png" : "image/jpeg");
-    ASSERT_TRUE(answer) << httplib::to_string(answer.error());
-    ASSERT_EQ(answer->status, 200) << answer->body;
-    v1::ClassifyResponse response;
-    ASSERT_TRUE(
-        google::protobuf::util::JsonStringToMessage(answer->body, &response)
-            .ok());
-    ExpectFirst(response, one);
+    ExpectFirst(
+        ByRest<v1::ClassifyResponse>(
+            "/v1/models/photographs:classify?top_k=1&score_type=LOGIT", one),
+        one);
   }
 }
 
@@ -169,10 +193,25 @@ TEST_F(StrangersTest, KserveAnswersThem) {
     const grpc::Status status =
         kserve->ModelInfer(&context, request, &response);
     ASSERT_TRUE(status.ok()) << status.error_message();
-    const auto logits = kserve::Values<float>(response.raw_output_contents(0));
-    const auto first = std::max_element(logits.begin(), logits.end());
-    EXPECT_EQ(first - logits.begin(), one.class_id);
-    EXPECT_NEAR(*first, one.logit, kClose);
+    ExpectFirst(kserve::Values<float>(response.raw_output_contents(0)), one);
+  }
+}
+
+TEST_F(StrangersTest, KserveOverRestAnswersThem) {
+  const httplib::Headers no_json = {{"Inference-Header-Content-Length", "0"}};
+  for (const Stranger& one : strangers_) {
+    SCOPED_TRACE(one.file);
+    const auto answer = ByRest<google::protobuf::Struct>(
+                            "/v2/models/photographs/infer", one, no_json)
+                            .fields();
+    ASSERT_TRUE(answer.contains("outputs"));
+    const auto& output =
+        answer.at("outputs").list_value().values(0).struct_value().fields();
+    std::vector<float> logits;
+    for (const auto& value : output.at("data").list_value().values()) {
+      logits.push_back(value.number_value());
+    }
+    ExpectFirst(logits, one);
   }
 }
 

@@ -111,9 +111,19 @@ CHECK_HEALTH = Method('/grpc.health.v1.Health/Check', _messages.HealthCheckReque
                       _messages.HealthCheckResponse, attempts=1)
 
 
+def _choice(argument: str, message: Any, field: str, got: Any) -> Any:
+    """`got`, which must be a choice of the message's field; `argument` is the caller's name of it."""
+    names = [value.name for value in message.DESCRIPTOR.fields_by_name[field].enum_type.values]
+    if isinstance(got, str) and got not in names:
+        choices = ', '.join(repr(name) for name in names if not name.endswith('_UNSPECIFIED'))
+        raise ValueError(f'{argument}: got {got!r}, expected one of {choices}')
+    return got
+
+
 def classify_params(top_k: int, min_score: float, score_type: str, embedding: bool,
                     class_filter: Sequence[int], heat_map: Union[int, str, None]) -> Any:
-    params = _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score_type,
+    score = _choice('score_type', _messages.ClassifyParams, 'score_type', score_type)
+    params = _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score,
                                       include_embedding=embedding, class_filter=class_filter)
     if heat_map is not None:
         params.heat_map.encoding = params.heat_map.VALUES
@@ -150,7 +160,9 @@ def _tiles_message(tiles: Optional[Tiles]) -> Any:
     if tiles is None:
         return None
     return _messages.Tiles(width=tiles.width, height=tiles.height, overlap=tiles.overlap,
-                           without_picture=not tiles.whole, merge=tiles.merge, match=tiles.match,
+                           without_picture=not tiles.whole,
+                           merge=_choice('merge', _messages.Tiles, 'merge', tiles.merge),
+                           match=_choice('match', _messages.Tiles, 'match', tiles.match),
                            match_threshold=tiles.match_threshold, max_tiles=tiles.max_tiles)
 
 
@@ -184,8 +196,10 @@ def segment_params(model_size: bool, confidence: bool, class_filter: Sequence[in
 
 
 def _request_options(options: Options, partial: bool) -> Any:
-    message = _messages.RequestOptions(
-        priority=options.priority, resize=options.resize or 'RESIZE_UNSPECIFIED',
+    kind = _messages.RequestOptions
+    message = kind(
+        priority=_choice('priority', kind, 'priority', options.priority),
+        resize=_choice('resize', kind, 'resize', options.resize or 'RESIZE_UNSPECIFIED'),
         include_timing=options.timing, allow_partial_results=partial)
     if options.max_queue_wait is not None:
         nanos = round(options.max_queue_wait * 1e9)

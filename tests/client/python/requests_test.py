@@ -188,13 +188,24 @@ class ParametersTest(unittest.TestCase):
         self.assertTrue(_requests.detect_params(None, None, 0, False, False, (), Tiles())
                         .HasField('tiles'))
 
-    def test_unknown_names(self):
-        with self.assertRaises(ValueError):
-            _requests.detect_params(None, None, 0, False, False, (), Tiles(merge='ALL'))
-        with self.assertRaises(ValueError):
-            _requests.classify_params(0, 0, 'LOUD', False, (), None)
-        with self.assertRaises(ValueError):
-            _requests.requests(_requests.DETECT, b'a', '', None, Options(priority='LOUD'), 1)
+    # H7.
+    def test_unknown_names_are_answered_with_the_choices(self):
+        def error(ask):
+            with self.assertRaises(ValueError) as context:
+                ask()
+            return str(context.exception)
+
+        self.assertEqual(
+            error(lambda: _requests.classify_params(0, 0, 'softmax', False, (), None)),
+            "score_type: got 'softmax', expected one of 'SOFTMAX', 'LOGIT', 'SIGMOID'")
+        for option, got in (('merge', 'ALL'), ('match', 'iou')):
+            self.assertTrue(error(lambda: _requests.detect_params(
+                None, None, 0, False, False, (), Tiles(**{option: got}))
+            ).startswith(f"{option}: got '{got}', expected one of '"))
+        for option in ('priority', 'resize'):
+            self.assertTrue(error(lambda: _requests.requests(
+                _requests.DETECT, b'a', '', None, Options(**{option: 'LOUD'}), 1)
+            ).startswith(f"{option}: got 'LOUD', expected one of '"))
 
 
 if __name__ == '__main__':
