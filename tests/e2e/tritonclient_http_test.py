@@ -141,6 +141,7 @@ class TritonClientHttpTest(unittest.TestCase):
             self.client.infer('other', [tensor(random_images(1))])
         self.assertEqual(raised.exception.status(), '404')
 
+    # H3.
     def test_requests_may_be_compressed_and_answers_are_not(self):
         values = random_images(2)
         expected = self.client.infer(MODEL, [tensor(values)]).as_numpy('logits')

@@ -61,6 +61,7 @@ class BegunCallsTest : public testing::Test {
   ServerProcess server_;
 };
 
+// A3, with all that follow.
 TEST_F(BegunCallsTest, UnaryCalls) { ExpectHarmless(kClassify, 100); }
 
 TEST_F(BegunCallsTest, Streams) { ExpectHarmless(kStream, 50); }

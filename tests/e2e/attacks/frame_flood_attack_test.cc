@@ -67,6 +67,15 @@ std::string ResetsAfterGoAway(uint32_t stream) {
                       HeadersAndReset(stream));
 }
 
+// One field of headers, of 2^30 bytes by its length (RFC 7541, 5.1), of the
+// connection's first call (CVE-2023-33953).
+std::string EndlessField(uint32_t stream) {
+  const std::string start = std::string("\0\3x-a", 5);
+  const std::string length = "\x7F\x81\xFF\xFF\xFF\x03";
+  return stream == 1 ? Http2HeadersPart(1, start + length)
+                     : Http2Continuation(1, std::string(16'000, 'y'));
+}
+
 std::string OnePing(uint32_t /*stream*/) { return Http2Ping(); }
 
 std::string OneSettings(uint32_t /*stream*/) { return Http2Settings(); }
@@ -173,6 +182,7 @@ class FrameFloodTest : public testing::Test {
   std::unique_ptr<ServerProcess> server_;
 };
 
+// A1, with all that follow.
 TEST_F(FrameFloodTest, ResetsFromTheCallersAddress) {
   ExpectHarmless(4, kOwn, HeadersAndReset, absl::Seconds(6));
 }
@@ -234,6 +244,31 @@ TEST_F(FrameFloodTest, ResetsThroughTls) {
       4, absl::Seconds(2),
       [&](absl::Time end) {
         FloodThroughTls(server_->port(), HeadersAndReset, end);
+      },
+      pair.pem);
+}
+
+TEST_F(FrameFloodTest, AFieldWithoutEnd) {
+  Start();
+  ExpectFiveRoundsHarmless({}, server_.get(), [&](absl::Time end) {
+    Attack(
+        4,
+        [&](absl::Time time) {
+          Flood(server_->port(), kOther, EndlessField, time);
+        },
+        end);
+  });
+}
+
+TEST_F(FrameFloodTest, AFieldWithoutEndThroughTls) {
+  const Certificate pair = MakeCertificate();
+  Start({"--tls_cert_file=" + WriteTestFile("cert", pair.pem),
+         "--tls_key_file=" + WriteTestFile("key", pair.key)});
+  signal(SIGPIPE, SIG_IGN);
+  ExpectHarmless(
+      4, absl::Seconds(4),
+      [&](absl::Time end) {
+        FloodThroughTls(server_->port(), EndlessField, end);
       },
       pair.pem);
 }

@@ -201,7 +201,7 @@ TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   EXPECT_GE(count.answered, 0.75 * count.sent) << count.first_error;
 }
 
-// Most calls are refused and come again at once, and other processes leave
+// A5: most calls are refused and come again at once, and other processes leave
 // little of the processors now and then: what was admitted then runs slower
 // than was predicted.
 TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {

@@ -48,6 +48,7 @@ void ChangeModels(const std::string& address, int caller, absl::Time end) {
   }
 }
 
+// A6.
 TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
   const std::string repository = WriteTinyModel();
   for (int i = 0; i <= kModels; ++i) {
@@ -63,7 +64,6 @@ TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
                         "--memory_budget_bytes=1536MiB"});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   Rounds rounds;
-  rounds.memory_budget = int64_t{4} << 30;  // Models' weights are beside it.
   rounds.model = "served";
   rounds.interval = absl::Milliseconds(250);
   rounds.round = absl::Seconds(8);

@@ -85,6 +85,7 @@ void ExpectOthersServed(uint32_t window) {
   EXPECT_EQ(early.Next(), HealthCheckResponse::NOT_SERVING);
 }
 
+// A4.
 TEST(WatchAttackTest, WatchesOfOneCaller) { ExpectOthersServed(65535); }
 
 TEST(WatchAttackTest, WatchesThatAreNotRead) { ExpectOthersServed(0); }

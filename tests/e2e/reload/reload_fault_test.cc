@@ -129,6 +129,7 @@ void OverwriteInPlace(const std::string& bytes, const std::string& path) {
   }
 }
 
+// A2.
 TEST_F(ReloadFaultTest, WeightsOverwrittenInPlaceWhileTheyAreRead) {
   Start();
   PublishVersion(repository_, "tiny", 2);

@@ -25,6 +25,7 @@ bool Connects(int port) {
   return result == 0;
 }
 
+// R4, among others.
 TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
   for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0", "*"}) {
     auto sockets = ListeningSockets::Bind("a port", host, 0);

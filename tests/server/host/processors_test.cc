@@ -41,6 +41,7 @@ TEST_F(CgroupTest, AContainerOfVersion2SeesItsOwnQuota) {
   EXPECT_EQ(Processors(), 4);
 }
 
+// R5.
 TEST_F(CgroupTest, AQuotaOfLessThanOneProcessorLeavesOneThread) {
   Write("cgroup", "0::/\n");
   Write("fs/cpu.max", "50000 100000\n");

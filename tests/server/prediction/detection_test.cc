@@ -62,7 +62,7 @@ std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
-// A PNG is encoded row by row, run lengths column by column.
+// R5: a PNG is encoded row by row, run lengths column by column.
 TEST(DetectionTest, AMasksExpectedTimeGrowsWithTheLinesOfItsEncoding) {
   repository::ModelDirectory model = ModelOf(Labels());
   model.config.detector.masks = true;

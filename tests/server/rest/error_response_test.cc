@@ -65,6 +65,7 @@ TEST(ErrorResponseTest, RefusalsOfTheTransportAreWordedAlike) {
       << response.body[0];
 }
 
+// H3.
 TEST(ErrorResponseTest, RefusalsUnderV2AreThatProtocols) {
   const http::HttpResponse response = RefusalResponse(413, "long", "/v2/x");
   EXPECT_EQ(response.status, 413);
@@ -76,6 +77,7 @@ TEST(ErrorResponseTest, RefusalsUnderV2AreThatProtocols) {
       absl::StartsWith(RefusalResponse(413, "", "/v2x").body[0], "{\"code\""));
 }
 
+// H7.
 TEST(ErrorResponseTest, AFieldIsSaidOnce) {
   const absl::Status twice =
       server::InvalidField("crop", "crop: got 2, expected 1");

@@ -128,6 +128,7 @@ TEST(QueryFieldsTest, RefusesOtherValues) {
   }
 }
 
+// H7.
 TEST(QueryFieldsTest, AnErrorSaysWhatWouldDo) {
   EXPECT_EQ(ErrorOf("priority", "urgent"),
             "got \"urgent\", expected one of HIGH, NORMAL, LOW");

@@ -104,6 +104,7 @@ TEST_F(RestPortTest, WhatTheTransportRefusesIsAStatusToo) {
       << answer->body;
 }
 
+// H3.
 TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
   config_.set_max_message_bytes(1 << 20);
   config_.add_allowed_origins("https://a.org");

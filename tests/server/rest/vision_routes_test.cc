@@ -97,6 +97,7 @@ TEST_F(VisionRoutesTest, APictureIsClassified) {
   EXPECT_EQ(response.timing().device(), "fake");
 }
 
+// H1.
 TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
   const http::HttpRequest picture = PictureRequest();
   v1::ClassifyRequest message;
@@ -135,6 +136,7 @@ std::string Part(const std::string& disposition, const std::string& content) {
                       "\r\nContent-Type: text/plain\r\n\r\n", content, "\r\n");
 }
 
+// H1.
 TEST_F(VisionRoutesTest, AFormHasPicturesAndFields) {
   const std::string small = PictureRequest().body;
   const std::string large = server::EncodePng(server::Gradient(80, 70));
@@ -184,6 +186,7 @@ TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
   refuse(many + end, "\"reason\":\"TOO_MANY_IMAGES\"");
 }
 
+// H5.
 TEST_F(VisionRoutesTest, AnUnsetSideOfACropIsThePictures) {
   http::HttpRequest request = PictureRequest();
   request.query = {{"crop.x_max", "0.5"}};

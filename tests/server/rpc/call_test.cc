@@ -17,6 +17,7 @@ security::Tokens SomeTokens() {
   return *std::move(tokens);
 }
 
+// R5.
 TEST(CallTest, WithoutAGateEverybodyMayKeepAStream) {
   const grpc::CallbackServerContext context;
   const auto rights = CheckStream(nullptr, context);

@@ -134,6 +134,7 @@ TEST_F(HealthTest, CheckTellsWhatWasSet) {
   EXPECT_EQ(Check("m"), kServing);
 }
 
+// R5.
 TEST_F(HealthTest, OnlyWhatWasSaidToServeIsServing) {
   service_.SetServing("m", true);
   service_.SetServing("other", false);

@@ -108,6 +108,7 @@ float ExpectedLogit(int c) {
   return sum;
 }
 
+// H2.
 TEST_F(KserveRestTest, ProbesSayWhatIsSo) {
   for (const char* method : {"GET", "HEAD"}) {
     EXPECT_EQ(Ask(method, "/v2/health/live").body, "{\"live\":true}");

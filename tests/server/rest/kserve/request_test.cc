@@ -86,6 +86,7 @@ TEST(KserveRequestTest, BinaryDataStaysInTheBodysMemory) {
 }
 
 // The length's encoding grows by a byte at 128, 16384 and so on.
+// R5.
 TEST(KserveRequestTest, BinaryDataOfAnyLengthArrives) {
   for (const size_t size : {0, 1, 127, 128, 129, 16383, 16384, 16385}) {
     const std::string json =

@@ -117,6 +117,7 @@ class ConnectionAcceptorTest : public testing::Test {
   std::optional<ConnectionAcceptor> acceptor_;
 };
 
+// R5.
 TEST_F(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
   Connect(0);
   kept_.AwaitPorts(1);
