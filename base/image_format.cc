@@ -1,5 +1,6 @@
 #include "base/image_format.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 
@@ -58,6 +59,13 @@ bool IsBmp(absl::string_view bytes) {
          bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);
 }
 
+// Whether all bytes are printable characters of ASCII or space.
+bool IsPlainText(absl::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) {
+    return absl::ascii_isprint(c) || absl::ascii_isspace(c);
+  });
+}
+
 // Returns the name of a text that begins with `start`, or "".
 absl::string_view TextName(absl::string_view start) {
   absl::ConsumePrefix(&start, "\xEF\xBB\xBF");  // The byte order mark.
@@ -88,6 +96,7 @@ std::string Name(absl::string_view bytes) {
   if (IsBmp(bytes)) return "a BMP";
   const absl::string_view text = TextName(bytes.substr(0, kSearched));
   if (!text.empty()) return std::string(text);
+  if (IsPlainText(bytes.substr(0, kSearched))) return "text";
   return absl::StrCat("no known kind of file, it begins with the bytes ",
                       absl::BytesToHexString(bytes.substr(0, 8)));
 }

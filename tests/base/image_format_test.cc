@@ -76,11 +76,10 @@ TEST(ForeignFormatTest, NamesWhatTheFileIs) {
       {"data:image/png;base64,iVBORw0KGgo=",
        "a data: URI, not the bytes in it"},
       {"", "nothing, 0 bytes"},
-      {"a picture of a chair",
+      {"a picture of a chair\n", "text"},
+      {"BM, a car maker", "text"},
+      {bytes("a picture of a chair"),
        "no known kind of file, it begins with the bytes 6120706963747572"},
-      {"BM, a car maker",
-       "no known kind of file, it begins with the bytes "
-       "424d2c2061206361"},
   };
   for (const auto& c : cases) {
     const absl::Status status = ForeignFormat(c.file);

@@ -47,7 +47,8 @@ export class CallError extends Error {
 // Without the name of the only picture.
 const bare = (text) => text.replace(/^images\[0\](\.\w+)?: /, '');
 
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) +
+// A name in front, as of a model or a field, stays as it is.
+const sentence = (text) => text.replace(/^[a-z](?=[a-z]*(\s|$))/, (c) => c.toUpperCase()) +
     (/[.!?]$/.test(text) ? '' : '.');
 
 // A button that waits as long as the error says.

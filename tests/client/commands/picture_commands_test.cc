@@ -347,7 +347,7 @@ TEST_F(PictureCommandsTest, AMalformedMapIsTheServersFault) {
       RunSegment, {server_flag_, picture_, output_flag_, "--model=malformed"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_THAT(outcome.err, HasSubstr("DATA_LOSS: map: this is no known kind"));
+  EXPECT_THAT(outcome.err, HasSubstr("DATA_LOSS: map: this is text"));
 }
 
 TEST_F(PictureCommandsTest, AnAnswerAboutAnotherPictureIsTheServersFault) {
@@ -366,7 +366,7 @@ TEST_F(PictureCommandsTest, WhatCannotBeDrawnIsTheCallersFault) {
   const std::string text = WriteFile("text.png", "a cup");
   Outcome outcome = Invoke(RunDetect, {server_flag_, text, output_flag_});
   EXPECT_EQ(outcome.exit_code, kExitUsage);
-  EXPECT_THAT(outcome.err, HasSubstr("text.png': this is no known kind"));
+  EXPECT_THAT(outcome.err, HasSubstr("text.png': this is text"));
 
   std::filesystem::create_directories(output_dir_ + "/room.detect.png");
   outcome = Invoke(RunDetect, {server_flag_, picture_, output_flag_});

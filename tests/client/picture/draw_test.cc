@@ -298,8 +298,7 @@ TEST(DrawDetectionsTest, RefusesWhatDoesNotFit) {
   AddObject(0, 10, 10, 20, 20, &result)->set_png_crop("no mask");
   status = DrawDetections(picture, result).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(status.message(),
-              HasSubstr("detection 1: mask: this is no known kind"));
+  EXPECT_THAT(status.message(), HasSubstr("detection 1: mask: this is text"));
 
   v1::CocoRle* rle = result.mutable_detections(1)->mutable_rle();
   rle->set_width(40);

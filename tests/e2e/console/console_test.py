@@ -255,6 +255,10 @@ class ErrorTest(ConsoleCase):
                                 'Two fields are wrong.', f'top_k: {HOSTILE}',
                                 'INVALID_ARGUMENT · OPTION_INVALID · HTTP 400'])
 
+    def test_a_name_stays_as_it_is(self):
+        for message in ('models/a/versions/1 is LOADING.', 'top_k: got -1, expected 0 to 5.'):
+            self.assertEqual(self.refuse('OPTION_INVALID', message)[1], message)
+
     def test_each_kind_of_error_says_what_to_do(self):
         for code, http, advice, again in (
                 (5, 404, 'Choose another model.', False),
