@@ -1,39 +1,43 @@
 #include "server/rpc/port/call_floods.h"
 
-#include <algorithm>
-
 namespace sfmamba::rpc {
 namespace {
 
-// Adds the calls of a connection since `before`.
-void Add(const Channelz::Calls& calls, const Channelz::Calls& before,
-         CallFloods::Second* second) {
-  second->answered += calls.answered - before.answered;
-  second->unanswered +=
-      (calls.begun - calls.answered) - (before.begun - before.answered);
+// Returns the calls of a connection that came since `before`.
+CallFloods::Second Since(const Channelz::Calls& before,
+                         const Channelz::Calls& calls) {
+  CallFloods::Second second;
+  second.answered = calls.answered - before.answered;
+  second.unanswered = calls.begun - before.begun - second.answered;
+  return second;
 }
 
 }  // namespace
 
 CallFloods::Seconds CallFloods::Count(int fd, absl::string_view client,
                                       const Channelz::Calls& calls,
-                                      const Limits& limits, absl::Time now) {
+                                      absl::Time now) {
   if (now - second_ > absl::Seconds(1)) {
     second_ = now;
     addresses_.clear();
   }
   Connection& connection = connections_[fd];
+  // What came since the last count came evenly: a part of it in this second.
+  const double part =
+      connection.counted >= second_
+          ? 1
+          : absl::FDivDuration(now - second_, now - connection.counted);
+  const Second more = Since(connection.last, calls);
   Second& address = addresses_[client];
-  Add(calls, connection.last, &address);
+  address.answered += part * more.answered;
+  address.unanswered += part * more.unanswered;
   connection.last = calls;
+  connection.counted = now;
   if (now - connection.second > absl::Seconds(1)) {
     connection.second = now;
     connection.before = calls;
   }
-  Second second;
-  second.excess = std::max<int64_t>(0, calls.open() - limits.open);
-  Add(calls, connection.before, &second);
-  return {second, address};
+  return {Since(connection.before, calls), address};
 }
 
 }  // namespace sfmamba::rpc

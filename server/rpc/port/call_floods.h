@@ -13,10 +13,9 @@ namespace sfmamba::rpc {
 
 // Tells a flood of calls that are reset at once (CVE-2023-44487) from a client
 // whose deadlines pass because the server has too much to do. Most calls of
-// both are not answered. But a client that keeps to HTTP/2 never has more than
-// `Limits::open` calls open, while those of a flood pile up. And an unanswered
-// call costs what ending it takes: in a second a connection may begin as many
-// as the server can afford, and `kPerAnswered` more for each that is answered.
+// both are not answered, and each costs the server what ending it takes. So in
+// a second a connection may begin as many of them as the server can afford, and
+// `kPerAnswered` more for each call that is answered: a flood gets no answers.
 //
 // Thread-compatible; it is told the time.
 class CallFloods {
@@ -26,25 +25,15 @@ class CallFloods {
   // Connections of an address may do together what this many may.
   static constexpr int kAddressShare = 8;
 
-  // Of one connection.
-  struct Limits {
-    // HTTP/2's limit of concurrent calls. As many more may have been reset and
-    // wait for their turn to end.
-    int64_t open = 0;
-    // Calls begun in a second that may stay unanswered.
-    int64_t unanswered = 0;
-  };
-
-  // What a connection, or all of an address, did in this second.
+  // Calls of a connection, or of all of an address, that were begun in this
+  // second.
   struct Second {
-    int64_t excess = 0;  // A connection's open calls beyond Limits::open.
     int64_t answered = 0;
     int64_t unanswered = 0;
 
-    // Whether it is more than `share` of what one connection may do.
-    bool Exceeds(const Limits& limits, double share) const {
-      return excess > share * limits.open ||
-             unanswered > share * limits.unanswered + kPerAnswered * answered;
+    // Whether they are a flood where `most` may stay unanswered anyway.
+    bool Exceeds(int64_t most) const {
+      return unanswered > most + kPerAnswered * answered;
     }
   };
   struct Seconds {
@@ -52,16 +41,17 @@ class CallFloods {
     Second address;
   };
 
-  // A connection by the descriptor `fd` is new.
-  void Begin(int fd, absl::Time now) { connections_[fd] = {now}; }
+  // A connection by the descriptor `fd` is new: Count() comes later.
+  void Begin(int fd, absl::Time now) { connections_[fd] = {now, now}; }
 
   // `calls` of the connection from the address `client`, all since it began.
   Seconds Count(int fd, absl::string_view client, const Channelz::Calls& calls,
-                const Limits& limits, absl::Time now);
+                absl::Time now);
 
  private:
   struct Connection {
     absl::Time second = absl::InfinitePast();
+    absl::Time counted = absl::InfinitePast();
     Channelz::Calls before;  // The calls when `second` began.
     Channelz::Calls last;    // The calls at the last count.
   };

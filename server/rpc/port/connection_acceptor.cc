@@ -188,7 +188,7 @@ void ConnectionAcceptor::EndWait() {
 
 void ConnectionAcceptor::HandOver(int listener, int fd) {
   open_.Add(fd);
-  ReadPauses::Get().Begin(fd, options_.calls_of_one);
+  ReadPauses::Get().Begin(fd, options_.most_unanswered);
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;
   connection.fd = fd;

@@ -10,7 +10,6 @@
 #include "absl/time/time.h"
 #include "grpcpp/server_builder.h"
 #include "server/host/listening_sockets.h"
-#include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/open_connections.h"
 #include "server/rpc/port/receive_guard.h"
 
@@ -30,8 +29,9 @@ class ConnectionAcceptor {
     // A connection whose descriptor has this number or a higher one is closed
     // at once: the rest are for whatever else the process opens.
     int max_descriptor;
-    // Of the calls of connections that send without pause.
-    CallFloods::Limits calls_of_one = {256, 3000};
+    // Most calls that a connection begins in a second and that are not
+    // answered, if it sends without pause: ReadPauses.
+    int most_unanswered = 512;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
     // Not null; outlives this. Chooses connections to end by what they hold.

@@ -39,8 +39,8 @@ constexpr int kHandshakeMilliseconds = 20'000;
 constexpr int kReadBytes = 256 << 10;
 // Processor time that the end of a call takes.
 constexpr absl::Duration kEndOfCall = absl::Microseconds(40);
-// Part of the processors, one in this many, that may be busy with ending a
-// connection's unanswered calls.
+// Part of all processors but one, one in this many, that may be busy with
+// ending a connection's unanswered calls.
 constexpr int kUnansweredShare = 64;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
@@ -96,11 +96,12 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
       1, std::min(config.max_connections(), descriptors - kOtherDescriptors));
   options.max_descriptor = descriptors - kSpareDescriptors;
   const auto affordable =
-      static_cast<int64_t>(absl::Seconds(1) / kEndOfCall *
-                           server::UsableProcessors() / kUnansweredShare);
-  options.calls_of_one.open = config.max_concurrent_streams();
-  options.calls_of_one.unanswered =
-      std::max(affordable, 2 * options.calls_of_one.open);
+      static_cast<int>(absl::Seconds(1) / kEndOfCall *
+                       (server::UsableProcessors() - 1) / kUnansweredShare);
+  // Answered calls count a little later than their successors begin.
+  options.most_unanswered =
+      std::max(affordable, 2 * std::min(config.max_concurrent_streams(),
+                                        std::numeric_limits<int>::max() / 2));
   options.user_timeout = base::FromProto(config.keepalive_timeout());
   return options;
 }

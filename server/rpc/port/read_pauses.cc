@@ -37,13 +37,10 @@ ReadPauses& ReadPauses::Get() {
 
 ReadPauses::ReadPauses() : thread_([this] { Loop(); }) {}
 
-void ReadPauses::Begin(int fd, const CallFloods::Limits& limits) {
+void ReadPauses::Begin(int fd, int most_unanswered) {
   if (fd >= kMostDescriptors) return;
-  {
-    absl::MutexLock lock(&mu_);
-    limits_ = limits;
-  }
   readings_[fd].bytes = 0;
+  readings_[fd].most_unanswered = most_unanswered;
   readings_[fd].is_new = true;
   readings_[fd].limit = kFirstBytes;
 }
@@ -106,24 +103,21 @@ void ReadPauses::Loop() {
 void ReadPauses::EndPause(int fd) {
   Reading& reading = readings_[fd];
   const std::string peer = server::PeerName(fd);
-  CallFloods::Limits limits;
-  {
-    absl::MutexLock lock(&mu_);
-    limits = limits_;
-  }
-  const CallFloods::Seconds seconds = Count(fd, peer, limits);
+  const CallFloods::Seconds seconds = Count(fd, peer);
+  const int most = reading.most_unanswered;
   // Connections of an address are bounded together, and sent away sooner while
   // it is banned.
-  if (seconds.address.Exceeds(limits, CallFloods::kAddressShare)) Ban(peer);
-  const double share = IsBanned(peer) ? 1.0 / CallFloods::kAddressShare : 1;
-  if (seconds.connection.Exceeds(limits, share)) {
+  if (seconds.address.Exceeds(CallFloods::kAddressShare * most)) Ban(peer);
+  const int most_of_one =
+      most / (IsBanned(peer) ? CallFloods::kAddressShare : 1);
+  if (seconds.connection.Exceeds(most_of_one)) {
     Ban(peer);
     // Resets the connection and drops what it has received: the next read
     // fails.
     const sockaddr nobody = {AF_UNSPEC, {}};
     connect(fd, &nobody, sizeof(nobody));
     ++ended_;
-  } else if (!seconds.connection.Exceeds(limits, share / 2)) {
+  } else if (!seconds.connection.Exceeds(most_of_one / 2)) {
     reading.limit = std::min(2 * reading.limit, kMostBytes);
   }
   reading.bytes = 0;
@@ -132,8 +126,7 @@ void ReadPauses::EndPause(int fd) {
   setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof(bytes));
 }
 
-CallFloods::Seconds ReadPauses::Count(int fd, const std::string& peer,
-                                      const CallFloods::Limits& limits) {
+CallFloods::Seconds ReadPauses::Count(int fd, const std::string& peer) {
   const absl::Time now = base::SteadyNow();
   // A client may have come again by the address, port and descriptor that it
   // had before.
@@ -142,7 +135,7 @@ CallFloods::Seconds ReadPauses::Count(int fd, const std::string& peer,
     floods_.Begin(fd, now);
   }
   return floods_.Count(fd, server::ClientOf(peer), Channelz::CallsOf(ids_[fd]),
-                       limits, now);
+                       now);
 }
 
 }  // namespace sfmamba::rpc

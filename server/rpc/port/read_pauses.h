@@ -46,9 +46,10 @@ class ReadPauses {
   // Never destroyed: gRPC's threads may read until the process has ended.
   static ReadPauses& Get();
 
-  // `fd` is a new connection that gRPC will read; `limits` are the same for
-  // all.
-  void Begin(int fd, const CallFloods::Limits& limits);
+  // `fd` is a new connection that gRPC will read. In a second it may begin
+  // `most_unanswered` calls that are not answered, beside those that CallFloods
+  // allows for answered ones.
+  void Begin(int fd, int most_unanswered);
 
   // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
   ssize_t Receive(int fd, msghdr* message, int flags);
@@ -69,14 +70,14 @@ class ReadPauses {
   struct Reading {
     std::atomic<int> limit{0};  // Bytes until the next pause; 0: never.
     std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
+    std::atomic<int> most_unanswered{0};
     std::atomic<bool> is_new{false};  // It was not paused yet.
   };
   ReadPauses();
 
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
-  CallFloods::Seconds Count(int fd, const std::string& peer,
-                            const CallFloods::Limits& limits);
+  CallFloods::Seconds Count(int fd, const std::string& peer);
 
   std::array<Reading, kMostDescriptors> readings_;
   std::atomic<int> ended_{0};
@@ -84,7 +85,6 @@ class ReadPauses {
   std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
-  CallFloods::Limits limits_ ABSL_GUARDED_BY(mu_);
   // The rest is used by thread_ only.
   absl::flat_hash_map<int, int64_t> ids_;  // Channelz's, by descriptor.
   Channelz channelz_{absl::ZeroDuration()};

@@ -14,7 +14,8 @@ namespace {
 // headers, and TLS.
 int64_t OnTheWire(int64_t bytes) { return bytes + bytes / 64 + 1024; }
 
-// Of `bytes` in reception those that came of `reset` calls, beside `open` ones.
+// Returns how many of `bytes` in reception came of the `reset` calls if each of
+// them and of the `open` ones has as many.
 int64_t OfReset(int64_t bytes, int64_t open, int64_t reset) {
   if (bytes <= 0 || reset <= 0) return 0;
   return static_cast<int64_t>(static_cast<double>(bytes) * reset /

@@ -78,7 +78,7 @@ TEST_F(ReadPausesTest, SocketsOfOthersAreReadToTheEnd) {
 }
 
 TEST_F(ReadPausesTest, EachPauseEndsWithAnEvent) {
-  ReadPauses::Get().Begin(reader_, {1, 1});
+  ReadPauses::Get().Begin(reader_, 1);
   const int poll = epoll_create1(0);
   epoll_event event = {EPOLLIN | EPOLLET, {}};
   ASSERT_EQ(epoll_ctl(poll, EPOLL_CTL_ADD, reader_, &event), 0);
@@ -102,7 +102,7 @@ TEST_F(ReadPausesTest, EachPauseEndsWithAnEvent) {
 }
 
 TEST_F(ReadPausesTest, BytesThatAreReadInTimeBringNoPause) {
-  ReadPauses::Get().Begin(reader_, {1, 1});
+  ReadPauses::Get().Begin(reader_, 1);
   for (int i = 0; i < 20; ++i) {
     Send(kReadAtOnce);
     EXPECT_EQ(ReadAll(), kReadAtOnce);
