@@ -188,6 +188,8 @@ void ConnectionAcceptor::EndWait() {
 
 void ConnectionAcceptor::HandOver(int listener, int fd) {
   open_.Add(fd);
+  ReadPauses::Get().SetMostHeaders(options_.most_headers);
+  ReadPauses::Get().SetMostWaiting(options_.most_waiting);
   ReadPauses::Get().Begin(fd, options_.most_unanswered);
   Acceptor::NewConnectionParameters connection;
   connection.listener_fd = listener;

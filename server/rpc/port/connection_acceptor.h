@@ -32,6 +32,10 @@ class ConnectionAcceptor {
     // Most calls that a connection begins in a second and that are not
     // answered, if it sends without pause: ReadPauses.
     int most_unanswered = 512;
+    // Calls of one address that may wait for their messages: see FrameWatch.
+    int most_waiting = 1024;
+    // Bytes that the headers of one call may count: see FrameWatch.
+    int64_t most_headers = 128 << 10;
     // How long sent bytes may stay unacknowledged before the connection ends.
     absl::Duration user_timeout = absl::Seconds(20);
     // Not null; outlives this. Chooses connections to end by what they hold.

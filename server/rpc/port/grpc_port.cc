@@ -102,6 +102,10 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   options.most_unanswered =
       std::max(affordable, 2 * std::min(config.max_concurrent_streams(),
                                         std::numeric_limits<int>::max() / 2));
+  options.most_waiting = 4 * std::min(config.max_concurrent_streams(),
+                                      std::numeric_limits<int>::max() / 4);
+  // gRPC refuses a call with a little more than the setting by itself.
+  options.most_headers = (64 << 10) + 4 * int64_t{config.max_metadata_size()};
   options.user_timeout = base::FromProto(config.keepalive_timeout());
   return options;
 }

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/channelz.h"
+#include "server/rpc/port/frame_watch.h"
 
 namespace sfmamba::rpc {
 
@@ -36,6 +37,14 @@ namespace sfmamba::rpc {
 // connect for `kBan`. Otherwise epoll is made to report it once more, and its
 // pauses come half as often, down to one in `kMostBytes`.
 //
+// The calls of an address that only begin, without their messages, are few:
+// beyond that a connection that begins one is ended, and its address banned.
+// gRPC needs 40 us to end each, all at once where its connection ends.
+//
+// A connection whose headers do not end (see FrameWatch) is ended too,
+// and its address banned. gRPC reads TLS by SSL_read(), which read_pauses.cc
+// defines as well: there it fails for such a connection, and nobody is banned.
+//
 // recvmsg() belongs to the process, so there is one. Thread-safe.
 class ReadPauses {
  public:
@@ -50,6 +59,12 @@ class ReadPauses {
   // `most_unanswered` calls that are not answered, beside those that CallFloods
   // allows for answered ones.
   void Begin(int fd, int most_unanswered);
+
+  // Bytes that the headers of one call may count, of all connections.
+  void SetMostHeaders(int64_t bytes) { most_headers_ = bytes; }
+  int64_t most_headers() const { return most_headers_; }
+  // Calls of one address that may wait for their messages.
+  void SetMostWaiting(int calls) { most_waiting_ = calls; }
 
   // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
   ssize_t Receive(int fd, msghdr* message, int flags);
@@ -72,19 +87,31 @@ class ReadPauses {
     std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
     std::atomic<int> most_unanswered{0};
     std::atomic<bool> is_new{false};  // It was not paused yet.
+    FrameWatch frames;                // Used by the thread that reads.
+    std::string peer;                 // Set by Begin().
+    int waiting = 0;  // The connection's part of waiting_of_addresses_.
   };
   ReadPauses();
 
   void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
+  // Counts the calls of the connection that wait for their messages. False if
+  // they and those of its address are too many.
+  bool UpdateWaiting(Reading* reading, int waiting) ABSL_LOCKS_EXCLUDED(mu_);
+  // Bans the peer and has the connection's next read fail.
+  void End(int fd, const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   CallFloods::Seconds Count(int fd, const std::string& peer);
 
+  std::atomic<int> most_waiting_{1024};
   std::array<Reading, kMostDescriptors> readings_;
   std::atomic<int> ended_{0};
+  std::atomic<int64_t> most_headers_{128 << 10};
   absl::Mutex mu_;
   std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
+  absl::flat_hash_map<std::string, int> waiting_of_addresses_
+      ABSL_GUARDED_BY(mu_);
   // The rest is used by thread_ only.
   absl::flat_hash_map<int, int64_t> ids_;  // Channelz's, by descriptor.
   Channelz channelz_{absl::ZeroDuration()};

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
@@ -28,12 +29,14 @@ std::string ManyHeaders(const char* method) {
   return frames;
 }
 
-// Opens connections that begin calls, and keeps them until `end`.
-void BeginCalls(int port, const char* method, int connections, absl::Time end) {
+// Opens connections that begin calls, from `addresses` addresses in turn, and
+// keeps them until `end`.
+void BeginCalls(int port, const char* method, int connections, absl::Time end,
+                int addresses = 1) {
   const std::string frames = ManyHeaders(method);
   std::vector<RawConnection> open;
   for (int i = 0; i < connections && base::SteadyNow() < end; ++i) {
-    open.emplace_back(port, "127.0.0.2");
+    open.emplace_back(port, absl::StrCat("127.0.0.", 2 + i % addresses));
     open.back().SendSome(frames);
   }
   absl::SleepFor(end - base::SteadyNow());
@@ -69,7 +72,7 @@ TEST_F(BegunCallsTest, Streams) { ExpectHarmless(kStream, 50); }
 TEST_F(BegunCallsTest, TheirMemoryIsGivenBack) {
   const int64_t before = server_.resident_bytes();
   BeginCalls(server_.port(), kClassify, 50,
-             base::SteadyNow() + absl::Seconds(3));
+             base::SteadyNow() + absl::Seconds(3), /*addresses=*/25);
   EXPECT_GT(server_.peak_resident_bytes(), before + 120 * kMiB);
   WaitUntil([&] { return server_.resident_bytes() < before + 64 * kMiB; },
             "the return of the memory");

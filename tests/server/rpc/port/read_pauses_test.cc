@@ -21,7 +21,10 @@ constexpr int kReadAtOnce = 4 << 10;
 // A TCP connection to itself whose bytes are read as gRPC does.
 class ReadPausesTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { Connect(); }
+
+  // Sets sender_ and reader_.
+  void Connect() {
     const int listener = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address = {};
     address.sin_family = AF_INET;
@@ -107,6 +110,37 @@ TEST_F(ReadPausesTest, BytesThatAreReadInTimeBringNoPause) {
     Send(kReadAtOnce);
     EXPECT_EQ(ReadAll(), kReadAtOnce);
   }
+}
+
+// HTTP/2's preface, and the head of a HEADERS frame of 2 MiB.
+constexpr char kEndless[] =
+    "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x20\0\0\1\0\0\0\0\1";
+
+TEST_F(ReadPausesTest, WhoSendsHeadersWithoutEndIsSentAway) {
+  ReadPauses::Get().Begin(reader_, 1);
+  send(sender_, kEndless, sizeof(kEndless) - 1, 0);
+  char bytes[100];
+  iovec part = {bytes, sizeof(bytes)};
+  msghdr message = {};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  EXPECT_EQ(recvmsg(reader_, &message, 0), -1);
+  EXPECT_EQ(errno, ECONNRESET);
+  EXPECT_EQ(ReadPauses::Get().TakeEnded(), 1);
+}
+
+// Such as a connection of a client in the same process.
+TEST_F(ReadPausesTest, AnotherSocketOfTheSameDescriptorIsLeftAlone) {
+  const int first_reader = reader_, first_sender = sender_;
+  ReadPauses::Get().Begin(first_reader, 1);
+  Connect();
+  dup2(reader_, first_reader);
+  close(reader_);
+  reader_ = first_reader;
+  send(sender_, kEndless, sizeof(kEndless) - 1, 0);
+  EXPECT_EQ(ReadAll(), sizeof(kEndless) - 1);
+  EXPECT_EQ(ReadPauses::Get().TakeEnded(), 0);
+  close(first_sender);
 }
 
 TEST(ReadPausesBanTest, BanIsOfTheAddress) {
