@@ -229,7 +229,8 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
     case KserveAction::kMemoryUnregister:
       return HttpResponse();
     case KserveAction::kSettings:
-      return KserveError(server::NotSupported("a change of settings over REST"));
+      return KserveError(
+          server::NotSupported("a change of settings over REST"));
     case KserveAction::kModelMetadata:
       return Describe(Method::kModelMetadata, &kserve::ModelQueries::Metadata,
                       route, request);

@@ -60,7 +60,7 @@ TEST(JsonBodyTest, ReadsAMessageByProtobufsMapping) {
   EXPECT_EQ(request.options().priority(), v1::RequestOptions::HIGH);
 }
 
-// As R3: some editors and shells write one before all text.
+// Some editors and shells write a byte order mark before all text. See R3.
 TEST(JsonBodyTest, AByteOrderMarkIsSkipped) {
   EXPECT_EQ(Read("\xEF\xBB\xBF{\"model\":\"a\"}").model(), "a");
   ErrorOf("{\xEF\xBB\xBF\"model\":\"a\"}");
