@@ -86,6 +86,15 @@ TEST_F(CgroupTest, Version1WithoutQuotaIsNone) {
   EXPECT_EQ(Processors(), std::nullopt);
 }
 
+TEST_F(CgroupTest, Version1WithHalfOfItsFilesIsNone) {
+  Write("cgroup", "4:cpu:/\n");
+  Write("fs/cpu/cpu.cfs_quota_us", "250000\n");
+  EXPECT_EQ(Processors(), std::nullopt);
+  Write("fs/cpu/cpu.cfs_quota_us", "");
+  Write("fs/cpu/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(Processors(), std::nullopt);
+}
+
 TEST_F(CgroupTest, NothingToReadIsNone) {
   EXPECT_EQ(Processors(), std::nullopt);
   for (const char* text : {"", "nonsense\n", "0::\n", "0::x\n", "::/\n"}) {
