@@ -154,6 +154,17 @@ TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
   }
 }
 
+// While rows come from the decoder they are resized: both have their time.
+TEST_F(ImageInputTest, DecodingAndResizingHaveATimeEach) {
+  const ImageSource image =
+      Encoded(server::EncodeJpeg(server::Gradient(900, 900)));
+  const auto input =
+      MakeInput(image, Classifier(), std::nullopt, ImageLimits());
+  ASSERT_TRUE(input.ok()) << input.status();
+  EXPECT_GT(input->decode, absl::ZeroDuration());
+  EXPECT_GT(input->preprocess, absl::ZeroDuration());
+}
+
 TEST_F(ImageInputTest, ALargePictureIsNeverThereAsAWhole) {
   const RgbImage picture = server::Gradient(900, 900);
   const ImageSource image = Encoded(server::EncodeJpeg(picture));
