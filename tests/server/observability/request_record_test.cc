@@ -1,0 +1,48 @@
+#include "server/observability/request_record.h"
+
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "gtest/gtest.h"
+#include "server/errors/reasons.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::observability {
+namespace {
+
+class RequestRecordTest : public testing::Test {
+ protected:
+  // What a request that ends with `status` leaves in the log.
+  std::string LineOf(const absl::Status& status) {
+    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(),
+                                                               &std::fclose);
+    Logger log(file.get(), LogLevel::kInfo, LogFormat::kText);
+    RequestRecord record(Method::kClassify, 1, "ipv4:127.0.0.1:1", "",
+                         &metrics_, &log);
+    record.Finish(status).IgnoreError();
+    EXPECT_TRUE(log.Flush(kPatience));
+    std::rewind(file.get());
+    std::string text(1 << 12, '\0');
+    text.resize(std::fread(text.data(), 1, text.size(), file.get()));
+    return text;
+  }
+
+  Metrics metrics_{BuildInfo()};
+};
+
+TEST_F(RequestRecordTest, OnlyTheServersFaultsAreLoggedAsErrors) {
+  const auto expect = [this](const absl::Status& status, const char* part) {
+    const std::string line = LineOf(status);
+    EXPECT_TRUE(absl::StrContains(line, part)) << line;
+  };
+  expect(absl::OkStatus(), "info    requests request method=");
+  expect(server::InvalidField("f", "m"), "info    requests request method=");
+  expect(absl::InternalError("broken"),
+         "error   requests request failed method=");
+}
+
+}  // namespace
+}  // namespace sfmamba::observability
