@@ -320,6 +320,23 @@ TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
   EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 12);
 }
 
+TEST_P(MaskPiecesTest, AMaskCountsWhileItGrows) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = true;
+  v1::DetectParams params;
+  params.set_mask_encoding(GetParam());
+  model::Detections result{{MakeDetection({0, 0, 7000, 7000})}};
+  result.detections[0].mask = std::make_shared<EdgyMask>(7000, 7000, 500);
+  image::PictureFrame frame;
+  frame.picture = {7000, 7000};
+  const auto encoder = HandlerOf(params)->MakeEncoder(model, result, frame);
+  for (int piece = 0; piece < 6; ++piece) {
+    ASSERT_TRUE(encoder->EncodeNext().ok());
+  }
+  EXPECT_FALSE(encoder->done());
+  EXPECT_GT(encoder->bytes(), 0);
+}
+
 TEST(DetectionPiecesTest, ObjectsWithoutMasksAreOnePiece) {
   EXPECT_EQ(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 1000, 5000, 2),
             1);

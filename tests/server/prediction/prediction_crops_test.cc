@@ -214,6 +214,16 @@ TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
   ExpectNothingHeld();
 }
 
+TEST_F(PredictionCropsTest, CountWithTheirEmbeddingsForTheAnswersSize) {
+  constexpr int kObjects = 10;
+  environment_->max_response_bytes = kObjects * sizeof(Category);
+  EXPECT_EQ(Ask(Detect(1, kObjects)), absl::OkStatus());
+  PredictionRequest request = Detect(1, kObjects);
+  CropsOf(&request).include_embedding = true;
+  EXPECT_EQ(server::GetErrorDetail(Ask(std::move(request))).reason,
+            "RESPONSE_TOO_LARGE");
+}
+
 TEST_F(PredictionCropsTest, CountForTheQuota) {
   security::ClientQuotas quotas;
   environment_->quotas = &quotas;

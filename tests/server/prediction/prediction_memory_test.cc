@@ -61,6 +61,21 @@ TEST_F(PredictionMemoryTest, TheMessageIsHeldUntilAllImagesAreDecoded) {
   EXPECT_EQ(held(MemoryUse::kMessage), 0);
 }
 
+TEST_F(PredictionMemoryTest, AnImageThatFailsHoldsTheMessageNoLonger) {
+  gate_.Close();
+  malformed_ = 1;
+  PredictionRequest request = RequestOf(2, kMessageBytes);
+  request.options.allow_partial_results = true;
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();  // The other one is decoded.
+  WaitFor(response.released_, "the release of the request");
+  EXPECT_EQ(held(MemoryUse::kMessage), 0);
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
 TEST_F(PredictionMemoryTest, AnswersAreHeldUntilThePredictionGoes) {
   KeptResponse response;
   {

@@ -290,6 +290,32 @@ TEST_F(PredictionSlideTest, ADeadlineEndsAPictureInTheMiddle) {
   ExpectNothingLeft();
 }
 
+TEST_F(PredictionSlideTest, APictureWithADeadlineGoesBeforeWorkWithoutOne) {
+  Steps held;
+  held.Allow(0);
+  server::Work first, other;
+  first.group = finish_pool_.NewGroup();
+  first.run = [&held] { held.Take(); };
+  finish_pool_.Run(std::move(first));
+  WaitUntil([this] { return finish_pool_.busy() == 1; }, "the held thread");
+  KeptResponse response;
+  bool was_answered = false;
+  other.group = finish_pool_.NewGroup();
+  other.run = [&] { was_answered = response.done_.HasBeenNotified(); };
+  finish_pool_.Run(std::move(other));
+  {
+    Prediction prediction(*environment_,
+                          SlideRequest({kWidth, kHeight, kWidth, kHeight}),
+                          &response);
+    prediction.Start(absl::OkStatus());
+    WaitUntil([this] { return finish_pool_.queued() == 2; }, "its logits");
+    held.Allow(Steps::kAll);
+    EXPECT_EQ(response.Wait(), absl::OkStatus());
+    WaitUntil([this] { return finish_pool_.queued() == 0; }, "the other work");
+  }
+  EXPECT_TRUE(was_answered);
+}
+
 TEST_F(PredictionSlideTest, ManyPicturesAtOnceAllHaveTheirMaps) {
   std::vector<std::unique_ptr<KeptResponse>> responses;
   std::vector<std::unique_ptr<Prediction>> predictions;
