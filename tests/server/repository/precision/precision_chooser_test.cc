@@ -24,20 +24,22 @@ namespace {
 using model::Precision;
 
 using Threads = std::set<std::thread::id>;
+using Sizes = std::set<std::pair<int, int>>;
 
 // A classifier whose logits are its mean pixel, 10 and `third`. Adds the
-// threads that it runs on to `threads`.
+// threads that it runs on to `threads`, heights and widths to `sizes`.
 class FakeModel : public model::VisionModel {
  public:
   FakeModel(Precision precision, absl::StatusOr<float> third,
             absl::Duration time, const std::string& device, int* alive,
-            Threads* threads)
+            Threads* threads, Sizes* sizes)
       : precision_(precision),
         third_(std::move(third)),
         time_(time),
         device_(device),
         alive_(*alive),
-        threads_(*threads) {
+        threads_(*threads),
+        sizes_(*sizes) {
     ++alive_;
   }
   ~FakeModel() override { --alive_; }
@@ -50,6 +52,7 @@ class FakeModel : public model::VisionModel {
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
           threads_.insert(std::this_thread::get_id());
+          sizes_.emplace(images[0].height, images[0].width);
           absl::SleepFor(time_);
           if (!third_.ok()) return third_.status();
           model::Classification answer;
@@ -69,6 +72,7 @@ class FakeModel : public model::VisionModel {
   const std::string device_;
   int& alive_;
   Threads& threads_;
+  Sizes& sizes_;
   const model::ModelConfig config_;
 };
 
@@ -86,7 +90,7 @@ class PrecisionChooserTest : public testing::Test {
       return std::make_unique<FakeModel>(
           reduced && native_ ? wanted : Precision::kFloat32,
           reduced ? reduced_ : full_, reduced ? reduced_time_ : full_time_,
-          device_, &alive_, &threads_);
+          device_, &alive_, &threads_, &sizes_);
     };
     job_.images = [this] {
       ++asked_;
@@ -113,6 +117,7 @@ class PrecisionChooserTest : public testing::Test {
   absl::Status load_full_;
   std::string device_ = "fake", loads_;
   Threads threads_;
+  Sizes sizes_;
   int alive_ = 0, most_ = 0, asked_ = 0;
   PrecisionChooser::Job job_;
   observability::Logger log_{stderr, observability::LogLevel::kError,
@@ -124,6 +129,18 @@ TEST_F(PrecisionChooserTest, TakesBf16WhereTheAnswersAreClose) {
   EXPECT_EQ(Choose(), Precision::kBFloat16);
   EXPECT_EQ(loads_, "bf");
   EXPECT_EQ(most_, 2);
+}
+
+TEST_F(PrecisionChooserTest, ImagesKeepTheirSides) {
+  job_.images = [] {
+    std::vector<batching::Executor::Probe> images(1);
+    images[0].height = 2;
+    images[0].width = 5;
+    images[0].pixels.assign(3 * 2 * 5, 100);
+    return absl::StatusOr<std::vector<batching::Executor::Probe>>(images);
+  };
+  EXPECT_EQ(Choose(), Precision::kBFloat16);
+  EXPECT_EQ(sizes_, Sizes({{2, 5}}));
 }
 
 TEST_F(PrecisionChooserTest, SlowerThanFp32MeansFp32) {
