@@ -66,6 +66,8 @@ TEST_F(RestPortTest, AnswersPicturesProbesAndMetrics) {
                                 "method=\"Classify\",model=\"fake\""));
   EXPECT_TRUE(absl::StrContains(client.Get("/v1/models")->body,
                                 "models/fake/versions/3"));
+  EXPECT_TRUE(
+      absl::StrContains(client.Get("/v2")->body, "\"version\":\"test\""));
   EXPECT_EQ(client.Get("/none")->status, 404);
   EXPECT_TRUE(absl::StrContains(server_->Log(), "\"peer\":\"ipv4:127.0.0.1:"));
 }

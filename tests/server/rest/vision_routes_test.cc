@@ -113,9 +113,12 @@ TEST_F(VisionRoutesTest, AllFormsOfARequestSayTheSame) {
   EXPECT_EQ(
       Ask(RequestOf("POST", path, "application/json; charset=utf-8", json)),
       expected);
-  EXPECT_EQ(Ask(RequestOf("POST", path, "application/x-protobuf",
-                          message.SerializeAsString())),
-            expected);
+  for (const char* type : {"application/x-protobuf", "application/protobuf",
+                           "Application/X-Protobuf ; messageType=a"}) {
+    EXPECT_EQ(Ask(RequestOf("POST", path, type, message.SerializeAsString())),
+              expected)
+        << type;
+  }
   // The first bytes say whether it is a picture or JSON.
   for (const char* type :
        {"", "application/octet-stream", "image/jpeg", "text/plain",
