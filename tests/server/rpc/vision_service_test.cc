@@ -1,5 +1,6 @@
 #include "server/rpc/vision_service.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -282,6 +283,25 @@ TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
   ASSERT_EQ(model.input().buckets_size(), 1);
   EXPECT_EQ(model.input().buckets(0).height(), server::FakeModel::kShortSide);
   EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kLongSide);
+}
+
+TEST_F(VisionServiceTest, GetModelTellsEachTask) {
+  const std::map<v1::Model::Task, model::VisionTask> tasks = {
+      {v1::Model::CLASSIFICATION, model::VisionTask::kClassification},
+      {v1::Model::DETECTION, model::VisionTask::kDetection},
+      {v1::Model::SEGMENTATION, model::VisionTask::kSegmentation}};
+  for (const auto& [named, task] : tasks) {
+    server::WriteModel(repository_, absl::StrCat("m", named), "1", "", task);
+  }
+  Start();
+  for (const auto& [named, task] : tasks) {
+    grpc::ClientContext context;
+    v1::GetModelRequest request;
+    request.set_name(absl::StrCat("m", named));
+    v1::Model model;
+    ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
+    EXPECT_EQ(model.task(), named);
+  }
 }
 
 TEST_F(VisionServiceTest, ListModelsGoesByPages) {

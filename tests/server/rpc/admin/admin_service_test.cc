@@ -165,6 +165,25 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   EXPECT_EQ(version.device(), "fake");
 }
 
+TEST_F(AdminServiceTest, TellsHowManyImagesOfAModelWait) {
+  Start("max_batch_size: 1");
+  server_->gate().Close();
+  server::Call running(*server_, server::GreyRequest(1));
+  server_->gate().WaitForBatch();
+  server::Call second(*server_, server::GreyRequest(2));
+  server::Call third(*server_, server::GreyRequest(3));
+  EXPECT_EQ(server_->WaitForSum("sfmamba_queue_items", {}, 2), 2);
+  v1::ServerInfo info;
+  ASSERT_EQ(Info(&info).code, StatusCode::OK);
+  EXPECT_EQ(info.models(0).versions(0).waiting_images(), 2);
+  server_->gate().Open();
+  for (server::Call* call : {&running, &second, &third}) {
+    EXPECT_EQ(call->Wait().code, StatusCode::OK);
+  }
+  ASSERT_EQ(Info(&info).code, StatusCode::OK);
+  EXPECT_EQ(info.models(0).versions(0).waiting_images(), 0);
+}
+
 TEST_F(AdminServiceTest, WithoutModelControlNothingIsLoaded) {
   Start();
   for (const server::Ending& ending : {Load("fake"), Unload("fake")}) {
