@@ -81,5 +81,11 @@ TEST(ModelsToTuneTest, NamesTheModelThatCannotBeRead) {
       << status;
 }
 
+TEST(ModelsToTuneTest, NeedARepository) {
+  v1::ServerConfig config;
+  config.set_model_repository(NewFolder("models") + "/none");
+  EXPECT_FALSE(ModelsToTune(config).ok());
+}
+
 }  // namespace
 }  // namespace sfmamba::server

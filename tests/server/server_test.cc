@@ -339,6 +339,19 @@ TEST_F(ServerTest, MetricsHoldEveryNameAndPleasePromtool) {
   EXPECT_EQ(std::system(("promtool check metrics < " + path).c_str()), 0);
 }
 
+TEST_F(ServerTest, TheLogSaysHowManyRefusalsItLeftOut) {
+  RunningServer server(config_);
+  const auto refuse = [&server] {
+    for (int i = 0; i < 20; ++i) {
+      grpc::ClientContext context;
+      v1::ClassifyResponse response;
+      server.stub().Classify(&context, v1::ClassifyRequest(), &response);
+    }
+    return server.Log().find("requests were refused") != std::string::npos;
+  };
+  WaitUntil(refuse, "a line that counts refusals");
+}
+
 TEST_F(ServerTest, UnknownPathsAreNotServed) {
   RunningServer server(config_);
   EXPECT_EQ(HttpGet(server.server().metrics_port(), "/other"), "");
