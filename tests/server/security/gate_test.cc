@@ -69,6 +69,10 @@ TEST_F(GateTest, WithoutTokensOnlyThisMachineMayChangeAnything) {
         "unknown", "", "ipv6:%5B127::1%5D:1"}) {
     EXPECT_EQ(Ask("", Scope::kAdmin, peer), "SCOPE_MISSING") << peer;
   }
+  EXPECT_TRUE(absl::StrContains(
+      gate_.Check("", kFar, Scope::kAdmin).status().message(),
+      "a call of ipv4:10.0.0.7, which needs the scope admin; expected one on "
+      "the server's own machine"));
 }
 
 TEST_F(GateTest, WithTokensEachCallNeedsOneThatHasTheScope) {
