@@ -248,6 +248,7 @@ TEST_F(ServerTest, APortInUseIsNamed) {
   Server::Options options;
   options.config = WithDefaults(config_);
   options.config.set_metrics_port(0);
+  options.config.set_http_port(-1);  // The default one may be in use.
   options.config.set_port(first.server().port());
   absl::Status status = Server::Start(options, &log).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
