@@ -154,6 +154,21 @@ TEST_F(HttpTlsTest, VersionsBefore12AreRefused) {
   EXPECT_TRUE(Serves(options));
 }
 
+TEST_F(HttpTlsTest, TheServerChoosesTheCipher) {
+  Start();
+  TlsClient::Options options;
+  options.max_version = TLS1_2_VERSION;
+  std::vector<std::string> chosen;
+  for (const char* ciphers :
+       {"AES128+ECDHE:AES256+ECDHE", "AES256+ECDHE:AES128+ECDHE"}) {
+    TlsClient client(port(), options);
+    ASSERT_EQ(SSL_set_cipher_list(client.ssl(), ciphers), 1);
+    ASSERT_TRUE(client.Greet()) << client.error();
+    chosen.push_back(SSL_get_cipher_name(client.ssl()));
+  }
+  EXPECT_EQ(chosen[0], chosen[1]);
+}
+
 TEST_F(HttpTlsTest, TheProtocolIsHttp11) {
   Start();
   TlsClient::Options options;
