@@ -150,6 +150,16 @@ TEST(ImageFactsTest, RefusesWhatCannotBeDecodedInTheMemoryThatThereIs) {
   EXPECT_EQ(server::GetErrorDetail(status).field, ".encoded");
 }
 
+TEST(ImageFactsTest, APartOfADecodedPictureTakesItsOwnMemory) {
+  const image::RgbImage picture = server::Gradient(90, 60);
+  image::ImageSource source;
+  source.source = image::PictureRegion{&picture, {10, 20, 40, 30}};
+  const ImageFacts facts = Facts(source);
+  EXPECT_EQ(facts.seen.width, 40);
+  EXPECT_EQ(facts.seen.height, 30);
+  EXPECT_GE(facts.decode_bytes, 3 * 40 * 30 + kInput);
+}
+
 TEST(ImageFactsTest, ATensorIsTheInput) {
   const std::string data(3 * kSide * kSide * 4, '\0');
   const std::vector<int64_t> shape = {3, kSide, kSide};
