@@ -302,7 +302,11 @@ TEST_F(HuggingFaceFolderTest, ATextprotoBesideItSaysWhatDiffers) {
   Write(kConfigFile, "input { mean: [0.5, 0.25, 0.125] }");
   EXPECT_EQ(ReadModelDirectory(version_)->config.mean[1], 0.25f);
   // What it states of the network must fit the weights.
+  Write(kConfigFile, absl::StrCat("weights { size_bytes: ",
+                                  fs::file_size(path_ / kWeightsFile), " }"));
+  EXPECT_TRUE(LooksComplete(version_));
   Write(kConfigFile, "weights { size_bytes: 7 }");
+  EXPECT_FALSE(LooksComplete(version_));
   EXPECT_EQ(Error().substr(0, 40), "model.safetensors: size in bytes: got 23");
 }
 
