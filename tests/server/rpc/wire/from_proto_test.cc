@@ -50,5 +50,19 @@ TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
   EXPECT_EQ(source->crop->y_max, 0);
 }
 
+TEST(FromProtoTest, PixelsAndTensorsMustSayWhatTheyAre) {
+  v1::Image image;
+  image.mutable_pixels()->set_width(1);
+  EXPECT_EQ(server::GetErrorDetail(FromProto(image).status()).field,
+            ".pixels.format");
+  image.mutable_pixels()->set_format(v1::PixelBuffer::GRAY8);
+  EXPECT_TRUE(FromProto(image).ok());
+  image.mutable_tensor()->add_shape(1);
+  EXPECT_EQ(server::GetErrorDetail(FromProto(image).status()).field,
+            ".tensor.data_type");
+  image.mutable_tensor()->set_data_type(v1::Tensor::FP16);
+  EXPECT_TRUE(FromProto(image).ok());
+}
+
 }  // namespace
 }  // namespace sfmamba::rpc
