@@ -261,6 +261,14 @@ TEST_F(VisionRoutesTest, FindsObjectsWithMasks) {
   EXPECT_EQ(response.results(0).image_height(), 8);
 }
 
+TEST_F(VisionRoutesTest, MapsClasses) {
+  const auto response = FromJson<v1::SegmentResponse>(
+      Ask(RequestOf("POST", "/v1/models/maps:segment", "image/png",
+                    server::EncodePng(server::Gradient(8, 8)))));
+  EXPECT_EQ(response.model(), "models/maps/versions/1");
+  EXPECT_EQ(response.results_size(), 1);
+}
+
 TEST_F(VisionRoutesTest, ThePathNamesTheModel) {
   const auto ask = [this](const std::string& path, const std::string& model,
                           int status) {
