@@ -165,6 +165,18 @@ TEST_F(ImageInputTest, DecodingAndResizingHaveATimeEach) {
   EXPECT_GT(input->preprocess, absl::ZeroDuration());
 }
 
+TEST_F(ImageInputTest, APicturesMemoryIsForeseenWithinTheLimits) {
+  const ImageSource image =
+      Encoded(server::EncodePng(server::Gradient(40, 30)));
+  ImageLimits limits;
+  limits.max_side = 40;
+  const auto bytes = PictureMemory(image, limits);
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_GE(*bytes, 3 * 40 * 30);
+  limits.max_side = 39;
+  EXPECT_FALSE(PictureMemory(image, limits).ok());
+}
+
 TEST_F(ImageInputTest, ALargePictureIsNeverThereAsAWhole) {
   const RgbImage picture = server::Gradient(900, 900);
   const ImageSource image = Encoded(server::EncodeJpeg(picture));
