@@ -29,10 +29,14 @@ class SharedInferTest : public KserveTest {
             &context, object.Request(name, object.Bytes().size()), &response)
         .error_code();
   }
-  int Regions() {
+  // The number of regions of this name, or with "" of all.
+  int Regions(const std::string& name = "") {
     grpc::ClientContext context;
+    inference::SystemSharedMemoryStatusRequest request;
+    request.set_name(name);
     inference::SystemSharedMemoryStatusResponse response;
-    EXPECT_TRUE(stub_->SystemSharedMemoryStatus(&context, {}, &response).ok());
+    EXPECT_TRUE(
+        stub_->SystemSharedMemoryStatus(&context, request, &response).ok());
     return response.regions_size();
   }
 
@@ -59,6 +63,7 @@ TEST_F(SharedInferTest, InputsAndOutputsAreThoseOfMessages) {
   ASSERT_EQ(Register(in, "in"), StatusCode::OK);
   ASSERT_EQ(Register(out, "out"), StatusCode::OK);
   EXPECT_EQ(Regions(), 2);
+  EXPECT_EQ(Regions("out"), 1);
 
   ModelInferRequest request = SharedRequest();
   request.add_outputs()->set_name("logits");
