@@ -54,6 +54,9 @@ class OpenApiTest(unittest.TestCase):
         self.assertTrue(parameters['model']['required'])
         self.assertIn('COCO_RLE', parameters['mask_encoding']['schema']['enum'])
         self.assertIn('crop.x_max', parameters)
+        # As in all of REST, a list is one parameter with commas.
+        self.assertIs(parameters['class_filter']['explode'], False)
+        self.assertNotIn('explode', parameters['mask_encoding'])
         self.assertNotIn('params', parameters)
         self.assertIn('pattern', parameters['max_queue_wait']['schema'])
         self.assertNotIn('max_queue_wait.seconds', parameters)
