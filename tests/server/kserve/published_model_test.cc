@@ -73,6 +73,7 @@ TEST_F(PublishedModelTest, IsThereOnceUnlessAsked) {
   const server::Ending ending = Metadata("fake_encoded", "", &metadata);
   EXPECT_EQ(ending.code, StatusCode::NOT_FOUND);
   EXPECT_EQ(ending.reason, "MODEL_NOT_FOUND");
+  EXPECT_EQ(Metadata("a fake", "", &metadata).field, "name");
 }
 
 TEST_F(PublishedModelTest, TheSecondNameIsDescribedWithFiles) {
