@@ -17,7 +17,7 @@ namespace sfmamba {
 namespace {
 
 enum Type : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
-constexpr uint8_t kPing = 6, kGoAway = 7;
+constexpr uint8_t kPing = 6, kGoAway = 7, kContinuation = 9;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
 constexpr size_t kMaxFrame = 16384;
 
@@ -130,6 +130,14 @@ std::string Http2Headers(uint32_t stream, absl::string_view path) {
                    Literal(":path", path), Literal(":authority", "test"),
                    Literal("content-type", "application/grpc"),
                    Literal("te", "trailers")));
+}
+
+std::string Http2HeadersPart(uint32_t stream, absl::string_view fields) {
+  return Frame(kHeaders, 0, stream, fields);
+}
+
+std::string Http2Continuation(uint32_t stream, absl::string_view fields) {
+  return Frame(kContinuation, 0, stream, fields);
 }
 
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,

@@ -58,6 +58,10 @@ std::string Http2Headers(uint32_t stream, absl::string_view path);
 // (RFC 7541, 6.1).
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
                               bool is_first);
+// HEADERS that go on in frames of Http2Continuation(). `fields` are as RFC 7541
+// writes them.
+std::string Http2HeadersPart(uint32_t stream, absl::string_view fields);
+std::string Http2Continuation(uint32_t stream, absl::string_view fields);
 // Frames of a gRPC message; the call's last if `is_end`.
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end = true);

@@ -17,7 +17,9 @@
 #include "gtest/gtest.h"
 #include "prometheus/text_serializer.h"
 #include "server/batching/executor.h"
-#include "server/rpc/vision_service.h"
+#include "server/rpc/prediction_service.h"
+#include "server/rpc/proto_prediction.h"
+#include "server/rpc/send_watch.h"
 #include "tests/server/fake_model.h"
 #include "tests/server/picture.h"
 #include "tests/server/running_server.h"
@@ -51,10 +53,15 @@ class HeldPool {
 // A call of Detect; the test cancels it and gRPC does nothing by itself.
 class Call {
  public:
-  Call(rpc::VisionService* service, const v1::DetectRequest& request)
+  Call(const prediction::TransportEnvironment& environment,
+       rpc::SendWatch* sends, const v1::DetectRequest& request)
       : request_(Bytes(request)),
-        reactor_(service->Detect(&context_, &request_, &response_)),
-        grpc_side_(std::make_unique<GrpcSide>(reactor_)) {}
+        reactor_(new rpc::AskCall<rpc::Detection>(
+            environment, observability::Method::kDetect, security::Caller(),
+            &request_, {&context_, &request_, &response_}, sends)) {
+    reactor_->Run(absl::OkStatus());
+    grpc_side_ = std::make_unique<GrpcSide>(reactor_);
+  }
   ~Call() { reactor_->OnDone(); }  // Its answer is sent.
 
   void Cancel() { reactor_->OnCancel(); }
@@ -94,8 +101,8 @@ class Call {
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   grpc::CallbackServerContext context_;
-  grpc::ServerUnaryReactor* const reactor_;
-  const std::unique_ptr<GrpcSide> grpc_side_;
+  rpc::AskCall<rpc::Detection>* const reactor_;
+  std::unique_ptr<GrpcSide> grpc_side_;
 };
 
 FairPool::Options OneThread(const char* name) {
@@ -114,7 +121,7 @@ class CancellationTest : public testing::Test {
         finish_pool_(OneThread("finish")),
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
-        service_(Environment()) {
+        environment_(Environment()) {
     clients_.Insert("");  // Says nothing in the log about deadlines.
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
@@ -135,7 +142,7 @@ class CancellationTest : public testing::Test {
     return request;
   }
   std::unique_ptr<Call> Start(int images = 1) {
-    return std::make_unique<Call>(&service_, RequestOf(images));
+    return std::make_unique<Call>(environment_, &sends_, RequestOf(images));
   }
 
   // The call ends as cancelled, each of its images is counted once, and nothing
@@ -183,7 +190,8 @@ class CancellationTest : public testing::Test {
   FairPool finish_pool_;
   repository::ModelRepository repository_;
   FairPool decode_pool_;
-  rpc::VisionService service_;
+  rpc::SendWatch sends_{absl::InfiniteDuration(), base::SteadyNow};
+  const prediction::TransportEnvironment environment_;
 
  private:
   repository::ModelRepository::Options InFolder() {
@@ -308,7 +316,7 @@ TEST_F(CancellationTest, AfterTheAnswerWasGiven) {
 TEST_F(CancellationTest, OfACallThatWasRefused) {
   v1::DetectRequest request = RequestOf(1);
   request.mutable_params()->set_max_detections(-1);
-  Call call(&service_, request);
+  Call call(environment_, &sends_, request);
   call.Cancel();
   EXPECT_EQ(call.Wait(), grpc::StatusCode::INVALID_ARGUMENT);
 }

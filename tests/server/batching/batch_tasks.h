@@ -53,7 +53,7 @@ inline BatchTask MakeTask(Answer& answer,
                           absl::Time deadline = absl::InfiniteFuture()) {
   BatchTask task;
   task.image.height = task.image.width = 2;
-  task.image.pixels.resize(12);
+  task.image.pixels = std::vector<uint8_t>(12);
   task.deadline = deadline;
   task.done = [&answer](absl::StatusOr<model::Result> result,
                         const BatchInfo&) {

@@ -297,7 +297,7 @@ TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {
           BatchTask task;
           task.key.height = 2;
           task.key.width = random() % 2 + 1;
-          task.image.pixels.resize(12);
+          task.image.pixels = std::vector<uint8_t>(12);
           if (random() % 4 == 0) {
             task.deadline =
                 base::SteadyNow() + absl::Microseconds(random() % 400);

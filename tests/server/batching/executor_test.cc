@@ -89,7 +89,7 @@ TEST_F(ExecutorTest, TakesPixelsToo) {
   Answer answer;
   BatchTask task = MakeTask(answer, 0);
   task.image.values.clear();
-  task.image.pixels.assign(3 * 4 * 4, 77);
+  task.image.pixels = std::vector<uint8_t>(3 * 4 * 4, 77);
   executor->Submit(std::move(task));
   EXPECT_EQ(answer.logit(), 77);
 }

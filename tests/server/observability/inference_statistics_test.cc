@@ -1,7 +1,6 @@
-#include "server/observability/inference_statistics.h"
-
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "server/observability/model_metrics.h"
 
 namespace sfmamba::observability {
 namespace {

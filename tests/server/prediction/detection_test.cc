@@ -329,7 +329,7 @@ TEST_P(MaskPiecesTest, AMaskCountsWhileItGrows) {
   result.detections[0].mask = std::make_shared<EdgyMask>(7000, 7000, 500);
   image::PictureFrame frame;
   frame.picture = {7000, 7000};
-  const auto encoder = HandlerOf(params)->MakeEncoder(model, result, frame);
+  const auto encoder = MakeHandler(params)->MakeEncoder(model, result, frame);
   for (int piece = 0; piece < 6; ++piece) {
     ASSERT_TRUE(encoder->EncodeNext().ok());
   }

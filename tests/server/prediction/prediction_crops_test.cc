@@ -216,10 +216,10 @@ TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
 
 TEST_F(PredictionCropsTest, CountWithTheirEmbeddingsForTheAnswersSize) {
   constexpr int kObjects = 10;
-  environment_->max_response_bytes = kObjects * sizeof(Category);
+  environment_->max_response_bytes = kObjects * sizeof(v1::Category);
   EXPECT_EQ(Ask(Detect(1, kObjects)), absl::OkStatus());
   PredictionRequest request = Detect(1, kObjects);
-  CropsOf(&request).include_embedding = true;
+  CropsOf(&request).set_include_embedding(true);
   EXPECT_EQ(server::GetErrorDetail(Ask(std::move(request))).reason,
             "RESPONSE_TOO_LARGE");
 }

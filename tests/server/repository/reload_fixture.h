@@ -171,7 +171,8 @@ class ModelReloadTest : public testing::Test {
     batching::BatchTask task;
     task.image.height = task.image.width = task.key.height = task.key.width =
         server::FakeModel::kSide;
-    task.image.pixels.resize(3 * task.image.height * task.image.width);
+    task.image.pixels =
+        std::vector<uint8_t>(3 * task.image.height * task.image.width);
     task.done = [&](absl::StatusOr<model::Result> result,
                     const batching::BatchInfo&) {
       answer = result.status();

@@ -192,7 +192,7 @@ class Simulator {
   void Push(int id, Reservation room) {
     const SimulatedRequest& request = trace_[id];
     BatchTask task;
-    task.image.pixels = {0};
+    task.image.pixels = std::vector<uint8_t>(1);
     task.image.original_width = id;
     task.key = request.key;
     task.priority = request.priority;
