@@ -44,7 +44,7 @@ class Pixels {
  private:
   std::vector<uint8_t> own_;
   std::shared_ptr<uint8_t> pooled_;
-  size_t size_ = 0;  // Of pooled_.
+  size_t size_ = 0;  // Bytes of pooled_.
 };
 
 // Memory for inputs of one size, used again and again: new memory is cleared,

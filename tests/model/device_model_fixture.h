@@ -11,7 +11,7 @@
 
 namespace sfmamba::model {
 
-constexpr int kSide = 32;  // Of the images, in pixels.
+constexpr int kSide = 32;  // Pixels a side of the images.
 
 inline ModelConfig Config() {
   ModelConfig config = SmallModel();

@@ -48,7 +48,7 @@ TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(1, 12).ok());
-  // Of pixels and of values.
+  // Graphs of pixels and of values.
   const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
@@ -71,7 +71,7 @@ TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(11, 11).ok());
-  EXPECT_EQ(recorded(), 2);  // Of pixels and of values.
+  EXPECT_EQ(recorded(), 2);  // Graphs of pixels and of values.
   ExpectRight(*context, 11);
   EXPECT_EQ(recorded(), 2);
 }
