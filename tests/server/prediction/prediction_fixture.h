@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -228,11 +229,27 @@ class PredictionTest : public testing::Test {
                     ->LoadAll([](const repository::ModelVersion&) {},
                               [] { return false; })
                     .ok());
+    for (const auto& version : repository_->List()) {
+      const auto model = version->Loaded();
+      if (model.ok()) idle_owners_[model->get()] = model->use_count();
+    }
     environment_ =
         std::make_unique<PredictionEnvironment>(PredictionEnvironment{
             *repository_, decode_pool_, decode_room_, finish_pool_,
             finish_room_, memory_, costs_, metrics_, log_, without_deadline_});
     environment_->clock = [this] { return Now(); };
+  }
+  // A request that was answered may hold its model a moment longer, on that
+  // model's own thread, which cannot free it.
+  ~PredictionTest() override {
+    for (const auto& version : repository_->List()) {
+      const auto model = version->Loaded();
+      if (!model.ok()) continue;
+      const auto idle = idle_owners_.find(model->get());
+      if (idle == idle_owners_.end()) continue;
+      WaitUntil([&] { return model->use_count() <= idle->second; },
+                "the last request to release its model");
+    }
   }
 
   // A request for `images` grey images.
@@ -351,6 +368,8 @@ class PredictionTest : public testing::Test {
   const std::string folder_;
   server::Gate gate_;
   std::unique_ptr<repository::ModelRepository> repository_;
+  // How many own a model that no request uses, one of them for a moment.
+  std::map<const repository::LoadedModel*, long> idle_owners_;
   server::FairPool decode_pool_;
   server::ClientSet without_deadline_;
   ExpectedCosts costs_;
