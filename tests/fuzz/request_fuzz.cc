@@ -97,7 +97,11 @@ void Fuzz(absl::string_view message, model::VisionTask task) {
   absl::Status status =
       prediction::ValidateRequest(translated, model.config, SmallLimits());
   if (status.ok()) {
-    status = prediction::MakeTaskHandler(translated.params)->CheckParams(model);
+    status = std::visit(
+        [](const auto& params) {
+          return prediction::MakeHandler(params)->CheckParams(model);
+        },
+        translated.params);
   }
   status.Update(prediction::ValidateRequestId(translated.request_id));
   if (!status.ok()) CheckRefused(status);
