@@ -40,7 +40,9 @@ bool FrameWatch::BeginFrame(int64_t most) {
   if (type == kHeaders) block_ = 0;
   if (type == kHeaders || type == kContinuation)
     block_ += kFrameCost + payload_;
-  CountCall(type, head_[4], base::BigEndian({head_, kHeadSize}, 5, 4));
+  if (counts_calls_) {
+    CountCall(type, head_[4], base::BigEndian({head_, kHeadSize}, 5, 4));
+  }
   return block_ <= most;
 }
 

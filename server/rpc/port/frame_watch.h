@@ -26,6 +26,9 @@ class FrameWatch {
   // frame, have come.
   static constexpr int64_t kLeastMessage = 1 << 10;
 
+  // Unless `counts_calls`, waiting() is 0 and nothing is kept of a call.
+  explicit FrameWatch(bool counts_calls = true) : counts_calls_(counts_calls) {}
+
   // Takes the bytes that come next. False once a block counts more than `most`
   // bytes; the connection is then to be ended. True for a connection that does
   // not begin with HTTP/2's preface.
@@ -41,6 +44,7 @@ class FrameWatch {
 
   static constexpr size_t kHeadSize = 9;
 
+  bool counts_calls_;
   bool followed_ = true;
   size_t preface_ = 0;    // Bytes of the preface that have come.
   uint32_t payload_ = 0;  // Bytes of the frame that are still to come.

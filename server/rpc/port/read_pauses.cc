@@ -57,7 +57,8 @@ FrameWatch& WatchOf(SSL* ssl) {
       });
   auto* watch = static_cast<FrameWatch*>(SSL_get_ex_data(ssl, index));
   if (watch == nullptr) {
-    watch = new FrameWatch;
+    // Nothing bounds the calls that a client begins and gRPC refuses.
+    watch = new FrameWatch(/*counts_calls=*/false);
     SSL_set_ex_data(ssl, index, watch);
   }
   return *watch;

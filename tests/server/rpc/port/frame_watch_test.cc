@@ -75,6 +75,14 @@ TEST(FrameWatchTest, CallsWaitUntilTheirMessageComes) {
   EXPECT_EQ(WaitingAfter(begun + Http2Headers(1, "/a/b")), 2);
 }
 
+// A client may begin calls that gRPC refuses, without end.
+TEST(FrameWatchTest, ACallIsForgottenWhereCallsAreNotCounted) {
+  FrameWatch watch(/*counts_calls=*/false);
+  EXPECT_TRUE(watch.Take(Http2Preface() + Http2Headers(1, "/a/b"), kMost));
+  EXPECT_EQ(watch.waiting(), 0);
+  EXPECT_FALSE(watch.Take(Http2HeadersPart(3, std::string(kMost, 'x')), kMost));
+}
+
 // TLS's bytes and those of other protocols are none of its business.
 TEST(FrameWatchTest, WhatIsNoHttp2IsNotFollowed) {
   const std::string flood = Http2HeadersPart(1, std::string(kMost, 'x'));
