@@ -1,6 +1,5 @@
-// Honest clients that ask for more than the server can do, with deadlines that
-// most of their calls miss. They are not taken for a flood of calls that are
-// reset (CVE-2023-44487): no connection is ended.
+// Honest clients, most of whose calls miss their deadlines. They are not taken
+// for a flood of calls that are reset (CVE-2023-44487): no connection is ended.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -23,10 +22,14 @@
 namespace sfmamba {
 namespace {
 
-constexpr int kStreams = 16;  // A connection's calls at a time.
+constexpr int kStreams = 64;  // A connection's calls at a time.
+// Three of four calls have a deadline that no processor of today meets while
+// 128 are open, and the fourth one that any meets.
+constexpr int kHurried = 3;
+constexpr absl::Duration kTooShort = absl::Milliseconds(4);
 
-// Keeps kStreams calls with deadlines of 50 ms open on a connection of its
-// own, each followed by the next.
+// Keeps kStreams calls open on a connection of its own, each followed by the
+// next.
 class HastyClient {
  public:
   struct Ends {
@@ -50,6 +53,10 @@ class HastyClient {
     for (int i = 0; i < kStreams; ++i) Send();
   }
 
+  Ends ends() const {
+    absl::MutexLock lock(&mu_);
+    return ends_;
+  }
   // Sends no more and waits for the last ends.
   Ends Stop() {
     TimeLimit limit("the hasty client's answers", kTestPatience);
@@ -70,12 +77,14 @@ class HastyClient {
 
   void Send() {
     auto* call = new Call;
-    call->context.set_deadline(std::chrono::system_clock::now() +
-                               std::chrono::milliseconds(50));
+    absl::Duration patience = kTooShort;
     {
       absl::MutexLock lock(&mu_);
       ++open_;
+      if (++sent_ % (kHurried + 1) == 0) patience = kTestPatience;
     }
+    call->context.set_deadline(std::chrono::system_clock::now() +
+                               absl::ToChronoMilliseconds(patience));
     stub_->async()->Classify(&call->context, &request_, &call->response,
                              [this, call](const grpc::Status& status) {
                                delete call;
@@ -99,9 +108,10 @@ class HastyClient {
 
   std::unique_ptr<v1::VisionService::Stub> stub_;
   v1::ClassifyRequest request_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   int open_ ABSL_GUARDED_BY(mu_) = 0;
+  int sent_ ABSL_GUARDED_BY(mu_) = 0;
   Ends ends_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -113,10 +123,19 @@ TEST(OverloadTest, DeadlinesThatPassAreNoFlood) {
   // Clients elsewhere would take none of the server's processors.
   setpriority(PRIO_PROCESS, gettid(), 10);
   std::vector<std::unique_ptr<HastyClient>> clients;
-  for (int i = 0; i < 8; ++i) {
+  for (int i = 0; i < 2; ++i) {
     clients.push_back(std::make_unique<HastyClient>(server.address()));
   }
-  absl::SleepFor(absl::Seconds(5));
+  // In seconds: the counts of a flood are of one second each.
+  absl::SleepFor(absl::Seconds(3));
+  for (const auto& client : clients) {
+    WaitUntil(
+        [&client] {
+          const HastyClient::Ends ends = client->ends();
+          return ends.expired >= 100 && ends.served > 0;
+        },
+        "calls that expire and calls that are served", kTestPatience);
+  }
   HastyClient::Ends all;
   for (const auto& client : clients) {
     const HastyClient::Ends ends = client->Stop();
@@ -127,8 +146,6 @@ TEST(OverloadTest, DeadlinesThatPassAreNoFlood) {
   }
   std::printf("%d served, %d refused, %d expired\n", all.served, all.refused,
               all.expired);
-  EXPECT_GT(all.expired, 100 * kStreams) << "the server was not overloaded";
-  EXPECT_GT(all.served, 0);
   EXPECT_EQ(SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
                   "sfmamba_connections_refused_total", {R"(port="grpc")"}),
             0);
