@@ -48,7 +48,8 @@ DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,
-                                     const DecodeWatch& watch) {
+                                     const DecodeWatch& watch,
+                                     RowsDecoded decoded) {
   const absl::StatusOr<ImageHeader> header = ReadImageHeader(bytes, limits);
   if (!header.ok()) return header.status();
   const int eighths = Scale(*header, min_side);
@@ -56,11 +57,13 @@ absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
   image.width = ScaledSide(header->width, eighths);
   image.height = ScaledSide(header->height, eighths);
   image.data.resize(size_t{3} * image.width * image.height);
+  const bool in_rows = ComesInRows(*header, apply_orientation);
   absl::Status status;
   switch (header->format) {
     case ImageFormat::kJpeg:
       status = DecodeJpeg(bytes, eighths, image.width, image.height,
-                          header->decoder_bytes, watch, [&image](int y) {
+                          header->decoder_bytes, watch, [&](int y) {
+                            if (in_rows) decoded(image, y);
                             return &image.data[size_t{3} * image.width * y];
                           });
       break;

@@ -27,11 +27,12 @@ DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
 // long sides stay at least `min_side` (0: full size). Returns the errors of
 // ReadImageHeader(), INVALID_ARGUMENT for truncated or corrupt bytes, never a
 // partial picture, and DEADLINE_EXCEEDED as soon as `watch` is seen to have
-// expired. It never allocates more than NeedsOf() says.
-absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
-                                     const ImageLimits& limits,
-                                     bool apply_orientation, int min_side,
-                                     const DecodeWatch& watch = DecodeWatch());
+// expired. It never allocates more than NeedsOf() says. `decoded` is told of
+// the rows of pictures that ComesInRows().
+absl::StatusOr<RgbImage> DecodeImage(
+    absl::string_view bytes, const ImageLimits& limits, bool apply_orientation,
+    int min_side, const DecodeWatch& watch = DecodeWatch(),
+    RowsDecoded decoded = [](const RgbImage&, int) {});
 
 // Whether DecodeRows() takes a picture with this header: a JPEG that need not
 // be turned.

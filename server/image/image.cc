@@ -107,9 +107,10 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
 absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
                                      const ImageLimits& limits,
                                      bool apply_orientation, int min_side,
-                                     const DecodeWatch& watch) {
-  absl::StatusOr<RgbImage> image =
-      base::DecodeImage(bytes, limits, apply_orientation, min_side, watch);
+                                     const DecodeWatch& watch,
+                                     RowsDecoded decoded) {
+  absl::StatusOr<RgbImage> image = base::DecodeImage(
+      bytes, limits, apply_orientation, min_side, watch, decoded);
   if (!image.ok()) return WithReason(image.status());
   return image;
 }

@@ -19,6 +19,7 @@ using base::ImageFormat;
 using base::ImageHeader;
 using base::ImageLimits;
 using base::RgbImage;
+using base::RowsDecoded;
 
 // In pixels.
 struct PictureSize {
@@ -62,10 +63,10 @@ absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
 // base::DecodeImage() with the errors of ReadImageHeader(), IMAGE_DECODE_FAILED
 // for truncated or corrupt bytes, and the error of DecodedTooSlowly() if
 // `watch` expires.
-absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
-                                     const ImageLimits& limits,
-                                     bool apply_orientation, int min_side,
-                                     const DecodeWatch& watch = DecodeWatch());
+absl::StatusOr<RgbImage> DecodeImage(
+    absl::string_view bytes, const ImageLimits& limits, bool apply_orientation,
+    int min_side, const DecodeWatch& watch = DecodeWatch(),
+    RowsDecoded decoded = [](const RgbImage&, int) {});
 
 struct RowsInput {
   ImageBuffer image;

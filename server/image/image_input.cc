@@ -44,7 +44,7 @@ const char* FieldOf(const ImageSource& image) {
 
 absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                                 const ImageLimits& limits, int min_side,
-                                const DecodeWatch& watch) {
+                                const DecodeWatch& watch, RowsDecoded decoded) {
   if (image.region() != nullptr) {
     return Crop(*image.region()->picture, image.region()->rect);
   }
@@ -54,7 +54,7 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
     return rgb;
   }
   return image::DecodeImage(image.encoded()->bytes, limits,
-                            image.apply_orientation, min_side, watch);
+                            image.apply_orientation, min_side, watch, decoded);
 }
 
 // What was resized from a picture of size `original`, as the model takes it.
@@ -223,8 +223,8 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
       return FromRows(image, *header, model, resize, watch);
     }
   }
-  absl::StatusOr<RgbImage> rgb =
-      Decode(image, limits, MinSide(image, model), watch);
+  absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model),
+                                        watch, [](const RgbImage&, int) {});
   if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
   const absl::Time decoded = base::SteadyNow();
   PreparedInput input;
@@ -252,29 +252,28 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
 
 absl::StatusOr<DecodedPicture> DecodePicture(const ImageSource& image,
                                              const ImageLimits& limits,
-                                             const DecodeWatch& watch) {
+                                             const DecodeWatch& watch,
+                                             RowsDecoded decoded) {
   if (image.fetch) image.fetch();
-  absl::StatusOr<RgbImage> rgb = Decode(image, limits, /*min_side=*/0, watch);
+  absl::StatusOr<RgbImage> rgb =
+      Decode(image, limits, /*min_side=*/0, watch, decoded);
   if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
   const PixelRect seen = CropOf(image, {rgb->height, rgb->width});
   return DecodedPicture{*std::move(rgb), seen};
 }
 
-absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
-                                      const PixelRect& region,
+absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
+                                      const PixelRect& part,
                                       const model::ModelConfig& model,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch) {
   if (watch.Expired()) return DecodedTooSlowly(watch);
-  const PixelRect part = {picture.seen.left + region.left,
-                          picture.seen.top + region.top, region.width,
-                          region.height};
   if (model.resize != model::Resize::kKeepRatio) {
-    return ToInput(Crop(picture.rgb, part), model, resize, watch);
+    return ToInput(Crop(picture, part), model, resize, watch);
   }
   const PictureSize size = {part.height, part.width};
   return FromResized(
-      ResizeBilinear(picture.rgb, part,
+      ResizeBilinear(picture, part,
                      KeepRatioSize(size, model.short_side, model.long_side)),
       size);
 }

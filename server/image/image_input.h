@@ -69,21 +69,23 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         PixelPool* pool = nullptr);
 
 // Decodes an encoded image or a buffer of pixels, not a tensor. Errors and the
-// time limit, which `watch` holds, are those of MakeInput().
-absl::StatusOr<DecodedPicture> DecodePicture(const ImageSource& image,
-                                             const ImageLimits& limits,
-                                             const DecodeWatch& watch);
+// time limit, which `watch` holds, are those of MakeInput(). `decoded` is told
+// of the rows of a JPEG that need not be turned.
+absl::StatusOr<DecodedPicture> DecodePicture(
+    const ImageSource& image, const ImageLimits& limits,
+    const DecodeWatch& watch,
+    RowsDecoded decoded = [](const RgbImage&, int) {});
 
 // Returns the most bytes that DecodePicture() has allocated at a time, its
 // result included. The image must have passed ValidateImage.
 absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
                                       const ImageLimits& limits);
 
-// Turns the part of `picture.seen` inside `region`, in pixels of it, into the
-// input that `model` takes: the same as if the part were sent as a picture. The
-// error of DecodedTooSlowly(), or CANCELLED, if `watch` expires.
-absl::StatusOr<ImageBuffer> MakeInput(const DecodedPicture& picture,
-                                      const PixelRect& region,
+// Turns the part of `picture` inside `part`, of which nothing else is read,
+// into the input that `model` takes: the same as if the part were sent as a
+// picture. The error of DecodedTooSlowly(), or CANCELLED, if `watch` expires.
+absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
+                                      const PixelRect& part,
                                       const model::ModelConfig& model,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch);

@@ -183,8 +183,7 @@ absl::StatusOr<image::PreparedInput> Prediction::MakeInput(Item* item) const {
   if (!picture.ok()) return picture.status();
   const absl::Time decoded = base::SteadyNow();
   absl::StatusOr<image::ImageBuffer> buffer = image::MakeInput(
-      *picture, {0, 0, picture->seen.width, picture->seen.height}, config,
-      request_.options.resize, watch);
+      picture->rgb, picture->seen, config, request_.options.resize, watch);
   if (!buffer.ok()) return buffer.status();
   item->picture = std::move(picture->rgb);
   return image::PreparedInput{*std::move(buffer), item->frame, item->decode,

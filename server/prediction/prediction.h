@@ -245,15 +245,21 @@ class Prediction {
                    EncoderMaker make_encoder);
 
   // The steps of an image with parts in place of Prepare() and Submit(): it is
-  // decoded once, its inputs are made of it one after another, each becomes a
-  // task as soon as it is made, and the last task to end starts the answer.
+  // decoded once, its inputs are made of it one after another, each as soon as
+  // its rows are decoded, and becomes a task at once, and the last task to end
+  // starts the answer.
   void PrepareParts(OpenItem open);
   absl::StatusOr<image::DecodedPicture> DecodeOnce(
-      Item* item, const image::DecodeWatch& watch) const;
-  // OK once all parts are submitted.
-  absl::Status SubmitParts(Item* item, const image::DecodedPicture& picture,
-                           const image::DecodeWatch& watch,
-                           const std::shared_ptr<ImageParts>& parts);
+      Item* item, const image::DecodeWatch& watch,
+      image::RowsDecoded decoded = [](const image::RgbImage&, int) {}) const;
+  struct PartsToSubmit {
+    std::shared_ptr<ImageParts> parts;
+    size_t next = 0;
+    absl::Status status;  // Unless OK, none is submitted any more.
+  };
+  // Submits parts, in their order, that lie in the picture's first `rows` rows.
+  void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
+                   const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
                   std::shared_ptr<ImageParts> parts);
   void PartsDone(OpenItem open, absl::Status status,

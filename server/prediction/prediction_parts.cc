@@ -24,18 +24,27 @@ void Prediction::PrepareParts(OpenItem open) {
   const image::DecodeWatch watch(
       env_.limits.image.max_decode_time, base::ThreadCpuTime,
       [this] { return CheckAlive("decode", queue_deadline_).ok(); });
-  absl::StatusOr<image::DecodedPicture> picture = DecodeOnce(&item, watch);
-  if (!picture.ok()) {
-    memory.Release();
-    return open.End(Undecoded(i, picture.status()));
+  PartsToSubmit left = {MakeParts(std::move(open))};
+  absl::StatusOr<image::DecodedPicture> picture =
+      DecodeOnce(&item, watch, [&](const image::RgbImage& picture, int rows) {
+        SubmitParts(&item, picture, rows, watch, &left);
+      });
+  if (picture.ok()) {
+    SourceDone(&item);
+    env_.costs.Decoded(item.facts, item.decode);
+    env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
+    SubmitParts(&item, picture->rgb, picture->rgb.height, watch, &left);
   }
-  std::shared_ptr<ImageParts> parts = MakeParts(std::move(open));
-  status = SubmitParts(&item, *picture, watch, parts);
-  if (!status.ok()) parts->Fail(Undecoded(i, status));
-  if (classifier_ != nullptr) item.picture = std::move(picture->rgb);
+  status = picture.ok() ? left.status : picture.status();
+  if (!status.ok()) {
+    left.parts->Fail(Undecoded(i, status));
+    if (!request_.options.allow_partial_results) Drop();
+  }
+  if (picture.ok() && classifier_ != nullptr)
+    item.picture = std::move(picture->rgb);
   picture = absl::CancelledError();  // Frees it.
   memory.Release();
-  parts = nullptr;  // May destroy this.
+  left.parts = nullptr;  // May destroy this.
 }
 
 std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
@@ -50,36 +59,41 @@ std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
 }
 
 absl::StatusOr<image::DecodedPicture> Prediction::DecodeOnce(
-    Item* item, const image::DecodeWatch& watch) const {
+    Item* item, const image::DecodeWatch& watch,
+    image::RowsDecoded decoded) const {
   absl::StatusOr<image::DecodedPicture> picture =
       server::Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
-        return image::DecodePicture(item->source, env_.limits.image, watch);
+        return image::DecodePicture(item->source, env_.limits.image, watch,
+                                    decoded);
       });
-  item->decode = base::SteadyNow() - item->decode_started;
+  item->decode = base::SteadyNow() - item->decode_started - item->preprocess;
   if (picture.ok()) item->frame = picture->frame();
   return picture;
 }
 
-absl::Status Prediction::SubmitParts(Item* item,
-                                     const image::DecodedPicture& picture,
-                                     const image::DecodeWatch& watch,
-                                     const std::shared_ptr<ImageParts>& parts) {
-  SourceDone(item);
-  env_.costs.Decoded(item->facts, item->decode);
-  env_.metrics.ImageDecoded(item->facts.format, item->facts.pixels);
-  for (size_t i = 0; i < item->facts.parts.size(); ++i) {
+void Prediction::SubmitParts(Item* item, const image::RgbImage& picture,
+                             int rows, const image::DecodeWatch& watch,
+                             PartsToSubmit* left) {
+  const image::PixelRect seen =
+      image::CropOf(item->source, {picture.height, picture.width});
+  for (; left->next < item->facts.parts.size() && left->status.ok();
+       ++left->next) {
+    image::PixelRect part = item->facts.parts[left->next].region;
+    part.left += seen.left;
+    part.top += seen.top;
+    if (part.top + part.height > rows) return;
     const absl::Time start = base::SteadyNow();
     absl::StatusOr<image::ImageBuffer> input =
         server::Guarded([&]() -> absl::StatusOr<image::ImageBuffer> {
-          return image::MakeInput(picture, item->facts.parts[i].region,
-                                  model_->directory.config,
+          return image::MakeInput(picture, part, model_->directory.config,
                                   request_.options.resize, watch);
         });
     item->preprocess += base::SteadyNow() - start;
-    if (!input.ok()) return input.status();
-    SubmitPart(item, i, *std::move(input), parts);
+    left->status = input.status();
+    if (input.ok()) {
+      SubmitPart(item, left->next, *std::move(input), left->parts);
+    }
   }
-  return absl::OkStatus();
 }
 
 void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,

@@ -2,6 +2,7 @@
 
 #include "base/image_decoder.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>  // Before jpeglib.h.
 #include <string>
@@ -71,6 +72,34 @@ TEST(DecodeImageTest, ProgressiveJpegIsTheSameAsBaseline) {
       64, 48, 3, picture.data.data(),
       [](auto& compress) { jpeg_simple_progression(&compress); });
   EXPECT_EQ(Decode(progressive).data, Decode(server::EncodeJpeg(picture)).data);
+}
+
+// How many rows decoding tells of before it ends. Those are as in the picture.
+int RowsTold(absl::string_view bytes, bool apply_orientation) {
+  const RgbImage whole = Decode(bytes, apply_orientation);
+  int told = 0;
+  const auto image = DecodeImage(
+      bytes, kLimits, apply_orientation, /*min_side=*/0, DecodeWatch(),
+      [&](const RgbImage& picture, int rows) {
+        EXPECT_GE(rows, told);
+        told = rows;
+        EXPECT_TRUE(std::equal(picture.data.begin(),
+                               picture.data.begin() + 3 * picture.width * rows,
+                               whole.data.begin()));
+      });
+  EXPECT_TRUE(image.ok());
+  return told;
+}
+
+TEST(DecodeImageTest, TellsOfRowsThatAreDone) {
+  const RgbImage picture = server::Gradient(64, 48);
+  EXPECT_EQ(RowsTold(server::EncodeJpeg(picture), true), 47);
+  EXPECT_EQ(RowsTold(server::EncodePng(picture), true), 0);
+  const std::string turned =
+      server::WithExif(server::EncodeJpeg(picture),
+                       server::ExifOrientation(6, /*little_endian=*/true));
+  EXPECT_EQ(RowsTold(turned, true), 0);
+  EXPECT_EQ(RowsTold(turned, false), 47);
 }
 
 TEST(DecodeImageTest, GreyJpegHasEqualChannels) {

@@ -256,6 +256,26 @@ TEST_F(TiledDetectCallTest, TilesOfACallerWhoHasGoneLeaveTheQueue) {
   EXPECT_EQ(server_->Sum("sfmamba_batch_items_sum", {}), 1);
 }
 
+TEST_F(TiledDetectCallTest, TilesOfAJpegBeginBeforeItIsDecoded) {
+  StartDetector("max_batch_size: 1 max_queue_delay {}");
+  std::string jpeg = server::EncodeJpeg(server::WithRed(200, 150, kRed));
+  jpeg.resize(jpeg.size() - 100);  // The last rows are missing.
+  DetectRequest request = TiledRequest(0);
+  request.mutable_images(0)->set_encoded(jpeg);
+  request.mutable_options()->set_allow_partial_results(true);
+  server_->gate().Close();
+  DetectionCall call(*server_, request);
+  server_->gate().WaitForBatch();
+  server_->gate().Open();
+  EXPECT_EQ(call.Wait().code, StatusCode::OK);
+  EXPECT_EQ(call.response().results(0).error().code(),
+            static_cast<int>(StatusCode::INVALID_ARGUMENT));
+  EXPECT_GT(server_->Sum("sfmamba_batch_items_sum", {}), 0);
+  request.mutable_options()->set_allow_partial_results(false);
+  EXPECT_EQ(Detect(request).reason, "IMAGE_DECODE_FAILED");
+  ExpectNothingHeld();
+}
+
 TEST_F(TiledDetectCallTest, TilesThatWaitTooLongFailTheirPicture) {
   StartDetector("max_batch_size: 1 max_queue_delay {}");
   DetectRequest request = TiledRequest(0);
