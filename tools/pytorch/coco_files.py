@@ -18,6 +18,8 @@ from pictures import open_rgb
 from user_errors import UserError
 
 SLACK = 2.0   # Pixels that a box may lie outside by rounding.
+NAMES = {int: 'a whole number', str: 'text', list: 'a list'}
+NUMBER, ID, TEXT, LIST = (int,), (int, str), (str,), (list,)
 FINE, LARGE = 4, 1 << 20  # Masks of fewer pixels are drawn as so many a side.
 
 
@@ -105,24 +107,30 @@ def check_outline(outline, size, where):
         counts = outline.get('counts')
         counts = unpack(counts) if isinstance(counts, str) else counts
         if not size or outline.get('size') != [size[1], size[0]] or not isinstance(counts, list) \
-                or min(counts, default=-1) < 0 or sum(counts) != size[0] * size[1]:
+                or not all(isinstance(n, int) and n >= 0 for n in counts) \
+                or sum(counts) != size[0] * size[1]:
             raise UserError(f'{where}: segmentation: not run lengths of the whole picture')
         return outline
     if not isinstance(outline, list) or not all(
-            isinstance(p, list) and len(p) >= 6 and len(p) % 2 == 0 for p in outline):
+            isinstance(p, list) and len(p) >= 6 and len(p) % 2 == 0
+            and all(isinstance(v, (int, float)) for v in p) for p in outline):
         raise UserError(f'{where}: segmentation: expected polygons of three points or more')
     return outline
 
 
-def members(root, name, keys, path):
-    """The objects of a list of the json by their ids."""
+def members(root, name, kinds, path):
+    """The objects of a list of the json; `kinds` are those of the values that each must have."""
     found = root.get(name) if isinstance(root, dict) else None
     if not isinstance(found, list):
         raise UserError(f'{path}: no list "{name}"')
     for number, value in enumerate(found):
-        missing = [key for key in keys if not isinstance(value, dict) or key not in value]
-        if missing:
-            raise UserError(f'{path}: {name}[{number}] has no "{missing[0]}"')
+        for key, kind in kinds.items():
+            if not isinstance(value, dict) or key not in value:
+                raise UserError(f'{path}: {name}[{number}] has no "{key}"')
+            if not isinstance(value[key], kind):
+                expected = ' or '.join(NAMES[k] for k in kind)
+                raise UserError(f'{path}: {name}[{number}]: "{key}" is '
+                                f'{json.dumps(value[key])[:40]}, expected {expected}')
     return found
 
 
@@ -148,7 +156,8 @@ def object_of(annotation, categories, images, path):
 
 
 def size_of(image):
-    return (image['width'], image['height']) if 'width' in image and 'height' in image else None
+    size = image.get('width'), image.get('height')
+    return size if all(isinstance(v, int) for v in size) else None
 
 
 def read_json(path, folder):
@@ -158,12 +167,13 @@ def read_json(path, folder):
         root = json.loads(path.read_bytes())
     except ValueError as error:
         raise UserError(f'{path}: not JSON: {error}') from error
-    named = members(root, 'categories', ('id', 'name'), path)
+    named = members(root, 'categories', {'id': NUMBER, 'name': TEXT}, path)
     named = sorted({c['id']: c['name'] for c in named}.items())
     categories = {number: k for k, (number, _) in enumerate(named)}
-    images = {i['id']: i for i in members(root, 'images', ('id', 'file_name'), path)}
+    images = {i['id']: i for i in members(root, 'images', {'id': ID, 'file_name': TEXT}, path)}
     objects = {number: [] for number in images}
-    for a in members(root, 'annotations', ('id', 'image_id', 'category_id', 'bbox'), path):
+    for a in members(root, 'annotations', {'id': ID, 'image_id': ID, 'category_id': NUMBER,
+                                           'bbox': LIST}, path):
         found = object_of(a, categories, images, path)
         if found and not a.get('iscrowd'):
             objects[a['image_id']].append(found)

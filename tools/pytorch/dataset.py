@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from pictures import PassedOver, listed, read
-from user_errors import UserError
+from user_errors import UserError, read_text
 
 MARGIN = 14     # Pixels that training pictures are larger than the model's input.
 HELD_OUT = 5    # Of a folder's pictures, every fifth is for validation.
@@ -18,7 +18,7 @@ class Composed:
 
     def __init__(self, folder):
         self.folder, self.files = folder, {}
-        self.labels = (folder / 'labels.txt').read_text(encoding='utf-8').splitlines()
+        self.labels = read_text(folder / 'labels.txt').splitlines()
         held_out = np.load(folder / 'validation.npz')
         self.validation = held_out['pictures'], held_out['classes']
         self.refresh()
@@ -96,5 +96,5 @@ def open_data(folder, size):
     composed = (folder / 'validation.npz').exists()
     data = Composed(folder) if composed else Folders(folder, size)
     path = folder / 'CREDITS.md'
-    data.credits = path.read_text(encoding='utf-8') if path.exists() else ''
+    data.credits = read_text(path) if path.exists() else ''
     return data

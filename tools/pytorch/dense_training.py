@@ -16,7 +16,7 @@ import user_errors
 from checkpoint.tensor import CheckpointError
 from dense_pictures import IGNORE, STEP
 from train_classifier import normalise
-from user_errors import UserError
+from user_errors import UserError, read_text
 
 MODELS = pathlib.Path(__file__).absolute().parents[2] / 'models'
 BATCH = 4
@@ -138,7 +138,7 @@ def credits_of(args, start):
     """The text of CREDITS.md: of the pictures, then of the weights that training began with."""
     def own(folder):
         path = folder / 'CREDITS.md'
-        return path.read_text(encoding='utf-8') if path.exists() else ''
+        return read_text(path) if path.exists() else ''
     initial = args.initial.absolute()
     text = (own(args.data) or export.HEADING) + export.INITIAL_CREDIT.format(
         name=initial.relative_to(initial.parents[1]), variant=f'{start.variant} network')

@@ -180,7 +180,17 @@ class DetectorTest(TrainerTest):
         (lambda root: root['images'][0].update(file_name='no.jpg'), r'no\.jpg: no such file'),
         (lambda root: root['annotations'][0].update(bbox=[60, 2, 40, 9]),
          r'annotation 1: box \[60.*\] is outside the picture, \d+ x \d+ pixels'),
-        (lambda root: root['annotations'][0].update(bbox='all'), 'annotation 1: bbox: expected x'),
+        (lambda root: root['annotations'][0].update(bbox=[1]), 'annotation 1: bbox: expected x'),
+        (lambda root: root['annotations'][0].update(bbox='all'),
+         r'annotations\[0\]: "bbox" is "all", expected a list'),
+        (lambda root: root['images'][1].update(id=[2]),
+         r'images\[1\]: "id" is \[2\], expected a whole number or text'),
+        (lambda root: root['images'][0].update(file_name=None),
+         r'images\[0\]: "file_name" is null, expected text'),
+        (lambda root: root['categories'][0].update(id='1'),
+         r'categories\[0\]: "id" is "1", expected a whole number'),
+        (lambda root: root['annotations'][1].update(segmentation=[[1, 2, 3, 4, 5, 'x']]),
+         'annotation 2: segmentation: expected polygons'),
         (lambda root: root['annotations'][1].update(category_id=7),
          'annotation 2: category 7 is not in "categories"'),
         (lambda root: root['annotations'][1].update(image_id=70), 'image 70 is not in "images"'),
@@ -275,6 +285,9 @@ class SegmenterTest(TrainerTest):
         (folder / 'labels.txt').write_text('background\ncircle\n')
         self.run_it(train_segmenter, '--initial', self.initial, data=folder)
         self.assertRegex(self.said, 'a map has class 4, labels.txt names 2\n$')
+        (folder / 'labels.txt').write_bytes('Hintergrund\nKäse\n'.encode('latin-1'))
+        self.run_it(train_segmenter, '--initial', self.initial, data=folder)
+        self.assertRegex(self.said, r'^train_segmenter: [^\n]+labels.txt: byte 13 is not UTF-8\n$')
 
 
 class StartTest(unittest.TestCase):

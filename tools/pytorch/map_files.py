@@ -15,7 +15,7 @@ from PIL import Image
 
 from dense_pictures import IGNORE
 from pictures import listed, open_rgb
-from user_errors import UserError
+from user_errors import UserError, read_text
 
 # Depth and type of colour of a PNG: 8 bits of grey; a palette of any depth.
 KINDS = (b'\x08\x00', b'\x08\x03', b'\x04\x03', b'\x02\x03', b'\x01\x03')
@@ -84,7 +84,7 @@ def labels_of(folder, largest):
     """The names of the classes, of which the maps have numbers up to `largest`."""
     path = folder / 'labels.txt'
     if path.exists():
-        labels = path.read_text(encoding='utf-8').split('\n')
+        labels = read_text(path).split('\n')
         labels = labels[:-1] if labels[-1] == '' else labels
     else:
         labels = [f'class_{k}' for k in range(largest + 1)]

@@ -20,6 +20,14 @@ class UserError(ValueError):
     """One line that says what was got and what was expected."""
 
 
+def read_text(path):
+    """The text of a UTF-8 file."""
+    try:
+        return path.read_text(encoding='utf-8')
+    except UnicodeDecodeError as error:
+        raise UserError(f'{path}: byte {error.start} is not UTF-8') from error
+
+
 def message(error):
     """The line for an exception, or None if it is a bug."""
     if isinstance(error, OSError):
