@@ -35,7 +35,8 @@ grpc::Status NoSuchService(const std::string& name) {
 }  // namespace
 
 // One watch. Its fields are guarded by the service's mu_. Only one write is
-// under way at a time; of the changes meanwhile, the latest is sent after it.
+// under way at a time; of the changes meanwhile, the latest is sent after it, and
+// only then the end.
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:
@@ -91,11 +92,10 @@ class HealthService::Watcher final
     writing_ = false;
     if (!ok) {
       End(grpc::Status(grpc::StatusCode::CANCELLED, "the watcher has gone"));
-    } else if (end_after_write_.has_value()) {
-      End(*end_after_write_);
-    } else {
-      Update();
+      return;
     }
+    Update();
+    if (!writing_ && end_after_write_.has_value()) End(*end_after_write_);
   }
 
   void OnCancel() override {

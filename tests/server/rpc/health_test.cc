@@ -228,12 +228,24 @@ TEST_F(HealthTest, EndWatchesEndsEachOnceItsWriteIsDone) {
   EXPECT_TRUE(idle.has_ended());
   EXPECT_EQ(idle.code(), StatusCode::UNAVAILABLE);
   EXPECT_FALSE(writing.has_ended());
-  service_.SetServing("m", true);  // Too late to be told.
   writing.WriteDone();
   EXPECT_TRUE(writing.has_ended());
   EXPECT_EQ(writing.code(), StatusCode::UNAVAILABLE);
   EXPECT_EQ(writing.told(), Statuses({kUnknown}));
   service_.EndWatches();
+}
+
+TEST_F(HealthTest, AChangeDuringAWriteIsToldBeforeTheEnd) {
+  service_.SetServing("m", true);
+  WatchCall call(service_, "m");
+  service_.SetNoneServing();
+  service_.EndWatches();
+  call.WriteDone();
+  EXPECT_EQ(call.told(), Statuses({kServing, kNotServing}));
+  EXPECT_FALSE(call.has_ended());
+  call.WriteDone();
+  EXPECT_TRUE(call.has_ended());
+  EXPECT_EQ(call.code(), StatusCode::UNAVAILABLE);
 }
 
 TEST_F(HealthTest, AWatchAfterEndWatchesEndsAtOnce) {
