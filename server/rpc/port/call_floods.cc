@@ -3,20 +3,21 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Returns the calls of a connection that came since `before`.
-CallFloods::Second Since(const Channelz::Calls& before,
-                         const Channelz::Calls& calls) {
+// Returns what came by a connection since `before`.
+CallFloods::Second Since(const CallFloods::Traffic& before,
+                         const CallFloods::Traffic& traffic) {
   CallFloods::Second second;
-  second.answered = calls.answered - before.answered;
-  second.unanswered = calls.begun - before.begun - second.answered;
+  second.answered = traffic.calls.answered - before.calls.answered;
+  second.unanswered =
+      traffic.calls.begun - before.calls.begun - second.answered;
+  second.bytes = traffic.bytes - before.bytes;
   return second;
 }
 
 }  // namespace
 
 CallFloods::Seconds CallFloods::Count(int fd, absl::string_view client,
-                                      const Channelz::Calls& calls,
-                                      absl::Time now) {
+                                      const Traffic& traffic, absl::Time now) {
   if (now - second_ > absl::Seconds(1)) {
     second_ = now;
     addresses_.clear();
@@ -27,17 +28,18 @@ CallFloods::Seconds CallFloods::Count(int fd, absl::string_view client,
       connection.counted >= second_
           ? 1
           : absl::FDivDuration(now - second_, now - connection.counted);
-  const Second more = Since(connection.last, calls);
+  const Second more = Since(connection.last, traffic);
   Second& address = addresses_[client];
   address.answered += part * more.answered;
   address.unanswered += part * more.unanswered;
-  connection.last = calls;
+  address.bytes += part * more.bytes;
+  connection.last = traffic;
   connection.counted = now;
   if (now - connection.second > absl::Seconds(1)) {
     connection.second = now;
-    connection.before = calls;
+    connection.before = traffic;
   }
-  return {Since(connection.before, calls), address};
+  return {Since(connection.before, traffic), address};
 }
 
 }  // namespace sfmamba::rpc

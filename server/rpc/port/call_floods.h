@@ -14,14 +14,18 @@ namespace sfmamba::rpc {
 // Tells a flood of calls that are reset at once (CVE-2023-44487) from a client
 // whose deadlines pass because the server has too much to do. Most calls of
 // both are not answered, and each costs the server what ending it takes. So in
-// a second a connection may begin as many of them as the server can afford, and
-// `kPerAnswered` more for each call that is answered: a flood gets no answers.
+// a second a connection may begin as many of them as the server can afford,
+// `kPerAnswered` more for each call that is answered, for a flood gets no
+// answers, and one more for each `kBytesPerCall` that it sends, for a flood is
+// many calls of few bytes, and pictures are not.
 //
 // Thread-compatible; it is told the time.
 class CallFloods {
  public:
   // Calls that may stay unanswered for each answered one.
   static constexpr int kPerAnswered = 4;
+  // To read these takes as long as to end a call: about 40 us.
+  static constexpr int64_t kBytesPerCall = 32 << 10;
   // Connections of an address may do together what this many may.
   static constexpr int kAddressShare = 8;
 
@@ -30,30 +34,37 @@ class CallFloods {
   struct Second {
     int64_t answered = 0;
     int64_t unanswered = 0;
+    int64_t bytes = 0;  // Received of them.
 
     // Whether they are a flood where `most` may stay unanswered anyway.
     bool Exceeds(int64_t most) const {
-      return unanswered > most + kPerAnswered * answered;
+      return unanswered >
+             most + kPerAnswered * answered + bytes / kBytesPerCall;
     }
   };
   struct Seconds {
     Second connection;
     Second address;
   };
+  // Of a connection since it began.
+  struct Traffic {
+    Channelz::Calls calls;
+    int64_t bytes = 0;  // Received.
+  };
 
   // A connection by the descriptor `fd` is new: Count() comes later.
   void Begin(int fd, absl::Time now) { connections_[fd] = {now, now}; }
 
-  // `calls` of the connection from the address `client`, all since it began.
-  Seconds Count(int fd, absl::string_view client, const Channelz::Calls& calls,
+  // What came by the connection from the address `client`.
+  Seconds Count(int fd, absl::string_view client, const Traffic& traffic,
                 absl::Time now);
 
  private:
   struct Connection {
     absl::Time second = absl::InfinitePast();
     absl::Time counted = absl::InfinitePast();
-    Channelz::Calls before;  // The calls when `second` began.
-    Channelz::Calls last;    // The calls at the last count.
+    Traffic before;  // When `second` began.
+    Traffic last;    // At the last count.
   };
 
   absl::flat_hash_map<int, Connection> connections_;  // By descriptor.

@@ -77,6 +77,7 @@ void ReadPauses::Begin(int fd, int most_unanswered) {
   if (fd >= kMostDescriptors) return;
   // By the exchange it sees what the last connection's thread has written.
   readings_[fd].bytes.exchange(0);
+  readings_[fd].received = 0;
   readings_[fd].most_unanswered = most_unanswered;
   readings_[fd].is_new = true;
   UpdateWaiting(&readings_[fd], 0);
@@ -128,6 +129,7 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
     errno = ECONNRESET;
     return -1;
   }
+  reading->received += size;
   if (BytesLeft(message) == 0) {
     reading->bytes = 0;
   } else {
@@ -213,7 +215,8 @@ CallFloods::Seconds ReadPauses::Count(int fd, const std::string& peer) {
     ids_[fd] = channelz_.IdOf(peer);
     floods_.Begin(fd, now);
   }
-  return floods_.Count(fd, server::ClientOf(peer), Channelz::CallsOf(ids_[fd]),
+  return floods_.Count(fd, server::ClientOf(peer),
+                       {Channelz::CallsOf(ids_[fd]), readings_[fd].received},
                        now);
 }
 

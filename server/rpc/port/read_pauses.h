@@ -85,6 +85,7 @@ class ReadPauses {
   struct Reading {
     std::atomic<int> limit{0};  // Bytes until the next pause; 0: never.
     std::atomic<int> bytes{0};  // Since the kernel had none left; or kPaused.
+    std::atomic<int64_t> received{0};  // Bytes, since it began.
     std::atomic<int> most_unanswered{0};
     std::atomic<bool> is_new{false};  // It was not paused yet.
     FrameWatch frames;                // Used by the thread that reads.

@@ -14,12 +14,13 @@ class CallFloodsTest : public testing::Test {
   void SetUp() override { floods_.Begin(kFd, now_); }
 
   // A moment later, since the connection began.
-  CallFloods::Seconds Count(const Channelz::Calls& calls, int fd = kFd) {
+  CallFloods::Seconds Count(const Channelz::Calls& calls, int fd = kFd,
+                            int64_t bytes = 0) {
     now_ += absl::Milliseconds(1);
-    return floods_.Count(fd, kClient, calls, now_);
+    return floods_.Count(fd, kClient, {calls, bytes}, now_);
   }
-  bool ConnectionFloods(const Channelz::Calls& calls) {
-    return Count(calls).connection.Exceeds(kMost);
+  bool ConnectionFloods(const Channelz::Calls& calls, int64_t bytes = 0) {
+    return Count(calls, kFd, bytes).connection.Exceeds(kMost);
   }
 
   absl::Time now_ = absl::UnixEpoch();
@@ -34,6 +35,15 @@ TEST_F(CallFloodsTest, SomeCallsMayStayUnanswered) {
 TEST_F(CallFloodsTest, EachAnsweredCallAllowsForSomeThatAreNot) {
   EXPECT_FALSE(ConnectionFloods({11'000, 2000, 8900}));
   EXPECT_TRUE(ConnectionFloods({11'001, 2000, 8901}));
+}
+
+TEST_F(CallFloodsTest, CallsWithPicturesAreNone) {
+  EXPECT_FALSE(ConnectionFloods({3000, 0, 2900}, 2000 * 32'768));
+  EXPECT_TRUE(ConnectionFloods({3001, 0, 2901}, 2000 * 32'768));
+  now_ += absl::Seconds(1);
+  EXPECT_FALSE(ConnectionFloods({3001, 0, 3001}, 2000 * 32'768));
+  EXPECT_TRUE(ConnectionFloods({4002, 0, 4002}, 2000 * 32'768))
+      << "bytes of another second count";
 }
 
 TEST_F(CallFloodsTest, EachSecondCountsByItself) {
@@ -56,7 +66,10 @@ TEST_F(CallFloodsTest, ConnectionsOfAnAddressCountTogether) {
   int64_t unanswered = 0;
   for (int fd = 1; fd <= 9; ++fd) {
     Count({0, 0, 0}, fd);
-    unanswered = Count({100, 0, 100}, fd).address.unanswered;
+    const CallFloods::Second address =
+        Count({100, 0, 100}, fd, /*bytes=*/10).address;
+    unanswered = address.unanswered;
+    EXPECT_EQ(address.bytes, 10 * fd);
   }
   EXPECT_EQ(unanswered, 900);
   now_ += absl::Seconds(1);
