@@ -1,6 +1,7 @@
+// What is asked and answered over REST.
+
 #include "server/rest/vision_routes.h"
 
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,76 +9,11 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/util/json_util.h"
 #include "google/rpc/status.pb.h"
-#include "gtest/gtest.h"
-#include "server/errors/reasons.h"
-#include "sfmamba/v1/vision.pb.h"
-#include "tests/server/http/fake_exchange.h"
-#include "tests/server/picture.h"
-#include "tests/server/prediction/prediction_fixture.h"
+#include "tests/server/rest/vision_routes_fixture.h"
 
 namespace sfmamba::rest {
 namespace {
-
-constexpr int kSide = server::FakeModel::kSide;
-
-http::HttpRequest RequestOf(const std::string& method, const std::string& path,
-                            const std::string& type = "",
-                            std::string body = "") {
-  http::HttpRequest request;
-  request.method = method;
-  request.path = path;
-  request.body = std::move(body);
-  request.peer = "ipv4:127.0.0.1:1";
-  if (!type.empty()) request.headers.emplace("content-type", type);
-  return request;
-}
-
-http::HttpRequest PictureRequest() {
-  return RequestOf("POST", "/v1/models/fake:classify", "image/png",
-                   server::EncodePng(server::Gradient(kSide, kSide)));
-}
-
-template <typename Message>
-Message FromJson(const std::string& json) {
-  Message message;
-  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(json, &message).ok())
-      << json;
-  return message;
-}
-
-class VisionRoutesTest : public prediction::PredictionTest {
- protected:
-  VisionRoutesTest() : routes_(*environment_, [this] { return serving_; }) {}
-
-  // The body of the answer, which must have `status`.
-  std::string Ask(http::HttpRequest request, int status = 200) {
-    http::FakeClient client;
-    routes_.Handle(client.Ask(std::move(request)));
-    const std::string body = client.Body();
-    EXPECT_EQ(client.Answer().status, status) << body;
-    type_ = client.Header("Content-Type");
-    retry_after_ = client.Header("Retry-After");
-    allow_ = client.Header("Allow");
-    client.TakeAnswer();
-    return body;
-  }
-  v1::ClassifyResponse Classify(http::HttpRequest request) {
-    return FromJson<v1::ClassifyResponse>(Ask(std::move(request)));
-  }
-  // Refused with a message that contains `part`.
-  void ExpectRefused(http::HttpRequest request, int status,
-                     const std::string& part) {
-    const std::string body = Ask(std::move(request), status);
-    EXPECT_TRUE(absl::StrContains(body, part)) << body;
-    EXPECT_EQ(type_, "application/json");
-  }
-
-  absl::Status serving_;
-  std::string type_, retry_after_, allow_;
-  VisionRoutes routes_;
-};
 
 TEST_F(VisionRoutesTest, APictureIsClassified) {
   http::HttpRequest request = PictureRequest();
@@ -383,125 +319,6 @@ TEST_F(VisionRoutesTest, DescribesModels) {
   ExpectRefused(paged, 400, "page_size");
   paged.query = {{"pages", "1"}};
   ExpectRefused(paged, 400, "pages");
-}
-
-TEST_F(VisionRoutesTest, ADrainingServerSendsClientsElsewhere) {
-  serving_ = server::Draining("the server");
-  ExpectRefused(PictureRequest(), 503, "\"reason\":\"DRAINING\"");
-  EXPECT_NE(retry_after_, "");
-  ExpectRefused(RequestOf("GET", "/v1/models"), 503, "DRAINING");
-  ExpectRefused(RequestOf("GET", "/v1/models/fake"), 503, "DRAINING");
-}
-
-TEST_F(VisionRoutesTest, AFullQueueSaysWhenToComeBack) {
-  MayDecode(0);
-  v1::ClassifyRequest message;
-  for (int i = 0; i < 30; ++i) {
-    message.add_images()->set_encoded(PictureRequest().body);
-  }
-  std::vector<std::unique_ptr<http::FakeClient>> clients;
-  for (int i = 0; i < 2; ++i) {
-    clients.push_back(std::make_unique<http::FakeClient>());
-    routes_.Handle(clients.back()->Ask(
-        RequestOf("POST", "/v1/models/fake:classify", "application/x-protobuf",
-                  message.SerializeAsString())));
-  }
-  const http::HttpResponse& refused = clients.back()->Answer();
-  EXPECT_EQ(refused.status, 429);
-  EXPECT_EQ(clients.back()->Header("Retry-After"), "1");
-  clients.back()->TakeAnswer();
-  decoding_.Allow(prediction::Steps::kAll);
-  clients.front()->Answer();
-  clients.front()->TakeAnswer();
-}
-
-TEST_F(VisionRoutesTest, ADeadlineEndsARequest) {
-  gate_.Close();
-  http::FakeClient client;
-  http::HttpRequest request = PictureRequest();
-  request.headers.emplace("grpc-timeout", "90S");
-  routes_.Handle(client.Ask(std::move(request)));
-  gate_.WaitForBatch();
-  AdvanceClock(absl::Seconds(100));
-  gate_.Open();
-  EXPECT_EQ(client.Answer().status, 504);
-  EXPECT_TRUE(absl::StrContains(client.Body(), "EXPIRED_IN_QUEUE"));
-  client.TakeAnswer();
-}
-
-TEST_F(VisionRoutesTest, AClientThatGoesIsNotWorkedFor) {
-  MayDecode(0);
-  http::FakeClient client;
-  routes_.Handle(client.Ask(PictureRequest()));
-  client.Cancel();
-  decoding_.Allow(prediction::Steps::kAll);
-  EXPECT_EQ(client.Answer().status, 499);
-}
-
-TEST_F(VisionRoutesTest, AClientThatHasGoneAlreadyIsNotWorkedFor) {
-  http::FakeClient client;
-  client.Cancel();
-  routes_.Handle(client.Ask(PictureRequest()));
-  EXPECT_EQ(client.Answer().status, 499);
-}
-
-TEST_F(VisionRoutesTest, AnAnswerIsHeldUntilItIsSent) {
-  http::FakeClient client;
-  routes_.Handle(client.Ask(PictureRequest()));
-  const std::string body = client.Body();
-  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
-  EXPECT_GE(memory_.held(server::MemoryUse::kAnswer), body.size() / 2);
-  client.TakeAnswer();
-  EXPECT_EQ(memory_.held(server::MemoryUse::kAnswer), 0);
-}
-
-TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
-  const std::string picture = PictureRequest().body;
-  const std::string json = absl::StrCat("{\"images\":[{\"encoded\":\"",
-                                        absl::Base64Escape(picture), "\"}]}");
-  MayDecode(0);
-  http::FakeClient client;
-  routes_.Handle(client.Ask(
-      RequestOf("POST", "/v1/models/fake:classify", "application/json", json)));
-  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), json.size());
-  decoding_.Allow(prediction::Steps::kAll);
-  client.Answer();
-  EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
-  client.TakeAnswer();
-}
-
-TEST_F(VisionRoutesTest, JsonThatFindsNoMemoryIsRefusedUnread) {
-  std::vector<server::MemoryHold> held;
-  while (true) {
-    auto hold = memory_.Take(server::MemoryUse::kMessage, 8 << 20);
-    if (!hold.ok()) break;
-    held.push_back(*std::move(hold));
-  }
-  const std::string json(9 << 20, ' ');
-  ExpectRefused(RequestOf("POST", "/v1/models/fake:classify",
-                          "application/json", "{" + json + "!"),
-                429, "\"reason\":\"QUEUE_FULL\"");
-}
-
-TEST_F(VisionRoutesTest, TheTextThatIsSentIsWhatIsLimited) {
-  http::HttpRequest request = PictureRequest();
-  request.query = {{"top_k", "10"}};
-  const size_t json = Ask(request).size();
-  request.headers.emplace("accept", "application/x-protobuf");
-  const size_t protobuf = Ask(request).size();
-  ASSERT_LT(protobuf, json - 100);
-  environment_->max_response_bytes = json - 100;
-  const VisionRoutes routes(*environment_, [] { return absl::OkStatus(); });
-  const auto ask = [&] {
-    http::FakeClient client;
-    routes.Handle(client.Ask(request));
-    const std::string body = client.Body();
-    client.TakeAnswer();
-    return body;
-  };
-  EXPECT_EQ(ask().size(), protobuf);
-  request.headers.clear();
-  EXPECT_TRUE(absl::StrContains(ask(), "\"reason\":\"RESPONSE_TOO_LARGE\""));
 }
 
 }  // namespace
