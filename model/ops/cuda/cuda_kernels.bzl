@@ -4,6 +4,7 @@ CUDA_KERNELS = [
     "//kernels/detection:nms_cuda",
     "//kernels/detection:roi_align_cuda",
     "//kernels/linear:bias_activation_cuda",
+    "//kernels/linear:depthwise_convolution_cuda",
     "//kernels/pixels:image_normalize_cuda",
     "//kernels/pixels:pixel_convolution_cuda",
     "//kernels/scan:selective_scan_cuda",

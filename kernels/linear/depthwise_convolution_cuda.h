@@ -1,0 +1,40 @@
+#ifndef SFMAMBA_KERNELS_LINEAR_DEPTHWISE_CONVOLUTION_CUDA_H_
+#define SFMAMBA_KERNELS_LINEAR_DEPTHWISE_CONVOLUTION_CUDA_H_
+
+#include "absl/status/status.h"
+#include "kernels/base/bfloat16.h"
+#include "kernels/base/float16.h"
+#include "kernels/cuda/cuda_activation.h"
+#include "kernels/cuda/cuda_stream.h"
+
+namespace sfmamba::kernels {
+
+// The convolution of kernels/linear/depthwise_convolution.h, with zeros around
+// each map, followed by an activation. The arithmetic is fp32, rounded to T
+// once at the end.
+template <typename T>
+struct DepthwiseConvolutionCudaArgs {
+  int count, height, width;  // The number and size of the input's maps.
+  int channels;
+  int kernel, stride;         // 3, 5 or 7, and 1 or 2
+  const T* x;                 // [count, height, width, channels]
+  const float* weight;        // [kernel, kernel, channels]
+  const float* bias;          // [channels] or null
+  CudaActivation activation;  // kNone, kRelu or kRelu6; NaN stays NaN.
+  // [count, ceil(height / stride), ceil(width / stride), channels], written.
+  T* y;
+};
+
+// Enqueues on `stream` and returns. INVALID_ARGUMENT for other kernels, strides
+// or activations, INTERNAL if the launch is refused. All pointers in `args` are
+// device pointers. T is float, BFloat16 or Float16. A pixel's output bits do
+// not depend on pixels that it does not read, nor on the number of maps.
+// Fastest where channels are a multiple of 4 and pointers are aligned to 16
+// bytes.
+template <typename T>
+absl::Status DepthwiseConvolutionCuda(
+    const DepthwiseConvolutionCudaArgs<T>& args, CudaStream stream);
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_LINEAR_DEPTHWISE_CONVOLUTION_CUDA_H_
