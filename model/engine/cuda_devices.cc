@@ -26,8 +26,9 @@ kernels::CudaStream CurrentStream(const at::Tensor& x) {
 
 // Returns whether the convolution is a matrix product of pixels and channels.
 bool IsPointwise(const at::Tensor& x, const ops::ConvWeights& weights) {
-  return weights.weight.size(2) == 1 && weights.weight.size(3) == 1 &&
-         weights.stride == 1 && weights.padding == 0 &&
+  return weights.groups == 1 && weights.weight.size(2) == 1 &&
+         weights.weight.size(3) == 1 && weights.stride == 1 &&
+         weights.padding == 0 &&
          x.is_contiguous(at::MemoryFormat::ChannelsLast);
 }
 
@@ -55,8 +56,6 @@ class GpuOps : public ops::CudaOps {
   }
   at::Tensor Convolve(const at::Tensor& x,
                       const ops::ConvWeights& weights) const override {
-    // cuDNN is not the fastest with groups, so libtorch chooses the library.
-    if (weights.groups > 1) return ops::CudaOps::Convolve(x, weights);
     if (IsPointwise(x, weights)) return MultiplyChannels(x, weights.weight);
     // Each search takes some 40 ms, and batches are padded to 24 sizes. Those
     // between powers of two are guessed.

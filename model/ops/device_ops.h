@@ -47,6 +47,15 @@ struct ConvWeights {
   ConvSearch search = ConvSearch::kGuess;
 };
 
+// A convolution of each channel by itself, see
+// kernels/linear/depthwise_convolution_cuda.h.
+struct DepthwiseConvWeights {
+  at::Tensor weight, bias;  // fp32 [kernel, kernel, channels], and [channels]
+                            // or undefined.
+  int stride = 1;
+  kernels::CudaActivation activation = kernels::CudaActivation::kNone;
+};
+
 // A uint8 image [height, width, 3], contiguous.
 struct ImagePixels {
   const uint8_t* rgb;
@@ -105,6 +114,11 @@ class DeviceOps {
   virtual void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                          const at::Tensor& y) const = 0;
   virtual void FillEndsWithMean(const at::Tensor& x) const = 0;
+  // Writes the convolution of x [N, channels, H, W] to y [N, channels, ceil(H /
+  // stride), ceil(W / stride)], of x's type. Both are channels-last in memory.
+  virtual void ConvolveDepthwise(const at::Tensor& x,
+                                 const DepthwiseConvWeights& weights,
+                                 const at::Tensor& y) const = 0;
 
   // Writes the normalised images to y [N, 3, H, W] of any strides, and 0 to the
   // padding.

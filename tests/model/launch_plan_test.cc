@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/model/testing.h"
 
 namespace sfmamba::model {
 namespace {
@@ -83,6 +84,14 @@ TEST(LaunchPlanTest, WithTheExactGeluEachMlpHasAPassMore) {
   ModelConfig config = Bf16("sf_mamba_t");
   config.precision = Precision::kFloat32;  // Where it always is exact.
   EXPECT_EQ(Count(LaunchesOf(config, 1), "GELU of the MLPs"), 12);
+}
+
+// cuDNN makes a plan of a convolution for each size of batch. With plans of its
+// depthwise ones, the default classifier was not ready in 90 s on an H200.
+TEST(LaunchPlanTest, TheDefaultClassifierConvolvesWithoutPlans) {
+  const std::vector<Launch> launches = LaunchesOf(LiteStride32Model(), 1);
+  EXPECT_EQ(Count(launches, "depthwise convolutions"), 12);
+  EXPECT_EQ(Count(launches, "convolutions"), 0);
 }
 
 // A library builds a plan of attention for each of its shapes.

@@ -103,6 +103,16 @@ class RecordingOps : public ops::DeviceOps {
   void FillEndsWithMean(const at::Tensor& x) const override {
     RecordPass("windows, means, tokens", Bytes(x));
   }
+  void ConvolveDepthwise(const at::Tensor& x,
+                         const ops::DepthwiseConvWeights& weights,
+                         const at::Tensor& y) const override {
+    Launch launch;
+    launch.group = "depthwise convolutions";
+    launch.flops =
+        2.0 * y.numel() * weights.weight.size(0) * weights.weight.size(1);
+    launch.bytes = Bytes(x) + Bytes(weights.weight) + Bytes(y);
+    Record(launch);
+  }
   void NormalizeImages(const ops::PixelBatch& pixels,
                        const at::Tensor& y) const override {
     RecordPass("stem", BytesOf(pixels) + Bytes(y));
@@ -150,9 +160,11 @@ class RecordingOps : public ops::DeviceOps {
     const at::Tensor y =
         at::empty({x.size(0), weight.size(0), size(x.size(2)), size(x.size(3))},
                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
+    // A 1x1 convolution is a product of pixels and channels.
+    const bool product = weight.size(2) == 1;
     Launch launch;
-    launch.kind = LaunchKind::kConvolution;
-    launch.group = "convolutions";
+    launch.kind = product ? LaunchKind::kGemm : LaunchKind::kConvolution;
+    launch.group = product ? "products" : "convolutions";
     launch.flops = 2.0 * y.numel() * weight.numel() / weight.size(0);
     launch.bytes = Bytes(x) + Bytes(weight) + Bytes(y);
     launch.channels = weight.size(1);

@@ -76,6 +76,50 @@ class CudaConvolution : public ConvolutionOp {
   at::Tensor bias_;  // fp32 [out] or undefined.
 };
 
+// Uses our kernel, which unlike cuDNN needs no plan for each size of batch.
+class CudaDepthwiseConvolution : public ConvolutionOp {
+ public:
+  CudaDepthwiseConvolution(const DeviceOps& device,
+                           const ConvolutionParameters& parameters,
+                           at::ScalarType type)
+      : device_(device), type_(type) {
+    const Weights weights = Folded(parameters);
+    weights_ = {weights.weight.squeeze(1).permute({1, 2, 0}).contiguous(),
+                weights.bias, parameters.stride, ToCuda(parameters.activation)};
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    const int64_t stride = weights_.stride;
+    const at::Tensor own =
+        x.to(type_).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor y =
+        at::empty({x.size(0), x.size(1), (x.size(2) + stride - 1) / stride,
+                   (x.size(3) + stride - 1) / stride},
+                  own.options().memory_format(at::MemoryFormat::ChannelsLast));
+    device_.ConvolveDepthwise(own, weights_, y);
+    return y;
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    device_.AddBiased(Pixels(Forward(x)), /*bias=*/{}, Pixels(residual));
+  }
+
+ private:
+  const DeviceOps& device_;
+  at::ScalarType type_;
+  DepthwiseConvWeights weights_;
+};
+
+// Returns whether our kernel computes the convolution. Networks have no other
+// depthwise ones.
+bool IsForDepthwise(const ConvolutionParameters& parameters) {
+  const int kernel = parameters.kernel();
+  return parameters.groups > 1 && parameters.groups == parameters.in() &&
+         parameters.groups == parameters.out() && kernel >= 3 && kernel <= 7 &&
+         parameters.stride <= 2 &&
+         parameters.activation != Activation::kGeluTanh;
+}
+
 // Converts weights [out, colour, row, column] to [row, column, colour, out] in
 // fp32.
 PixelConvWeights ForPixels(const ConvolutionParameters& parameters) {
@@ -132,8 +176,13 @@ class CudaStem : public StemOp {
 
 std::unique_ptr<ConvolutionOp> CudaImplementation::MakeConvolution(
     const ConvolutionParameters& parameters) const {
-  return std::make_unique<CudaConvolution>(
-      device_, parameters, options_.conv_search, TypeOf(parameters.is_output));
+  const at::ScalarType type = TypeOf(parameters.is_output);
+  if (IsForDepthwise(parameters)) {
+    return std::make_unique<CudaDepthwiseConvolution>(device_, parameters,
+                                                      type);
+  }
+  return std::make_unique<CudaConvolution>(device_, parameters,
+                                           options_.conv_search, type);
 }
 
 std::unique_ptr<StemOp> CudaImplementation::MakeStem(

@@ -4,6 +4,7 @@
 
 #include "ATen/ops/empty.h"
 #include "kernels/linear/bias_activation_cuda.h"
+#include "kernels/linear/depthwise_convolution_cuda.h"
 #include "kernels/pixels/image_normalize_cuda.h"
 #include "kernels/pixels/pixel_convolution_cuda.h"
 #include "kernels/scan/selective_scan_cuda.h"
@@ -226,6 +227,27 @@ void CudaOps::FillEndsWithMean(const at::Tensor& x) const {
     args.copy = Data<T>(x) + (length - 1) * channels;
     args.sequences = {static_cast<int>(x.size(0)), static_cast<int>(length)};
     CheckLaunch(kernels::TokenMeanCuda(args, stream_of_(x)));
+  });
+}
+
+void CudaOps::ConvolveDepthwise(const at::Tensor& x,
+                                const DepthwiseConvWeights& weights,
+                                const at::Tensor& y) const {
+  CudaDispatch(x, [&](auto type) {
+    using T = decltype(type);
+    kernels::DepthwiseConvolutionCudaArgs<T> args;
+    args.count = x.size(0);
+    args.height = x.size(2);
+    args.width = x.size(3);
+    args.channels = x.size(1);
+    args.kernel = weights.weight.size(0);
+    args.stride = weights.stride;
+    args.x = Data<T>(x);
+    args.weight = Floats(weights.weight);
+    args.bias = Floats(weights.bias);
+    args.activation = weights.activation;
+    args.y = Data<T>(y);
+    CheckLaunch(kernels::DepthwiseConvolutionCuda(args, stream_of_(x)));
   });
 }
 

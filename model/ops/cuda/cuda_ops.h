@@ -33,6 +33,9 @@ class CudaOps : public DeviceOps {
   void AddBiased(const at::Tensor& x, const at::Tensor& bias,
                  const at::Tensor& y) const override;
   void FillEndsWithMean(const at::Tensor& x) const override;
+  void ConvolveDepthwise(const at::Tensor& x,
+                         const DepthwiseConvWeights& weights,
+                         const at::Tensor& y) const override;
   void NormalizeImages(const PixelBatch& pixels,
                        const at::Tensor& y) const override;
   void ConvolvePixels(const PixelBatch& pixels, const PixelConvWeights& weights,

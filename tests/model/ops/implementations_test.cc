@@ -125,15 +125,33 @@ TEST_P(ImplementationsTest, Convolution) {
 
 TEST_P(ImplementationsTest, ConvolutionOfGroups) {
   constexpr int kChannels = 18;
-  for (const int groups : {3, kChannels}) {
-    for (const int stride : {1, 2}) {
-      ExpectEqualConvolutions(
-          {{Values("weight", {kChannels, kChannels / groups, 3, 3}), {}},
-           NormOf(kChannels),
-           Activation::kRelu6,
-           stride,
-           groups,
-           /*input_size=*/7});
+  for (const int stride : {1, 2}) {
+    ExpectEqualConvolutions({{Values("weight", {kChannels, 6, 3, 3}), {}},
+                             NormOf(kChannels),
+                             Activation::kRelu6,
+                             stride,
+                             /*groups=*/3,
+                             /*input_size=*/7});
+  }
+}
+
+TEST_P(ImplementationsTest, DepthwiseConvolution) {
+  for (const int channels : {18, 24}) {
+    for (const int kernel : {1, 3, 5, 7, 9}) {
+      for (const int stride : {1, 2}) {
+        for (const Activation activation :
+             {Activation::kNone, Activation::kRelu, Activation::kRelu6,
+              Activation::kGeluTanh}) {
+          ExpectEqualConvolutions(
+              {{Values("weight", {channels, 1, kernel, kernel}),
+                Values("bias", {channels})},
+               NormOf(channels),
+               activation,
+               stride,
+               /*groups=*/channels,
+               /*input_size=*/7});
+        }
+      }
     }
   }
 }
