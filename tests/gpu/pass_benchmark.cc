@@ -1,6 +1,8 @@
+#include "absl/strings/str_cat.h"
 #include "kernels/base/bfloat16.h"
 #include "kernels/cuda/gpu_timer_cuda.h"
 #include "kernels/linear/bias_activation_cuda.h"
+#include "kernels/linear/depthwise_convolution_cuda.h"
 #include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "kernels/sequence/layer_norm_cuda.h"
 #include "kernels/sequence/token_mean_cuda.h"
@@ -90,12 +92,62 @@ class Stage {
   const kernels::DeviceArray<float> parameters_;
 };
 
-}  // namespace
+// The maps of a depthwise convolution.
+struct MapShape {
+  int count, side, channels, kernel, stride;
 
-absl::Status MeasurePasses(const Setting& setting, bool tiny,
-                           const WriteLine& write) {
-  const auto timer = kernels::GpuTimer::Create();
-  if (!timer.ok()) return timer.status();
+  int64_t pixels() const { return int64_t{count} * side * side; }
+  int64_t output_pixels() const { return pixels() / (stride * stride); }
+};
+
+class Maps {
+ public:
+  // The side is a multiple of the stride.
+  explicit Maps(const MapShape& shape)
+      : shape_(shape),
+        x_(RandomValues<kernels::BFloat16>(shape.pixels() * shape.channels)),
+        y_(shape.output_pixels() * shape.channels),
+        weight_(RandomValues<float>(size_t{1} * shape.kernel * shape.kernel *
+                                    shape.channels)) {}
+
+  absl::Status Convolve(kernels::CudaStream stream) const {
+    kernels::DepthwiseConvolutionCudaArgs<kernels::BFloat16> args{};
+    args.count = shape_.count;
+    args.height = args.width = shape_.side;
+    args.channels = shape_.channels;
+    args.kernel = shape_.kernel;
+    args.stride = shape_.stride;
+    args.x = x_.data();
+    args.weight = weight_.data();
+    args.bias = weight_.data();
+    args.activation = kernels::CudaActivation::kRelu6;
+    args.y = y_.data();
+    return kernels::DepthwiseConvolutionCuda(args, stream);
+  }
+
+ private:
+  const MapShape shape_;
+  const kernels::DeviceArray<kernels::BFloat16> x_, y_;
+  const kernels::DeviceArray<float> weight_;
+};
+
+// Writes `figure` with the times of `enqueue`.
+absl::Status Measure(PassFigure figure,
+                     const kernels::GpuTimer::Enqueue& enqueue,
+                     kernels::GpuTimer& timer, const Setting& setting,
+                     const WriteLine& write) {
+  const auto warm = timer.Warm(enqueue, {});
+  if (!warm.ok()) return warm.status();
+  const auto cold = timer.Cold(enqueue, {});
+  if (!cold.ok()) return cold.status();
+  figure.warm = *warm;
+  figure.cold = *cold;
+  write(Json(figure, setting));
+  return absl::OkStatus();
+}
+
+absl::Status MeasureStages(bool tiny, kernels::GpuTimer& timer,
+                           const Setting& setting, const WriteLine& write) {
   // T's and B's stage 3 and T's stage 4, by a batch of 128.
   const struct {
     int length, channels;
@@ -112,21 +164,49 @@ absl::Status MeasurePasses(const Setting& setting, bool tiny,
     const Stage stage =
         tiny ? Stage(2, 3, 16) : Stage(128, shape.length, shape.channels);
     for (const auto& pass : kPasses) {
-      const auto enqueue = [&](kernels::CudaStream stream) {
-        return (stage.*pass.run)(stream);
-      };
-      const auto warm = (*timer)->Warm(enqueue, {});
-      if (!warm.ok()) return warm.status();
-      const auto cold = (*timer)->Cold(enqueue, {});
-      if (!cold.ok()) return cold.status();
-      const double bytes =
-          double(pass.bytes) * stage.tokens() * stage.channels();
-      const PassFigure figure = {pass.name, stage.tokens(), stage.channels(),
-                                 bytes,     *warm,          *cold};
-      write(Json(figure, setting));
+      PassFigure figure = {pass.name, stage.tokens(), stage.channels()};
+      figure.bytes = double(pass.bytes) * stage.tokens() * stage.channels();
+      const absl::Status measured = Measure(
+          figure,
+          [&](kernels::CudaStream stream) { return (stage.*pass.run)(stream); },
+          timer, setting, write);
+      if (!measured.ok()) return measured;
     }
   }
   return absl::OkStatus();
+}
+
+// Measures three layers of the default classifier, by a batch of 128.
+absl::Status MeasureDepthwise(bool tiny, kernels::GpuTimer& timer,
+                              const Setting& setting, const WriteLine& write) {
+  for (MapShape shape : {MapShape{128, 112, 96, 3, 2},
+                         {128, 28, 240, 5, 1},
+                         {128, 14, 672, 5, 1}}) {
+    if (tiny) shape = {1, 4, 16, shape.kernel, shape.stride};
+    const Maps maps(shape);
+    PassFigure figure = {absl::StrCat("depthwise ", shape.kernel, "x",
+                                      shape.kernel, ", stride ", shape.stride),
+                         static_cast<int>(shape.output_pixels()),
+                         shape.channels};
+    figure.bytes = double(sizeof(kernels::BFloat16)) * shape.channels *
+                   (shape.pixels() + shape.output_pixels());
+    const absl::Status measured = Measure(
+        figure,
+        [&](kernels::CudaStream stream) { return maps.Convolve(stream); },
+        timer, setting, write);
+    if (!measured.ok()) return measured;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status MeasurePasses(const Setting& setting, bool tiny,
+                           const WriteLine& write) {
+  const auto timer = kernels::GpuTimer::Create();
+  if (!timer.ok()) return timer.status();
+  const absl::Status stages = MeasureStages(tiny, **timer, setting, write);
+  return stages.ok() ? MeasureDepthwise(tiny, **timer, setting, write) : stages;
 }
 
 }  // namespace sfmamba
