@@ -2,7 +2,7 @@
 
 With --config=cuda; else skipped. To record new figures, after a build:
 
-  for family in linear scan sequence vision; do
+  for family in detection linear pixels scan segmentation sequence; do
     bazel build --config=cuda //kernels/$family:cuda_objects{,_ptxas}
   done
   PATH=.deps/cuda-disassembler/nvidia/cu13/bin:$PATH \\
@@ -185,7 +185,7 @@ class PixelConvolutionTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        object_file = KERNELS / 'vision' / 'pixel_convolution_cuda_object.o'
+        object_file = KERNELS / 'pixels' / 'pixel_convolution_cuda_object.o'
         if not object_file.exists():
             raise unittest.SkipTest('built without --config=cuda')
         cuobjdump = pathlib.Path(os.environ['TEST_SRCDIR'], 'cuda', 'cuobjdump')
