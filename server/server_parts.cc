@@ -161,6 +161,7 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.changes = ChangesByCalls();
+  options.memory = kserve_.memory();
   options.max_body_bytes = config_.max_message_bytes();
   options.http.host = config_.host();
   options.http.port = config_.http_port();

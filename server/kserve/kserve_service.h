@@ -41,6 +41,11 @@ class KserveService final : public rpc::PredictionService {
 
   KserveService(prediction::TransportEnvironment environment, Options options);
 
+  // Where tensors may be; null: in messages only.
+  SharedMemory* memory() {
+    return options_.system_shared_memory ? &memory_ : nullptr;
+  }
+
  private:
   using Reactor = rpc::Reactor;
   using RawCall = rpc::RawCall;
@@ -76,10 +81,6 @@ class KserveService final : public rpc::PredictionService {
   // A call about regions of shared memory: use(request, response) handles it.
   template <typename Request, typename Response, typename Use>
   Reactor* UseSharedMemory(const RawCall& call, Use use);
-  // Where tensors may be; null: in messages only.
-  const SharedMemory* memory() const {
-    return options_.system_shared_memory ? &memory_ : nullptr;
-  }
   // Answers a call that is not counted, if the caller may read.
   template <typename Response>
   Reactor* EndRead(const RawCall& call, const Response& message) const;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/steady_clock.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
@@ -30,6 +33,14 @@ prediction::TransportEnvironment WithLimit(
   environment.max_response_bytes =
       std::min(environment.max_response_bytes, max_response_bytes);
   return environment;
+}
+
+bool IsFromPage(const HttpRequest& request) {
+  return request.headers.count("origin") > 0;
+}
+
+HttpResponse ArrayResponse(const std::vector<std::string>& elements) {
+  return JsonResponse(absl::StrCat("[", absl::StrJoin(elements, ","), "]"));
 }
 
 // The protocol's answer to whether something is live or ready.
@@ -61,9 +72,10 @@ std::optional<absl::string_view> FindHeader(const HttpRequest& request,
 class InferCall {
  public:
   // Starts the prediction, which answers the exchange and is cancelled if the
-  // client goes. `environment` outlives it.
+  // client goes. `environment` and `memory` outlive it.
   static void Start(const prediction::TransportEnvironment& environment,
                     rpc::CallInfo call, KserveRequest request,
+                    const kserve::SharedMemory* memory,
                     std::unique_ptr<http::Exchange> exchange) {
     const auto self = std::make_shared<InferCall>();
     self->outputs_ = std::move(request.outputs);
@@ -77,7 +89,8 @@ class InferCall {
           exchange->Answer(status.ok() ? InferResponse(self->outputs_, response)
                                        : KserveError(status),
                            [self] {});
-        });
+        },
+        memory);
     self->exchange_->OnCancel([weak = std::weak_ptr<InferCall>(self)] {
       const std::shared_ptr<InferCall> living = weak.lock();
       if (living != nullptr) living->inference_->Cancel();
@@ -165,7 +178,7 @@ void KserveRest::Infer(const KserveRoute& route,
     if (asked.ok()) {
       return InferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,
                               *std::move(call), *std::move(asked),
-                              std::move(exchange));
+                              MemoryFor(request), std::move(exchange));
     }
     status = asked.status();
   }
@@ -180,7 +193,7 @@ void KserveRest::Change(const KserveRoute& route,
   const bool load = route.action == KserveAction::kLoad;
   const admin::Caller caller = {request.peer,
                                 std::string(Header(request, "authorization"))};
-  const bool from_page = request.headers.count("origin") > 0;
+  const bool from_page = IsFromPage(request);
   const std::string body = request.body;
   const auto call = std::make_shared<ChangeCall>(
       load ? Method::kRepositoryModelLoad : Method::kRepositoryModelUnload,
@@ -211,7 +224,7 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
       return Probe(options_.ready(), {{"ready", options_.ready()}});
     case KserveAction::kServerMetadata: {
       inference::ServerMetadataResponse message;
-      kserve::DescribeServer(options_.version, /*shared_memory=*/false,
+      kserve::DescribeServer(options_.version, options_.memory != nullptr,
                              &message);
       return JsonResponse(MessageJson(message));
     }
@@ -220,13 +233,18 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
     case KserveAction::kIndex:
       return Index(request);
     case KserveAction::kMemoryStatus:
+    case KserveAction::kMemoryRegister:
+    case KserveAction::kMemoryUnregister:
+      return Regions(route, request);
+    case KserveAction::kGpuMemoryStatus:
       return JsonResponse("[]");
-    case KserveAction::kMemoryRegister: {
+    case KserveAction::kGpuMemoryRegister: {
       HttpRecord record(Method::kSharedMemory, request, env_);
       record.set_no_model();
-      return KserveError(record.Finish(server::NotSupported("shared memory")));
+      return KserveError(
+          record.Finish(server::NotSupported("shared memory of GPUs")));
     }
-    case KserveAction::kMemoryUnregister:
+    case KserveAction::kGpuMemoryUnregister:
       return HttpResponse();
     case KserveAction::kSettings:
       return KserveError(
@@ -277,11 +295,40 @@ HttpResponse KserveRest::Index(const HttpRequest& request) const {
   if (status.ok()) status = queries_.Index(*asked, &index, &record);
   status = record.Finish(status);
   if (!status.ok()) return KserveError(status);
-  std::string json = "[";
-  for (const auto& model : index.models()) {
-    absl::StrAppend(&json, json.size() > 1 ? "," : "", MessageJson(model));
+  std::vector<std::string> models;
+  for (const auto& model : index.models()) models.push_back(MessageJson(model));
+  return ArrayResponse(models);
+}
+
+kserve::SharedMemory* KserveRest::MemoryFor(const HttpRequest& request) const {
+  return IsFromPage(request) ? nullptr : options_.memory;
+}
+
+HttpResponse KserveRest::Regions(const KserveRoute& route,
+                                 const HttpRequest& request) const {
+  HttpRecord record(Method::kSharedMemory, request, env_);
+  record.set_no_model();
+  kserve::SharedMemory* const memory = MemoryFor(request);
+  absl::Status status;
+  std::vector<std::string> regions;
+  if (route.action == KserveAction::kMemoryRegister) {
+    const auto asked = ReadRegisterBody(route.region, request.body);
+    status = memory == nullptr ? server::NotSupported("shared memory")
+             : asked.ok()      ? memory->Register(*asked)
+                               : asked.status();
+  } else if (memory != nullptr &&
+             route.action == KserveAction::kMemoryUnregister) {
+    memory->Unregister(route.region);
+  } else if (memory != nullptr) {
+    const auto described = memory->Describe(route.region);
+    for (const auto& [name, region] : described.regions()) {
+      regions.push_back(MessageJson(region));
+    }
   }
-  return JsonResponse(json + "]");
+  status = record.Finish(status);
+  if (!status.ok()) return KserveError(status);
+  return route.action == KserveAction::kMemoryStatus ? ArrayResponse(regions)
+                                                     : HttpResponse();
 }
 
 }  // namespace sfmamba::rest

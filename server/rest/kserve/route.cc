@@ -17,8 +17,8 @@ constexpr char kGet[] = "GET, HEAD, OPTIONS";
 constexpr char kPost[] = "POST, OPTIONS";
 constexpr char kGetPost[] = "GET, HEAD, POST, OPTIONS";
 
-// What follows "/v2/", with {} in the place of a model and its version, and of
-// a kind of shared memory and its region.
+// What follows "/v2/", with {} in the place of a model and its version, and
+// without a region of shared memory.
 constexpr struct {
   const char* path;
   const char* methods;
@@ -39,9 +39,15 @@ constexpr struct {
      security::Scope::kAdmin},
     {"repository/models/{}/unload", kPost, Action::kUnload,
      security::Scope::kAdmin},
-    {"{}/status", kGet, Action::kMemoryStatus},
-    {"{}/register", kPost, Action::kMemoryRegister},
-    {"{}/unregister", kPost, Action::kMemoryUnregister},
+    {"systemsharedmemory/status", kGet, Action::kMemoryStatus,
+     security::Scope::kInfer},
+    {"systemsharedmemory/register", kPost, Action::kMemoryRegister,
+     security::Scope::kInfer},
+    {"systemsharedmemory/unregister", kPost, Action::kMemoryUnregister,
+     security::Scope::kInfer},
+    {"cudasharedmemory/status", kGet, Action::kGpuMemoryStatus},
+    {"cudasharedmemory/register", kPost, Action::kGpuMemoryRegister},
+    {"cudasharedmemory/unregister", kPost, Action::kGpuMemoryUnregister},
     {"models/{}/trace/setting", kGetPost, Action::kSettings,
      security::Scope::kAdmin},
     {"trace/setting", kGetPost, Action::kSettings, security::Scope::kAdmin},
@@ -69,8 +75,8 @@ void TakeNames(Segments* path, KserveRoute* route) {
     }
   } else if (parts[0] == "systemsharedmemory" ||
              parts[0] == "cudasharedmemory") {
-    parts[0] = "{}";
     if (parts.size() > 3 && parts[1] == "region") {
+      route->region = take(2);
       parts.erase(parts.begin() + 1, parts.begin() + 3);
     }
   }
