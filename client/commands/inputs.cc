@@ -24,6 +24,21 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return std::move(bytes).str();
 }
 
+absl::StatusOr<v1::Image> ReadImage(const std::string& path,
+                                    const PrepareImage& prepare) {
+  absl::StatusOr<std::string> bytes = ReadFile(path);
+  if (!bytes.ok()) return bytes.status();
+  if (prepare == nullptr) {
+    v1::Image image;
+    image.set_encoded(*std::move(bytes));
+    return image;
+  }
+  absl::StatusOr<v1::Image> image = prepare(*bytes);
+  if (image.ok()) return image;
+  return absl::Status(image.status().code(),
+                      absl::StrCat("'", path, "': ", image.status().message()));
+}
+
 bool IsPictureFile(const std::filesystem::path& path) {
   std::error_code error;
   if (absl::StartsWith(path.filename().string(), ".") ||

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,6 +13,13 @@ namespace sfmamba::client {
 
 // The bytes of a file; the error names it.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Makes an image of a file's bytes; null: one that has the bytes.
+using PrepareImage =
+    std::function<absl::StatusOr<v1::Image>(const std::string& bytes)>;
+// The image that is made of a file; the error names it.
+absl::StatusOr<v1::Image> ReadImage(const std::string& path,
+                                    const PrepareImage& prepare);
 
 // Whether a file of a folder is taken as a picture: it is not hidden, and a
 // JPEG, PNG or WebP by its first bytes. One that only its name says to be such

@@ -46,6 +46,7 @@ struct VerbTable {
 // What a verb does with the one result of a file.
 template <typename Result>
 struct VerbActions {
+  PrepareImage prepare;  // What is sent of a file's bytes.
   // Why the result is malformed; null: it cannot be.
   std::function<absl::Status(const Result&)> check;
   std::function<Rows(const Result&)> rows;
@@ -61,7 +62,7 @@ struct VerbActions {
 struct FileOutcome {
   std::string file;
   absl::Status status;  // The error of reading the file, or the answer's.
-  bool sent = false;    // False: the file could not be read.
+  bool sent = false;    // False: the file could not be read or prepared.
   std::string model;    // This and all below only if `status` is OK.
   v1::Timing timing;
   Rows rows;
@@ -110,17 +111,19 @@ void Conclude(const VerbActions<Result>& actions,
 }
 
 // Reads the file and sends `request` with it as its image.
-template <typename Response, typename Request>
-void Send(VisionClient& client, absl::Duration timeout, Request* request,
+template <typename Response, typename Request, typename Result>
+void Send(VisionClient& client, absl::Duration timeout,
+          const VerbActions<Result>& actions, Request* request,
           PendingFile<Response>* pending) {
-  absl::StatusOr<std::string> bytes = ReadFile(pending->outcome.file);
-  if (!bytes.ok()) {
-    pending->response = bytes.status();
+  absl::StatusOr<v1::Image> image =
+      ReadImage(pending->outcome.file, actions.prepare);
+  if (!image.ok()) {
+    pending->response = image.status();
     pending->done.Notify();
     return;
   }
   pending->outcome.sent = true;
-  request->mutable_images(0)->set_encoded(*std::move(bytes));
+  *request->mutable_images(0) = *std::move(image);
   Predict(client, *request, timeout,
           [pending](absl::StatusOr<Response> response) {
             pending->response = std::move(response);
@@ -157,7 +160,7 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
     if (i < files.size()) {
       progress.Show(1.0 * i / files.size(), files[i]);
       pending[i].outcome.file = files[i];
-      Send(client, flags.common.deadline, &request, &pending[i]);
+      Send(client, flags.common.deadline, actions, &request, &pending[i]);
     }
   }
   return outcomes;

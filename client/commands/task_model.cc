@@ -31,4 +31,12 @@ absl::StatusOr<v1::Model> ModelOfTask(v1::Model::Task task,
                    ", expected one or a default: name it by --model"));
 }
 
+absl::StatusOr<v1::Model> FindModel(const std::string& name,
+                                    v1::Model::Task task,
+                                    absl::Duration timeout,
+                                    VisionClient* client) {
+  return name.empty() ? ModelOfTask(task, timeout, client)
+                      : client->GetModel(name, timeout);
+}
+
 }  // namespace sfmamba::client

@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_CLIENT_COMMANDS_TASK_MODEL_H_
 #define SFMAMBA_CLIENT_COMMANDS_TASK_MODEL_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/rpc/vision_client.h"
@@ -13,6 +15,12 @@ namespace sfmamba::client {
 absl::StatusOr<v1::Model> ModelOfTask(v1::Model::Task task,
                                       absl::Duration timeout,
                                       VisionClient* client);
+
+// The model of this name; with an empty one, ModelOfTask().
+absl::StatusOr<v1::Model> FindModel(const std::string& name,
+                                    v1::Model::Task task,
+                                    absl::Duration timeout,
+                                    VisionClient* client);
 
 }  // namespace sfmamba::client
 

@@ -5,10 +5,9 @@
 
 namespace sfmamba::client {
 
-absl::StatusOr<Picture> ReadPicture(absl::string_view bytes) {
-  absl::StatusOr<Picture> picture =
-      base::DecodeImage(bytes, PictureLimits(), /*apply_orientation=*/true,
-                        /*min_side=*/0);
+absl::StatusOr<Picture> ReadPicture(absl::string_view bytes, int min_side) {
+  absl::StatusOr<Picture> picture = base::DecodeImage(
+      bytes, PictureLimits(), /*apply_orientation=*/true, min_side);
   if (picture.ok()) return picture;
   return absl::InvalidArgumentError(picture.status().message());
 }

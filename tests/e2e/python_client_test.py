@@ -291,6 +291,8 @@ class SyncTest(unittest.TestCase):
                 file = self.client.classify(sfmamba.Resized(path, model), model=name)
                 by_server = self.client.classify(path, model=name)
                 np.testing.assert_allclose(file.scores, by_server.scores, atol=0.05)
+                by_command = command('classify', path, model=name, resize='true')
+                self.assertEqual(by_command, command('classify', path, model=name))
 
     # P1, P2 and P4 to P7.
     def test_strange_pictures_in_every_form(self):

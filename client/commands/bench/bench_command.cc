@@ -106,6 +106,10 @@ int RunBench(const std::vector<std::string>& arguments,
   if (!status.ok()) return UsageError(status.message(), console);
   const auto clients = Connect(flags);
   if (!clients.ok()) return RpcError(clients.status(), flags.common, console);
+  if (flags.resize) {
+    status = ResizePictures(kConnectTimeout, clients->front().get(), &pictures);
+    if (!status.ok()) return RpcError(status, flags.common, console);
+  }
   status = MakeTensors(*trace, flags.seed, kConnectTimeout,
                        clients->front().get(), &pictures);
   if (!status.ok()) return RpcError(status, flags.common, console);

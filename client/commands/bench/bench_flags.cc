@@ -29,6 +29,9 @@ void BenchFlags::AddTo(FlagSet* flags) {
              "model to ask; empty: the server's only or default one", &model);
   flags->Add("tensor", "fp32|uint8",
              "send random preprocessed tensors instead of files", &tensor);
+  flags->Add("resize", "",
+             "resize files for their classifier once, before they are sent",
+             &resize);
   flags->Add("images", "N", "images a request", &images);
   flags->Add("priority", "high|normal|low", "of the requests; empty: none said",
              &priority);
@@ -77,6 +80,8 @@ absl::Status BenchFlags::Check(const std::vector<std::string>& files) const {
       Unless(
           tensor.empty() || tensor == "fp32" || tensor == "uint8",
           absl::StrCat("--tensor: expected fp32 or uint8, got '", tensor, "'")),
+      Unless(!resize || (method == "classify" && tensor.empty()),
+             "--resize: expected files for --method=classify"),
       Unless(priority.empty() ||
                  (priority != "-" && ParsePriority(priority, &unused).ok()),
              absl::StrCat("--priority: expected high, normal or low, got '",

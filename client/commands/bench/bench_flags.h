@@ -20,6 +20,7 @@ struct BenchFlags {
   std::string method = "classify";
   std::string model;
   std::string tensor;
+  bool resize = false;
   int images = 1;
   std::string priority;
   int seed = 1;

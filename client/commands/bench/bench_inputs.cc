@@ -9,6 +9,7 @@
 #include "absl/strings/strip.h"
 #include "client/commands/inputs.h"
 #include "client/commands/task_model.h"
+#include "client/picture/resize.h"
 
 namespace sfmamba::client {
 namespace {
@@ -24,15 +25,6 @@ v1::Model::Task TaskOf(const std::string& method) {
   return method == "detect"    ? v1::Model::DETECTION
          : method == "segment" ? v1::Model::SEGMENTATION
                                : v1::Model::CLASSIFICATION;
-}
-
-// The model that the request asks.
-absl::StatusOr<v1::Model> ModelOf(const TraceRequest& request,
-                                  absl::Duration timeout,
-                                  VisionClient* client) {
-  return request.model.empty()
-             ? ModelOfTask(TaskOf(request.method), timeout, client)
-             : client->GetModel(request.model, timeout);
 }
 
 template <typename Message>
@@ -77,6 +69,24 @@ absl::Status ReadPictures(const Trace& trace, const std::string& folder,
   return absl::OkStatus();
 }
 
+absl::Status ResizePictures(absl::Duration timeout, VisionClient* client,
+                            TracePictures* pictures) {
+  for (auto& [key, image] : *pictures) {
+    const auto& [method, model_name, file] = key;
+    const absl::StatusOr<v1::Model> model =
+        FindModel(model_name, TaskOf(method), timeout, client);
+    if (!model.ok()) return model.status();
+    absl::StatusOr<v1::Image> resized = ResizeFor(*model, image.encoded());
+    if (!resized.ok()) {
+      return absl::Status(
+          resized.status().code(),
+          absl::StrCat("'", file, "': ", resized.status().message()));
+    }
+    image = *std::move(resized);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures) {
@@ -88,7 +98,8 @@ absl::Status MakeTensors(const Trace& trace, uint64_t seed,
           pictures->count(key) > 0) {
         continue;
       }
-      const absl::StatusOr<v1::Model> model = ModelOf(request, timeout, client);
+      const absl::StatusOr<v1::Model> model =
+          FindModel(request.model, TaskOf(request.method), timeout, client);
       if (!model.ok()) return model.status();
       v1::Tensor::DataType type = v1::Tensor::DATA_TYPE_UNSPECIFIED;
       v1::Tensor::DataType_Parse(absl::AsciiStrToUpper(name), &type);

@@ -25,6 +25,11 @@ using TracePictures =
 absl::Status ReadPictures(const Trace& trace, const std::string& folder,
                           TracePictures* pictures);
 
+// Resizes the files' pictures for the models that are asked. Errors are those
+// of the server and of ResizeFor(); a picture's name it.
+absl::Status ResizePictures(absl::Duration timeout, VisionClient* client,
+                            TracePictures* pictures);
+
 // Adds the tensors: random values, the same for the same seed, of the size that
 // the server tells. FAILED_PRECONDITION if a request names no model and the
 // server has several for it and no default one.

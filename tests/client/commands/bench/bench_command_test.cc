@@ -15,6 +15,7 @@
 #include "tests/client/command_fixture.h"
 #include "tests/client/commands_testing.h"
 #include "tests/client/fake_vision_server.h"
+#include "tests/server/picture.h"
 
 namespace sfmamba::client {
 namespace {
@@ -292,6 +293,38 @@ TEST(BenchTensorTest, HasTheModelsSize) {
                           "--requests=2", "--warmup=0"});
     EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
     EXPECT_EQ(wrong, 0);
+  }
+}
+
+TEST(BenchTensorTest, PicturesAreResizedForTheirModel) {
+  std::atomic<int> right{0};
+  FakeVisionServer server(
+      [&](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
+        right += request.images(0).tensor().data().size() == 3 * 8 * 8;
+        return AnswerCup(request, response);
+      });
+  v1::Model model = FakeModel("m");
+  model.mutable_input()->mutable_buckets(0)->set_width(8);
+  model.mutable_input()->set_resize("center_crop");
+  model.mutable_input()->set_resize_size(10);
+  server.SetModels({model});
+  std::vector<std::string> arguments = {
+      absl::StrCat("--server=", server.address()), "--requests=2", "--warmup=0",
+      "--resize",
+      WriteFile("a.png", server::EncodePng(server::Gradient(60, 45)))};
+  const Outcome outcome = Invoke(RunBench, arguments);
+  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+  EXPECT_EQ(right, 2);
+  arguments.back() = WriteFile("b", "bad");
+  const Outcome bad = Invoke(RunBench, arguments);
+  EXPECT_EQ(bad.exit_code, kExitRpcError);
+  EXPECT_THAT(bad.err, HasSubstr("/b': this is "));
+  EXPECT_EQ(bad.out, "");
+  for (const char* other : {"--method=detect", "--tensor=uint8"}) {
+    arguments.back() = other;
+    const Outcome refused = Invoke(RunBench, arguments);
+    EXPECT_EQ(refused.exit_code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr("--resize: expected files"));
   }
 }
 

@@ -1,0 +1,149 @@
+#include "client/picture/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/picture/picture_reader.h"
+
+namespace sfmamba::client {
+namespace {
+
+constexpr int kMaxSide = 4096;     // A larger tensor is too long for a message.
+constexpr int kFractionBits = 22;  // Weights are in fixed point.
+
+// The inputs that make one output, from `first` on.
+struct Taps {
+  int first;
+  std::vector<int32_t> weights;
+};
+
+// Keys' cubic with a = -0.5.
+double Cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
+  return 0;
+}
+
+// Returns the taps of outputs begin .. begin + size - 1 of a side of `in`
+// pixels resized to `out`. Follows Pillow operation by operation, because
+// doubles round too.
+std::vector<Taps> MakeTaps(int in, int64_t out, int64_t begin, int size) {
+  const double scale = static_cast<double>(in) / out;
+  const double filter_scale = std::max(scale, 1.0);
+  const double support = 2 * filter_scale;
+  const double inverse = 1.0 / filter_scale;
+  std::vector<Taps> taps(size);
+  std::vector<double> exact;
+  for (int i = 0; i < size; ++i) {
+    const double center = (begin + i + 0.5) * scale;
+    taps[i].first = std::max(0, static_cast<int>(center - support + 0.5));
+    const int end = std::min(in, static_cast<int>(center + support + 0.5));
+    exact.clear();
+    double sum = 0;
+    for (int k = taps[i].first; k < end; ++k) {
+      exact.push_back(Cubic((k - center + 0.5) * inverse));
+      sum += exact.back();
+    }
+    for (const double value : exact) {
+      const double weight =
+          (sum != 0 ? value / sum : value) * (1 << kFractionBits);
+      taps[i].weights.push_back(
+          static_cast<int32_t>(weight + (weight < 0 ? -0.5 : 0.5)));
+    }
+  }
+  return taps;
+}
+
+// Resizes each row, and exchanges rows and columns.
+Picture ResizeRows(const Picture& picture, const std::vector<Taps>& outputs) {
+  Picture turned;
+  turned.width = picture.height;
+  turned.height = static_cast<int>(outputs.size());
+  turned.data.reserve(size_t{3} * turned.width * turned.height);
+  for (const Taps& taps : outputs) {
+    for (int y = 0; y < picture.height; ++y) {
+      const uint8_t* in =
+          &picture.data[3 * (size_t{1} * y * picture.width + taps.first)];
+      int32_t sum[3];
+      std::fill_n(sum, 3, 1 << (kFractionBits - 1));
+      for (const int32_t weight : taps.weights) {
+        for (int32_t& channel : sum) channel += weight * *in++;
+      }
+      for (const int32_t channel : sum) {
+        turned.data.push_back(std::clamp(channel >> kFractionBits, 0, 255));
+      }
+    }
+  }
+  return turned;
+}
+
+absl::Status CheckModel(const v1::Model& model) {
+  const v1::InputSpec& input = model.input();
+  const bool known =
+      input.resize() == "center_crop" || input.resize() == "stretch";
+  if (model.task() == v1::Model::CLASSIFICATION && known &&
+      input.buckets_size() == 1) {
+    const int side = input.buckets(0).width();
+    if (side == input.buckets(0).height() && side >= 1 && side <= kMaxSide &&
+        side <= input.resize_size()) {
+      return absl::OkStatus();
+    }
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat("a picture is resized for a classifier that is READY, not "
+                   "for ",
+                   model.name()));
+}
+
+// Puts the pixels of a square into planes, [3, side, side].
+v1::Image ToTensor(const Picture& square) {
+  v1::Image image;
+  v1::Tensor& tensor = *image.mutable_tensor();
+  tensor.set_data_type(v1::Tensor::UINT8);
+  for (const int side : {3, square.height, square.width}) {
+    tensor.add_shape(side);
+  }
+  std::string& data = *tensor.mutable_data();
+  data.reserve(square.data.size());
+  for (size_t channel = 0; channel < 3; ++channel) {
+    for (size_t i = channel; i < square.data.size(); i += 3) {
+      data.push_back(static_cast<char>(square.data[i]));
+    }
+  }
+  return image;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Image> ResizeFor(const v1::Model& model,
+                                    absl::string_view bytes) {
+  const absl::Status status = CheckModel(model);
+  if (!status.ok()) return status;
+  const v1::InputSpec& input = model.input();
+  const absl::StatusOr<Picture> picture =
+      ReadPicture(bytes, input.resize_size());
+  if (!picture.ok()) return picture.status();
+  const int side = input.buckets(0).width();
+  const int short_side = std::min(picture->width, picture->height);
+  const auto taps = [&](int length) {
+    const int64_t resized =
+        input.resize() == "stretch"
+            ? input.resize_size()
+            : int64_t{input.resize_size()} * length / short_side;
+    // A half becomes the even integer.
+    const double begin = std::nearbyint((resized - side) / 2.0);
+    return MakeTaps(length, resized, static_cast<int64_t>(begin), side);
+  };
+  const Picture narrow = ResizeRows(*picture, taps(picture->width));
+  return ToTensor(ResizeRows(narrow, taps(picture->height)));
+}
+
+}  // namespace sfmamba::client
