@@ -106,22 +106,28 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
   return dropped;
 }
 
+WaitingLine BatchQueue::LineOf(const BatchKey& key, const KeyTasks& waiting,
+                               server::Priority priority,
+                               absl::Time now) const {
+  const auto& [urgency, first] = *waiting.line(priority).tasks().begin();
+  WaitingLine line;
+  line.curve = &profile_.Curve(key);
+  line.tasks = waiting.size();
+  line.oldest = waiting.arrivals.begin()->second;
+  line.order_by = urgency.first;
+  line.start_by = first.deadline;
+  line.finish_by = first.finish_by;
+  line.gap = waiting.gap.Mean(now);
+  return line;
+}
+
 std::vector<WaitingLine> BatchQueue::Lines(server::Priority priority,
                                            absl::Time now,
                                            std::vector<BatchKey>* keys) const {
   std::vector<WaitingLine> lines;
   for (const auto& [key, waiting] : waiting_.keys()) {
     if (waiting.line(priority).empty()) continue;
-    const auto& [urgency, first] = *waiting.line(priority).tasks().begin();
-    WaitingLine line;
-    line.curve = &profile_.Curve(key);
-    line.tasks = waiting.size();
-    line.oldest = waiting.arrivals.begin()->second;
-    line.order_by = urgency.first;
-    line.start_by = first.deadline;
-    line.finish_by = first.finish_by;
-    line.gap = waiting.gap.Mean(now);
-    lines.push_back(line);
+    lines.push_back(LineOf(key, waiting, priority, now));
     keys->push_back(key);
   }
   return lines;
@@ -130,11 +136,11 @@ std::vector<WaitingLine> BatchQueue::Lines(server::Priority priority,
 absl::Time BatchQueue::Due(absl::Time now) const {
   if (draining_ && size() > 0) return absl::InfinitePast();
   absl::Time due = absl::InfiniteFuture();
-  for (int i = 0; i < server::kPriorityCount; ++i) {
-    std::vector<BatchKey> keys;
-    for (const WaitingLine& line :
-         Lines(static_cast<server::Priority>(i), now, &keys)) {
-      due = std::min(due, LeaveAt(options_, line));
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    for (const server::Priority priority : server::kPrioritiesInOrder) {
+      if (waiting.line(priority).empty()) continue;
+      due =
+          std::min(due, LeaveAt(options_, LineOf(key, waiting, priority, now)));
     }
   }
   return due <= now ? absl::InfinitePast() : due;

@@ -166,6 +166,10 @@ class BatchQueue {
   absl::Duration TimeOf(const BatchKey& key, int64_t images) const;
   // The task's deadline, or what stands for it; see BatchOptions::patience.
   absl::Time DueBy(const BatchTask& task, absl::Time now) const;
+  // A key's tasks as Decide() sees them; `priority`, of which some wait, says
+  // which is the first.
+  WaitingLine LineOf(const BatchKey& key, const WaitingTasks::KeyTasks& waiting,
+                     server::Priority priority, absl::Time now) const;
   // What Decide() is to choose from for tasks of the class, and for each line
   // its key.
   std::vector<WaitingLine> Lines(server::Priority priority, absl::Time now,

@@ -72,9 +72,10 @@ void Batcher::Submit(BatchTask task) {
                    cancel_check ? now + kCancelPeriod : absl::InfiniteFuture());
       const server::Priority priority = task.priority;
       queue_.Push(std::move(task), now);
-      ReportQueue();
+      ReportQueue(priority);
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
-      wake_run = queue_.Due(now) < run_at_;
+      // While the threads are busy none waits, and Due() would be in vain.
+      wake_run = run_at_ != absl::InfinitePast() && queue_.Due(now) < run_at_;
       for (size_t i = 0; i < states_.size(); ++i) {
         if (states_[i].waits_for_turn) devices_[i]->Hasten(priority);
       }
@@ -276,11 +277,14 @@ void Batcher::Drop(std::vector<BatchTask> dropped) {
 }
 
 void Batcher::ReportQueue() {
-  if (observer_ == nullptr) return;
-  for (int i = 0; i < server::kPriorityCount; ++i) {
-    const server::Priority priority = static_cast<server::Priority>(i);
-    observer_->QueueChanged(priority, queue_.waiting(priority));
+  for (const server::Priority priority : server::kPrioritiesInOrder) {
+    ReportQueue(priority);
   }
+}
+
+void Batcher::ReportQueue(server::Priority priority) {
+  if (observer_ == nullptr) return;
+  observer_->QueueChanged(priority, queue_.waiting(priority));
 }
 
 void Batcher::ReportWait(absl::Time now) {

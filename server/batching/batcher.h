@@ -149,7 +149,10 @@ class Batcher {
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   // Leaves the tasks to drop_thread_.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Tell the observer what waits of all classes, or of one.
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportQueue(server::Priority priority)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportWait(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const MakeRun make_run_;

@@ -47,9 +47,10 @@ void WaitingTasks::Add(BatchTask task, const BatchKey& key,
   const uint64_t arrival = ++added_;
   const TaskId id = {key, line, {order_by, arrival}};
   waiting.gap.Arrived(task.submitted);
-  waiting.arrivals.emplace(arrival, task.submitted);
+  waiting.arrivals.emplace_hint(waiting.arrivals.end(), arrival,
+                                task.submitted);
   const int own = static_cast<int>(task.priority);
-  arrivals_[own].emplace(arrival, task.submitted);
+  arrivals_[own].emplace_hint(arrivals_[own].end(), arrival, task.submitted);
   bytes_[own] += task.image.bytes();
   if (task.deadline != absl::InfiniteFuture()) {
     deadlines_.emplace(std::make_pair(task.deadline, arrival), id);
