@@ -21,15 +21,17 @@ namespace sfmamba::kernels {
 using at::Tensor;
 using OptionalTensor = std::optional<Tensor>;
 
-// Throws ValueError unless the tensor has this shape and type.
+// Throws ValueError unless the tensor has this shape, type and device.
 inline void Expect(const char* name, const Tensor& tensor,
-                   at::IntArrayRef shape, at::ScalarType type) {
+                   at::IntArrayRef shape, const at::TensorOptions& options) {
+  const auto type = at::typeMetaToScalarType(options.dtype());
   TORCH_CHECK_VALUE(tensor.sizes() == shape, name, ": expected shape ", shape,
                     ", got ", tensor.sizes());
   TORCH_CHECK_VALUE(tensor.scalar_type() == type, name, ": expected ", type,
                     ", got ", tensor.scalar_type());
-  TORCH_CHECK_VALUE(tensor.device().is_cpu(), name,
-                    ": expected a tensor on the CPU, got ", tensor.device());
+  TORCH_CHECK_VALUE(tensor.device() == options.device(), name,
+                    ": expected a tensor on ", options.device(), ", got ",
+                    tensor.device());
 }
 
 inline void ExpectDimensions(const char* name, const Tensor& tensor,

@@ -1,0 +1,127 @@
+#ifndef SFMAMBA_KERNELS_PYTHON_SCAN_INPUTS_H_
+#define SFMAMBA_KERNELS_PYTHON_SCAN_INPUTS_H_
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+
+#include <vector>
+
+#include "kernels/python/tensors.h"
+
+namespace sfmamba::kernels {
+
+// The inputs of the operator selective_scan, checked. Only the values of u,
+// delta, z, B and C may have any layout.
+struct ScanInputs {
+  ScanInputs(const Tensor& u, const Tensor& delta, const Tensor& A,
+             const Tensor& B, const Tensor& C, const OptionalTensor& D,
+             const OptionalTensor& z, const OptionalTensor& bias, bool softplus,
+             int64_t period, int64_t most_states)
+      : u(u),
+        delta(delta),
+        z(z),
+        A(A.contiguous()),
+        D(Contiguous(D)),
+        bias(Contiguous(bias)),
+        softplus(softplus),
+        period(Period(period)) {
+    ExpectDimensions("u", u, 3, "[batch, channels, tokens]");
+    ExpectDimensions("A", A, 2, "[channels, states]");
+    batch = u.size(0);
+    channels = u.size(1);
+    tokens = u.size(2);
+    states = A.size(1);
+    WithType(u.scalar_type(), [](auto) {});
+    const auto type = u.options();
+    const auto real = type.dtype(ArithmeticType(u.scalar_type()));
+    Expect("delta", delta, u.sizes(), type);
+    Expect("A", A, {channels, states}, real);
+    TORCH_CHECK_VALUE(states >= 1 && states <= most_states, "A: expected 1 to ",
+                      most_states, " states, got ", states);
+    groups = B.dim() == 4 ? B.size(1) : 1;
+    TORCH_CHECK_VALUE(groups >= 1 && channels % groups == 0,
+                      "B: expected groups that divide ", channels,
+                      " channels, got ", groups);
+    this->B = Shared("B", B);
+    this->C = Shared("C", C);
+    if (D.has_value()) Expect("D", *D, {channels}, real);
+    if (z.has_value()) Expect("z", *z, u.sizes(), type);
+    if (bias.has_value()) Expect("delta_bias", *bias, {channels}, real);
+  }
+
+  Tensor u, delta;   // [batch, channels, tokens]
+  OptionalTensor z;  // The same.
+  Tensor A;          // [channels, states]
+  Tensor B, C;       // [batch, groups, states, tokens]
+  OptionalTensor D, bias;
+  bool softplus;
+  int64_t period;
+  int64_t batch, channels, tokens, states, groups;
+
+ private:
+  Tensor Shared(const char* name, const Tensor& tensor) const {
+    const auto type = u.options();
+    if (tensor.dim() == 3) {
+      Expect(name, tensor, {batch, states, tokens}, type);
+      TORCH_CHECK_VALUE(groups == 1, name, ": expected ", groups,
+                        " groups as B has, got one");
+      return tensor.unsqueeze(1);
+    }
+    Expect(name, tensor, {batch, groups, states, tokens}, type);
+    return tensor;
+  }
+};
+
+inline void ExpectGradients(const ScanInputs& inputs, const Tensor& of_out,
+                            const OptionalTensor& of_last_state) {
+  Expect("grad_out", of_out, inputs.u.sizes(), inputs.u.options());
+  if (of_last_state.has_value()) {
+    Expect("grad_last", *of_last_state,
+           {inputs.batch, inputs.channels, inputs.states}, inputs.A.options());
+  }
+}
+
+// The gradients that selective_scan_backward returns. Its kernels write sums
+// for each image, and for each of `ranges` of a group's channels.
+struct ScanGradients {
+  ScanGradients(const ScanInputs& inputs, int64_t ranges) {
+    const auto real = inputs.A.options();
+    const int64_t batch = inputs.batch, channels = inputs.channels;
+    u = at::empty_like(inputs.u);
+    delta = at::empty_like(inputs.delta);
+    z = inputs.z.has_value() ? at::empty_like(*inputs.z) : at::empty({0}, real);
+    A = at::empty({batch, channels, inputs.states}, real);
+    D = at::empty({batch, channels}, real);
+    bias = at::empty({batch, channels}, real);
+    B = at::empty({batch, inputs.groups, ranges, inputs.states, inputs.tokens},
+                  real);
+    C = at::empty_like(B);
+  }
+
+  // Returns the gradients of the operator's inputs `B` and `C`, and of the
+  // others; those of inputs that are not there are empty.
+  std::vector<Tensor> Sums(const ScanInputs& inputs, const Tensor& of_B,
+                           const Tensor& of_C) const {
+    const auto shared = [](const Tensor& sums, const Tensor& like) {
+      return sums.sum(2).view(like.sizes()).to(like.scalar_type());
+    };
+    const Tensor none = at::empty({0}, inputs.A.options());
+    return {u,
+            delta,
+            A.sum(0),
+            shared(B, of_B),
+            shared(C, of_C),
+            inputs.D.has_value() ? D.sum(0) : none,
+            z,
+            inputs.bias.has_value() ? bias.sum(0) : none};
+  }
+
+  Tensor u, delta, z;  // They have the inputs' shapes.
+  Tensor A;            // [batch, channels, states]
+  Tensor D, bias;      // [batch, channels]
+  Tensor B, C;         // [batch, groups, ranges, states, tokens]
+};
+
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_PYTHON_SCAN_INPUTS_H_
