@@ -1,7 +1,8 @@
 """Compiles the kernels against the PyTorch that is installed; pyproject.toml says the rest.
 
 pip builds in an environment of its own, where PyTorch is looked for in the one that
-the package is installed into: another PyTorch's library would not fit.
+the package is installed into: another PyTorch's library would not fit. With a PyTorch
+for CUDA and an nvcc of the same major version CUDA tensors are supported too.
 """
 
 import concurrent.futures
@@ -26,6 +27,8 @@ ISAS = {
     'avx2': ('8', ['-mavx2', '-mfma']),
     'avx512': ('16', ['-mavx512f', '-mavx512bw', '-mavx512dq', '-mavx512vl', '-mfma']),
 }
+CUDA = ['-std=c++17', '-O3', '-DNDEBUG', '--expt-relaxed-constexpr',
+        '-Xcompiler=-fPIC,-fvisibility=hidden']
 KERNELS = ['channel_scan', 'causal_conv1d']
 
 
@@ -43,6 +46,20 @@ def import_torch():
     return torch
 
 
+def cuda_toolkit(torch):
+    """The folder of a CUDA toolkit that fits PyTorch, or None."""
+    from torch.utils.cpp_extension import CUDA_HOME
+    if not torch.version.cuda or not CUDA_HOME:
+        return None
+    try:
+        version = subprocess.run([f'{CUDA_HOME}/bin/nvcc', '--version'], check=True,
+                                 capture_output=True, text=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    fits = f'release {torch.version.cuda.partition(".")[0]}.' in version
+    return pathlib.Path(CUDA_HOME) if fits else None
+
+
 def of_isa(source, isa):
     """The text of a *_isa.cc for one instruction set, as simd_kernel.bzl generates it."""
     width = ISAS[isa][0]
@@ -55,10 +72,27 @@ class BuildKernels(build_ext):
 
     def build_extension(self, ext):
         torch = import_torch()
+        cuda = cuda_toolkit(torch)
         folder = pathlib.Path(self.build_temp)
         folder.mkdir(parents=True, exist_ok=True)
+        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+            objects = list(pool.map(lambda job: self.compile(*job, folder, cuda),
+                                    self.jobs(torch, cuda, folder)))
+        target = pathlib.Path(self.get_ext_fullpath(ext.name))
+        target.parent.mkdir(parents=True, exist_ok=True)
         packages = pathlib.Path(torch.__file__).parent
-        include = packages / 'include'
+        library = packages / 'lib'
+        # PyTorch's own OpenMP: with another one, two sets of threads would spin.
+        openmp = [*library.glob('libgomp*.so*'),
+                  *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
+        runtime = ['-lc10_cuda', next(cuda.glob('lib*/libcudart.so*'))] if cuda else []
+        self.call([self.cxx(), '-shared', *objects, f'-L{library}', '-ltorch', '-ltorch_cpu',
+                   '-lc10', *runtime, openmp, f'-Wl,-rpath,{library}', '-o', target])
+
+    @staticmethod
+    def jobs(torch, cuda, folder):
+        """The sources, each with its options."""
+        include = pathlib.Path(torch.__file__).parent / 'include'
         framework = [f'-I{include}', f'-I{include / "torch/csrc/api/include"}', '-fopenmp',
                      f'-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}']
         jobs = [(ROOT / 'kernels/simd/cpu_features.cc', [])]
@@ -69,20 +103,22 @@ class BuildKernels(build_ext):
                 source = folder / f'{name}_{isa}.cc'
                 source.write_text(of_isa((HERE / f'{name}_isa.cc').read_text(), isa))
                 jobs.append((source, KERNEL + options))
-        with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-            objects = list(pool.map(lambda job: self.compile(*job, folder), jobs))
-        target = pathlib.Path(self.get_ext_fullpath(ext.name))
-        target.parent.mkdir(parents=True, exist_ok=True)
-        library = packages / 'lib'
-        # PyTorch's own OpenMP: with another one, two sets of threads would spin.
-        openmp = [*library.glob('libgomp*.so*'),
-                  *packages.with_name('torch.libs').glob('libgomp*.so*'), '-lgomp'][0]
-        self.call([self.cxx(), '-shared', *objects, f'-L{library}', '-ltorch', '-ltorch_cpu',
-                   '-lc10', openmp, f'-Wl,-rpath,{library}', '-o', target])
+        if cuda:
+            # Without a card in sight what any driver compiles for the one it finds.
+            arch = 'native' if torch.cuda.is_available() else 'compute_75'
+            for name in KERNELS:
+                jobs.append((HERE / f'{name}_cuda.cu', [f'-arch={arch}']))
+                jobs.append((HERE / f'{name}_cuda_operators.cc',
+                             [*framework, f'-I{cuda / "include"}']))
+        return jobs
 
-    def compile(self, source, options, folder):
+    def compile(self, source, options, folder, cuda):
         target = folder / f'{source.stem}.o'
-        self.call([self.cxx(), *COMMON, f'-I{ROOT}', *options, '-c', source, '-o', target])
+        if source.suffix == '.cu':
+            command = [cuda / 'bin/nvcc', '-ccbin', self.cxx(), *CUDA, f'-I{HERE / "nvcc"}']
+        else:
+            command = [self.cxx(), *COMMON]
+        self.call([*command, f'-I{ROOT}', *options, '-c', source, '-o', target])
         return target
 
     @staticmethod

@@ -15,6 +15,13 @@ struct Strided {
   int64_t row = 0, token = 0;  // Strides in elements.
 };
 
+// A tensor [images, groups, rows, tokens] of any layout.
+template <typename T>
+struct StridedBatch {
+  T* data = nullptr;
+  int64_t image = 0, group = 0, row = 0, token = 0;  // Strides in elements.
+};
+
 // What a kernel on tensors of T computes in: double for double, else float.
 template <typename T>
 struct ArithmeticOf {

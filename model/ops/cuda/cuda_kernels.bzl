@@ -1,5 +1,6 @@
-"""The kernels that a model on a GPU launches."""
+"""CUDA kernels."""
 
+# Those that a model on a GPU launches.
 CUDA_KERNELS = [
     "//kernels/detection:nms_cuda",
     "//kernels/detection:roi_align_cuda",
@@ -13,4 +14,11 @@ CUDA_KERNELS = [
     "//kernels/sequence:layer_norm_cuda",
     "//kernels/sequence:token_mean_cuda",
     "//kernels/sequence:window_partition_cuda",
+]
+
+# Those that none does.
+OTHER_CUDA_KERNELS = [
+    "//kernels/detection:mask_paste_cuda",
+    "//kernels/python:causal_conv1d_cuda",
+    "//kernels/python:channel_scan_cuda",
 ]

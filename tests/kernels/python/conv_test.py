@@ -48,7 +48,7 @@ def run(function, args, **options):
     args = {name: x.detach().clone().requires_grad_() for name, x in args.items()}
     y = function(**args, **options)
     torch.manual_seed(1)
-    (y * torch.randn(y.shape)).sum().backward()
+    (y * torch.randn(y.shape).to(y.device)).sum().backward()
     return {'y': y, **{f'd{name}': x.grad for name, x in args.items()}}
 
 

@@ -17,7 +17,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 def _build():
     folder = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for part in ('base', 'simd', 'python'):
+    for part in ('base', 'cuda', 'python', 'simd'):
         shutil.copytree(ROOT / 'kernels' / part, folder / 'kernels' / part)
     subprocess.run([sys.executable, 'setup.py', '--quiet', 'build', '--build-lib', folder / 'site',
                     '--build-temp', folder / 'temp'], cwd=folder / 'kernels/python', check=True)

@@ -36,7 +36,7 @@ def run(function, args, **options):
     options = dict(delta_softplus=True, **options)
     y, last = function(**args, return_last_state=True, **options)
     torch.manual_seed(1)
-    weighted = (y * torch.randn(y.shape)).sum() + (last * torch.randn(last.shape)).sum()
+    weighted = sum((x * torch.randn(x.shape).to(x.device)).sum() for x in (y, last))
     weighted.backward()
     return {'y': y, 'last': last, **{f'd{name}': x.grad for name, x in args.items()}}
 

@@ -1,5 +1,7 @@
 """mamba-ssm's selective_scan_fn and causal-conv1d's causal_conv1d_fn on CPUs.
 
+They take CUDA tensors too where the package was built with nvcc: README.md.
+
 Letters: N images, D channels, L tokens, S states, G groups, W taps. Tensors are float32,
 bfloat16 or float64, computed in float32 or float64; of several types the widest is
 computed in. float16 is computed as float32. Results have the first argument's type.
