@@ -178,14 +178,22 @@ class MambaMixer(nn.Module):
         self.out_proj = nn.Linear(width, width, bias=False)
 
     def forward(self, x):
-        u, z = self.in_proj(x).transpose(1, 2).chunk(2, dim=1)
-        u = F.silu(self.conv1d_x(u)).transpose(1, 2)
-        z = F.silu(self.conv1d_z(z)).transpose(1, 2)
+        u, z = F.silu(self.convolve(self.in_proj(x))).chunk(2, dim=-1)
         dt, B, C = self.x_proj(u).split([self.rank, STATES, STATES], dim=-1)
         # dt_proj adds its bias and so does the scan: MambaVision was trained that way.
         y = selective_scan(u, self.dt_proj(dt), -torch.exp(self.A_log), B, C, self.D,
                            self.dt_proj.bias)
         return self.out_proj(torch.cat([y, z], dim=-1))
+
+    def convolve(self, x):
+        """conv1d_x of the first half and conv1d_z of the second, [S,L,C].
+
+        Conv1d would copy this layout, forward and backward; conv2d takes it as channels_last.
+        """
+        weight = torch.cat([self.conv1d_x.weight, self.conv1d_z.weight]).unsqueeze(2)
+        x = x.transpose(1, 2).unsqueeze(2)                                 # [S,C,1,L]
+        y = F.conv2d(x, weight, padding=(0, 1), groups=len(weight))
+        return y.squeeze(2).transpose(1, 2)
 
 
 class Attention(nn.Module):
@@ -300,7 +308,8 @@ class TokenStage(nn.Module):
         for j, block in enumerate(self.blocks):
             x = block(x)
             if attached and self.config.swap and j < self.mamba_blocks:
-                x = torch.cat([x[:, -1:], x[:, 1:-1], x[:, :1]], dim=1)
+                head, inner, tail = x.split([1, x.shape[1] - 2, 1], dim=1)
+                x = torch.cat([tail, inner, head], dim=1)
             if attached and j == drop_after:
                 x, attached = x[:, 1:-1], False
         return x

@@ -72,6 +72,13 @@ class SFMambaTest(unittest.TestCase):
         self.assertClose(logits[1, :3], [-1.016190, -3.219367, -9.952835])
         self.assertEqual(logits.argmax(1).tolist(), [22, 22])
 
+    def test_a_mixer_convolves_its_halves_apart(self):
+        torch.manual_seed(0)
+        mixer, x = sf_mamba.MambaMixer(12), torch.randn(2, 9, 12)
+        halves = x.transpose(1, 2).chunk(2, dim=1)
+        expected = torch.cat([mixer.conv1d_x(halves[0]), mixer.conv1d_z(halves[1])], dim=1)
+        torch.testing.assert_close(mixer.convolve(x), expected.transpose(1, 2))
+
     def test_attention_in_bf16_is_fp32_s_of_the_rounded_inputs(self):
         torch.manual_seed(0)
         attention = sf_mamba.Attention(32, 4)
