@@ -35,8 +35,8 @@ grpc::Status NoSuchService(const std::string& name) {
 }  // namespace
 
 // One watch. Its fields are guarded by the service's mu_. Only one write is
-// under way at a time; of the changes meanwhile, the latest is sent after it, and
-// only then the end.
+// under way at a time; of the changes meanwhile, the latest is sent after it,
+// and only then the end.
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<HealthCheckResponse> {
  public:

@@ -46,7 +46,7 @@ class CallFloods {
     Second connection;
     Second address;
   };
-  // Of a connection since it began.
+  // What came by a connection since it began.
   struct Traffic {
     Channelz::Calls calls;
     int64_t bytes = 0;  // Received.
