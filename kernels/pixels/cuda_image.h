@@ -7,7 +7,7 @@ namespace sfmamba::kernels {
 
 // An image in device memory.
 struct CudaImage {
-  const uint8_t* rgb;  // [height, width, 3], contiguous
+  const uint8_t* rgb;  // [height, width, 3] or [3, height, width], contiguous
   int height, width;
 };
 

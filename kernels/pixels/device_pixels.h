@@ -32,6 +32,31 @@ __device__ __forceinline__ void FillPixelTable(const float (&mean)[3],
   }
 }
 
+// Loads four bytes, the first one lowest. Those beyond the first `count` are 0.
+__device__ __forceinline__ uint32_t LoadBytes(const uint8_t* from, int count) {
+  if (count >= 4 && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
+    return *reinterpret_cast<const uint32_t*>(from);
+  }
+  uint32_t word = 0;
+#pragma unroll
+  for (int b = 0; b < 4; ++b) {
+    if (b < count) word |= uint32_t{from[b]} << (8 * b);
+  }
+  return word;
+}
+
+// Does what LoadPixels() does for three planes, `plane` bytes apart.
+__device__ __forceinline__ void LoadPlanes(const uint8_t* from, int64_t plane,
+                                           int count, uint32_t (&words)[3]) {
+  uint32_t planes[3];
+#pragma unroll
+  for (int c = 0; c < 3; ++c) planes[c] = LoadBytes(from + c * plane, count);
+#pragma unroll
+  for (int b = 0; b < 3 * kPixels; ++b) {
+    words[b / 4] |= (planes[b % 3] >> (b / 3 * 8) & 255) << (b % 4 * 8);
+  }
+}
+
 // Loads the bytes of four pixels, the first byte lowest. Pixels beyond the
 // first `count` are left as they are.
 __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
@@ -50,15 +75,20 @@ __device__ __forceinline__ void LoadPixels(const uint8_t* from, int count,
 }
 
 // Sets values[3 p + c] to channel c of pixel j + p of row i, normalised, or to
-// 0 outside of the image. j is a multiple of 4; i and j may be negative.
-__device__ __forceinline__ void ReadPixels(const CudaImage& image,
+// 0 outside of the image, which is [3, height, width] if `planar`. j is a
+// multiple of 4; i and j may be negative.
+__device__ __forceinline__ void ReadPixels(const CudaImage& image, bool planar,
                                            PixelTable& table, int i, int j,
                                            float (&values)[3 * kPixels]) {
   const bool inside = 0 <= i && i < image.height && 0 <= j;
   const int count = inside ? image.width - j : 0;
   uint32_t words[3] = {};
-  if (count > 0) {
-    LoadPixels(image.rgb + (int64_t{i} * image.width + j) * 3, count, words);
+  const int64_t pixel = int64_t{i} * image.width + j;
+  if (count > 0 && planar) {
+    LoadPlanes(image.rgb + pixel, int64_t{image.height} * image.width, count,
+               words);
+  } else if (count > 0) {
+    LoadPixels(image.rgb + pixel * 3, count, words);
   }
 #pragma unroll
   for (int b = 0; b < 3 * kPixels; ++b) {

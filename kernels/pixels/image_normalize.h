@@ -15,7 +15,7 @@ namespace sfmamba::kernels {
 template <typename T>
 struct ImageNormalizeArgs {
   int64_t height, width;
-  const uint8_t* rgb;  // [height, width, 3]
+  const uint8_t* rgb;  // Rows are contiguous.
   // Written: channel c of pixel (i, j) at i*row_stride + j*pixel_stride +
   // c*channel_stride.
   T* y;
@@ -24,6 +24,8 @@ struct ImageNormalizeArgs {
   int64_t channel_stride;  // H*W for [3, H, W], 1 for [H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
+  // Strides of `rgb`: 3 and 1 for [H, W, 3], 1 and H*W for [3, H, W].
+  int64_t rgb_pixel_stride = 3, rgb_channel_stride = 1;
 };
 
 // T is float or BFloat16. Runs on the calling thread.

@@ -17,9 +17,9 @@ void ImageNormalizeCpu(const ImageNormalizeArgs<T>& args) {
     T* y = args.y + i * args.row_stride;
     for (int64_t j = 0; j < args.width; ++j) {
       y[0] = table[0][rgb[0]];
-      y[args.channel_stride] = table[1][rgb[1]];
-      y[2 * args.channel_stride] = table[2][rgb[2]];
-      rgb += 3;
+      y[args.channel_stride] = table[1][rgb[args.rgb_channel_stride]];
+      y[2 * args.channel_stride] = table[2][rgb[2 * args.rgb_channel_stride]];
+      rgb += args.rgb_pixel_stride;
       y += args.pixel_stride;
     }
   }

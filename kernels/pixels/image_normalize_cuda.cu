@@ -23,6 +23,7 @@ enum class Layout {
 template <typename T>
 struct Parameters {
   CudaImage images[kImages];
+  const uint8_t* planar;
   int height, width;
   T* y;
   int64_t image_stride, row_stride, pixel_stride, channel_stride;
@@ -71,6 +72,8 @@ __global__ void NormalizeKernel(Parameters<T> parameters) {
                  &table);
   __syncthreads();
   const CudaImage image = parameters.images[blockIdx.y];
+  const bool planar =
+      parameters.planar != nullptr && parameters.planar[blockIdx.y] != 0;
   const int first = blockIdx.x * kBlockRows;
   const int last = min(first + kBlockRows, parameters.height);
   for (int i = first + threadIdx.y; i < last; i += kRows) {
@@ -79,7 +82,7 @@ __global__ void NormalizeKernel(Parameters<T> parameters) {
     for (int j = threadIdx.x * kPixels; j < parameters.width;
          j += kColumns * kPixels) {
       float values[3 * kPixels];
-      ReadPixels(image, table, i, j, values);
+      ReadPixels(image, planar, table, i, j, values);
       WritePixels(parameters, row, j, values);
     }
   }
@@ -116,6 +119,7 @@ absl::Status ImageNormalizeCuda(const ImageNormalizeCudaArgs<T>& args,
   for (int first = 0; first < args.count; first += kImages) {
     const int count = std::min(kImages, args.count - first);
     std::copy_n(args.images + first, count, parameters.images);
+    if (args.planar != nullptr) parameters.planar = args.planar + first;
     parameters.y = args.y + first * args.image_stride;
     const absl::Status launched =
         simt::Launch("image_normalize", NormalizeKernel<T>,

@@ -27,6 +27,8 @@ struct ImageNormalizeCudaArgs {
   int64_t channel_stride;  // H*W for [N, 3, H, W], 1 for [N, H, W, 3]
   std::array<float, 3> mean;
   std::array<float, 3> std;
+  // [count], device memory: not 0 for images [3, height, width]. Null: none is.
+  const uint8_t* planar = nullptr;
 };
 
 // Bit-identical to ImageNormalizeCpu.

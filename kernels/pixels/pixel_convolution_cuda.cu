@@ -47,6 +47,7 @@ using Weights = simt::Shared<float, kTaps * kGroup>;
 template <typename T>
 struct Parameters {
   CudaImage images[kImages];
+  const uint8_t* planar;
   int height, width;  // The size of y.
   int channels;
   const float *weight, *bias;
@@ -56,7 +57,7 @@ struct Parameters {
 };
 
 // Fills the tile for the square at (row, column) of y.
-__device__ __forceinline__ void FillTile(const CudaImage& image,
+__device__ __forceinline__ void FillTile(const CudaImage& image, bool planar,
                                          PixelTable& table, int row, int column,
                                          Tile* tile) {
   // Four pixels are read at a time. Of a row's first four only the last is
@@ -66,7 +67,7 @@ __device__ __forceinline__ void FillTile(const CudaImage& image,
     const int i = n / kSteps, step = n % kSteps - 1;
     const int y = 2 * row - 1 + i, x = 2 * column + kPixels * step;
     float values[3 * kPixels];
-    ReadPixels(image, table, y, x, values);
+    ReadPixels(image, planar, table, y, x, values);
 #pragma unroll
     for (int c = 0; c < 3; ++c) {
       const int even = (3 * i + c) * kLine + 2 * step, odd = even + kEven;
@@ -224,7 +225,9 @@ __global__ void __launch_bounds__(kThreads, 4)
                  &table);
   __syncthreads();
   const CudaImage image = parameters.images[blockIdx.z];
-  FillTile(image, table, row, column, &tile);
+  const bool planar =
+      parameters.planar != nullptr && parameters.planar[blockIdx.z] != 0;
+  FillTile(image, planar, table, row, column, &tile);
   for (int first = 0; first < parameters.channels; first += kGroup) {
     FillWeights(parameters, first, &weights);
     __syncthreads();
@@ -285,6 +288,7 @@ absl::Status PixelConvolutionCuda(const PixelConvolutionArgs<T>& args,
   for (int first = 0; first < args.count; first += kImages) {
     const int count = std::min(kImages, args.count - first);
     std::copy_n(args.images + first, count, parameters.images);
+    if (args.planar != nullptr) parameters.planar = args.planar + first;
     parameters.y = args.y + first * values;
     const absl::Status launched =
         simt::Launch("pixel_convolution", ConvolveKernel<T>,

@@ -31,6 +31,8 @@ struct PixelConvolutionArgs {
   std::array<float, 3> std;
   CudaActivation activation;  // kNone, kRelu or kRelu6.
   T* y;  // [count, ceil(height/2), ceil(width/2), channels], written
+  // [count], device memory: not 0 for images [3, height, width]. Null: none is.
+  const uint8_t* planar = nullptr;
 };
 
 // Reads the images about once and writes y once.

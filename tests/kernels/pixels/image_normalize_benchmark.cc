@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t kHeight = 800, kWidth = 1333, kPixels = kHeight * kWidth;
 
 // A detector's input.
-template <typename T, bool kChannelsLast>
+template <typename T, bool kChannelsLast, bool kPlanar = false>
 void ImageNormalize(benchmark::State& state) {
   const std::vector<uint8_t> rgb(3 * kPixels, 77);
   std::vector<T> y(3 * kPixels);
@@ -22,12 +22,15 @@ void ImageNormalize(benchmark::State& state) {
                                       kChannelsLast ? 3 : 1,
                                       kChannelsLast ? 1 : kPixels,
                                       {0.485f, 0.456f, 0.406f},
-                                      {0.229f, 0.224f, 0.225f}};
+                                      {0.229f, 0.224f, 0.225f},
+                                      kPlanar ? 1 : 3,
+                                      kPlanar ? kPixels : 1};
   for (auto _ : state) ImageNormalizeCpu(args);
 }
 BENCHMARK_TEMPLATE(ImageNormalize, float, true)->Apply(LeastOfFive);
 BENCHMARK_TEMPLATE(ImageNormalize, float, false)->Apply(LeastOfFive);
 BENCHMARK_TEMPLATE(ImageNormalize, BFloat16, true)->Apply(LeastOfFive);
+BENCHMARK_TEMPLATE(ImageNormalize, float, true, true)->Apply(LeastOfFive);
 
 }  // namespace
 }  // namespace sfmamba::kernels

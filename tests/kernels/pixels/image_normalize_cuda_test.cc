@@ -9,6 +9,7 @@
 #include "tests/kernels/cuda/device_matrix.h"
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
+#include "tests/testing/planes.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -54,10 +55,23 @@ struct Batch {
     }
   }
 
+  // The pixels, planes of those images that are planar.
+  std::vector<uint8_t> Stored() const {
+    std::vector<uint8_t> stored = rgb;
+    for (size_t n = 0; n < planar.size(); ++n) {
+      if (planar[n] == 0) continue;
+      const auto begin = rgb.begin() + begins[n];
+      const std::vector<uint8_t> planes =
+          PlanesOf({begin, begin + 3 * sizes[n].height * sizes[n].width});
+      std::copy(planes.begin(), planes.end(), stored.begin() + begins[n]);
+    }
+    return stored;
+  }
+
   // On top of `y`.
   template <typename T>
   std::vector<T> Run(const Strides& strides, const std::vector<T>& y) const {
-    const DeviceArray<uint8_t> device_rgb(rgb);
+    const DeviceArray<uint8_t> device_rgb(Stored()), device_planar(planar);
     const DeviceArray<T> device_y(y);
     std::vector<CudaImage> images;
     for (size_t n = 0; n < sizes.size(); ++n) {
@@ -67,7 +81,8 @@ struct Batch {
     EXPECT_TRUE(ImageNormalizeCuda<T>(
                     {static_cast<int>(sizes.size()), images.data(), height,
                      width, device_y.data(), strides.image, strides.row,
-                     strides.pixel, strides.channel, kMean, kStd},
+                     strides.pixel, strides.channel, kMean, kStd,
+                     planar.empty() ? nullptr : device_planar.data()},
                     TestStream())
                     .ok());
     EXPECT_TRUE(device_y.GuardsIntact());
@@ -101,6 +116,7 @@ struct Batch {
   int height, width;
   std::vector<uint8_t> rgb;
   std::vector<size_t> begins;
+  std::vector<uint8_t> planar;  // None, or for each image.
 };
 
 template <typename T>
@@ -122,17 +138,25 @@ TYPED_TEST(ImageNormalizeCudaTest, HasTheCpusBitsInEveryLayout) {
   for (const Size& size :
        {Size{1, 1}, Size{3, 4}, Size{17, 132}, Size{18, 131}, Size{40, 129}}) {
     for (int skew : {0, 1}) {
-      const Batch batch({size, size}, size.height, size.width, skew);
+      Batch batch({size, size}, size.height, size.width, skew);
       for (auto layout : {Planes, Pixels, Apart}) {
-        ExpectTheSameBits<TypeParam>(batch, layout(2, size.height, size.width));
+        for (const std::vector<uint8_t>& planar :
+             {std::vector<uint8_t>{}, {0, 0}, {0, 1}, {1, 0}, {1, 1}}) {
+          batch.planar = planar;
+          ExpectTheSameBits<TypeParam>(batch,
+                                       layout(2, size.height, size.width));
+        }
       }
     }
   }
 }
 
 TYPED_TEST(ImageNormalizeCudaTest, FillsTheRestOfAPlaceWithZeros) {
-  const Batch batch({{20, 36}, {7, 40}, {24, 5}, {1, 1}}, 24, 40, 0);
+  Batch batch({{20, 36}, {7, 40}, {24, 5}, {1, 1}}, 24, 40, 0);
   for (auto layout : {Planes, Pixels, Apart}) {
+    batch.planar = {};
+    ExpectTheSameBits<TypeParam>(batch, layout(4, 24, 40));
+    batch.planar = {1, 1, 1, 1};
     ExpectTheSameBits<TypeParam>(batch, layout(4, 24, 40));
   }
 }
@@ -141,7 +165,9 @@ TYPED_TEST(ImageNormalizeCudaTest, FillsTheRestOfAPlaceWithZeros) {
 TYPED_TEST(ImageNormalizeCudaTest, TakesManyImages) {
   std::vector<Size> sizes;
   for (int n = 0; n < 130; ++n) sizes.push_back({1 + n % 3, 1 + n % 4});
-  const Batch batch(sizes, 3, 4, 0);
+  Batch batch(sizes, 3, 4, 0);
+  ExpectTheSameBits<TypeParam>(batch, Planes(130, 3, 4));
+  for (int n = 0; n < 130; ++n) batch.planar.push_back(n % 5 < 2);
   ExpectTheSameBits<TypeParam>(batch, Planes(130, 3, 4));
 }
 

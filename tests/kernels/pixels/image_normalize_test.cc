@@ -6,6 +6,7 @@
 
 #include "gtest/gtest.h"
 #include "tests/kernels/matrix.h"
+#include "tests/testing/planes.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -54,6 +55,18 @@ TEST(ImageNormalizeTest, BFloat16IsTheRoundedFloat) {
   for (int p = 0; p < 256; ++p) {
     EXPECT_EQ(y[p].bits, BFloat16(Expected(rgb[3 * p], 0)).bits);
   }
+}
+
+TEST(ImageNormalizeTest, PlanesHaveTheBitsOfPixels) {
+  const std::vector<uint8_t> rgb = EveryByteInEveryChannel();
+  const std::vector<uint8_t> planes = PlanesOf(rgb);
+  std::vector<float> expected(3 * 256), y(3 * 256);
+  ImageNormalizeCpu<float>(
+      {16, 16, rgb.data(), expected.data(), 3 * 16, 3, 1, kMean, kStd});
+  ImageNormalizeCpu<float>({16, 16, planes.data(), y.data(), 3 * 16, 3, 1,
+                            kMean, kStd, /*rgb_pixel_stride=*/1,
+                            /*rgb_channel_stride=*/256});
+  EXPECT_EQ(y, expected);
 }
 
 // Rows and planes with guards between them, as in a padded batch.

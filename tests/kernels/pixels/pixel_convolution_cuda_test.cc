@@ -12,6 +12,7 @@
 #include "tests/kernels/cuda/device_matrix.h"
 #include "tests/kernels/cuda/device_memory.h"
 #include "tests/kernels/matrix.h"
+#include "tests/testing/planes.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -57,10 +58,12 @@ struct Problem {
   template <typename T>
   Matrix<T> Run() const {
     std::vector<uint8_t> rgb;
-    for (const auto& image : images) {
+    for (size_t n = 0; n < images.size(); ++n) {
+      const bool in_planes = !planar.empty() && planar[n] != 0;
+      const auto image = in_planes ? PlanesOf(images[n]) : images[n];
       rgb.insert(rgb.end(), image.begin(), image.end());
     }
-    const DeviceArray<uint8_t> device_rgb(rgb);
+    const DeviceArray<uint8_t> device_rgb(rgb), device_planar(planar);
     const DeviceArray<float> device_weight(weight), device_bias(bias);
     const DeviceArray<T> y(images.size() * pixels() * channels);
     std::vector<CudaImage> described;
@@ -81,6 +84,7 @@ struct Problem {
     args.std = kStd;
     args.activation = activation;
     args.y = y.data();
+    if (!planar.empty()) args.planar = device_planar.data();
     EXPECT_TRUE(PixelConvolutionCuda(args, TestStream()).ok());
     EXPECT_TRUE(y.GuardsIntact() && device_rgb.GuardsIntact());
     const std::vector<T> values = y.ToHost();
@@ -123,7 +127,8 @@ struct Problem {
   int channels;
   CudaActivation activation = CudaActivation::kNone;
   std::vector<std::vector<uint8_t>> images;
-  std::vector<float> weight;  // [27, channels]
+  std::vector<uint8_t> planar;  // None, or for each image.
+  std::vector<float> weight;    // [27, channels]
   std::vector<float> bias;
 };
 
@@ -192,6 +197,24 @@ TYPED_TEST(PixelConvolutionCudaTest, BitsAreTheSameAnywhereInABatch) {
       EXPECT_TRUE(one.RowEquals(pixel, all, n * alone.pixels() + pixel)) << n;
     }
   }
+}
+
+TYPED_TEST(PixelConvolutionCudaTest, PlanesHaveTheBitsOfPixels) {
+  for (const Size& size :
+       {Size{1, 1}, Size{5, 7}, Size{9, 2}, Size{33, 34}, Size{34, 36}}) {
+    Problem problem({size, size, size}, {size.height + 1, size.width + 2}, 8);
+    const Matrix<TypeParam> expected = problem.Run<TypeParam>();
+    for (const std::vector<uint8_t>& planar :
+         {std::vector<uint8_t>{1, 1, 1}, {0, 1, 0}, {1, 0, 1}}) {
+      problem.planar = planar;
+      EXPECT_TRUE(problem.Run<TypeParam>() == expected) << size.width;
+    }
+  }
+  // More images than one launch takes.
+  Problem many(std::vector<Size>(67, {2, 3}), {2, 3}, 8);
+  const Matrix<TypeParam> expected = many.Run<TypeParam>();
+  for (int n = 0; n < 67; ++n) many.planar.push_back(n % 5 < 2);
+  EXPECT_TRUE(many.Run<TypeParam>() == expected);
 }
 
 TYPED_TEST(PixelConvolutionCudaTest, NanOfAWeightReachesItsChannelOnly) {
