@@ -17,8 +17,10 @@ namespace sfmamba::model {
 struct ModelInput {
   int height = 0;  // In pixels.
   int width = 0;
-  const uint8_t* pixels = nullptr;  // [height, width, 3] RGB, not normalised.
-  const float* values = nullptr;    // [3, height, width], normalised.
+  // RGB, not normalised: [height, width, 3], or [3, height, width] if `planar`.
+  const uint8_t* pixels = nullptr;
+  const float* values = nullptr;  // [3, height, width], normalised.
+  bool planar = false;
   // Whether `pixels` lie in memory of VisionModel::AllocateInputs(), which a
   // GPU reads by itself. Other memory is copied by the processor first.
   bool page_locked = false;

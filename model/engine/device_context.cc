@@ -8,6 +8,7 @@
 
 #include "ATen/ops/empty.h"
 #include "ATen/ops/from_blob.h"
+#include "ATen/ops/full.h"
 #include "ATen/ops/zeros.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/cuda/capture_mutex.h"
@@ -158,7 +159,7 @@ DeviceContext::Results DeviceContext::RunOrThrow(
   // Libraries may wait for the whole device, which breaks another context's
   // recording.
   const absl::ReaderMutexLock lock(&capturing_);
-  if (uint8) CopyIn(images, ValuesOf(images), pixels_);
+  if (uint8) CopyIn(images, info->padded_images, pixels_);
   const ops::ImageBatch x = uint8 ? BatchOf(images, pixels_.device)
                                   : ops::ImageBatch(FromMemory(images));
   return network_.Forward(x, options_.fold_rows, ToInfos(images));
@@ -172,7 +173,7 @@ DeviceContext::Results DeviceContext::RunAlike(
   const GraphPlan::Key key = {
       options_.fold_rows > 0 ? count : PaddedBatchSize(count), images[0].height,
       images[0].width};
-  CopyIn(images, key.images * ValuesOf(key.height, key.width), inputs);
+  CopyIn(images, key.images, inputs);
   Results results = CopyOut(Answer(key, inputs), images);
   *info = {key.images, stream_->ComputeTime()};
   return results;
@@ -189,8 +190,11 @@ void DeviceContext::Reserve(int64_t size, Inputs& inputs) {
 }
 
 void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
-                           int64_t size, Inputs& inputs) {
-  Reserve(size, inputs);
+                           int padded_images, Inputs& inputs) {
+  const int64_t padding = (padded_images - images.size()) *
+                          ValuesOf(images[0].height, images[0].width);
+  const int64_t layouts = IsUint8(images[0]) ? padded_images : 0;
+  Reserve(ValuesOf(images) + padding + layouts, inputs);
   auto* const host = static_cast<char*>(inputs.host.mutable_data_ptr());
   auto* const device = static_cast<char*>(inputs.device.mutable_data_ptr());
   const int64_t each = inputs.host.element_size();
@@ -217,9 +221,12 @@ void DeviceContext::CopyIn(absl::Span<const model::ModelInput> images,
     // The device copies these while the processor goes on.
     if (used - sent >= kLeastCopy) send(host + sent);
   }
-  // Images that pad the batch.
-  std::memset(host + used, 0, each * size - used);
-  used = each * size;
+  std::memset(host + used, 0, each * padding + layouts);
+  used += each * padding;
+  for (size_t i = 0; layouts > 0 && i < images.size(); ++i) {
+    host[used + i] = images[i].planar;
+  }
+  used += layouts;
   send(host + sent);
   stream_->EndCopyIn();
 }
@@ -237,6 +244,7 @@ ops::ImageBatch DeviceContext::BatchOf(
     batch.images.push_back({next, image.height, image.width});
     next += ValuesOf(image.height, image.width);
   }
+  batch.planar = next;
   return ops::ImageBatch(std::move(batch), device_, options_.type);
 }
 
@@ -261,12 +269,14 @@ at::Tensor DeviceContext::FromMemory(
         at::from_blob(const_cast<uint8_t*>(image.pixels),
                       {ValuesOf(image.height, image.width)}, at::kByte)
             .to(device_);
+    const at::Tensor planar = at::full({1}, image.planar, pixels.options());
     ops_.NormalizeImages(
         {{{pixels.const_data_ptr<uint8_t>(), image.height, image.width}},
          image.height,
          image.width,
          config_.mean,
-         config_.std},
+         config_.std,
+         planar.const_data_ptr<uint8_t>()},
         place.unsqueeze(0));
   }
   return x;

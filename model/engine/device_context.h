@@ -87,12 +87,14 @@ class DeviceContext : public model::ExecutionContext {
                      model::RunInfo* info);
   Results RunAlike(absl::Span<const model::ModelInput> images, Inputs& inputs,
                    model::RunInfo* info);
-  // Copies the images to `inputs` and fills it with zeros up to `size` values.
-  void CopyIn(absl::Span<const model::ModelInput> images, int64_t size,
+  // Copies the images to `inputs`, which are of one type, and behind them zeros
+  // in place of the last of `padded_images`, which have the first one's size.
+  // Behind pixels, a byte for each says whether they are planar.
+  void CopyIn(absl::Span<const model::ModelInput> images, int padded_images,
               Inputs& inputs);
   void Reserve(int64_t size, Inputs& inputs);
-  // Both return the network's input. BatchOf() makes it of consecutive images
-  // in `pixels`, with the sizes of `images`; FromMemory() of images with values
+  // Both return the network's input. BatchOf() makes it of what CopyIn() copied
+  // to `pixels`, with the sizes of `images`; FromMemory() of images with values
   // or pixels in the CPU's memory.
   ops::ImageBatch BatchOf(absl::Span<const model::ModelInput> images,
                           const at::Tensor& pixels) const;

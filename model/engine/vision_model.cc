@@ -145,14 +145,15 @@ void CpuVisionModel::CopyImage(const model::ModelInput& image,
                      });
     return;
   }
+  const int64_t row = int64_t{image.width} * (image.planar ? 1 : 3);
+  const int64_t plane = image.planar ? image.height * row : 0;
   // A classifier's images are too small to be divided among threads.
-  ops::ParallelFor(image.height, /*grain=*/256,
-                   [&](int64_t begin, int64_t end) {
-                     const c10::InferenceMode guard;  // Set for each thread.
-                     ops::NormalizeImage(image.pixels + begin * image.width * 3,
-                                         config_.mean, config_.std,
-                                         x.narrow(1, begin, end - begin));
-                   });
+  ops::ParallelFor(
+      image.height, /*grain=*/256, [&](int64_t begin, int64_t end) {
+        const c10::InferenceMode guard;  // Set for each thread.
+        ops::NormalizeImage(image.pixels + begin * row, plane, config_.mean,
+                            config_.std, x.narrow(1, begin, end - begin));
+      });
 }
 
 void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,

@@ -56,7 +56,7 @@ struct DepthwiseConvWeights {
   kernels::CudaActivation activation = kernels::CudaActivation::kNone;
 };
 
-// A uint8 image [height, width, 3], contiguous.
+// A uint8 image [height, width, 3] or [3, height, width], contiguous.
 struct ImagePixels {
   const uint8_t* rgb;
   int height, width;
@@ -68,6 +68,9 @@ struct PixelBatch {
   std::vector<ImagePixels> images;
   int height = 0, width = 0;  // No image is larger.
   std::array<float, 3> mean{}, std{};
+  // [images], on the device: not 0 for images [3, height, width], so that a
+  // recorded graph serves both. Null: none is.
+  const uint8_t* planar = nullptr;
 };
 
 // A 3x3 convolution of stride 2 that reads pixels. The weight is [27, out],

@@ -12,6 +12,7 @@
 #include "tests/gpu/model_device.h"
 #include "tests/model/testing.h"
 #include "tests/testing/patience.h"
+#include "tests/testing/planes.h"
 #include "tests/testing/run_model.h"
 
 namespace sfmamba {
@@ -169,6 +170,22 @@ TEST_P(GpuPixelsTest, ValuesArePaddedAndReplayedToo) {
                  std::to_string(count) + " as values");
       ExpectAsValues(*context_, count, seed, "pixels between them");
     }
+  }
+}
+
+TEST_P(GpuPixelsTest, PlanesHaveTheBytesOfPixels) {
+  for (uint32_t seed = 1; seed <= 3; ++seed) {
+    const Pictures pictures(9, seed);
+    const Answers expected = RunPixels(*context_, pictures);
+    std::vector<model::ModelInput> inputs = pictures.inputs();
+    std::vector<std::vector<uint8_t>> planes;
+    for (size_t i = seed - 1; i < inputs.size(); i += seed) {
+      const uint8_t* const pixels = inputs[i].pixels;
+      planes.push_back(PlanesOf({pixels, pixels + 3 * kSide * kSide}));
+      inputs[i].pixels = planes.back().data();
+      inputs[i].planar = true;
+    }
+    EXPECT_EQ(LogitsOf(model::RunBatch(*context_, inputs)), expected) << seed;
   }
 }
 

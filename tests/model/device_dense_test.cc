@@ -215,7 +215,7 @@ TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
                                   .to(at::kFloat)
                                   .contiguous(at::MemoryFormat::ChannelsLast);
   for (int i = 0; i < 2; ++i) {
-    ops::NormalizeImage(images[i].rgb, mean, std,
+    ops::NormalizeImage(images[i].rgb, /*plane=*/0, mean, std,
                         expected[i]
                             .narrow(1, 0, images[i].height)
                             .narrow(2, 0, images[i].width));

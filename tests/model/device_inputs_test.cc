@@ -10,6 +10,7 @@
 #include "tests/model/emulated_device.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/planes.h"
 #include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
@@ -98,6 +99,56 @@ TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
   EXPECT_EQ(replayed(), 2);
 }
 
+// One graph serves all batches, however their images lie.
+TEST_F(DeviceModelTest, ABatchMayMixPixelsAndPlanes) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  const auto memory = model->AllocateInputs(pixels_.size());
+  const std::vector<uint8_t> planes = PlanesOf(pixels_);
+  std::copy(planes.begin(), planes.end(), memory.get());
+  const std::vector<float> expected = Of(RunBatch(*context, Images(9)))[0];
+  for (const std::vector<int>& planar :
+       std::vector<std::vector<int>>{{1, 8}, {}, {0, 4, 5}}) {
+    for (const bool page_locked : {false, true}) {
+      std::vector<ModelInput> images = Images(9);
+      for (const int i : planar) {
+        images[i].planar = true;
+        images[i].page_locked = page_locked;
+        images[i].pixels = page_locked ? memory.get() : planes.data();
+      }
+      for (const auto& logits : Of(RunBatch(*context, images))) {
+        EXPECT_EQ(logits, expected);
+      }
+    }
+  }
+  EXPECT_EQ(recorded(), 1);
+  EXPECT_EQ(replayed(), 6);
+}
+
+// No graph serves a batch with a heat map, or one of pixels and values.
+TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
+  const auto model = MakeModel(Config(), OnGpu());
+  const auto context = MakeContext(*model);
+  const std::vector<uint8_t> planes = PlanesOf(pixels_);
+  const std::vector<float> values(pixels_.size());
+  for (const bool with_values : {false, true}) {
+    std::vector<ModelInput> images = Images(3);
+    images[1].pixels = planes.data();
+    images[1].planar = true;
+    if (with_values) {
+      images[2].pixels = nullptr;
+      images[2].values = values.data();
+    } else {
+      images[2].options = ClassificationOptions{/*heat_map=*/true, {4}};
+    }
+    const auto logits = Of(RunBatch(*context, images));
+    ASSERT_EQ(logits.size(), 3);
+    EXPECT_EQ(logits[1], logits[0]);
+    EXPECT_LE(LargestDifference(logits[0], Expected()), 1e-4);
+  }
+  EXPECT_EQ(recorded(), 0);
+}
+
 // A picture in page-locked memory goes to the device from where it lies. Others
 // are gathered first.
 TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
@@ -106,10 +157,11 @@ TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
   const auto memory = model->AllocateInputs(pixels_.size());
   std::copy(pixels_.begin(), pixels_.end(), memory.get());
   std::vector<uint8_t> noise(pixels_.size(), 99);
-  // By which of the images are page-locked: how many copies there are.
+  // By which of the images are page-locked: how many copies there are. The last
+  // one says how the images lie.
   for (const auto& [locked, copies] :
        std::vector<std::pair<std::vector<int>, int>>{
-           {{}, 1}, {{0, 1, 2, 3, 4}, 5}, {{1, 3}, 5}, {{0, 1}, 3}}) {
+           {{}, 1}, {{0, 1, 2, 3, 4}, 6}, {{1, 3}, 5}, {{0, 1}, 3}}) {
     std::vector<ModelInput> images = Images(5);
     images[4].pixels = noise.data();
     for (const int i : locked) {

@@ -12,6 +12,7 @@
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
+#include "tests/testing/planes.h"
 #include "tests/testing/run_model.h"
 
 namespace sfmamba::model {
@@ -219,6 +220,14 @@ TEST(VisionModelTest, NormalisesPixels) {
   EXPECT_LE(LargestDifference(std::get<Classification>((*results)[0]).logits,
                               Logits(*model, values)),
             1e-5);
+  const std::vector<uint8_t> planes = PlanesOf(pixels);
+  ModelInput planar = input;
+  planar.pixels = planes.data();
+  planar.planar = true;
+  const auto both = RunBatch(*model, {input, planar});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(std::get<Classification>((*both)[1]).logits,
+            std::get<Classification>((*both)[0]).logits);
 }
 
 TEST(VisionModelTest, TheEmbeddingIsWhatTheClassifierSees) {

@@ -201,13 +201,16 @@ void FillEndsWithMean(at::Tensor& x) {
   });
 }
 
-void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
+void NormalizeImage(const uint8_t* rgb, int64_t plane,
+                    const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image) {
   Dispatch(image, [&](auto type) {
     using T = decltype(type);
     kernels::ImageNormalizeCpu<T>(
         {image.size(1), image.size(2), rgb, Data<T>(image), image.stride(1),
-         image.stride(2), image.stride(0), mean, std});
+         image.stride(2), image.stride(0), mean, std,
+         /*rgb_pixel_stride=*/plane == 0 ? 3 : 1,
+         /*rgb_channel_stride=*/plane == 0 ? 1 : plane});
   });
 }
 

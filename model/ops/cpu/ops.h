@@ -59,9 +59,11 @@ void GeluTanh(at::Tensor& x);
 // x is [sequences, tokens, channels], contiguous.
 void FillEndsWithMean(at::Tensor& x);
 
-// kernels/pixels/image_normalize.h. `rgb` is [height, width, 3];
-// the result is written to `image`, a view [3, height, width] of any strides.
-void NormalizeImage(const uint8_t* rgb, const std::array<float, 3>& mean,
+// kernels/pixels/image_normalize.h. `rgb` is [height, width, 3] or, if `plane`
+// is not 0, three planes that lie so many bytes apart. The result is written to
+// `image`, a view [3, height, width] of any strides.
+void NormalizeImage(const uint8_t* rgb, int64_t plane,
+                    const std::array<float, 3>& mean,
                     const std::array<float, 3>& std, at::Tensor image);
 
 // ---- Products ----

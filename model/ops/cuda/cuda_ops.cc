@@ -259,6 +259,7 @@ void CudaOps::NormalizeImages(const PixelBatch& pixels,
     kernels::ImageNormalizeCudaArgs<T> args;
     args.count = images.size();
     args.images = images.data();
+    args.planar = pixels.planar;
     args.height = pixels.height;
     args.width = pixels.width;
     args.y = Data<T>(y);
@@ -281,6 +282,7 @@ void CudaOps::ConvolvePixels(const PixelBatch& pixels,
     kernels::PixelConvolutionArgs<T> args;
     args.count = images.size();
     args.images = images.data();
+    args.planar = pixels.planar;
     args.height = pixels.height;
     args.width = pixels.width;
     args.channels = y.size(1);

@@ -7,10 +7,12 @@
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/empty_like.h"
+#include "ATen/ops/equal.h"
 #include "ATen/ops/zeros.h"
 #include "absl/synchronization/mutex.h"
 #include "model/ops/implementation.h"
 #include "tests/model/against_reference.h"
+#include "tests/testing/planes.h"
 
 namespace sfmamba::ops {
 namespace {
@@ -186,6 +188,14 @@ TEST_P(ImplementationsTest, StemOfPixels) {
                           {0.1f, 0.2f, 0.3f},
                           {0.2f, 0.3f, 0.4f}};
   const ImageBatch images(pixels, at::kCPU, GetParam().type);
+  // The same, the second image in planes.
+  const uint8_t* const second = pixels.images[1].rgb;
+  const std::vector<uint8_t> planes = PlanesOf({second, second + 5 * 6 * 3});
+  const std::vector<uint8_t> planar = {0, 1};
+  PixelBatch mixed_pixels = pixels;
+  mixed_pixels.images[1].rgb = planes.data();
+  mixed_pixels.planar = planar.data();
+  const ImageBatch mixed(mixed_pixels, at::kCPU, GetParam().type);
 
   const at::Tensor values = at::zeros({2, 3, kHeight, kWidth}, at::kFloat);
   for (int i = 0; i < 2; ++i) {
@@ -200,6 +210,7 @@ TEST_P(ImplementationsTest, StemOfPixels) {
     }
   }
   ExpectNear(tested().Values(images), values);
+  EXPECT_TRUE(at::equal(tested().Values(mixed), tested().Values(images)));
   for (const int out : {5, 16}) {
     const ConvolutionParameters parameters{
         {Values("weight", {out, 3, 3, 3}), {}},
@@ -208,8 +219,10 @@ TEST_P(ImplementationsTest, StemOfPixels) {
         /*stride=*/2,
         /*groups=*/1,
         kHeight};
-    ExpectNear(tested().MakeStem(parameters)->Forward(images),
+    const auto stem = tested().MakeStem(parameters);
+    ExpectNear(stem->Forward(images),
                reference().MakeStem(parameters)->Forward(values));
+    EXPECT_TRUE(at::equal(stem->Forward(mixed), stem->Forward(images)));
   }
 }
 

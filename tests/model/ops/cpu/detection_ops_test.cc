@@ -75,7 +75,7 @@ TEST(NormalizeImageOpTest, MakesTheDetectorsReferenceBatch) {
         fixture["resized_bgr." + std::to_string(i)].flip(2).contiguous();
     at::Tensor image = at::zeros_like(batch[i]);
     ops::NormalizeImage(
-        rgb.const_data_ptr<uint8_t>(), config.mean, config.std,
+        rgb.const_data_ptr<uint8_t>(), /*plane=*/0, config.mean, config.std,
         image.narrow(1, 0, rgb.size(0)).narrow(2, 0, rgb.size(1)));
     EXPECT_LE(RelativeError(image, batch[i]), 1e-4) << i;
     EXPECT_EQ(batch.size(2), config.Padded(133));
