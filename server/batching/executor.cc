@@ -55,6 +55,7 @@ model::ModelInput ToInput(const BatchTask& task) {
     input.values = image.values.data();
   } else {
     input.pixels = image.pixels.data();
+    input.planar = image.planar;
     input.page_locked = image.pixels.is_pooled();
   }
   input.original_height = image.original_height;

@@ -12,7 +12,8 @@ namespace sfmamba::image {
 struct ImageBuffer {
   int height = 0;  // Pixels.
   int width = 0;
-  Pixels pixels;              // [height, width, 3] RGB.
+  Pixels pixels;              // [height, width, 3] RGB, or its planes.
+  bool planar = false;        // Whether `pixels` are [3, height, width].
   std::vector<float> values;  // [3, height, width], normalised.
   // Size of the picture, or its crop, that the input was resized from.
   int original_height = 0;

@@ -282,6 +282,7 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
   ImageBuffer result;
   result.height = result.original_height = part.height;
   result.width = result.original_width = part.width;
+  result.planar = input.planar;
   // Copies the part's rows of a plane whose pixels have `values` values each.
   const auto copy = [&](const auto* plane, int values, auto* to) {
     for (int y = 0; y < part.height; ++y) {
@@ -290,15 +291,18 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
       to->insert(to->end(), row, row + int64_t{part.width} * values);
     }
   };
-  if (!input.pixels.empty()) {
-    std::vector<uint8_t> pixels;
+  std::vector<uint8_t> pixels;
+  if (!input.pixels.empty() && !input.planar) {
     copy(input.pixels.data(), 3, &pixels);
-    result.pixels = std::move(pixels);
   }
-  for (int c = 0; c < 3 && !input.values.empty(); ++c) {
-    copy(input.values.data() + int64_t{c} * input.height * input.width, 1,
-         &result.values);
+  for (int c = 0; c < 3; ++c) {
+    const int64_t plane = int64_t{c} * input.height * input.width;
+    if (input.planar) copy(input.pixels.data() + plane, 1, &pixels);
+    if (!input.values.empty()) {
+      copy(input.values.data() + plane, 1, &result.values);
+    }
   }
+  result.pixels = std::move(pixels);
   return result;
 }
 

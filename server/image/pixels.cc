@@ -1,7 +1,6 @@
 #include "server/image/pixels.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 #include <string>
@@ -10,7 +9,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "opencv2/core.hpp"
-#include "opencv2/core/hal/hal.hpp"
 #include "opencv2/imgproc.hpp"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
@@ -67,57 +65,10 @@ absl::Span<const absl::string_view> PiecesOf(const InputTensor& tensor) {
 }
 
 // Copies all bytes of a tensor.
-void CopyBytes(const InputTensor& tensor, char* to) {
+void CopyBytes(const InputTensor& tensor, void* to) {
+  char* next = static_cast<char*>(to);
   for (const absl::string_view piece : PiecesOf(tensor)) {
-    to = std::copy(piece.begin(), piece.end(), to);
-  }
-}
-
-// What is left of bytes that lie in several pieces.
-class Pieces {
- public:
-  // The bytes from `position` on. At least one is left.
-  Pieces(absl::Span<const absl::string_view> pieces, size_t position)
-      : pieces_(pieces) {
-    while (position >= pieces_[0].size()) {
-      position -= pieces_[0].size();
-      pieces_.remove_prefix(1);
-    }
-    used_ = position;
-  }
-
-  // The next bytes, up to the end of their piece.
-  absl::string_view Next() const { return pieces_[0].substr(used_); }
-  // Skips some of Next().
-  void Skip(size_t bytes) {
-    used_ += bytes;
-    if (used_ < pieces_[0].size()) return;
-    pieces_.remove_prefix(1);
-    used_ = 0;
-  }
-
- private:
-  absl::Span<const absl::string_view> pieces_;
-  size_t used_;  // Bytes skipped in the first piece.
-};
-
-// Writes rgb[i, c] = plane c's value i for planes of `size` values, which lie
-// one after another in `pieces`, none of which is empty.
-void MergePlanes(absl::Span<const absl::string_view> pieces, int64_t size,
-                 uint8_t* rgb) {
-  std::array<Pieces, 3> planes = {Pieces(pieces, 0), Pieces(pieces, size),
-                                  Pieces(pieces, 2 * size)};
-  for (int64_t done = 0; done < size;) {
-    int64_t run = size - done;
-    std::array<const uint8_t*, 3> from;
-    for (int c = 0; c < 3; ++c) {
-      const absl::string_view next = planes[c].Next();
-      run = std::min<int64_t>(run, next.size());
-      from[c] = reinterpret_cast<const uint8_t*>(next.data());
-    }
-    cv::hal::merge8u(from.data(), rgb + 3 * done, static_cast<int>(run), 3);
-    for (Pieces& plane : planes) plane.Skip(run);
-    done += run;
+    next = std::copy(piece.begin(), piece.end(), next);
   }
 }
 
@@ -125,7 +76,7 @@ void MergePlanes(absl::Span<const absl::string_view> pieces, int64_t size,
 std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
   if (tensor.type == InputTensor::Type::kFloat32) {
-    CopyBytes(tensor, reinterpret_cast<char*>(values.data()));
+    CopyBytes(tensor, values.data());
     return values;
   }
   std::vector<char> joined(tensor.pieces.empty() ? 0 : 2 * count);
@@ -261,7 +212,8 @@ absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
   if (tensor.type == InputTensor::Type::kUint8) {
     buffer.pixels = pool != nullptr ? pool->Take(3 * plane)
                                     : Pixels(std::vector<uint8_t>(3 * plane));
-    MergePlanes(PiecesOf(tensor), plane, buffer.pixels.data());
+    CopyBytes(tensor, buffer.pixels.data());
+    buffer.planar = true;
     return buffer;
   }
   buffer.values = ToFloats(tensor, 3 * plane);

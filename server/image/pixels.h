@@ -28,7 +28,7 @@ RgbImage ToRgb(const PixelBuffer& pixels);
 absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model);
 
-// A valid tensor as the model takes it: values of the floating types,
+// A valid tensor as the model takes it: values of the floating types, planar
 // pixels of kUint8, in memory of `pool` if it is not null. Pieces are read
 // where they are. INVALID_ARGUMENT naming the first element that is not finite.
 absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,

@@ -14,13 +14,19 @@
 namespace sfmamba::server {
 namespace {
 
+// Byte `i` of pixels [height, width, 3], however they lie.
+uint8_t PixelByte(const model::ModelInput& image, int64_t i) {
+  const int64_t plane = int64_t{image.height} * image.width;
+  return image.pixels[image.planar ? i % 3 * plane + i / 3 : i];
+}
+
 model::Classification Classify(const model::ModelInput& image) {
   model::Classification classification;
   classification.logits.resize(FakeModel::kClasses);
   const int count = 3 * image.height * image.width;
   for (int i = 0; i < count; ++i) {
     const float value =
-        image.pixels != nullptr ? image.pixels[i] / 255.f : image.values[i];
+        image.pixels != nullptr ? PixelByte(image, i) / 255.f : image.values[i];
     classification.logits[i % FakeModel::kClasses] += value * (1 + i % 7) / 100;
   }
   classification.embedding = {classification.logits[0], 1};
@@ -30,8 +36,9 @@ model::Classification Classify(const model::ModelInput& image) {
 bool IsRed(const model::ModelInput& image, int x, int y) {
   const int64_t pixel = int64_t{1} * y * image.width + x;
   if (image.values != nullptr) return image.values[pixel] > 0.5f;
-  const uint8_t* rgb = image.pixels + 3 * pixel;
-  return rgb[0] > 128 && rgb[1] <= 128 && rgb[2] <= 128;
+  return PixelByte(image, 3 * pixel) > 128 &&
+         PixelByte(image, 3 * pixel + 1) <= 128 &&
+         PixelByte(image, 3 * pixel + 2) <= 128;
 }
 
 // The rectangle around what is red, in the input's pixels; empty if nothing is.

@@ -90,8 +90,10 @@ TEST_F(ExecutorTest, TakesPixelsToo) {
   BatchTask task = MakeTask(answer, 0);
   task.image.values.clear();
   task.image.pixels = std::vector<uint8_t>(3 * 4 * 4, 77);
+  task.image.planar = true;
   executor->Submit(std::move(task));
   EXPECT_EQ(answer.logit(), 77);
+  EXPECT_TRUE(last().planar);
 }
 
 TEST_F(ExecutorTest, OneFailingImageDoesNotFailTheOthers) {

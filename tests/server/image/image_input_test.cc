@@ -229,7 +229,7 @@ TEST_F(ImageInputTest, ATensorMayBeInPieces) {
       InputTensor{InputTensor::Type::kUint8, shape, {}, {"ab", "cde", "f"}};
   const PreparedInput input = Make(image, Detector());
   EXPECT_EQ(input.image.pixels,
-            (std::vector<uint8_t>{'a', 'c', 'e', 'b', 'd', 'f'}));
+            (std::vector<uint8_t>{'a', 'b', 'c', 'd', 'e', 'f'}));
 }
 
 // A JPEG is decoded at a scale that leaves the crop as large as the input.
@@ -247,7 +247,14 @@ TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   EXPECT_EQ(pixels.original_width, 2);
   EXPECT_EQ(pixels.pixels, (std::vector<uint8_t>{15, 16, 17, 18, 19, 20, 27, 28,
                                                  29, 30, 31, 32}));
+  EXPECT_FALSE(pixels.planar);
   EXPECT_TRUE(pixels.values.empty());
+  input.planar = true;
+  const ImageBuffer planes = CropInput(input, part);
+  EXPECT_TRUE(planes.planar);
+  EXPECT_EQ(planes.pixels, (std::vector<uint8_t>{5, 6, 9, 10, 17, 18, 21, 22,
+                                                 29, 30, 33, 34}));
+  input.planar = false;
   input.values.assign(all.begin(), all.end());
   input.pixels = {};
   EXPECT_EQ(CropInput(input, part).values,

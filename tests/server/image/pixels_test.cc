@@ -138,14 +138,15 @@ TEST(TensorTest, EachTypeIsRead) {
   EXPECT_EQ(ToImageBuffer(bf16)->values, (std::vector<float>{-1.5f, 0, 3}));
 }
 
-TEST(TensorTest, Uint8ChannelsBecomePixels) {
+TEST(TensorTest, Uint8StaysInPlanes) {
   const auto tensor = MakeTensor<uint8_t>(
       Type::kUint8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
   EXPECT_TRUE(ValidateTensor(tensor, ModelOfSide(2)).ok());
   const auto buffer = ToImageBuffer(tensor);
   ASSERT_TRUE(buffer.ok());
   EXPECT_EQ(buffer->pixels,
-            (std::vector<uint8_t>{1, 5, 9, 2, 6, 10, 3, 7, 11, 4, 8, 12}));
+            (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
+  EXPECT_TRUE(buffer->planar);
   EXPECT_EQ(buffer->height, 2);
 }
 
