@@ -89,11 +89,11 @@ TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
        {PixelRect{0, 0, 81, 63}, PixelRect{11, 20, 30, 24},
         PixelRect{80, 62, 1, 1}, PixelRect{3, 0, 24, 24}}) {
     for (const model::ModelConfig& model : {Classifier(), Detector()}) {
-      const absl::StatusOr<ImageBuffer> part =
-          MakeInput(*decoded, region, model, std::nullopt, DecodeWatch());
-      ASSERT_TRUE(part.ok()) << part.status();
       const PixelRect place = {region.left + 9, region.top + 7, region.width,
                                region.height};
+      const absl::StatusOr<ImageBuffer> part =
+          MakeInput(decoded->rgb, place, model, std::nullopt, DecodeWatch());
+      ASSERT_TRUE(part.ok()) << part.status();
       const std::string alone = server::EncodePng(Crop(picture, place));
       ImageSource own;
       own.source = EncodedImage{alone};
