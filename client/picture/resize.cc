@@ -9,56 +9,21 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/bicubic_filter.h"
 #include "client/picture/picture_reader.h"
 
 namespace sfmamba::client {
 namespace {
 
-constexpr int kMaxSide = 4096;     // A larger tensor is too long for a message.
-constexpr int kFractionBits = 22;  // Weights are in fixed point.
+constexpr int kMaxSide = 4096;  // A larger tensor is too long for a message.
 
-// The inputs that make one output, from `first` on.
-struct Taps {
-  int first;
-  std::vector<int32_t> weights;
-};
+using base::BicubicFilter;
+using Taps = BicubicFilter::Taps;
 
-// Keys' cubic with a = -0.5.
-double Cubic(double x) {
-  constexpr double a = -0.5;
-  x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0;
-}
-
-// Returns the taps of outputs begin .. begin + size - 1 of a side of `in`
-// pixels resized to `out`. Follows Pillow operation by operation, because
-// doubles round too.
-std::vector<Taps> MakeTaps(int in, int64_t out, int64_t begin, int size) {
-  const double scale = static_cast<double>(in) / out;
-  const double filter_scale = std::max(scale, 1.0);
-  const double support = 2 * filter_scale;
-  const double inverse = 1.0 / filter_scale;
+// Returns the taps of outputs begin .. begin + size - 1.
+std::vector<Taps> MakeTaps(BicubicFilter filter, int64_t begin, int size) {
   std::vector<Taps> taps(size);
-  std::vector<double> exact;
-  for (int i = 0; i < size; ++i) {
-    const double center = (begin + i + 0.5) * scale;
-    taps[i].first = std::max(0, static_cast<int>(center - support + 0.5));
-    const int end = std::min(in, static_cast<int>(center + support + 0.5));
-    exact.clear();
-    double sum = 0;
-    for (int k = taps[i].first; k < end; ++k) {
-      exact.push_back(Cubic((k - center + 0.5) * inverse));
-      sum += exact.back();
-    }
-    for (const double value : exact) {
-      const double weight =
-          (sum != 0 ? value / sum : value) * (1 << kFractionBits);
-      taps[i].weights.push_back(
-          static_cast<int32_t>(weight + (weight < 0 ? -0.5 : 0.5)));
-    }
-  }
+  for (int i = 0; i < size; ++i) filter.TapsOf(begin + i, &taps[i]);
   return taps;
 }
 
@@ -73,12 +38,13 @@ Picture ResizeRows(const Picture& picture, const std::vector<Taps>& outputs) {
       const uint8_t* in =
           &picture.data[3 * (size_t{1} * y * picture.width + taps.first)];
       int32_t sum[3];
-      std::fill_n(sum, 3, 1 << (kFractionBits - 1));
+      std::fill_n(sum, 3, 1 << (BicubicFilter::kFractionBits - 1));
       for (const int32_t weight : taps.weights) {
         for (int32_t& channel : sum) channel += weight * *in++;
       }
       for (const int32_t channel : sum) {
-        turned.data.push_back(std::clamp(channel >> kFractionBits, 0, 255));
+        turned.data.push_back(
+            std::clamp(channel >> BicubicFilter::kFractionBits, 0, 255));
       }
     }
   }
@@ -140,7 +106,8 @@ absl::StatusOr<v1::Image> ResizeFor(const v1::Model& model,
             : int64_t{input.resize_size()} * length / short_side;
     // A half becomes the even integer.
     const double begin = std::nearbyint((resized - side) / 2.0);
-    return MakeTaps(length, resized, static_cast<int64_t>(begin), side);
+    return MakeTaps(BicubicFilter(length, resized), static_cast<int64_t>(begin),
+                    side);
   };
   const Picture narrow = ResizeRows(*picture, taps(picture->width));
   return ToTensor(ResizeRows(narrow, taps(picture->height)));

@@ -1,12 +1,12 @@
 #include "server/image/resample.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
+#include "base/bicubic_filter.h"
 #include "base/steady_clock.h"
 #include "kernels/pixels/fixed_point_resize.h"
 
@@ -19,45 +19,21 @@ using kernels::FixedPointTaps;
 // hundred microseconds.
 constexpr int64_t kWatchedPixels = 1 << 17;
 
-// Keys' cubic with a = -0.5.
-double Cubic(double x) {
-  constexpr double a = -0.5;
-  x = std::abs(x);
-  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
-  if (x < 2) return (((x - 5) * x + 8) * x - 4) * a;
-  return 0;
-}
+static_assert(kernels::kWeightFractionBits ==
+              base::BicubicFilter::kFractionBits);
 
 // Returns the weights of outputs begin .. begin + size - 1 of a side of `in`
-// pixels resized to `out`, unset if these are the same. Follows Pillow
-// operation by operation, because doubles round too.
+// pixels resized to `out`, unset if these are the same.
 std::optional<FixedPointTaps> MakeTaps(int in, int out, int begin, int size) {
   if (in == out) return std::nullopt;
-  const double scale = static_cast<double>(in) / out;
-  const double filter_scale = std::max(scale, 1.0);
-  const double support = 2 * filter_scale;
-  const double inverse = 1.0 / filter_scale;
-  const int max_count = static_cast<int>(std::ceil(support)) * 2 + 1;
-  FixedPointTaps taps(size, max_count);
-  std::vector<double> exact(max_count);
-  std::vector<int32_t> weights(max_count);
+  base::BicubicFilter filter(in, out);
+  FixedPointTaps all(size, filter.most_taps());
+  base::BicubicFilter::Taps taps;
   for (int i = 0; i < size; ++i) {
-    const double center = (begin + i + 0.5) * scale;
-    const int low = std::max(0, static_cast<int>(center - support + 0.5));
-    const int high = std::min(in, static_cast<int>(center + support + 0.5));
-    double sum = 0;
-    for (int k = low; k < high; ++k) {
-      exact[k - low] = Cubic((k - center + 0.5) * inverse);
-      sum += exact[k - low];
-    }
-    for (int k = 0; k < high - low; ++k) {
-      const double weight = (sum != 0 ? exact[k] / sum : exact[k]) *
-                            (1 << kernels::kWeightFractionBits);
-      weights[k] = static_cast<int32_t>(weight + (weight < 0 ? -0.5 : 0.5));
-    }
-    taps.Set(i, low, weights.data(), high - low);
+    filter.TapsOf(begin + i, &taps);
+    all.Set(i, taps.first, taps.weights.data(), taps.weights.size());
   }
-  return taps;
+  return all;
 }
 
 }  // namespace
