@@ -82,17 +82,16 @@ void Prediction::SubmitParts(Item* item, const image::RgbImage& picture,
     part.left += seen.left;
     part.top += seen.top;
     if (part.top + part.height > rows) return;
-    const absl::Time start = base::SteadyNow();
-    absl::StatusOr<image::ImageBuffer> input =
-        server::Guarded([&]() -> absl::StatusOr<image::ImageBuffer> {
-          return image::MakeInput(picture, part, model_->directory.config,
-                                  request_.options.resize, watch);
-        });
-    item->preprocess += base::SteadyNow() - start;
-    left->status = input.status();
-    if (input.ok()) {
+    left->status = server::Guarded([&] {
+      const absl::Time start = base::SteadyNow();
+      absl::StatusOr<image::ImageBuffer> input =
+          image::MakeInput(picture, part, model_->directory.config,
+                           request_.options.resize, watch);
+      item->preprocess += base::SteadyNow() - start;
+      if (!input.ok()) return input.status();
       SubmitPart(item, left->next, *std::move(input), left->parts);
-    }
+      return absl::OkStatus();
+    });
   }
 }
 
