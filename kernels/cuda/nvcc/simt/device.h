@@ -13,8 +13,8 @@
 #include "kernels/base/float16.h"
 #include "kernels/cuda/cuda_stream.h"
 
-// What simt.h brings, but for its Launch(): without Abseil, for the package in
-// kernels/python, which has a Launch() of its own.
+// The names of simt.h without its Launch(), which needs Abseil. The package in
+// kernels/python is compiled without Abseil and has its own Launch().
 namespace sfmamba::simt {
 
 // ---- Arithmetic: the hardware's approximate instructions ----
