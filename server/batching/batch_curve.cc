@@ -25,8 +25,8 @@ constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // Age at which a size's estimate may be wrong because only others have run.
 constexpr absl::Duration kOld = absl::Seconds(10);
-// Less often than this a size has seldom run: a batch may have taken long by
-// accident. It is soon forgotten if it was not measured either.
+// Fewest runs of a size that is kept though it was never measured: one batch
+// may have taken long by accident.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -87,8 +87,6 @@ BatchCurve::BatchCurve(int max_images)
   for (int n = 1; n <= max_images; ++n) efficient_.push_back(n);
 }
 
-bool BatchCurve::Sample::SeldomRan() const { return runs < kFewBatches; }
-
 bool BatchCurve::Sample::IsOld(absl::Time now) const {
   return now - updated > kOld;
 }
@@ -103,15 +101,10 @@ bool BatchCurve::LargerAreOld(int images, absl::Time now) const {
       [now](const auto& sample) { return sample.second.IsOld(now); });
 }
 
-bool BatchCurve::LargerSeldomRan(int images) const {
-  return std::all_of(
-      samples_.upper_bound(images), samples_.end(),
-      [](const auto& sample) { return sample.second.SeldomRan(); });
-}
-
 void BatchCurve::Set(int images, const Point& point, absl::Time now) {
   Sample& sample = samples_[images];
-  sample.mean = sample.first = absl::ToDoubleSeconds(point.median);
+  sample.mean = absl::ToDoubleSeconds(point.median);
+  sample.first = sample.mean / pace_;
   sample.deviation =
       absl::ToDoubleSeconds(point.p95 - point.median) / kP95Deviations;
   sample.pace = pace_;
@@ -135,15 +128,17 @@ void BatchCurve::Shorten(int images, double ratio) {
 void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
-  const bool replaces =
-      sample.set && sample.runs == 0 && sample.IsOld(updated_);
-  if (replaces) Shorten(images, seconds * sample.pace / (sample.mean * pace_));
+  if (sample.batches > 0 && sample.IsOld(updated_)) {
+    // Other sizes have run since, so this one begins anew. Accidents only
+    // lengthen a batch: the shorter of what was known and this one holds.
+    const double known = sample.mean * pace_ / sample.pace;
+    if (sample.runs == 0) Shorten(images, seconds / known);
+    seconds = std::min(seconds, known);
+    sample.batches = 0;
+  }
   ++sample.runs;
-  sample.batches = replaces ? 1 : sample.batches + 1;
-  if (sample.batches == 1 || replaces) {
+  if (++sample.batches == 1) {
     sample.mean = seconds;
-    // What was wrong says nothing of how others have changed.
-    sample.first = seconds / (replaces ? pace_ : 1);
     sample.deviation = kFirstDeviation * seconds;
   } else {
     // One batch that took very long says little about the next.
@@ -153,7 +148,12 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.mean += std::max(kMeanWeight, 1.0 / sample.batches) * error;
     sample.deviation +=
         kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
-    if (sample.batches <= kFirstBatches) sample.first = sample.mean;
+  }
+  // The first batches of a size say how long it takes, later ones how the
+  // device has changed.
+  if (sample.batches <= kFirstBatches) {
+    sample.first = sample.mean / pace_;
+  } else {
     pace_ += kPaceWeight * (seconds / sample.first - pace_);
   }
   sample.pace = pace_;
@@ -161,7 +161,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   for (auto it = samples_.begin(); it != samples_.end();) {
     const Sample& other = it->second;
     const bool stray =
-        !other.set && other.SeldomRan() && now - other.updated > kFresh;
+        !other.set && other.runs < kFewBatches && now - other.updated > kFresh;
     // Fewer images cannot have taken longer.
     const bool refuted = other.runs == 0 && other.IsOld(now) &&
                          it->first < images && other.mean > sample.mean;

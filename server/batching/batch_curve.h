@@ -51,9 +51,6 @@ class BatchCurve {
   // measured, for so long that what is known of them may be wrong. While
   // nothing uses them nothing would correct it.
   bool LargerAreOld(int images, absl::Time now) const;
-  // Whether every size above `images` has run less than three times: what is
-  // known of them may be the accident of a moment.
-  bool LargerSeldomRan(int images) const;
 
   bool is_known() const { return !samples_.empty(); }
   // Whether a batch ran recently. An estimate that is old may be wrong, and no
@@ -71,14 +68,13 @@ class BatchCurve {
   struct Sample {
     double mean = 0;       // Seconds.
     double deviation = 0;  // The mean absolute deviation, in seconds.
-    double first = 0;      // The mean of the first batches.
+    double first = 0;      // The mean of the first batches at a pace of 1.
     double pace = 1;       // pace_ when the size last ran.
     int batches = 0;       // That the mean is of.
     int runs = 0;          // Batches since it was set.
     bool set = false;      // Measured or imported.
     absl::Time updated;
 
-    bool SeldomRan() const;
     bool IsOld(absl::Time now) const;
   };
 

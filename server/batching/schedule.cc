@@ -14,7 +14,8 @@ constexpr double kSame = 1.02;
 // Least lead in fullness, as a part of the best rate, by which a line goes
 // before the first one.
 constexpr double kClearlyFuller = 0.05;
-// The longest batch that is run to learn how long it takes: it delays others.
+// Most time by which a batch that is run to learn how long it takes is longer
+// than the one that would leave: others wait for it, once in ten seconds.
 constexpr absl::Duration kLongestTrial = absl::Milliseconds(100);
 
 // A line whose batch may leave now.
@@ -139,13 +140,8 @@ int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
   const BatchCurve& curve = *line.curve;
   if (!curve.is_known()) return images;
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
-  const absl::Duration one_by_one =
-      double(larger) / images * curve.Median(images);
-  // Another program may have made them look long while they were measured.
-  const bool doubtful = curve.LargerSeldomRan(images);
   const bool harmless =
-      curve.Median(larger) <= kLongestTrial &&
-      (doubtful || curve.Median(larger) <= kSame * one_by_one) &&
+      curve.Median(larger) - curve.Median(images) <= kLongestTrial &&
       now + curve.P95(larger) <= line.finish_by;
   return larger > images && harmless && curve.LargerAreOld(images, now)
              ? larger

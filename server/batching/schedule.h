@@ -58,10 +58,9 @@ struct Decision {
 //
 // The size: the largest efficient one that waits, or all that wait where a
 // larger batch, padded by the model, costs less than two. Twice as many once in
-// ten seconds, if they wait and nobody becomes late: what is known of batches
-// that never run may be wrong, as it was measured beside other programs. Until
-// larger ones have run three times they are tried even if they were measured to
-// take longer than one by one.
+// ten seconds, if they wait, the first does not become late, and they take at
+// most 100 ms longer: what is known of batches that never run may be wrong, as
+// it was measured beside other programs.
 //
 // Waiting: until the next efficient size is there, as long as the most urgent
 // task does not become late and, with kLatency, for at most half the time of

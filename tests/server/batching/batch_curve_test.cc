@@ -183,11 +183,40 @@ TEST(BatchCurveTest, WhatWasMeasuredLongAgoGivesWayToWhatRuns) {
   EXPECT_NEAR(ToMs(measured.Median(8)), 50, 0.1) << "7 is forgotten";
   EXPECT_NEAR(ToMs(measured.Median(4)), 40, 0.1);
   EXPECT_NEAR(measured.pace(), pace, 1e-9) << "it was wrong, nothing changed";
-  // Less says one batch of a size that others ran of, or after a pause.
   used.Record(8, Ms(50), later);
-  EXPECT_GT(ToMs(used.Median(8)), 75);
+  EXPECT_NEAR(ToMs(used.Median(8)), 50, 0.1);
+  // One batch says less after a pause in which no other size ran.
   idle.Record(8, Ms(50), later);
   EXPECT_GT(ToMs(idle.Median(8)), 75);
+}
+
+// A curve whose batches of 8 took 40 ms until only single images came, and the
+// end of these.
+absl::Time RunSingles(BatchCurve* curve) {
+  RunOften(curve, 8, 40);
+  const absl::Time later = kStart + absl::Seconds(11);
+  RunOften(curve, 1, 9, later);
+  return later;
+}
+
+TEST(BatchCurveTest, TheFirstLongBatchAfterOthersRanMayBeAnAccident) {
+  BatchCurve curve(8);
+  const absl::Time later = RunSingles(&curve);
+  curve.Record(8, Ms(110), later);
+  EXPECT_NEAR(ToMs(curve.Median(8)), 40, 0.1);
+  curve.Record(8, Ms(110), later);
+  EXPECT_NEAR(ToMs(curve.Median(8)), 75, 1) << "the second is none";
+}
+
+TEST(BatchCurveTest, ASizeThatBeginsAnewSaysNothingOfThePace) {
+  BatchCurve curve(8);
+  absl::Time now = RunSingles(&curve);
+  RunOften(&curve, 1, 18, now);  // The device becomes half as fast.
+  const double pace = curve.pace();
+  EXPECT_NEAR(pace, 2, 0.2);
+  for (int i = 0; i < 20; ++i) curve.Record(8, Ms(80), now += Ms(80));
+  EXPECT_NEAR(curve.pace(), pace, 1e-9);
+  EXPECT_NEAR(ToMs(curve.Median(1)), 18, 1) << "not a half again";
 }
 
 TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {

@@ -127,17 +127,17 @@ int Tried(const WaitingLine& line, absl::Duration after,
 }
 
 TEST(DecideTest, TriesTwiceAsManyOnceInAWhile) {
-  const BatchCurve nothing_saved = Linear(0, 10), slow = Linear(0, 60);
+  const BatchCurve nothing_saved = Linear(0, 10), slow = Linear(0, 101);
   const absl::Duration soon = absl::Seconds(9), late = absl::Seconds(11);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), soon), 1);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), late), 2);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kThroughput), 2);
   EXPECT_EQ(Tried(Line(nothing_saved, 1), late), 1);
   EXPECT_EQ(Tried(Line(nothing_saved, 8, 19), late), 1) << "it would be late";
-  EXPECT_EQ(Tried(Line(slow, 8), late), 1) << "others would wait for 120 ms";
+  EXPECT_EQ(Tried(Line(slow, 8), late), 1) << "others would wait for 101 ms";
 }
 
-TEST(DecideTest, TriesWhatWasMeasuredToTakeLongerThanOneByOne) {
+TEST(DecideTest, TriesWhatTakesLongerThanOneByOne) {
   const auto two = [](double ms) {
     BatchCurve curve(8);
     curve.Set(1, {Ms(10), Ms(10)}, kStart);
@@ -147,34 +147,63 @@ TEST(DecideTest, TriesWhatWasMeasuredToTakeLongerThanOneByOne) {
     return curve;
   };
   BatchCurve curve = two(48);
-  EXPECT_EQ(Tried(Line(two(101), 8), absl::Seconds(11)), 1)
+  EXPECT_EQ(Tried(Line(two(111), 8), absl::Seconds(11)), 1)
       << "others would wait";
   absl::Duration after;
-  for (int run = 0; run < 3; ++run) {
+  for (int run = 0; run < 5; ++run) {
     EXPECT_EQ(Tried(Line(curve, 8), after + absl::Seconds(9)), 1) << run;
     after += absl::Seconds(11);
     EXPECT_EQ(Tried(Line(curve, 8), after), 2) << run;
     curve.Record(2, Ms(28), kStart + after);
   }
-  EXPECT_EQ(Tried(Line(curve, 8), after + absl::Minutes(1)), 1) << "it is so";
 }
 
-// Runs what Decide() chooses for a minute while 16 images wait, and returns the
-// last batch's images. Batches of n take 6 + 3n ms.
-int LearnForAMinute(BatchCurve* curve) {
-  absl::Time now = kStart;
+// Runs what Decide() chooses for a while in which `waiting` images wait, and
+// returns the last batch's images. Batches of n take 6 + 3n ms, the first
+// `long_batches` of 8 images 110 ms.
+int Learn(BatchCurve* curve, absl::Time begin, absl::Duration length,
+          int waiting = 16, int long_batches = 0) {
+  absl::Time now = begin;
   int images = 0;
-  while (now < kStart + absl::Minutes(1)) {
-    WaitingLine line = Line(*curve, 16);
+  while (now < begin + length) {
+    WaitingLine line = Line(*curve, waiting);
     line.oldest = now;
     line.order_by = line.start_by = line.finish_by = now + Ms(500);
     images = Decide(kLatency, {line}, now).images;
     if (images < 1) return images;
-    const absl::Duration took = Ms(6 + 3 * images);
+    const bool is_long = images == 8 && long_batches-- > 0;
+    const absl::Duration took = Ms(is_long ? 110 : 6 + 3 * images);
     now += took;
     curve->Record(images, took, now);
   }
   return images;
+}
+
+int LearnForAMinute(BatchCurve* curve) {
+  return Learn(curve, kStart, absl::Minutes(1));
+}
+
+// A curve that knows what batches of 1, 2, 4 and 8 images take.
+BatchCurve Measured() {
+  BatchCurve curve(8);
+  for (int n = 1; n <= 8; n *= 2) {
+    curve.Set(n, {Ms(6 + 3 * n), Ms(6 + 3 * n)}, kStart);
+  }
+  return curve;
+}
+
+TEST(DecideTest, ALongBatchAfterSingleImagesIsForgottenAtOnce) {
+  BatchCurve curve = Measured();
+  EXPECT_EQ(Learn(&curve, kStart, absl::Minutes(1), 1), 1);
+  EXPECT_EQ(Learn(&curve, kStart + absl::Minutes(1), Ms(150), 16, 1), 8);
+}
+
+TEST(DecideTest, BatchesThatTookLongByAccidentAreTriedAgain) {
+  BatchCurve curve = Measured();
+  EXPECT_EQ(LearnForAMinute(&curve), 8);
+  const absl::Time begin = kStart + absl::Minutes(1);
+  EXPECT_EQ(Learn(&curve, begin, absl::Seconds(9), 16, 20), 4);
+  EXPECT_EQ(Learn(&curve, begin + absl::Seconds(9), absl::Seconds(4)), 8);
 }
 
 // What was measured beside other programs.
