@@ -43,7 +43,7 @@ def on_each_instruction_set(name):
     for isa in INSTRUCTION_SETS:
         native.cc_test(
             name = "%s_%s_test" % (name, isa),
-            size = "small",
+            size = "medium",  # All parts in one, beside other tests.
             env = {"SFMAMBA_CPU_ISA": isa},
             deps = cases,
         )
