@@ -13,8 +13,10 @@
 namespace sfmamba::base {
 namespace {
 
-// Interval between two looks at the watch, in rows.
+// Interval between two looks at the watch: in rows, and in bytes of the file,
+// because libpng unpacks what follows the last row to its end.
 constexpr int kWatchedRows = 16;
+constexpr size_t kWatchedBytes = 8 << 10;
 
 // Bytes around a chunk's data: its length, its type, its CRC.
 constexpr size_t kChunkFrame = 12;
@@ -26,6 +28,8 @@ struct Source {
   absl::string_view chunk;  // Not read yet of the chunk, or the signature.
   absl::string_view left;   // The chunks behind it.
   bool palette = false;     // Whether the pixels are indices of PLTE.
+  const DecodeWatch& watch;
+  size_t unwatched = 0;  // Bytes read since the last look at the watch.
   char message[128] = "";
   bool expired = false;
 };
@@ -60,6 +64,12 @@ void TakeChunk(png_structp png, Source& source) {
 // Requests of libpng end where chunks do.
 void Read(png_structp png, png_bytep target, size_t size) {
   Source& source = *static_cast<Source*>(png_get_io_ptr(png));
+  source.unwatched += size;
+  if (source.unwatched >= kWatchedBytes) {
+    source.unwatched = 0;
+    source.expired = source.watch.Expired();
+    if (source.expired) png_error(png, "it takes too long");
+  }
   if (source.chunk.empty()) TakeChunk(png, source);
   if (size > source.chunk.size()) png_error(png, "a chunk ends too early");
   memcpy(target, source.chunk.data(), size);
@@ -70,8 +80,10 @@ void Read(png_structp png, png_bytep target, size_t size) {
 // bool, which then return false; nothing with a destructor may live in them.
 class Reader {
  public:
-  // The file has a header that ReadImageHeader() has accepted.
-  explicit Reader(absl::string_view bytes) {
+  // The file has a header that ReadImageHeader() has accepted. `watch` outlives
+  // this.
+  Reader(absl::string_view bytes, const DecodeWatch& watch)
+      : source_{{}, {}, false, watch} {
     constexpr size_t kSignatureBytes = 8, kColorType = 25;
     source_.chunk = bytes.substr(0, kSignatureBytes);
     source_.left = bytes.substr(kSignatureBytes);
@@ -98,23 +110,22 @@ class Reader {
   int bit_depth() const { return png_get_bit_depth(png_, info_); }
 
   // Reads `height` rows of `width` pixels, 3 bytes each.
-  bool ReadRgb(int width, int height, const DecodeWatch& watch, uint8_t* rgb) {
+  bool ReadRgb(int width, int height, uint8_t* rgb) {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_strip_16(png_);
     png_set_palette_to_rgb(png_);
     png_set_expand_gray_1_2_4_to_8(png_);
     png_set_gray_to_rgb(png_);
     png_set_strip_alpha(png_);
-    return ReadRows(height, size_t{3} * width, watch, rgb);
+    return ReadRows(height, size_t{3} * width, rgb);
   }
 
   // Reads `height` rows of `stride` bytes: grey samples as they are stored, one
   // byte each or two, the higher first.
-  bool ReadGrey(int height, size_t stride, const DecodeWatch& watch,
-                uint8_t* rows) {
+  bool ReadGrey(int height, size_t stride, uint8_t* rows) {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_packing(png_);
-    return ReadRows(height, stride, watch, rows);
+    return ReadRows(height, stride, rows);
   }
 
   bool expired() const { return source_.expired; }
@@ -126,8 +137,7 @@ class Reader {
 
  private:
   // Called where libpng's errors may jump over it.
-  bool ReadRows(int height, size_t stride, const DecodeWatch& watch,
-                uint8_t* rows) {
+  bool ReadRows(int height, size_t stride, uint8_t* rows) {
     const int passes = png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);
     if (png_get_image_height(png_, info_) != height ||
@@ -137,7 +147,7 @@ class Reader {
     for (int pass = 0; pass < passes; ++pass) {
       for (int y = 0; y < height; ++y) {
         png_read_row(png_, rows + stride * y, nullptr);
-        if (y % kWatchedRows == 0 && watch.Expired()) {
+        if (y % kWatchedRows == 0 && source_.watch.Expired()) {
           source_.expired = true;
           return false;
         }
@@ -156,9 +166,8 @@ class Reader {
 
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
                        const DecodeWatch& watch, uint8_t* rgb) {
-  Reader reader(bytes);
-  if (reader.ReadInfo(width, height) &&
-      reader.ReadRgb(width, height, watch, rgb)) {
+  Reader reader(bytes, watch);
+  if (reader.ReadInfo(width, height) && reader.ReadRgb(width, height, rgb)) {
     return absl::OkStatus();
   }
   return reader.expired() ? watch.status() : reader.error();
@@ -171,7 +180,8 @@ absl::StatusOr<GreyPng> DecodeGreyPng(absl::string_view bytes,
   if (header->format != ImageFormat::kPng) {
     return absl::InvalidArgumentError("not a PNG");
   }
-  Reader reader(bytes);
+  const DecodeWatch unlimited;
+  Reader reader(bytes, unlimited);
   if (!reader.ReadInfo(header->width, header->height)) return reader.error();
   if (reader.color_type() != PNG_COLOR_TYPE_GRAY) {
     return absl::InvalidArgumentError(
@@ -185,8 +195,7 @@ absl::StatusOr<GreyPng> DecodeGreyPng(absl::string_view bytes,
   const int sample_bytes = grey.bit_depth == 16 ? 2 : 1;
   const size_t stride = size_t{1} * sample_bytes * grey.width;
   std::vector<uint8_t> rows(stride * grey.height);
-  const DecodeWatch unlimited;
-  if (!reader.ReadGrey(grey.height, stride, unlimited, rows.data())) {
+  if (!reader.ReadGrey(grey.height, stride, rows.data())) {
     return reader.error();
   }
   if (sample_bytes == 1) {

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "jpeglib.h"
 #include "tests/server/picture.h"
+#include "zlib.h"
 
 namespace sfmamba::base {
 namespace {
@@ -146,6 +147,29 @@ TEST(DecodeWatchTest, WhatIsDecodedInOnePieceIsFoundOutAfterIt) {
                    .status()),
         absl::StatusCode::kDeadlineExceeded);
   }
+}
+
+// A few megabytes may unpack to many gigabytes that no row needs.
+TEST(DecodeWatchTest, PngDataBehindTheLastRowAreLeftOnTheWay) {
+  std::string packed(100 << 10, '\0');
+  const std::string unpacked(50 << 20, '\0');
+  uLongf size = packed.size();
+  ASSERT_EQ(compress(reinterpret_cast<Bytef*>(&packed[0]), &size,
+                     reinterpret_cast<const Bytef*>(unpacked.data()),
+                     unpacked.size()),
+            Z_OK);
+  packed.resize(size);
+  const std::string header =
+      server::EncodePng(server::Gradient(8, 8)).substr(0, 33);
+  const std::string png =
+      header + server::PngChunk("IDAT", packed) + server::PngChunk("IEND", "");
+  CountingClock clock;
+  EXPECT_EQ(
+      CodeOf(DecodeImage(png, ImageLimits(), true, 0,
+                         DecodeWatch(absl::Milliseconds(2500), clock.clock()))
+                 .status()),
+      absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(clock.looks(), 4) << "at once";
 }
 
 TEST(DecodeWatchTest, ASlowPictureIsRefusedByTheRealClock) {
