@@ -307,6 +307,7 @@ int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
 }  // namespace
 
 int ServerMain(int argc, char** argv, const Engine& engine) {
+  FillStandardDescriptors();
   RaiseDescriptorLimit();
   // Before the first thread, so that all inherit it.
   sigset_t signals;

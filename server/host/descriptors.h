@@ -7,6 +7,11 @@ namespace sfmamba::server {
 // it is allowed to.
 void RaiseDescriptorLimit();
 
+// Opens /dev/null in place of standard input, output and error where a caller
+// has closed them, so that no connection gets their numbers, and the log's
+// lines.
+void FillStandardDescriptors();
+
 // How many descriptors the process may have open; each has a number below.
 int DescriptorLimit();
 
