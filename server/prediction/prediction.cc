@@ -212,7 +212,7 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
   task.image = std::move(input);
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
-  task.finish_by = deadline_ - model_->answer_time.mean();
+  task.finish_by = deadline_ - longest_answer_;
   task.has_default_deadline =
       request_.call.deadline == absl::InfiniteFuture() &&
       !request_.options.max_queue_wait.has_value();
@@ -257,8 +257,6 @@ void Prediction::EndItem(int i, absl::Status status) {
   }
   observability::ModelMetrics* const metrics = version_->metrics().get();
   CountItem(status, metrics);
-  if (status.ok())
-    model_->answer_time.Add(base::SteadyNow() - item.batch_ended);
   const bool tensor = item.source.tensor() != nullptr;
   CountStages(
       status,

@@ -163,7 +163,6 @@ class Prediction {
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
-    absl::Time batch_ended;  // Then its answer could be encoded.
     // Its input's run, or what its parts took at most in each stage.
     InputRun run;
     std::vector<InputRun> part_runs;  // One for each of its parts.
@@ -223,7 +222,7 @@ class Prediction {
   // Reserves the images' places in the model's queue, if they would be answered
   // in time. `decode_place` is what they have of the decode room.
   absl::StatusOr<batching::Reservation> ReserveInputs(
-      int64_t bytes, const batching::QueueRoom::Part& decode_place) const;
+      int64_t bytes, const batching::QueueRoom::Part& decode_place);
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool or on the batch thread.
@@ -340,6 +339,8 @@ class Prediction {
   std::shared_ptr<repository::LoadedModel> model_;
   // The crops' model; null: none are asked for.
   std::shared_ptr<repository::ModelVersion> classifier_;
+  // How long one thread is expected to encode the longest of the answers.
+  absl::Duration longest_answer_;
 
   server::MemoryHold message_memory_;  // Until ReleaseRequest().
   bool request_released_ = false;

@@ -100,7 +100,7 @@ absl::Status Prediction::CheckImage(int i) {
 }
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
-    int64_t bytes, const batching::QueueRoom::Part& decode_place) const {
+    int64_t bytes, const batching::QueueRoom::Part& decode_place) {
   batching::AdmissionRequest request;
   int64_t largest = 0;  // Pixels.
   const auto add = [&request, &largest](const batching::BatchKey& key) {
@@ -119,7 +119,7 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
   request.images = request.others.extract(request.key).mapped();
   request.client = client_;
   request.priority = request_.options.priority;
-  absl::Duration decode, answer, longest_answer;
+  absl::Duration decode, answer;
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
     decode += env_.costs.Decode(item.facts);
@@ -127,13 +127,13 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
         handler_->task(),
         handler_->LongestAnswer(model_->directory, item.facts));
     answer += own;
-    longest_answer = std::max(longest_answer, own);
+    longest_answer_ = std::max(longest_answer_, own);
   }
   request.decode = env_.decode_pool.Wait(
       decode, request.priority, queue_deadline_, decode_place.holds_little);
   request.answer =
-      std::max({model_->answer_time.mean(), longest_answer,
-                env_.finish_pool.Wait(answer, request.priority, deadline_)});
+      std::max(longest_answer_,
+               env_.finish_pool.Wait(answer, request.priority, deadline_));
   // A caller that set no deadline is refused when the queues are full, or if
   // its answer may take longer than any caller has.
   if (request_.call.deadline != absl::InfiniteFuture() ||

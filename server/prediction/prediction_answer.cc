@@ -23,7 +23,6 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   if (!room.ok()) return open.End(room.status());
   item.admission.finish_room = *std::move(room);
-  item.batch_ended = base::SteadyNow();
   if (status.ok()) item.encoder = make_encoder(item);
   const bool is_short = !status.ok() || NextCost(item) <= kShortAnswer;
   if (!item.run.batch.thread_is_idle || !is_short) {

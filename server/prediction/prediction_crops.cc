@@ -5,7 +5,6 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "base/steady_clock.h"
 #include "server/errors/guarded.h"
 #include "server/errors/reasons.h"
 #include "server/observability/trace_context.h"
@@ -63,12 +62,8 @@ void Prediction::ClassifyCrops(OpenItem open) {
   PictureCrops& picture_crops = *own;
   item.crops = std::move(own);
   picture_crops.Start(std::move(request), *crops(), *this,
-                      [this, begin = base::SteadyNow(), open = std::move(open)](
+                      [this, open = std::move(open)](
                           absl::StatusOr<v1::DetectResult> answer) mutable {
-                        // The classifier's time says nothing of how long
-                        // answers take.
-                        items_[open.index()].batch_ended +=
-                            base::SteadyNow() - begin;
                         EndCrops(std::move(open), std::move(answer));
                       });
 }

@@ -16,7 +16,6 @@
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_directory.h"
-#include "server/threads/recent_mean.h"
 
 namespace sfmamba::repository {
 
@@ -27,15 +26,13 @@ absl::string_view TaskName(model::VisionTask task);
 absl::string_view PrecisionName(model::Precision precision);
 
 // What a version that is READY runs and says of itself. Immutable, apart from
-// its executor and answer_time, which are thread-safe.
+// its executor, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
   absl::Time load_time;  // By the wall clock.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
   std::string times_key;  // The key of its batches' times in KeptTexts.
-  // From the end of an image's batch until its answer was encoded.
-  server::RecentMean answer_time;
 };
 
 // One version of a model from its load to its unload. Thread-safe.

@@ -115,6 +115,24 @@ TEST_F(MaskPiecesTest, ASmallAnswerOfAnIdleModelWaitsForNoMask) {
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
 }
 
+TEST_F(MaskPiecesTest, ASlowAnswerHasNoOtherAnswerRefused) {
+  masks_.Allow(0);
+  Prediction large(*environment_, MaskRequest(), &large_response_);
+  large.Start(absl::OkStatus());
+  AwaitFirstMask();
+  absl::SleepFor(absl::Seconds(1));
+  masks_.Allow(Steps::kAll);
+  EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
+  PredictionRequest request = MaskRequest();
+  request.params = v1::DetectParams();  // Boxes alone.
+  request.options.validate_only = true;
+  request.call.deadline = base::SteadyNow() + absl::Milliseconds(500);
+  KeptResponse response;
+  Prediction boxes(*environment_, std::move(request), &response);
+  boxes.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
 TEST_F(MaskPiecesTest, ACancelledAnswerEndsWithItsPiece) {
   masks_.Allow(0);
   Prediction large(*environment_, MaskRequest(), &large_response_);
