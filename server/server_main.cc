@@ -309,12 +309,6 @@ int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
 int ServerMain(int argc, char** argv, const Engine& engine) {
   FillStandardDescriptors();
   RaiseDescriptorLimit();
-  // Before the first thread, so that all inherit it.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
   // Debian's Abseil looks for deadlocks at each lock, under a lock of its own.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
@@ -350,6 +344,14 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   if (line.command.print_effective_config() || line.command.validate_config()) {
     return kClean;
   }
+  // Before the first thread, so that all inherit it. Until here each signal
+  // ends the process, which may wait for who writes a configuration into a
+  // pipe.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(
       stderr, *observability::ParseLogLevels(config->log_level()),
       *observability::ParseLogFormat(config->log_format()));

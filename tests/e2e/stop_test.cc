@@ -72,6 +72,23 @@ exec server/sfmamba_server "$@"
   EXPECT_EQ(server.Wait(), 0);
 }
 
+// The pipe's other end is open once the server reads it.
+TEST(StopTest, SigtermEndsAServerWhoseConfigurationDoesNotCome) {
+  const std::string program = Program("unwritten.sh", R"(
+pipe=$TEST_TMPDIR/config.pipe
+mkfifo "$pipe"
+server/sfmamba_server --config="$pipe" & server=$!
+exec 3> "$pipe"
+kill -TERM $server
+(sleep 20; kill -KILL $server) > /dev/null 2>&1 & late=$!
+wait $server; status=$?
+kill $late
+exit $status
+)");
+  ServerProcess server({}, program);
+  EXPECT_EQ(server.Wait(), 128 + SIGTERM) << server.output();
+}
+
 // Many large batches, whose times are not known, are measured for minutes.
 TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   ServerProcess server(
