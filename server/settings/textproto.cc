@@ -75,9 +75,12 @@ absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
   std::string temporary = absl::StrCat(path, ".XXXXXX");
   const int fd = mkstemp(temporary.data());
   if (fd < 0) return failed(temporary);
-  const bool written =
-      write(fd, text.data(), text.size()) == ssize_t(text.size()) &&
-      fchmod(fd, 0644) == 0 && fsync(fd) == 0;
+  // A disk that becomes full takes a part, and has an error for the rest only.
+  ssize_t taken = 0;
+  while (!text.empty() && (taken = write(fd, text.data(), text.size())) > 0) {
+    text.remove_prefix(taken);
+  }
+  const bool written = text.empty() && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
   absl::Status status = written ? absl::OkStatus() : failed(temporary);
   close(fd);
   if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {

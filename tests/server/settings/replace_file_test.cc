@@ -1,3 +1,7 @@
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -35,6 +39,25 @@ TEST_F(ReplaceFileTest, WhatCannotBeWrittenLeavesNoFile) {
   fs::remove(folder_ / "name");
   EXPECT_TRUE(fs::is_empty(folder_));
   EXPECT_FALSE(ReplaceFile("/nonexistent/name", "text").ok());
+}
+
+// The system writes what has room and reports no error for the rest.
+TEST_F(ReplaceFileTest, AFullDiskLeavesTheOldText) {
+  const fs::path path = folder_ / "file";
+  ASSERT_TRUE(ReplaceFile(path, "old").ok());
+  rlimit limit = {};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full = {10, limit.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &full), 0);
+  errno = 0;
+  const absl::Status status = ReplaceFile(path, "more than ten bytes");
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+  EXPECT_FALSE(status.ok());
+  std::ifstream file(path);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "old");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1);
+  fs::remove(path);
 }
 
 }  // namespace
