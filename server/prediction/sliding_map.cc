@@ -96,8 +96,9 @@ int SlidingMap::AvailableRows() const {
 }
 
 bool SlidingMap::IsReady() const {
-  return !done() &&
-         rows_.index[(next_ + 1) * rows_.count - 1] < AvailableRows();
+  const int next = next_;  // Read once: another thread may compute rows.
+  return next < map_.height &&
+         rows_.index[(next + 1) * rows_.count - 1] < AvailableRows();
 }
 
 absl::Duration SlidingMap::NextCost() const {

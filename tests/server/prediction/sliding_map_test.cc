@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <deque>
 #include <numeric>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -156,6 +159,33 @@ TEST(SlidingMapTest, WindowsMayComeWhileRowsAreComputed) {
   }
   model.join();
   recorded.ExpectRecorded(map.Take());
+}
+
+// AddressSanitizer finds a read behind the last row.
+TEST(SlidingMapTest, AnyThreadMayAskWhileTheLastRowsAreComputed) {
+  std::deque<SlidingMap> maps;
+  std::atomic<const SlidingMap*> asked{nullptr};
+  std::atomic<bool> end{false};
+  std::thread batch([&] {
+    while (!end) {
+      const SlidingMap* const map = asked;
+      if (map != nullptr) map->IsReady();
+    }
+  });
+  const SlideGrid grid({4, 4}, {4, 4}, {4, 4});
+  for (int round = 0; round < 20'000; ++round) {
+    SlidingMap& map =
+        maps.emplace_back(grid, /*classes=*/2, PictureSize{2, 2}, false);
+    model::Segmentation logits;
+    logits.height = logits.width = 1;
+    logits.logits.assign(2, 1);
+    map.Add(0, std::move(logits));
+    asked = &map;
+    while (!map.done()) map.ComputeNext();
+  }
+  end = true;
+  batch.join();
+  EXPECT_FALSE(maps.back().IsReady());
 }
 
 TEST(SlidingMapTest, TakesPartsOfSomeMilliseconds) {
