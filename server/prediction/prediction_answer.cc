@@ -23,7 +23,12 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   absl::StatusOr<batching::Reservation> room = env_.finish_room.Take(1, 0);
   if (!room.ok()) return open.End(room.status());
   item.admission.finish_room = *std::move(room);
-  if (status.ok()) item.encoder = make_encoder(item);
+  if (status.ok()) {
+    status = server::Guarded([&] {
+      item.encoder = make_encoder(item);
+      return absl::OkStatus();
+    });
+  }
   const bool is_short = !status.ok() || NextCost(item) <= kShortAnswer;
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));

@@ -111,8 +111,12 @@ class Steps {
     absl::MutexLock lock(&mu_);
     return taken_;
   }
+  // Masks that take steps can be asked for nothing from now on: they throw.
+  void Break() { broken_ = true; }
+  bool broken() const { return broken_; }
 
  private:
+  std::atomic<bool> broken_{false};
   absl::Mutex mu_;
   int allowed_ ABSL_GUARDED_BY(mu_) = kAll;
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
@@ -126,7 +130,10 @@ class SteppedMask final : public model::InstanceMask {
 
   SteppedMask(int height, Steps* steps) : height_(height), steps_(*steps) {}
 
-  Bounds bounds() const override { return {0, 0, kColumns, height_}; }
+  Bounds bounds() const override {
+    if (steps_.broken()) throw std::runtime_error("broken mask");
+    return {0, 0, kColumns, height_};
+  }
   void AddRows(int, int, base::LineRuns*) const override {}
   void AddColumns(int begin, int end, base::LineRuns* runs) const override {
     EXPECT_EQ(end - begin, kColumns);

@@ -451,5 +451,18 @@ TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
   EXPECT_EQ(response.Wait(), absl::OkStatus()) << "the threads live on";
 }
 
+// It is begun on a batch thread, which has nobody to tell of an exception.
+TEST_F(PredictionTest, AnAnswerThatCannotBeBegunIsAnInternalError) {
+  masks_.Break();
+  PredictionRequest request = Request(1);
+  request.model = "masks";
+  request.params.emplace<v1::DetectParams>().set_mask_encoding(
+      v1::DetectParams::COCO_RLE);
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait().code(), absl::StatusCode::kInternal);
+}
+
 }  // namespace
 }  // namespace sfmamba::prediction
