@@ -138,19 +138,6 @@ PixelRect ToPixels(const CropRect& rect, const PictureSize& size) {
   return {left, top, right - left, bottom - top};
 }
 
-RgbImage Crop(const RgbImage& image, const PixelRect& rect) {
-  RgbImage result;
-  result.width = rect.width;
-  result.height = rect.height;
-  result.data.reserve(size_t{3} * rect.width * rect.height);
-  for (int y = rect.top; y < rect.top + rect.height; ++y) {
-    const uint8_t* row =
-        &image.data[size_t{3} * (size_t{1} * y * image.width + rect.left)];
-    result.data.insert(result.data.end(), row, row + 3 * rect.width);
-  }
-  return result;
-}
-
 CropRect SeenPart(const PictureSize& picture,
                   const PreprocessOptions& options) {
   const ResizeWindow window = WindowOf(picture.width, picture.height, options);
@@ -167,12 +154,20 @@ CropRect SeenPart(const PictureSize& picture,
 
 absl::StatusOr<ImageBuffer> Preprocess(const RgbImage& image,
                                        const PreprocessOptions& options,
-                                       const DecodeWatch& watch) {
-  const ResizeWindow window = WindowOf(image.width, image.height, options);
-  absl::StatusOr<std::vector<uint8_t>> resized = ResizeBicubic(
-      image.data.data(), image.width, image.height, window, watch);
+                                       const DecodeWatch& watch,
+                                       std::optional<PixelRect> part) {
+  const PixelRect from =
+      part.value_or(PixelRect{0, 0, image.width, image.height});
+  const size_t stride = size_t{3} * image.width;
+  const ResizeWindow window = WindowOf(from.width, from.height, options);
+  absl::StatusOr<std::vector<uint8_t>> resized =
+      ResizeBicubic(&image.data[stride * from.top + 3 * from.left], from.width,
+                    from.height, window, watch, stride);
   if (!resized.ok()) return WithReason(resized.status());
-  return ToSquare(*std::move(resized), window, options.size);
+  ImageBuffer input = ToSquare(*std::move(resized), window, options.size);
+  input.original_height = from.height;
+  input.original_width = from.width;
+  return input;
 }
 
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,

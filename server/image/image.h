@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_IMAGE_IMAGE_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -91,21 +92,19 @@ PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 // least one pixel.
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 
-// The part of `image` inside `rect`, which is inside the picture.
-RgbImage Crop(const RgbImage& image, const PixelRect& rect);
-
 // The rectangle of the picture that Preprocess() turns into its result, in
 // fractions of the picture. It reaches beyond 0..1 where the result is padded.
 CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
-// around the middle. Only what the crop needs is computed. The error of
-// DecodedTooSlowly(), or CANCELLED, if `watch`, which is asked every few rows,
-// expires.
+// around the middle: the picture, or a `part` of it as if it were one of its
+// own. Only what the crop needs is computed. The error of DecodedTooSlowly(),
+// or CANCELLED, if `watch`, which is asked every few rows, expires.
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
 absl::StatusOr<ImageBuffer> Preprocess(
     const RgbImage& image, const PreprocessOptions& options,
-    const DecodeWatch& watch = DecodeWatch());
+    const DecodeWatch& watch = DecodeWatch(),
+    std::optional<PixelRect> part = std::nullopt);
 
 }  // namespace sfmamba::image
 

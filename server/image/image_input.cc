@@ -13,6 +13,10 @@
 namespace sfmamba::image {
 namespace {
 
+bool KeepsRatio(const model::ModelConfig& model) {
+  return model.resize == model::Resize::kKeepRatio;
+}
+
 PreprocessOptions PreprocessOf(const model::ModelConfig& model,
                                std::optional<ResizeMode> resize) {
   PreprocessOptions options;
@@ -27,7 +31,7 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
 // Returns the smallest side that a picture may be decoded to. With a smaller
 // one the crop would have to be enlarged. 0: full size.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
-  if (model.resize == model::Resize::kKeepRatio) return 0;
+  if (KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,
@@ -38,16 +42,12 @@ int MinSide(const ImageSource& image, const model::ModelConfig& model) {
 
 // The request's field that holds the picture.
 const char* FieldOf(const ImageSource& image) {
-  if (image.region() != nullptr) return "";
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
 absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                                 const ImageLimits& limits, int min_side,
                                 const DecodeWatch& watch, RowsDecoded decoded) {
-  if (image.region() != nullptr) {
-    return Crop(*image.region()->picture, image.region()->rect);
-  }
   if (image.pixels() != nullptr) {
     absl::StatusOr<RgbImage> rgb = ToRgb(*image.pixels());
     if (watch.Expired()) return DecodedTooSlowly(watch);
@@ -57,33 +57,26 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                             image.apply_orientation, min_side, watch, decoded);
 }
 
-// What was resized from a picture of size `original`, as the model takes it.
-ImageBuffer FromResized(RgbImage resized, const PictureSize& original) {
-  ImageBuffer input;
-  input.height = resized.height;
-  input.width = resized.width;
-  input.pixels = std::move(resized.data);
-  input.original_height = original.height;
-  input.original_width = original.width;
-  return input;
-}
-
-// The picture, cropped, as the model takes it.
-absl::StatusOr<ImageBuffer> ToInput(RgbImage picture,
+// The part of the picture as the model takes it. `own`: the picture, if the
+// part is all of it and it is needed no more.
+absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
+                                    const PixelRect& part,
                                     const model::ModelConfig& model,
                                     std::optional<ResizeMode> resize,
-                                    const DecodeWatch& watch) {
-  const PictureSize original = {picture.height, picture.width};
-  if (model.resize == model::Resize::kKeepRatio) {
-    const PictureSize size =
-        KeepRatioSize(original, model.short_side, model.long_side);
-    return FromResized(ResizeBilinear(std::move(picture), size), original);
+                                    const DecodeWatch& watch, RgbImage* own) {
+  if (!KeepsRatio(model)) {
+    return Preprocess(picture, PreprocessOf(model, resize), watch, part);
   }
-  absl::StatusOr<ImageBuffer> input =
-      Preprocess(picture, PreprocessOf(model, resize), watch);
-  if (!input.ok()) return input;
-  input->original_height = original.height;
-  input->original_width = original.width;
+  const PictureSize size = KeepRatioSize({part.height, part.width},
+                                         model.short_side, model.long_side);
+  ImageBuffer input;
+  input.height = size.height;
+  input.width = size.width;
+  input.original_height = part.height;
+  input.original_width = part.width;
+  RgbImage resized = own != nullptr ? ResizeBilinear(std::move(*own), size)
+                                    : ResizeBilinear(picture, part, size);
+  input.pixels = std::move(resized.data);
   return input;
 }
 
@@ -104,21 +97,8 @@ int64_t InputAndTables(const PictureSize& seen,
 // memory as a whole.
 bool IsResizedByRow(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model) {
-  return model.resize != model::Resize::kKeepRatio && !image.crop.has_value() &&
+  return !KeepsRatio(model) && !image.crop.has_value() &&
          base::ComesInRows(header, image.apply_orientation);
-}
-
-// The most that cropping and resizing a decoded picture take, itself included.
-int64_t ResizeMemory(const ImageSource& image, const PictureSize& picture,
-                     const model::ModelConfig& model) {
-  const PixelRect crop = CropOf(image, picture);
-  const PictureSize seen = {crop.height, crop.width};
-  const int64_t cropping =
-      image.crop.has_value() ? RgbBytes(picture) + RgbBytes(seen) + kTables : 0;
-  // The picture is freed when its crop exists, before the crop is resized.
-  const bool keeps_ratio = model.resize == model::Resize::kKeepRatio;
-  return std::max(
-      cropping, RegionMemory(seen, model) + (keeps_ratio ? RgbBytes(seen) : 0));
 }
 
 absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
@@ -140,6 +120,28 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
       SeenPart(input.frame.picture, PreprocessOf(model, resize));
   input.preprocess = rows->preprocess;
   input.decode = base::SteadyNow() - start - input.preprocess;
+  return input;
+}
+
+// The input of a part of a picture, of which nothing else is there: its frame
+// knows the part alone.
+absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
+                                       const PixelRect& part,
+                                       const model::ModelConfig& model,
+                                       std::optional<ResizeMode> resize,
+                                       const DecodeWatch& watch,
+                                       RgbImage* own = nullptr) {
+  const absl::Time start = base::SteadyNow();
+  absl::StatusOr<ImageBuffer> buffer =
+      ToInput(picture, part, model, resize, watch, own);
+  if (!buffer.ok()) return buffer.status();
+  PreparedInput input;
+  input.image = *std::move(buffer);
+  input.frame.picture = input.frame.seen = {part.height, part.width};
+  if (!KeepsRatio(model)) {
+    input.frame.input = SeenPart(input.frame.seen, PreprocessOf(model, resize));
+  }
+  input.preprocess = base::SteadyNow() - start;
   return input;
 }
 
@@ -165,9 +167,7 @@ PixelRect CropOf(const ImageSource& image, const PictureSize& picture) {
 
 int64_t RegionMemory(const PictureSize& region,
                      const model::ModelConfig& model) {
-  if (model.resize != model::Resize::kKeepRatio) {
-    return RgbBytes(region) + InputAndTables(region, model);
-  }
+  if (!KeepsRatio(model)) return InputAndTables(region, model);
   const PictureSize input =
       KeepRatioSize(region, model.short_side, model.long_side);
   return RgbBytes(input) + kPerLine * (input.height + input.width) + kTables;
@@ -188,17 +188,17 @@ int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model) {
   const base::DecodeNeeds needs =
       base::NeedsOf(header, image.apply_orientation, MinSide(image, model));
+  const PictureSize picture = {needs.height, needs.width};
   if (IsResizedByRow(image, header, model)) {
-    return header.decoder_bytes +
-           InputAndTables({needs.height, needs.width}, model);
+    return header.decoder_bytes + InputAndTables(picture, model);
   }
-  return std::max(needs.bytes,
-                  ResizeMemory(image, {needs.height, needs.width}, model));
+  return std::max(needs.bytes, InputMemory(image, picture, model));
 }
 
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model) {
-  return ResizeMemory(image, pixels, model);
+  const PixelRect crop = CropOf(image, pixels);
+  return RgbBytes(pixels) + RegionMemory({crop.height, crop.width}, model);
 }
 
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
@@ -206,47 +206,45 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
                                         DecodeWatch::Wanted wanted,
-                                        PixelPool* pool) {
+                                        PixelPool* pool, RgbImage* kept) {
   if (image.tensor() != nullptr) return FromTensor(*image.tensor(), pool);
   // A picture in several slices is joined here, once its turn has come.
   if (image.fetch) image.fetch();
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
                           std::move(wanted));
-  PictureSize oriented;
+  if (image.region() != nullptr) {
+    return FromPart(*image.region()->picture, image.region()->rect, model,
+                    resize, watch);
+  }
+  std::optional<PictureSize> oriented;
   if (image.encoded() != nullptr) {
     const absl::StatusOr<ImageHeader> header =
         image::ReadImageHeader(image.encoded()->bytes, limits);
     if (!header.ok()) return server::AtField(FieldOf(image), header.status());
     oriented = OrientedSize(*header, image.apply_orientation);
-    if (IsResizedByRow(image, *header, model)) {
+    if (kept == nullptr && IsResizedByRow(image, *header, model)) {
       return FromRows(image, *header, model, resize, watch);
     }
   }
-  absl::StatusOr<RgbImage> rgb = Decode(image, limits, MinSide(image, model),
-                                        watch, [](const RgbImage&, int) {});
+  const int min_side = kept == nullptr ? MinSide(image, model) : 0;
+  absl::StatusOr<RgbImage> rgb =
+      Decode(image, limits, min_side, watch, [](const RgbImage&, int) {});
   if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
-  const absl::Time decoded = base::SteadyNow();
-  PreparedInput input;
-  input.decode = decoded - start;
-  input.frame.picture = {rgb->height, rgb->width};
-  if (image.encoded() == nullptr) oriented = input.frame.picture;
-  const PixelRect crop = CropOf(image, input.frame.picture);
-  input.frame.left = crop.left;
-  input.frame.top = crop.top;
-  if (image.crop.has_value()) *rgb = Crop(*rgb, crop);
-  absl::StatusOr<ImageBuffer> buffer =
-      ToInput(*std::move(rgb), model, resize, watch);
-  if (!buffer.ok()) return server::AtField(FieldOf(image), buffer.status());
-  const PixelRect seen = CropOf(image, oriented);
-  input.frame.seen = {seen.height, seen.width};
-  if (model.resize != model::Resize::kKeepRatio) {
-    input.frame.input =
-        SeenPart({buffer->original_height, buffer->original_width},
-                 PreprocessOf(model, resize));
-  }
-  input.image = *std::move(buffer);
-  input.preprocess = base::SteadyNow() - decoded;
+  const absl::Duration decode = base::SteadyNow() - start;
+  const PictureSize picture = {rgb->height, rgb->width};
+  const PixelRect crop = CropOf(image, picture);
+  const bool owned = kept == nullptr && !image.crop.has_value();
+  absl::StatusOr<PreparedInput> input =
+      FromPart(*rgb, crop, model, resize, watch, owned ? &*rgb : nullptr);
+  if (!input.ok()) return server::AtField(FieldOf(image), input.status());
+  input->decode = decode;
+  input->frame.picture = picture;
+  input->frame.left = crop.left;
+  input->frame.top = crop.top;
+  const PixelRect seen = CropOf(image, oriented.value_or(picture));
+  input->frame.seen = {seen.height, seen.width};
+  if (kept != nullptr) *kept = *std::move(rgb);
   return input;
 }
 
@@ -268,14 +266,7 @@ absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch) {
   if (watch.Expired()) return DecodedTooSlowly(watch);
-  if (model.resize != model::Resize::kKeepRatio) {
-    return ToInput(Crop(picture, part), model, resize, watch);
-  }
-  const PictureSize size = {part.height, part.width};
-  return FromResized(
-      ResizeBilinear(picture, part,
-                     KeepRatioSize(size, model.short_side, model.long_side)),
-      size);
+  return ToInput(picture, part, model, resize, watch, /*own=*/nullptr);
 }
 
 ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {

@@ -60,13 +60,15 @@ int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
 // to the image (".encoded") if its bytes cannot be decoded, or if decoding and
 // resizing take longer than limits.max_decode_time. `wanted` is asked every few
 // milliseconds of both; CANCELLED once it says no. The pixels of a tensor are
-// put into memory of `pool` if it is not null.
+// put into memory of `pool` if it is not null. A picture, not a region of one,
+// is decoded at full size and moved to `kept` if that is not null.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
                                         const ImageLimits& limits,
                                         DecodeWatch::Wanted wanted = nullptr,
-                                        PixelPool* pool = nullptr);
+                                        PixelPool* pool = nullptr,
+                                        RgbImage* kept = nullptr);
 
 // Decodes an encoded image or a buffer of pixels, not a tensor. Errors and the
 // time limit, which `watch` holds, are those of MakeInput(). `decoded` is told

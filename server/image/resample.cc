@@ -90,15 +90,15 @@ void RowResizer::TakeRows() {
   spent_ += base::SteadyNow() - start;
 }
 
-absl::Status RowResizer::TakeAll(const uint8_t* rgb,
+absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
-  const uint8_t* const end = rgb + row_bytes * height_;
+  const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
   int64_t unwatched = 0;  // Pixels taken since the last look at the watch.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
-      rows[i] = rgb + row_bytes * std::min(taken_ + i, height_ - 1);
+      rows[i] = rgb + stride * std::min(taken_ + i, height_ - 1);
       // The kernel may read beyond the picture's end: its last rows are copied.
       if (end - rows[i] < static_cast<int64_t>(stride_)) {
         memcpy(RowAt(i), rows[i], row_bytes);
@@ -157,9 +157,10 @@ void RowResizer::Combine(int output) {
 
 absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
     const uint8_t* rgb, int width, int height, const ResizeWindow& window,
-    const base::DecodeWatch& watch) {
+    const base::DecodeWatch& watch, size_t stride) {
   RowResizer resizer(width, height, window);
-  const absl::Status status = resizer.TakeAll(rgb, watch);
+  if (stride == 0) stride = size_t{3} * width;
+  const absl::Status status = resizer.TakeAll(rgb, stride, watch);
   if (!status.ok()) return status;
   return resizer.Finish();
 }

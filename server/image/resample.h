@@ -26,11 +26,12 @@ struct ResizeWindow {
 // Resizes `rgb` [height, width, 3] as Pillow's bicubic filter does, bit for
 // bit, and returns the window: [rows, columns, 3]. Only what the window needs
 // is computed, so a large size with a small window is cheap. `watch` is asked
-// after every few rows; once it has expired, the result is its status. Source:
-// docs/network.md, "Preprocessing"; Pillow's published resampling.
+// after every few rows; once it has expired, the result is its status. Rows
+// begin `stride` bytes apart; 0: they are tight. Source: docs/network.md,
+// "Preprocessing"; Pillow's published resampling.
 absl::StatusOr<std::vector<uint8_t>> ResizeBicubic(
     const uint8_t* rgb, int width, int height, const ResizeWindow& window,
-    const base::DecodeWatch& watch = base::DecodeWatch());
+    const base::DecodeWatch& watch = base::DecodeWatch(), size_t stride = 0);
 
 // ResizeBicubic() for a decoder that writes one row after another: the picture
 // is never in memory as a whole, and rows are resized while they are in the
@@ -45,7 +46,8 @@ class RowResizer {
   // the top; the one before is written then.
   uint8_t* Row(int y);
   // In place of Row() of each row: takes the picture as ResizeBicubic() does.
-  absl::Status TakeAll(const uint8_t* rgb, const base::DecodeWatch& watch);
+  absl::Status TakeAll(const uint8_t* rgb, size_t stride,
+                       const base::DecodeWatch& watch);
   // Returns the window once all rows are written or taken.
   std::vector<uint8_t> Finish();
   // The time that was spent resizing.

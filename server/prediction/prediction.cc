@@ -146,7 +146,14 @@ void Prediction::Prepare(OpenItem open) {
         // Not refused: the pool has kept the memory free.
         const absl::StatusOr<server::MemoryHold> memory = env_.memory.Take(
             server::MemoryUse::kDecode, item.facts.decode_bytes);
-        return MakeInput(&item);
+        const auto wanted = [this] {
+          return CheckAlive("decode", queue_deadline_).ok();
+        };
+        // The picture is kept for its crops.
+        return image::MakeInput(
+            item.source, model_->directory.config, request_.options.resize,
+            env_.limits.image, wanted, &model_->executor->pixels(),
+            classifier_ != nullptr ? &item.picture : nullptr);
       });
   if (!input.ok()) {
     item.decode = base::SteadyNow() - start;
@@ -165,29 +172,6 @@ void Prediction::Prepare(OpenItem open) {
   } else {
     Submit(std::move(open), std::move(input->image));
   }
-}
-
-absl::StatusOr<image::PreparedInput> Prediction::MakeInput(Item* item) const {
-  const model::ModelConfig& config = model_->directory.config;
-  const auto wanted = [this] {
-    return CheckAlive("decode", queue_deadline_).ok();
-  };
-  if (classifier_ == nullptr) {
-    return image::MakeInput(item->source, config, request_.options.resize,
-                            env_.limits.image, wanted,
-                            &model_->executor->pixels());
-  }
-  const image::DecodeWatch watch(env_.limits.image.max_decode_time,
-                                 base::ThreadCpuTime, wanted);
-  absl::StatusOr<image::DecodedPicture> picture = DecodeOnce(item, watch);
-  if (!picture.ok()) return picture.status();
-  const absl::Time decoded = base::SteadyNow();
-  absl::StatusOr<image::ImageBuffer> buffer = image::MakeInput(
-      picture->rgb, picture->seen, config, request_.options.resize, watch);
-  if (!buffer.ok()) return buffer.status();
-  item->picture = std::move(picture->rgb);
-  return image::PreparedInput{*std::move(buffer), item->frame, item->decode,
-                              base::SteadyNow() - decoded};
 }
 
 absl::Status Prediction::Undecoded(int i, const absl::Status& status) const {

@@ -228,8 +228,6 @@ class Prediction {
   // the finish pool or on the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
-  // Decodes the image into an input, and keeps the picture for crops.
-  absl::StatusOr<image::PreparedInput> MakeInput(Item* item) const;
   // Counts an image that could not be decoded because of `status`, unless it
   // was given up. Returns the error that it ends with.
   absl::Status Undecoded(int i, const absl::Status& status) const;
@@ -248,9 +246,6 @@ class Prediction {
   // its rows are decoded, and becomes a task at once, and the last task to end
   // starts the answer.
   void PrepareParts(OpenItem open);
-  absl::StatusOr<image::DecodedPicture> DecodeOnce(
-      Item* item, const image::DecodeWatch& watch,
-      image::RowsDecoded decoded = [](const image::RgbImage&, int) {}) const;
   struct PartsToSubmit {
     std::shared_ptr<ImageParts> parts;
     size_t next = 0;

@@ -25,11 +25,17 @@ void Prediction::PrepareParts(OpenItem open) {
       env_.limits.image.max_decode_time, base::ThreadCpuTime,
       [this] { return CheckAlive("decode", queue_deadline_).ok(); });
   PartsToSubmit left = {MakeParts(std::move(open))};
+  const auto submit = [&](const image::RgbImage& picture, int rows) {
+    SubmitParts(&item, picture, rows, watch, &left);
+  };
   absl::StatusOr<image::DecodedPicture> picture =
-      DecodeOnce(&item, watch, [&](const image::RgbImage& picture, int rows) {
-        SubmitParts(&item, picture, rows, watch, &left);
+      server::Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
+        return image::DecodePicture(item.source, env_.limits.image, watch,
+                                    submit);
       });
+  item.decode = base::SteadyNow() - item.decode_started - item.preprocess;
   if (picture.ok()) {
+    item.frame = picture->frame();
     SourceDone(&item);
     env_.costs.Decoded(item.facts, item.decode);
     env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
@@ -56,19 +62,6 @@ std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
                                      std::vector<InputRun> runs) mutable {
         PartsDone(std::move(open), std::move(status), std::move(runs));
       });
-}
-
-absl::StatusOr<image::DecodedPicture> Prediction::DecodeOnce(
-    Item* item, const image::DecodeWatch& watch,
-    image::RowsDecoded decoded) const {
-  absl::StatusOr<image::DecodedPicture> picture =
-      server::Guarded([&]() -> absl::StatusOr<image::DecodedPicture> {
-        return image::DecodePicture(item->source, env_.limits.image, watch,
-                                    decoded);
-      });
-  item->decode = base::SteadyNow() - item->decode_started - item->preprocess;
-  if (picture.ok()) item->frame = picture->frame();
-  return picture;
 }
 
 void Prediction::SubmitParts(Item* item, const image::RgbImage& picture,

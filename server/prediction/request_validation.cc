@@ -205,7 +205,7 @@ absl::Status ValidateSource(const image::ImageSource& image,
     const image::PixelRect& rect = image.region()->rect;
     facts->format = "pixels";
     FillSizes(image, model, {rect.height, rect.width}, facts);
-    facts->decode_bytes = image::InputMemory(image, facts->seen, model);
+    facts->decode_bytes = image::RegionMemory(facts->seen, model);
     return absl::OkStatus();
   }
   if (image.tensor() != nullptr) {

@@ -56,6 +56,17 @@ image::RgbImage WithRed(int width, int height, const image::PixelRect& red) {
   return image;
 }
 
+image::RgbImage Crop(const image::RgbImage& image,
+                     const image::PixelRect& rect) {
+  image::RgbImage result{rect.width, rect.height, {}};
+  for (int y = rect.top; y < rect.top + rect.height; ++y) {
+    const uint8_t* const row =
+        &image.data[size_t{3} * (y * image.width + rect.left)];
+    result.data.insert(result.data.end(), row, row + 3 * rect.width);
+  }
+  return result;
+}
+
 int MaxDifference(const image::RgbImage& a, const image::RgbImage& b) {
   if (a.width != b.width || a.height != b.height ||
       a.data.size() != b.data.size()) {

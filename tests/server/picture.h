@@ -16,6 +16,9 @@ namespace sfmamba::server {
 image::RgbImage Gradient(int width, int height);
 // Grey, with a rectangle of pure red.
 image::RgbImage WithRed(int width, int height, const image::PixelRect& red);
+// The part of `image` inside `rect`, which is inside the picture.
+image::RgbImage Crop(const image::RgbImage& image,
+                     const image::PixelRect& rect);
 // The largest difference of a byte; 256 if the sizes differ.
 int MaxDifference(const image::RgbImage& a, const image::RgbImage& b);
 

@@ -94,7 +94,7 @@ TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
       const absl::StatusOr<ImageBuffer> part =
           MakeInput(decoded->rgb, place, model, std::nullopt, DecodeWatch());
       ASSERT_TRUE(part.ok()) << part.status();
-      const std::string alone = server::EncodePng(Crop(picture, place));
+      const std::string alone = server::EncodePng(server::Crop(picture, place));
       ImageSource own;
       own.source = EncodedImage{alone};
       const PreparedInput expected = Make(own, model);

@@ -10,6 +10,7 @@
 
 #include "gtest/gtest.h"
 #include "server/image/image.h"
+#include "tests/server/picture.h"
 
 namespace sfmamba::image {
 namespace {
@@ -153,7 +154,7 @@ TEST(PreprocessTest, ALineOfPixelsCostsNoMoreThanItsCrop) {
 }
 
 RgbImage CropTo(const RgbImage& image, const CropRect& rect) {
-  return Crop(image, ToPixels(rect, {image.height, image.width}));
+  return server::Crop(image, ToPixels(rect, {image.height, image.width}));
 }
 
 TEST(CropTest, RoundsEdgesToPixels) {

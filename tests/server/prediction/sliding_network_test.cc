@@ -13,6 +13,7 @@
 #include "server/image/keep_ratio.h"
 #include "server/prediction/sliding_map.h"
 #include "server/repository/model_directory.h"
+#include "tests/server/picture.h"
 #include "tests/testing/fixture.h"
 #include "tests/testing/run_model.h"
 
@@ -72,7 +73,7 @@ TEST_P(SlidingNetworkTest, LogitsAndMapAreTheReferences) {
   SlidingMap map(grid, classes, picture_, /*confidence=*/false);
   std::vector<model::Segmentation> logits;
   for (int i = 0; i < grid.windows(); ++i) {
-    const image::RgbImage window = image::Crop(input, grid.Region(i));
+    const image::RgbImage window = server::Crop(input, grid.Region(i));
     model::ModelInput image;
     image.height = window.height;
     image.width = window.width;
