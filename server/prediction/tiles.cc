@@ -16,25 +16,6 @@ float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
 }
 
-// The pixels from one tile to the next.
-int Step(int tile, float overlap) {
-  // The product is rounded to float, so that 0.7 of 10 pixels is 7.
-  return tile - static_cast<int>(overlap * tile);
-}
-
-// The number of tiles along a side.
-int64_t Count(int side, int tile, float overlap) {
-  if (tile >= side) return 1;
-  const int step = Step(tile, overlap);
-  return 1 + (side - tile + step - 1) / step;
-}
-
-int64_t Count(const image::PictureSize& picture, const image::PictureSize& tile,
-              float overlap) {
-  return Count(picture.width, tile.width, overlap) *
-         Count(picture.height, tile.height, overlap);
-}
-
 // The size of the request's tiles for a model.
 image::PictureSize TileSize(const v1::Tiles& tiles,
                             const model::ModelConfig& model) {
@@ -60,23 +41,13 @@ absl::Status ValidateTiles(const v1::Tiles& tiles) {
   return status;
 }
 
-std::vector<image::PixelRect> CutIntoTiles(const image::PictureSize& picture,
-                                           const image::PictureSize& tile,
-                                           float overlap) {
-  const int width = std::min(tile.width, picture.width);
-  const int height = std::min(tile.height, picture.height);
-  std::vector<image::PixelRect> tiles;
-  tiles.reserve(Count(picture, tile, overlap));
-  for (int top = 0;; top += Step(height, overlap)) {
-    top = std::min(top, picture.height - height);
-    for (int left = 0;; left += Step(width, overlap)) {
-      left = std::min(left, picture.width - width);
-      tiles.push_back({left, top, width, height});
-      if (left + width == picture.width) break;
-    }
-    if (top + height == picture.height) break;
-  }
-  return tiles;
+SlideGrid TileGrid(const image::PictureSize& picture,
+                   const image::PictureSize& tile, float overlap) {
+  // The product is rounded to float, so that 0.7 of 10 pixels is 7.
+  const auto step = [overlap](int side) {
+    return side - static_cast<int>(overlap * side);
+  };
+  return SlideGrid(picture, tile, {step(tile.height), step(tile.width)});
 }
 
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
@@ -85,7 +56,7 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   if (tiles.max_tiles() > 0) most = std::min(most, tiles.max_tiles());
   const float overlap = OverlapOf(tiles);
   const auto images = [&](const image::PictureSize& tile) {
-    const int64_t count = Count(image->seen, tile, overlap);
+    const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
   image::PictureSize tile = TileSize(tiles, model);
@@ -101,9 +72,9 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     }
     return server::TooManyTiles(needed, most, tile.width, tile.height);
   }
-  for (const image::PixelRect& region :
-       CutIntoTiles(image->seen, tile, overlap)) {
-    image->parts.push_back(PartOf(model, region));
+  const SlideGrid grid = TileGrid(image->seen, tile, overlap);
+  for (int64_t i = 0; i < grid.windows(); ++i) {
+    image->parts.push_back(PartOf(model, grid.Region(i)));
   }
   if (needed > static_cast<int64_t>(image->parts.size())) {
     image->parts.push_back(

@@ -1,12 +1,11 @@
 #ifndef SFMAMBA_SERVER_PREDICTION_TILES_H_
 #define SFMAMBA_SERVER_PREDICTION_TILES_H_
 
-#include <vector>
-
 #include "absl/status/status.h"
 #include "model/config.h"
 #include "server/image/image.h"
 #include "server/prediction/request_validation.h"
+#include "server/prediction/slide_grid.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
@@ -17,13 +16,10 @@ namespace sfmamba::prediction {
 // INVALID_ARGUMENT unless the parameters are in their ranges.
 absl::Status ValidateTiles(const v1::Tiles& tiles);
 
-// The tiles of a picture of size `picture`, row by row. They are of size `tile`
-// or, if that is smaller, of the picture's; the first row and column begin at
-// 0, and the last ones end at the picture's edge. `overlap`, 0..0.9, is a
-// fraction of the tile's side, rounded down to pixels.
-std::vector<image::PixelRect> CutIntoTiles(const image::PictureSize& picture,
-                                           const image::PictureSize& tile,
-                                           float overlap);
+// The tiles of size `tile` of a picture. `overlap`, 0..0.9, is a fraction of
+// the tile's side, rounded down to pixels.
+SlideGrid TileGrid(const image::PictureSize& picture,
+                   const image::PictureSize& tile, float overlap);
 
 // Makes the tiles the parts of `image`, and the whole picture the last one
 // unless there is one tile or it is not wanted. INVALID_ARGUMENT with reason

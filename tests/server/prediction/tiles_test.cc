@@ -27,9 +27,11 @@ TEST(TilesTest, AreThoseOfSahi) {
   for (const nlohmann::json& one : recorded["slices"]) {
     const std::vector<int> picture = one["picture"], tile = one["tile"];
     std::vector<std::vector<int>> tiles;
-    for (const image::PixelRect& rect :
-         CutIntoTiles({picture[1], picture[0]}, {tile[1], tile[0]},
-                      one["overlap"].get<float>())) {
+    const SlideGrid grid =
+        TileGrid({picture[1], picture[0]}, {tile[1], tile[0]},
+                 one["overlap"].get<float>());
+    for (int64_t i = 0; i < grid.windows(); ++i) {
+      const image::PixelRect rect = grid.Region(i);
       tiles.push_back({rect.left, rect.top, rect.left + rect.width,
                        rect.top + rect.height});
     }
