@@ -8,8 +8,7 @@
 namespace sfmamba::prediction {
 
 // Returns exp(x[i]) / sum over j of exp(x[j]) of finite `logits` of any
-// magnitude, within 1e-6 and a relative error of 1e-5. Probabilities below
-// 2^-126 are 0.
+// magnitude, within 1e-6 and a relative error of 1e-5, but below 2^-126.
 std::vector<float> Softmax(absl::Span<const float> logits);
 
 }  // namespace sfmamba::prediction
