@@ -64,6 +64,13 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
   return settings;
 }
 
+// Puts a part that was started, if it was, to where it is kept.
+template <typename Part>
+absl::Status Keep(absl::StatusOr<Part> started, Part* kept) {
+  if (started.ok()) *kept = *std::move(started);
+  return started.status();
+}
+
 // The names of the services that the port has.
 std::vector<std::string> ServicesAt(const v1::ServerConfig& config) {
   std::vector<std::string> names = {
@@ -79,19 +86,14 @@ std::vector<std::string> ServicesAt(const v1::ServerConfig& config) {
 }  // namespace
 
 Server::Server(const Options& options, observability::Logger* log)
-    : config_(options.config),
-      clock_(options.clock),
-      on_device_failed_(options.device_failed),
-      on_port_failed_(options.port_failed),
-      refusal_window_(options.refusal_window),
-      scrape_window_(options.scrape_window),
+    : options_(options),
       log_(*log),
       memory_(config_.memory_budget_bytes(),
               config_.decode_memory_budget_bytes(), kRetryAfter),
       receives_({memory_.transport_bytes() / 8 * 7,
                  [this] { return memory_.held(MemoryUse::kMessage); }}),
       metrics_(options.build),
-      tracer_(MakeTracer(options.build.version)),
+      tracer_(MakeTracer()),
       security_(config_, SecurityEvents()),
       grpc_log_(GrpcLogOptions()),
       decode_room_({config_.decode_queue_items(), kAnyBytes}, kRetryAfter,
@@ -114,18 +116,17 @@ Server::Server(const Options& options, observability::Logger* log)
                  return AdministratorOf(caller);
                }),
       vision_(Environment(), base::FromProto(config_.send_timeout())),
-      kserve_(Environment(), KserveOptions(options.build.version)),
-      admin_(AdminEnvironment(options.build)),
+      kserve_(Environment(), KserveOptions()),
+      admin_(AdminEnvironment()),
       reflection_(&security_.gate(), ServicesAt(config_)),
       heap_trim_(&memory_),
-      housekeeping_("housekeeping", kHousekeepingPeriod,
-                    [this, release_memory = options.release_memory] {
-                      UpdateLiveness();
-                      heap_trim_.Look(receives_.TakePeak());
-                      release_memory();
-                      vision_.EndUnreadCalls();
-                      kserve_.EndUnreadCalls();
-                    }) {
+      housekeeping_("housekeeping", kHousekeepingPeriod, [this] {
+        UpdateLiveness();
+        heap_trim_.Look(receives_.TakePeak());
+        options_.release_memory();
+        vision_.EndUnreadCalls();
+        kserve_.EndUnreadCalls();
+      }) {
   metrics_.ShowMemory(memory_);
   for (const char* name : kServiceNames) health_.SetServing(name, false);
 }
@@ -140,44 +141,41 @@ Server::~Server() {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
     const Options& options, observability::Logger* log) {
   auto server = absl::WrapUnique(new Server(options, log));
-  auto metrics_server = http::StartMetricsServer(server->config_.host(),
-                                                 server->config_.metrics_port(),
-                                                 &server->metrics_);
-  if (!metrics_server.ok()) return metrics_server.status();
-  server->metrics_server_ = *std::move(metrics_server);
-  const absl::Status opened = server->security_.Open();
-  if (!opened.ok()) return opened;
-  server->scanned_ = server->repository_.Scan();
-  for (const auto& version : server->repository_.List()) {
-    server->health_.SetServing(version->health_name(), false);
-  }
-  if (server->config_.http_port() >= 0) {
-    auto rest = rest::RestPort::Start(
-        server->Environment(), server->RestOptions(options.build.version));
-    if (!rest.ok()) return rest.status();
-    server->rest_ = *std::move(rest);
-  }
-  if (server->config_.health_port() >= 0) {
-    auto health = rpc::GrpcPort::Start(server->HealthPortOptions());
-    if (!health.ok()) return health.status();
-    server->health_grpc_ = *std::move(health);
-  }
-  if (server->config_.admin_port() >= 0) {
-    auto admin = rpc::GrpcPort::Start(server->AdminPortOptions());
-    if (!admin.ok()) return admin.status();
-    server->admin_grpc_ = *std::move(admin);
-  }
-  auto grpc = rpc::GrpcPort::Start(server->GrpcOptions());
-  if (!grpc.ok()) return grpc.status();
-  server->grpc_ = *std::move(grpc);
-  log->Info(observability::LogModule::kServer, "listening",
-            {{"host", server->config_.host()},
-             {"port", server->port()},
-             {"http_port", server->http_port()},
-             {"health_port", server->health_port()},
-             {"admin_port", server->admin_port()},
-             {"metrics_port", server->metrics_port()}});
+  const absl::Status status = server->Open();
+  if (!status.ok()) return status;
   return server;
+}
+
+absl::Status Server::Open() {
+  absl::Status status =
+      Keep(http::StartMetricsServer(config_.host(), config_.metrics_port(),
+                                    &metrics_),
+           &metrics_server_);
+  if (status.ok()) status = security_.Open();
+  if (!status.ok()) return status;
+  scanned_ = repository_.Scan();
+  for (const auto& version : repository_.List()) {
+    health_.SetServing(version->health_name(), false);
+  }
+  if (config_.http_port() >= 0) {
+    status = Keep(rest::RestPort::Start(Environment(), RestOptions()), &rest_);
+  }
+  if (status.ok() && config_.health_port() >= 0) {
+    status = Keep(rpc::GrpcPort::Start(HealthPortOptions()), &health_grpc_);
+  }
+  if (status.ok() && config_.admin_port() >= 0) {
+    status = Keep(rpc::GrpcPort::Start(AdminPortOptions()), &admin_grpc_);
+  }
+  if (status.ok()) status = Keep(rpc::GrpcPort::Start(GrpcOptions()), &grpc_);
+  if (!status.ok()) return status;
+  log_.Info(observability::LogModule::kServer, "listening",
+            {{"host", config_.host()},
+             {"port", port()},
+             {"http_port", http_port()},
+             {"health_port", health_port()},
+             {"admin_port", admin_port()},
+             {"metrics_port", metrics_port()}});
+  return absl::OkStatus();
 }
 
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
@@ -207,7 +205,7 @@ void Server::DeviceFailed(const absl::Status& status) {
   health_.Fail();
   log_.Error(observability::LogModule::kServer, "a device has failed for good",
              {{"error", status.message()}});
-  on_device_failed_();
+  options_.device_failed();
 }
 
 void Server::PortFailed(const absl::Status& status) {
@@ -215,13 +213,14 @@ void Server::PortFailed(const absl::Status& status) {
   log_.Error(observability::LogModule::kServer,
              "the gRPC port takes no new connections",
              {{"error", status.message()}});
-  on_port_failed_();
+  options_.port_failed();
 }
 
 bool Server::IsAlive() const {
   for (const auto& version : repository_.List()) {
     const auto model = version->Loaded();
-    if (model.ok() && !(*model)->executor->IsAlive(clock_())) return false;
+    if (model.ok() && !(*model)->executor->IsAlive(options_.clock()))
+      return false;
   }
   return true;
 }
@@ -230,7 +229,7 @@ void Server::UpdateLiveness() {
   for (const auto& version : repository_.List()) {
     const auto model = version->Loaded();
     if (!model.ok()) continue;
-    version->metrics()->AliveIs((*model)->executor->IsAlive(clock_()));
+    version->metrics()->AliveIs((*model)->executor->IsAlive(options_.clock()));
     LogLostGpus(version->name(), *(*model)->executor);
   }
   log_.ReportLeftOut();
@@ -269,7 +268,7 @@ bool Server::Shutdown() {
   // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
   // has not read the GOAWAY yet. A client that was refused before, and goes
   // elsewhere, is not among them.
-  absl::SleepFor(refusal_window_);
+  absl::SleepFor(options_.refusal_window);
   grpc_->StopListening();
   health_.EndWatches();
   reflection_.EndStreams();
@@ -289,7 +288,7 @@ bool Server::Shutdown() {
   }
   const absl::Time ended = base::SteadyNow();
   tracer_->Stop(kLastSpans);
-  absl::SleepFor(ended + scrape_window_ - base::SteadyNow());
+  absl::SleepFor(ended + options_.scrape_window - base::SteadyNow());
   return clean;
 }
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -113,26 +114,31 @@ class Server {
  private:
   Server(const Options& options, observability::Logger* log);
 
+  // The rest of Start().
+  absl::Status Open();
+
   // Errors of the trace file or the collector are logged once until they end.
-  std::unique_ptr<tracing::Tracer> MakeTracer(const std::string& version);
+  std::unique_ptr<tracing::Tracer> MakeTracer();
   // What is counted and logged of callers, of TLS and of gRPC's own errors.
   security::Security::Events SecurityEvents();
   rpc::GrpcLog::Options GrpcLogOptions();
 
   // What predictions of all transports work with.
   prediction::TransportEnvironment Environment();
-  kserve::KserveService::Options KserveOptions(const std::string& version);
+  kserve::KserveService::Options KserveOptions();
 
   // Null unless calls may load and unload models.
   admin::ModelChanges* ChangesByCalls();
 
-  rest::RestPort::Options RestOptions(const std::string& version);
+  rest::RestPort::Options RestOptions();
 
+  // What all gRPC ports have in common.
+  rpc::GrpcPort::Options PortOptions(int port,
+                                     std::vector<grpc::Service*> services);
   rpc::GrpcPort::Options GrpcOptions();
   rpc::GrpcPort::Options HealthPortOptions();
   rpc::GrpcPort::Options AdminPortOptions();
-  rpc::AdminService::Environment AdminEnvironment(
-      const observability::BuildInfo& build);
+  rpc::AdminService::Environment AdminEnvironment();
   // The name of a caller that may administer, empty without a token, or why it
   // may not.
   absl::StatusOr<std::string> AdministratorOf(const admin::Caller& caller);
@@ -147,12 +153,8 @@ class Server {
   void LogLostGpus(const std::string& model,
                    const batching::Executor& executor);
 
-  const v1::ServerConfig config_;
-  const std::function<absl::Time()> clock_;
-  const std::function<void()> on_device_failed_;
-  const std::function<void()> on_port_failed_;
-  const absl::Duration refusal_window_;
-  const absl::Duration scrape_window_;
+  const Options options_;
+  const v1::ServerConfig& config_ = options_.config;
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};

@@ -56,8 +56,8 @@ std::unique_ptr<tracing::SpanExporter> MakeExporter(
 
 }  // namespace
 
-std::unique_ptr<tracing::Tracer> Server::MakeTracer(
-    const std::string& version) {
+std::unique_ptr<tracing::Tracer> Server::MakeTracer() {
+  const std::string& version = options_.build.version;
   std::vector<std::unique_ptr<tracing::SpanExporter>> exporters;
   if (!config_.trace_file().empty()) {
     exporters.push_back(
@@ -123,7 +123,7 @@ prediction::TransportEnvironment Server::Environment() {
       {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
        memory_, costs_, metrics_, log_, without_deadline_, LimitsOf(config_),
        config_.max_message_bytes(), base::FromProto(config_.default_deadline()),
-       base::FromProto(config_.max_deadline()), clock_, tracer_.get(),
+       base::FromProto(config_.max_deadline()), options_.clock, tracer_.get(),
        &security_.quotas()},
       &security_.gate(),
       config_.publish_encoded_models()};
@@ -133,10 +133,9 @@ prediction::TransportEnvironment Server::Environment() {
   return environment;
 }
 
-kserve::KserveService::Options Server::KserveOptions(
-    const std::string& version) {
+kserve::KserveService::Options Server::KserveOptions() {
   kserve::KserveService::Options options;
-  options.version = version;
+  options.version = options_.build.version;
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.send_timeout = base::FromProto(config_.send_timeout());
@@ -150,9 +149,9 @@ admin::ModelChanges* Server::ChangesByCalls() {
                                                                 : nullptr;
 }
 
-rest::RestPort::Options Server::RestOptions(const std::string& version) {
+rest::RestPort::Options Server::RestOptions() {
   rest::RestPort::Options options;
-  options.version = version;
+  options.version = options_.build.version;
   options.console = !config_.disable_console();
   options.allowed_origins = {config_.allowed_origins().begin(),
                              config_.allowed_origins().end()};
@@ -174,39 +173,39 @@ rest::RestPort::Options Server::RestOptions(const std::string& version) {
   return options;
 }
 
-rpc::GrpcPort::Options Server::HealthPortOptions() {
+rpc::GrpcPort::Options Server::PortOptions(
+    int port, std::vector<grpc::Service*> services) {
   rpc::GrpcPort::Options options;
-  options.what = "the health port";
-  options.port = config_.health_port();
+  options.port = port;
   options.config = config_;
-  options.services = {&health_};
+  options.services = std::move(services);
   options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   return options;
 }
 
+rpc::GrpcPort::Options Server::HealthPortOptions() {
+  rpc::GrpcPort::Options options =
+      PortOptions(config_.health_port(), {&health_});
+  options.what = "the health port";
+  return options;
+}
+
 rpc::GrpcPort::Options Server::GrpcOptions() {
-  rpc::GrpcPort::Options options;
-  options.port = config_.port();
-  options.config = config_;
+  rpc::GrpcPort::Options options =
+      PortOptions(config_.port(), {&vision_, &kserve_, &health_});
+  if (config_.admin_port() < 0) options.services.push_back(&admin_);
+  if (!config_.disable_reflection()) options.services.push_back(&reflection_);
   options.transport_bytes = memory_.transport_bytes();
   options.receives = &receives_;
   options.tls = security_.tls();
-  options.services = {&vision_, &kserve_, &health_};
-  if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  if (!config_.disable_reflection()) options.services.push_back(&reflection_);
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   options.deaf = [this](const absl::Status& status) { PortFailed(status); };
   return options;
 }
 
 rpc::GrpcPort::Options Server::AdminPortOptions() {
-  rpc::GrpcPort::Options options;
+  rpc::GrpcPort::Options options = PortOptions(config_.admin_port(), {&admin_});
   options.what = "the port of administration";
-  options.port = config_.admin_port();
-  options.config = config_;
   options.tls = security_.tls();
-  options.services = {&admin_};
-  options.refused = [this] { metrics_.GrpcConnectionRefused(); };
   return options;
 }
 
@@ -218,10 +217,9 @@ absl::StatusOr<std::string> Server::AdministratorOf(
   return found->has_token ? found->name : std::string();
 }
 
-rpc::AdminService::Environment Server::AdminEnvironment(
-    const observability::BuildInfo& build) {
-  return {repository_, changes_, settings_, memory_,
-          metrics_,    log_,     build,     config_.model_control()};
+rpc::AdminService::Environment Server::AdminEnvironment() {
+  return {repository_, changes_, settings_,      memory_,
+          metrics_,    log_,     options_.build, config_.model_control()};
 }
 
 }  // namespace sfmamba::server
