@@ -22,8 +22,6 @@ constexpr const char* kServiceNames[] = {"", "sfmamba.v1.VisionService",
 constexpr int kMaxAnswersQueued = 4096;
 // The memory budget bounds the bytes of what waits.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
-// Wait suggested to clients when the decode or the answer queue is full.
-constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 // Most addresses remembered as logged; when full, the set restarts and they are
 // logged again.
 constexpr int kMaxClientsKnown = 4096;
@@ -89,16 +87,16 @@ Server::Server(const Options& options, observability::Logger* log)
     : options_(options),
       log_(*log),
       memory_(config_.memory_budget_bytes(),
-              config_.decode_memory_budget_bytes(), kRetryAfter),
+              config_.decode_memory_budget_bytes()),
       receives_({memory_.transport_bytes() / 8 * 7,
                  [this] { return memory_.held(MemoryUse::kMessage); }}),
       metrics_(options.build),
       tracer_(MakeTracer()),
       security_(config_, SecurityEvents()),
       grpc_log_(GrpcLogOptions()),
-      decode_room_({config_.decode_queue_items(), kAnyBytes}, kRetryAfter,
-                   "decode", config_.client_share()),
-      finish_room_({kMaxAnswersQueued, kAnyBytes}, kRetryAfter, "finish"),
+      decode_room_({config_.decode_queue_items(), kAnyBytes}, "decode",
+                   config_.client_share()),
+      finish_room_({kMaxAnswersQueued, kAnyBytes}, "finish"),
       finish_pool_(FinishOptions(options)),
       health_([this] { return IsAlive(); }, config_.max_health_watches()),
       repository_(

@@ -37,8 +37,6 @@ struct BatchOptions : ScheduleOptions {
   double client_share = 1;
   // Its versions share the device's turns. Empty: another one each time.
   std::string model;
-  // Wait that a client is asked for when the queue is full.
-  absl::Duration retry_after = absl::Milliseconds(100);
   // A task without a deadline is ordered as if its deadline were `patience`
   // after the time at which all of its client that waits would be done, if
   // the clients took equal turns. So who sends much without deadlines makes

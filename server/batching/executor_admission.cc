@@ -6,6 +6,7 @@
 #include "base/steady_clock.h"
 #include "server/batching/executor.h"
 #include "server/errors/reasons.h"
+#include "server/shares/hold.h"
 
 namespace sfmamba::batching {
 namespace {
@@ -48,7 +49,7 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request,
                      absl::FormatDuration(estimate.drained - now),
                      ", expected at most drain_timeout, ",
                      absl::FormatDuration(options_.drain_timeout)),
-        options_.batch.retry_after);
+        server::kRetryAfter);
   }
   return CheckShare(request, estimate, now);
 }
@@ -78,7 +79,7 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   }
   return server::ClientQuota(request.client,
                              "the time before the deadline or of a drain",
-                             options_.batch.retry_after);
+                             server::kRetryAfter);
 }
 
 }  // namespace sfmamba::batching

@@ -16,12 +16,8 @@ QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
   return {client, some_items, some_bytes, turns, holds_little};
 }
 
-QueueRoom::QueueRoom(QueueLimits limits, absl::Duration retry_after,
-                     std::string name, double client_share)
-    : retry_after_(retry_after),
-      name_(std::move(name)),
-      clients_(client_share),
-      limits_(limits) {}
+QueueRoom::QueueRoom(QueueLimits limits, std::string name, double client_share)
+    : name_(std::move(name)), clients_(client_share), limits_(limits) {}
 
 QueueLimits QueueRoom::limits() const {
   absl::MutexLock lock(&mu_);
@@ -51,13 +47,13 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
                      taken_.bytes, " of at most ", limits_.bytes,
                      " bytes; no room for ", items, " images of ", bytes,
                      " bytes"),
-        retry_after_);
+        server::kRetryAfter);
   }
   if (!client.empty() &&
       !clients_.Take(client, items, limits_.items - taken_.items)) {
     return server::ClientQuota(
         client, absl::StrCat("the places of the ", name_, " queue"),
-        retry_after_);
+        server::kRetryAfter);
   }
   taken_.items += items;
   taken_.bytes += bytes;

@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "server/shares/client_shares.h"
 #include "server/shares/hold.h"
 
@@ -47,11 +46,10 @@ class QueueRoom {
     Part Split(int some_items, int64_t some_bytes);
   };
 
-  // `retry_after` is the wait that a refused client is asked for. `name` says
-  // in errors which queue it is. `client_share` is the part of the items that a
-  // client alone may fill; see ClientShares.
-  QueueRoom(QueueLimits limits, absl::Duration retry_after,
-            std::string name = "batch", double client_share = 1);
+  // `name` says in errors which queue it is. `client_share` is the part of the
+  // items that a client alone may fill; see ClientShares.
+  explicit QueueRoom(QueueLimits limits, std::string name = "batch",
+                     double client_share = 1);
 
   // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit, or CLIENT_QUOTA
   // if that were more items than the client's share. An empty `client` has no
@@ -71,7 +69,6 @@ class QueueRoom {
   friend Reservation;
   void GiveBack(const Part& part);
 
-  const absl::Duration retry_after_;
   const std::string name_;
   server::ClientShares clients_;
   mutable absl::Mutex mu_;

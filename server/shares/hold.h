@@ -3,7 +3,12 @@
 
 #include <utility>
 
+#include "absl/time/time.h"
+
 namespace sfmamba::server {
+
+// The wait that a client is asked for when others hold what it needs.
+inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
 // A part of what an Account counts, which gets it back once: on Release() or
 // when the hold ends.
@@ -34,7 +39,6 @@ class Hold {
   ~Hold() { Release(); }
 
   bool empty() const { return account_ == nullptr; }
-  const Account* account() const { return account_; }  // Null if empty.
   const Part& operator*() const { return part_; }
   const Part* operator->() const { return &part_; }
 

@@ -28,12 +28,8 @@ MemoryBudget::Part MemoryBudget::Part::Split(int64_t some_bytes) {
   return {use, some_bytes};
 }
 
-MemoryBudget::MemoryBudget(int64_t bytes, int64_t decode_bytes,
-                           absl::Duration retry_after)
-    : bytes_(bytes),
-      decode_bytes_(decode_bytes > 0 ? decode_bytes : bytes / 8 * 3),
-      request_bytes_(bytes - transport_bytes() - decode_bytes_),
-      retry_after_(retry_after) {}
+MemoryBudget::MemoryBudget(int64_t bytes, int64_t decode_bytes)
+    : bytes_(bytes), request_bytes_(bytes - transport_bytes() - decode_bytes) {}
 
 absl::StatusOr<MemoryHold> MemoryBudget::Take(MemoryUse use, int64_t bytes) {
   const absl::Status status = Add(use, bytes);
@@ -83,7 +79,7 @@ absl::Status MemoryBudget::Add(MemoryUse use, int64_t bytes) {
           absl::StrCat("requests hold ", taken, " of at most ", most,
                        " bytes of memory; there is room for ",
                        std::max<int64_t>(room, 0), ", not for ", bytes),
-          retry_after_);
+          kRetryAfter);
     }
   }
   held_[index] += bytes;

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/time.h"
 #include "server/shares/hold.h"
 
 namespace sfmamba::server {
@@ -52,14 +51,11 @@ class MemoryBudget {
     Part Split(int64_t some_bytes);
   };
 
-  // `decode_bytes` is at most three quarters of `bytes`; 0: three eighths.
-  // `retry_after` is what a refused client is told to wait.
-  MemoryBudget(int64_t bytes, int64_t decode_bytes, absl::Duration retry_after);
+  // `decode_bytes`, decoding's part, is at most three quarters of `bytes`.
+  MemoryBudget(int64_t bytes, int64_t decode_bytes);
 
   int64_t bytes() const { return bytes_; }
-  // The transport's and decoding's parts.
-  int64_t transport_bytes() const { return bytes_ / 4; }
-  int64_t decode_bytes() const { return decode_bytes_; }
+  int64_t transport_bytes() const { return bytes_ / 4; }  // Its part.
   // The most that a request's message may take.
   int64_t most_of_message() const { return transport_bytes() / 2; }
   // The most that a request's message, inputs and answers may take together.
@@ -88,9 +84,7 @@ class MemoryBudget {
   absl::Status Add(MemoryUse use, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);
 
   const int64_t bytes_;
-  const int64_t decode_bytes_;
   const int64_t request_bytes_;
-  const absl::Duration retry_after_;
 
   mutable absl::Mutex mu_;
   std::array<int64_t, kMemoryUseCount> held_ ABSL_GUARDED_BY(mu_) = {};

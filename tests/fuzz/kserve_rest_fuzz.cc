@@ -96,7 +96,7 @@ void CheckMessage(const json& asked, const ModelInferRequest& message) {
 
 void Fuzz(std::optional<absl::string_view> header, std::string body) {
   const std::string kept = body;
-  server::MemoryBudget memory(int64_t{1} << 30, 0, absl::Seconds(1));
+  server::MemoryBudget memory(int64_t{1} << 30, 384 << 20);
   auto request = rest::ReadKserveRequest("m", "1", header, std::move(body),
                                          kMaxRawBytes, &memory);
   if (!request.ok()) {

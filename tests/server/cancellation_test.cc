@@ -182,9 +182,9 @@ class CancellationTest : public testing::Test {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_{observability::BuildInfo()};
-  batching::QueueRoom decode_room_{{kQueueItems, 1 << 20}, absl::Seconds(1)};
-  MemoryBudget memory_{512 << 20, 0, absl::Seconds(1)};
-  batching::QueueRoom finish_room_{{kQueueItems, 1 << 20}, absl::Seconds(1)};
+  batching::QueueRoom decode_room_{{kQueueItems, 1 << 20}};
+  MemoryBudget memory_{512 << 20, 192 << 20};
+  batching::QueueRoom finish_room_{{kQueueItems, 1 << 20}};
   ClientSet clients_{1};
   prediction::ExpectedCosts costs_;
   FairPool finish_pool_;

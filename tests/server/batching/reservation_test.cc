@@ -9,10 +9,8 @@
 namespace sfmamba::batching {
 namespace {
 
-constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
-
 TEST(QueueRoomTest, RefusesTooManyItems) {
-  QueueRoom room({3, 1000}, kRetryAfter);
+  QueueRoom room({3, 1000});
   const auto held = room.Take(2, 0);
   ASSERT_TRUE(held.ok());
   EXPECT_TRUE(room.Take(1, 0).ok());
@@ -20,11 +18,12 @@ TEST(QueueRoomTest, RefusesTooManyItems) {
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
   EXPECT_EQ(server::GetMetadata("queue", refused.status()), "batch");
-  EXPECT_EQ(server::GetErrorDetail(refused.status()).retry_after, kRetryAfter);
+  EXPECT_EQ(server::GetErrorDetail(refused.status()).retry_after,
+            server::kRetryAfter);
 }
 
 TEST(QueueRoomTest, RefusesTooManyBytes) {
-  QueueRoom room({10, 1000}, kRetryAfter);
+  QueueRoom room({10, 1000});
   const auto held = room.Take(1, 600);
   ASSERT_TRUE(held.ok());
   EXPECT_FALSE(room.Take(1, 401).ok());
@@ -33,14 +32,14 @@ TEST(QueueRoomTest, RefusesTooManyBytes) {
 }
 
 TEST(QueueRoomTest, TakesAllOrNothing) {
-  QueueRoom room({3, 1000}, kRetryAfter);
+  QueueRoom room({3, 1000});
   EXPECT_FALSE(room.Take(3, 1001).ok());
   EXPECT_FALSE(room.Take(4, 1000).ok());
   EXPECT_TRUE(room.Take(3, 1000).ok());
 }
 
 TEST(QueueRoomTest, OtherLimitsHoldForWhatComesThen) {
-  QueueRoom room({3, 1000}, kRetryAfter);
+  QueueRoom room({3, 1000});
   Reservation held = *room.Take(3, 900);
   room.SetLimits({1, 500});
   EXPECT_EQ(room.limits().items, 1);
@@ -57,7 +56,7 @@ TEST(QueueRoomTest, OtherLimitsHoldForWhatComesThen) {
 }
 
 TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
-  QueueRoom room({10, 1000}, kRetryAfter, "decode", 0.8);
+  QueueRoom room({10, 1000}, "decode", 0.8);
   Reservation held = *room.Take(6, 0, "ipv4:10.0.0.7");
   const Reservation moved = held.Split(2, 0);
   held.Release();
@@ -67,7 +66,7 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
   const server::ErrorDetail detail = server::GetErrorDetail(refused.status());
   EXPECT_EQ(detail.reason, "CLIENT_QUOTA");
   EXPECT_EQ(detail.quota_subject, "ipv4:10.0.0.7");
-  EXPECT_EQ(detail.retry_after, kRetryAfter);
+  EXPECT_EQ(detail.retry_after, server::kRetryAfter);
   EXPECT_EQ(server::GetMetadata("what", refused.status()),
             "the places of the decode queue");
   EXPECT_TRUE(room.Take(1, 0, "ipv4:10.0.0.8").ok());
@@ -75,7 +74,7 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
 }
 
 TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
-  QueueRoom room({1, 10}, kRetryAfter, "decode");
+  QueueRoom room({1, 10}, "decode");
   const Reservation held = *room.Take(1, 0);
   EXPECT_EQ(room.Take(1, 0).status().message(),
             "the decode queue holds 1 of at most 1 images and 0 of at most 10 "
@@ -83,7 +82,7 @@ TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
 }
 
 TEST(ReservationTest, PartsGoTheirOwnWay) {
-  QueueRoom room({3, 30}, kRetryAfter);
+  QueueRoom room({3, 30});
   Reservation whole = *room.Take(3, 30);
   Reservation part = whole.Split(1, 12);
   EXPECT_EQ(whole->items, 2);
@@ -98,7 +97,7 @@ TEST(ReservationTest, PartsGoTheirOwnWay) {
 }
 
 TEST(ReservationTest, CountsTurnsUntilItsClientIsDone) {
-  QueueRoom room({100, 1000}, kRetryAfter);
+  QueueRoom room({100, 1000});
   const Reservation nobodys = *room.Take(10, 0);
   EXPECT_EQ(nobodys->turns, 10);
   Reservation many = *room.Take(20, 0, "a");
@@ -110,7 +109,7 @@ TEST(ReservationTest, CountsTurnsUntilItsClientIsDone) {
 }
 
 TEST(ReservationTest, SaysWhoseClientHoldsAtMostHalfOfAnEqualPart) {
-  QueueRoom room({100, 1000}, kRetryAfter);
+  QueueRoom room({100, 1000});
   EXPECT_FALSE((*room.Take(1, 0))->holds_little);
   const Reservation alone = *room.Take(6, 0, "a");
   EXPECT_FALSE(alone->holds_little);

@@ -11,7 +11,7 @@ class HeapTrimTest : public testing::Test {
     return *memory_.Take(MemoryUse::kDecode, bytes);
   }
 
-  MemoryBudget memory_{int64_t{1} << 30, 0, absl::Seconds(1)};
+  MemoryBudget memory_{int64_t{1} << 30, 384 << 20};
   int trims_ = 0;
   HeapTrim trim_{&memory_, [this] { ++trims_; }};
 };

@@ -367,10 +367,9 @@ class PredictionTest : public testing::Test {
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_;
-  batching::QueueRoom decode_room_{
-      {kDecodeItems, 1 << 30}, absl::Seconds(1), "decode"};
-  batching::QueueRoom finish_room_{{64, 1 << 30}, absl::Seconds(1), "answer"};
-  server::MemoryBudget memory_{512 << 20, 0, absl::Seconds(1)};
+  batching::QueueRoom decode_room_{{kDecodeItems, 1 << 30}, "decode"};
+  batching::QueueRoom finish_room_{{64, 1 << 30}, "answer"};
+  server::MemoryBudget memory_{512 << 20, 192 << 20};
   server::FairPool finish_pool_;
   const std::string folder_;
   server::Gate gate_;

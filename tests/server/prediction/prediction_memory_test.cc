@@ -97,7 +97,7 @@ TEST_F(PredictionMemoryTest, WhatFindsNoneFreeIsRefusedAndToldToComeBack) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(refused).reason, "QUEUE_FULL");
   EXPECT_EQ(server::GetMetadata("queue", refused), "memory");
-  EXPECT_EQ(server::GetErrorDetail(refused).retry_after, absl::Seconds(1));
+  EXPECT_EQ(server::GetErrorDetail(refused).retry_after, server::kRetryAfter);
   EXPECT_EQ(Ask(RequestOf(1, kMessageBytes)), absl::OkStatus())
       << "there is room for a small one";
   others.Release();
@@ -123,7 +123,7 @@ TEST_F(PredictionMemoryTest, WhatCanNeverFitIsNotToldToRetry) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "INPUTS_TOO_LARGE");
   // With its inputs it is too much.
-  server::MemoryBudget little(320 << 10, 160 << 10, absl::Seconds(1));
+  server::MemoryBudget little(320 << 10, 160 << 10);
   KeptResponse response;
   PredictionEnvironment small{*repository_,     decode_pool_, decode_room_,
                               finish_pool_,     finish_room_, little,

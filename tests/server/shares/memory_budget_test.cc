@@ -12,7 +12,6 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr absl::Duration kRetryAfter = absl::Milliseconds(70);
 
 // A budget of 160 MiB: 40 are the transport's, 20 of them for messages, and 40
 // are decoding's; the last 10 of the other 80 are for small holds.
@@ -27,16 +26,12 @@ class MemoryBudgetTest : public testing::Test {
     return budget_.Take(use, bytes).ok();
   }
 
-  MemoryBudget budget_{160 * kMiB, 40 * kMiB, kRetryAfter};
+  MemoryBudget budget_{160 * kMiB, 40 * kMiB};
 };
 
 TEST_F(MemoryBudgetTest, IsDividedIntoParts) {
   EXPECT_EQ(budget_.transport_bytes(), 40 * kMiB);
-  EXPECT_EQ(budget_.decode_bytes(), 40 * kMiB);
   EXPECT_EQ(budget_.most_of_request(), 70 * kMiB);
-  const MemoryBudget by_default(160 * kMiB, 0, kRetryAfter);
-  EXPECT_EQ(by_default.decode_bytes(), 60 * kMiB);
-  EXPECT_EQ(by_default.most_of_request(), 60 * kMiB / 8 * 7);
 }
 
 TEST_F(MemoryBudgetTest, MessagesInputsAndAnswersShareTheirPart) {

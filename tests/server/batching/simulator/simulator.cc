@@ -45,7 +45,7 @@ class Simulator {
           std::make_unique<Queue>(model.options, options.devices));
       decoding_.emplace_back();
       rooms_.push_back(std::make_unique<QueueRoom>(
-          QueueLimits{model.options.max_queue_items, 1}, absl::Duration()));
+          QueueLimits{model.options.max_queue_items, 1}));
     }
     if (options.is_measured) Measure();
     result_.in_time_by_model.resize(options.models.size());

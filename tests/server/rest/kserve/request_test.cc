@@ -24,8 +24,7 @@ constexpr char kBinary[] =
     R"( "parameters": {"binary_data_size": 7}}]})";
 
 server::MemoryBudget& Memory() {
-  static auto& memory =
-      *new server::MemoryBudget(64 << 20, 0, absl::Seconds(1));
+  static auto& memory = *new server::MemoryBudget(64 << 20, 24 << 20);
   return memory;
 }
 
