@@ -121,13 +121,7 @@ void Prediction::Schedule(OpenItem open) {
                  metrics.DecodeStarted();
                  const auto done =
                      absl::MakeCleanup([&metrics] { metrics.DecodeDone(); });
-                 // Both may destroy this.
-                 const ImageFacts& facts = items_[open.index()].facts;
-                 if (facts.parts.empty() || facts.parts_of_input) {
-                   Prepare(std::move(open));
-                 } else {
-                   PrepareParts(std::move(open));
-                 }
+                 Prepare(std::move(open));  // May destroy this.
                });
   work.bytes = facts.decode_bytes;
   work.holds_little = holds_little;
@@ -141,20 +135,25 @@ void Prediction::Prepare(OpenItem open) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
+  // Not refused: the pool has kept the memory free.
+  server::MemoryHold memory =
+      env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
+          .value_or(server::MemoryHold());
+  const auto wanted = [this] {
+    return CheckAlive("decode", queue_deadline_).ok();
+  };
+  if (!item.facts.parts.empty() && !item.facts.parts_of_input) {
+    return PrepareParts(std::move(open), std::move(memory), wanted);
+  }
   absl::StatusOr<image::PreparedInput> input =
-      server::Guarded([this, &item]() -> absl::StatusOr<image::PreparedInput> {
-        // Not refused: the pool has kept the memory free.
-        const absl::StatusOr<server::MemoryHold> memory = env_.memory.Take(
-            server::MemoryUse::kDecode, item.facts.decode_bytes);
-        const auto wanted = [this] {
-          return CheckAlive("decode", queue_deadline_).ok();
-        };
+      server::Guarded([&]() -> absl::StatusOr<image::PreparedInput> {
         // The picture is kept for its crops.
         return image::MakeInput(
             item.source, model_->directory.config, request_.options.resize,
             env_.limits.image, wanted, &model_->executor->pixels(),
             classifier_ != nullptr ? &item.picture : nullptr);
       });
+  memory.Release();
   if (!input.ok()) {
     item.decode = base::SteadyNow() - start;
     return open.End(Undecoded(open.index(), input.status()));

@@ -241,11 +241,12 @@ class Prediction {
   void StartAnswer(OpenItem open, absl::Status status,
                    EncoderMaker make_encoder);
 
-  // The steps of an image with parts in place of Prepare() and Submit(): it is
-  // decoded once, its inputs are made of it one after another, each as soon as
-  // its rows are decoded, and becomes a task at once, and the last task to end
-  // starts the answer.
-  void PrepareParts(OpenItem open);
+  // The steps of an image with parts in place of the rest of Prepare() and of
+  // Submit(): it is decoded once, its inputs are made of it one after another,
+  // each as soon as its rows are decoded, and becomes a task at once, and the
+  // last task to end starts the answer. `memory` is what decoding takes.
+  void PrepareParts(OpenItem open, server::MemoryHold memory,
+                    image::DecodeWatch::Wanted wanted);
   struct PartsToSubmit {
     std::shared_ptr<ImageParts> parts;
     size_t next = 0;

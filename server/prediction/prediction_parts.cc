@@ -10,20 +10,12 @@
 
 namespace sfmamba::prediction {
 
-void Prediction::PrepareParts(OpenItem open) {
+void Prediction::PrepareParts(OpenItem open, server::MemoryHold memory,
+                              image::DecodeWatch::Wanted wanted) {
   const int i = open.index();
   Item& item = items_[i];
-  item.admission.decode_room.Release();
-  absl::Status status = CheckAlive("decode", queue_deadline_);
-  if (!status.ok()) return open.End(std::move(status));
-  item.decode_started = base::SteadyNow();
-  // Not refused: the pool has kept the memory free.
-  server::MemoryHold memory =
-      env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
-          .value_or(server::MemoryHold());
-  const image::DecodeWatch watch(
-      env_.limits.image.max_decode_time, base::ThreadCpuTime,
-      [this] { return CheckAlive("decode", queue_deadline_).ok(); });
+  const image::DecodeWatch watch(env_.limits.image.max_decode_time,
+                                 base::ThreadCpuTime, std::move(wanted));
   PartsToSubmit left = {MakeParts(std::move(open))};
   const auto submit = [&](const image::RgbImage& picture, int rows) {
     SubmitParts(&item, picture, rows, watch, &left);
@@ -41,13 +33,14 @@ void Prediction::PrepareParts(OpenItem open) {
     env_.metrics.ImageDecoded(item.facts.format, item.facts.pixels);
     SubmitParts(&item, picture->rgb, picture->rgb.height, watch, &left);
   }
-  status = picture.ok() ? left.status : picture.status();
+  const absl::Status status = picture.ok() ? left.status : picture.status();
   if (!status.ok()) {
     left.parts->Fail(Undecoded(i, status));
     if (!request_.options.allow_partial_results) Drop();
   }
-  if (picture.ok() && classifier_ != nullptr)
+  if (picture.ok() && classifier_ != nullptr) {
     item.picture = std::move(picture->rgb);
+  }
   picture = absl::CancelledError();  // Frees it.
   memory.Release();
   left.parts = nullptr;  // May destroy this.
