@@ -126,8 +126,6 @@ class BatchQueue {
   absl::Time Due(absl::Time now) const;
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const { return waiting_.NextDeadline(); }
-  // The arrival of the oldest task; InfiniteFuture() if no task waits.
-  absl::Time Oldest() const { return waiting_.Oldest(); }
 
   // Predicts when a request would be answered if it were admitted at `now`. The
   // cost is O(keys * log(tasks)).
@@ -145,7 +143,6 @@ class BatchQueue {
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
-  int64_t bytes() const { return waiting_.bytes(); }  // The images' bytes.
   // What waits of callers of the priority.
   WaitingTasks::Waiting waiting(server::Priority priority) const {
     return waiting_.waiting(priority);

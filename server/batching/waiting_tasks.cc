@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <numeric>
 
 namespace sfmamba::batching {
 namespace {
@@ -133,22 +132,10 @@ WaitingTasks::Waiting WaitingTasks::waiting(server::Priority priority) const {
   return waiting;
 }
 
-absl::Time WaitingTasks::Oldest() const {
-  absl::Time oldest = absl::InfiniteFuture();
-  for (const auto& arrivals : arrivals_) {
-    if (!arrivals.empty()) oldest = std::min(oldest, arrivals.begin()->second);
-  }
-  return oldest;
-}
-
 int WaitingTasks::size() const {
   size_t size = 0;
   for (const auto& arrivals : arrivals_) size += arrivals.size();
   return static_cast<int>(size);
-}
-
-int64_t WaitingTasks::bytes() const {
-  return std::accumulate(bytes_.begin(), bytes_.end(), int64_t{0});
 }
 
 }  // namespace sfmamba::batching

@@ -123,8 +123,6 @@ class WaitingTasks {
 
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const;
-  // The arrival of the oldest task; InfiniteFuture() if no task waits.
-  absl::Time Oldest() const;
 
   // May hold keys without tasks, for their arrivals.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
@@ -133,7 +131,6 @@ class WaitingTasks {
     return counts_[static_cast<int>(priority)];
   }
   int size() const;
-  int64_t bytes() const;  // The images' bytes.
   Waiting waiting(server::Priority priority) const;
 
  private:

@@ -50,9 +50,4 @@ int64_t ClientShares::InEqualTurns(absl::string_view client) const {
   return own == held_.end() ? 0 : own->second * held_.size();
 }
 
-int ClientShares::clients() const {
-  absl::MutexLock lock(&mu_);
-  return static_cast<int>(held_.size());
-}
-
 }  // namespace sfmamba::server

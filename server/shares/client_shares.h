@@ -45,8 +45,6 @@ class ClientShares {
   // The most that all clients together are done of until all that `client` has
   // is done, if they take equal turns.
   int64_t InEqualTurns(absl::string_view client) const;
-  // The clients that hold anything.
-  int clients() const;
 
  private:
   const double times_free_;

@@ -33,7 +33,7 @@ TEST(BatchQueueLatenessTest, GivesBackWhatCannotEndInTime) {
   EXPECT_EQ(Ids(batch), Numbers({3, 4}));
   EXPECT_EQ(Ids(batch->dropped), Numbers({1, 2}));
   EXPECT_EQ(queue.size(), 0);
-  EXPECT_EQ(queue.bytes(), 0);
+  EXPECT_EQ(AllWaiting(queue).bytes, 0);
 }
 
 TEST(BatchQueueLatenessTest,

@@ -22,7 +22,7 @@ TEST(BatchQueueTest, IsNeverDueWhileEmpty) {
   BatchQueue queue(Options(4, 5));
   EXPECT_EQ(queue.Due(At(0)), absl::InfiniteFuture());
   EXPECT_EQ(queue.NextDeadline(), absl::InfiniteFuture());
-  EXPECT_EQ(queue.Oldest(), absl::InfiniteFuture());
+  EXPECT_EQ(AllWaiting(queue).oldest, absl::InfiniteFuture());
   EXPECT_FALSE(queue.PopBatch(At(1000)).has_value());
 }
 
@@ -188,7 +188,7 @@ TEST(BatchQueueTest, DroppingTheOldestMovesTheDueTime) {
   queue.Push(MakeTask(2), At(5));
   queue.TakeDropped(At(10));
   EXPECT_EQ(queue.Due(At(0)), At(55));
-  EXPECT_EQ(queue.Oldest(), At(5));
+  EXPECT_EQ(AllWaiting(queue).oldest, At(5));
 }
 
 TEST(BatchQueueTest, CountsItemsAndBytes) {
@@ -198,11 +198,11 @@ TEST(BatchQueueTest, CountsItemsAndBytes) {
   queue.Push(std::move(task), At(0));
   queue.Push(MakeTask(2), At(1));
   EXPECT_EQ(queue.size(), 2);
-  EXPECT_EQ(queue.bytes(), 404);
-  EXPECT_EQ(queue.Oldest(), At(0));
+  EXPECT_EQ(AllWaiting(queue).bytes, 404);
+  EXPECT_EQ(AllWaiting(queue).oldest, At(0));
   queue.PopBatch(At(2));
   EXPECT_EQ(queue.size(), 0);
-  EXPECT_EQ(queue.bytes(), 0);
+  EXPECT_EQ(AllWaiting(queue).bytes, 0);
 }
 
 TEST(BatchQueueTest, PushStampsTheArrival) {
@@ -374,13 +374,13 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
 
   void CheckCounts(const BatchQueue& queue) {
     ASSERT_EQ(queue.size(), waiting_.size());
-    ASSERT_EQ(queue.bytes(), 4 * waiting_.size());
+    ASSERT_EQ(AllWaiting(queue).bytes, 4 * waiting_.size());
     absl::Time oldest = absl::InfiniteFuture(), next = absl::InfiniteFuture();
     for (const auto& [id, waiting] : waiting_) {
       oldest = std::min(oldest, waiting.arrival);
       next = std::min(next, waiting.deadline);
     }
-    EXPECT_EQ(queue.Oldest(), oldest);
+    EXPECT_EQ(AllWaiting(queue).oldest, oldest);
     EXPECT_EQ(queue.NextDeadline(), next);
   }
 

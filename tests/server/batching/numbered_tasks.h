@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_SERVER_BATCHING_NUMBERED_TASKS_H_
 #define SFMAMBA_TESTS_SERVER_BATCHING_NUMBERED_TASKS_H_
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -37,6 +38,18 @@ inline std::vector<int> Ids(const std::vector<BatchTask>& tasks) {
 
 inline std::vector<int> Ids(const std::optional<Batch>& batch) {
   return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
+}
+
+// What waits of all priorities.
+inline WaitingTasks::Waiting AllWaiting(const BatchQueue& queue) {
+  WaitingTasks::Waiting all;
+  for (const server::Priority priority : server::kPrioritiesInOrder) {
+    const WaitingTasks::Waiting one = queue.waiting(priority);
+    all.tasks += one.tasks;
+    all.bytes += one.bytes;
+    all.oldest = std::min(all.oldest, one.oldest);
+  }
+  return all;
 }
 
 // The key of MakeTask's tasks.

@@ -29,7 +29,9 @@ class FixedQueue {
   void Ran(uint64_t /*number*/, absl::Time /*now*/) {}  // Learns nothing.
 
   absl::Time Due(absl::Time now) const;
-  absl::Time Oldest() const { return waiting_.Oldest(); }
+  WaitingTasks::Waiting waiting(server::Priority priority) const {
+    return waiting_.waiting(priority);
+  }
   int size() const { return waiting_.size(); }
 
   // Predicts nothing: it is for SimulationOptions without `admits`.

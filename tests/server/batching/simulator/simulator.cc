@@ -296,7 +296,11 @@ class Simulator {
       next = std::min(next, due);
       const absl::Duration delay =
           options_.models[model].options.max_queue_delay;
-      if (due > now_ && queue.size() > 0 && due > queue.Oldest() + delay) {
+      absl::Time oldest = absl::InfiniteFuture();
+      for (const server::Priority priority : server::kPrioritiesInOrder) {
+        oldest = std::min(oldest, queue.waiting(priority).oldest);
+      }
+      if (due > now_ && queue.size() > 0 && due > oldest + delay) {
         Error("a task waits longer than max_queue_delay for a free device");
       }
     }
