@@ -17,13 +17,12 @@ constexpr int kBand = 64;
 
 // Appends to changes[x] each row y > 0 in which the pixel in column x differs
 // from the one above it; `columns` of them, in rows `stride` pixels apart.
-template <typename Pixel>
-void FindChanges(const Pixel* pixels, int64_t stride, int height, int columns,
-                 std::array<std::vector<int>, kBand>& changes) {
-  constexpr int kWord = sizeof(uint64_t) / sizeof(Pixel);
+void FindChanges(const uint16_t* pixels, int64_t stride, int height,
+                 int columns, std::array<std::vector<int>, kBand>& changes) {
+  constexpr int kWord = sizeof(uint64_t) / sizeof(uint16_t);
   for (int y = 1; y < height; ++y) {
-    const Pixel* row = pixels + stride * y;
-    const Pixel* above = row - stride;
+    const uint16_t* row = pixels + stride * y;
+    const uint16_t* above = row - stride;
     int x = 0;
     for (; x + kWord <= columns; x += kWord) {  // Most words are equal.
       uint64_t a, b;
@@ -36,28 +35,6 @@ void FindChanges(const Pixel* pixels, int64_t stride, int height, int columns,
     }
     for (; x < columns; ++x) {
       if (row[x] != above[x]) changes[x].push_back(y);
-    }
-  }
-}
-
-// Calls visit(x, y, end, pixel) for each run of equal pixels, [y, end) in
-// column x: column by column from `first` up to `last`, each from the top.
-template <typename Pixel, typename Visit>
-void ForEachRun(const Pixel* pixels, int height, int width, int first, int last,
-                const Visit& visit) {
-  if (height == 0) return;
-  std::array<std::vector<int>, kBand> changes;
-  for (int left = first; left < last; left += kBand) {
-    const int columns = std::min(kBand, last - left);
-    for (std::vector<int>& column : changes) column.clear();
-    FindChanges(pixels + left, width, height, columns, changes);
-    for (int x = 0; x < columns; ++x) {
-      int y = 0;
-      changes[x].push_back(height);
-      for (const int end : changes[x]) {
-        visit(left + x, y, end, pixels[int64_t{1} * y * width + left + x]);
-        y = end;
-      }
     }
   }
 }
@@ -149,55 +126,36 @@ std::string RleWriter::Finish(int64_t pixels) {
   return std::move(text_);
 }
 
-std::string CompressCounts(absl::Span<const int64_t> counts) {
-  std::string text;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    AppendNumber(i > 2 ? counts[i] - counts[i - 2] : counts[i], &text);
-  }
-  return text;
-}
-
-std::string EncodeRle(const Mask& mask, int left, int top, int height,
-                      int width) {
-  RleWriter rle;
-  ForEachRun(mask.data.data(), mask.height, mask.width, 0, mask.width,
-             [&](int x, int y, int end, uint8_t set) {
-               if (!set) return;
-               const int64_t column =
-                   int64_t{1} * (left + mask.left + x) * height + top +
-                   mask.top;
-               rle.Add(column + y, column + end);
-             });
-  return rle.Finish(int64_t{1} * height * width);
-}
-
 ClassRunLengths::ClassRunLengths(int height, int width, int classes)
     : height_(height), width_(width), writers_(classes) {}
 
 void ClassRunLengths::AddColumns(int columns,
                                  const std::vector<uint16_t>& map) {
-  const int end = std::min(columns_ + columns, width_);
-  ForEachRun(map.data(), height_, width_, columns_, end,
-             [this](int x, int y, int end, uint16_t label) {
-               if (label >= writers_.size()) return;
-               const int64_t column = int64_t{1} * x * height_;
-               writers_[label].Add(column + y, column + end);
-             });
-  columns_ = end;
+  const int last = std::min(columns_ + columns, width_);
+  std::array<std::vector<int>, kBand> changes;
+  for (; columns_ < last && height_ > 0; columns_ += kBand) {
+    columns = std::min(kBand, last - columns_);
+    for (std::vector<int>& column : changes) column.clear();
+    FindChanges(&map[columns_], width_, height_, columns, changes);
+    for (int x = 0; x < columns; ++x) {
+      const int64_t column = int64_t{1} * (columns_ + x) * height_;
+      int y = 0;
+      changes[x].push_back(height_);
+      for (const int end : changes[x]) {
+        const int label = map[int64_t{1} * y * width_ + columns_ + x];
+        if (label < writers_.size()) {
+          writers_[label].Add(column + y, column + end);
+        }
+        y = end;
+      }
+    }
+  }
+  columns_ = last;
 }
 
 std::string ClassRunLengths::Take(int id) {
   if (writers_[id].empty()) return "";
   return writers_[id].Finish(int64_t{1} * height_ * width_);
-}
-
-std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
-                                           int height, int width, int classes) {
-  ClassRunLengths runs(height, width, classes);
-  runs.AddColumns(width, map);
-  std::vector<std::string> strings(classes);
-  for (int i = 0; i < classes; ++i) strings[i] = runs.Take(i);
-  return strings;
 }
 
 absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,

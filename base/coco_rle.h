@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "base/image_header.h"
 #include "base/mask.h"
 
@@ -15,7 +14,10 @@ namespace sfmamba::base {
 
 // Writes COCO's compressed run lengths of a mask. The mask is read column by
 // column, and the lengths alternate between unset and set pixels, beginning
-// with unset ones. Source: docs/heads.md, "COCO run lengths".
+// with unset ones. From the fourth on, the difference to the length two before
+// is stored. Each number is divided into groups of 5 bits, the lowest first;
+// 0x20 is added if more groups follow, and 48 to each group. Source:
+// docs/heads.md, "COCO run lengths".
 //
 //   RleWriter rle;
 //   rle.Add(3, 7);  // Pixels 3 to 6 are set,
@@ -55,18 +57,6 @@ class RleWriter {
   int64_t end_ = 0;
 };
 
-// Returns COCO's compressed string of run lengths. From the fourth on, the
-// difference to the length two before is stored. Each number is divided into
-// groups of 5 bits, the lowest first; 0x20 is added if more groups follow, and
-// 48 to each group.
-std::string CompressCounts(absl::Span<const int64_t> counts);
-
-// Returns the compressed string of `mask`, shifted by `left` and `top` pixels,
-// in a picture of `height` x `width`. The shifted mask must lie inside the
-// picture.
-std::string EncodeRle(const Mask& mask, int left, int top, int height,
-                      int width);
-
 // The run lengths of each class of a map [height, width] of class indices, read
 // some columns at a time. Indices of `classes` and above belong to no class.
 // Thread-compatible.
@@ -92,12 +82,6 @@ class ClassRunLengths {
   std::vector<RleWriter> writers_;  // By class.
   int columns_ = 0;                 // Columns read so far.
 };
-
-// Returns one compressed string for each class 0 .. classes - 1 of a map
-// [height, width] of class indices. It is empty for classes that do not occur.
-// Larger indices belong to no class.
-std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
-                                           int height, int width, int classes);
 
 // Decodes a compressed string for a picture of `height` x `width`. The mask is
 // the smallest rectangle with all set pixels, 0 x 0 if there are none. Returns

@@ -141,15 +141,6 @@ int64_t GreyPngEncoder::bytes() const { return writer_->bytes(); }
 
 std::string GreyPngEncoder::Take() { return writer_->Take(); }
 
-absl::StatusOr<std::string> EncodeGreyPng(
-    int width, int height, int bit_depth,
-    absl::FunctionRef<void(int, uint8_t*)> fill_row) {
-  GreyPngEncoder encoder(width, height, bit_depth);
-  const absl::Status status = encoder.AddRows(height, fill_row);
-  if (!status.ok()) return status;
-  return encoder.Take();
-}
-
 absl::StatusOr<std::string> EncodeRgbPng(const RgbImage& image) {
   if (image.width <= 0 || image.height <= 0) {
     return absl::InvalidArgumentError("PNG: a picture without pixels");

@@ -41,11 +41,6 @@ class GreyPngEncoder {
   std::vector<uint8_t> row_;
 };
 
-// Encodes a whole grey PNG, as GreyPngEncoder does row by row.
-absl::StatusOr<std::string> EncodeGreyPng(
-    int width, int height, int bit_depth,
-    absl::FunctionRef<void(int y, uint8_t* row)> fill_row);
-
 // `image` as an 8-bit RGB PNG, with libpng's usual compression.
 // INVALID_ARGUMENT if it has no pixels; INTERNAL if libpng fails.
 absl::StatusOr<std::string> EncodeRgbPng(const RgbImage& image);

@@ -10,6 +10,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
+#include "tests/testing/encode_masks.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::base {

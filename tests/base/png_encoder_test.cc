@@ -8,6 +8,7 @@
 #include "base/image_decoder.h"
 #include "gtest/gtest.h"
 #include "tests/server/masks.h"
+#include "tests/testing/encode_masks.h"
 
 namespace sfmamba::base {
 namespace {

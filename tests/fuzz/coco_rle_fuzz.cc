@@ -6,6 +6,7 @@
 
 #include "base/coco_rle.h"
 #include "tests/fuzz/check.h"
+#include "tests/testing/encode_masks.h"
 
 namespace sfmamba {
 namespace {

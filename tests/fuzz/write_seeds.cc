@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/coco_rle.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/text_format.h"
 #include "model/weights/safetensors.h"
@@ -19,6 +18,7 @@
 #include "tests/fuzz/http_seeds.h"
 #include "tests/fuzz/kserve_seeds.h"
 #include "tests/server/picture.h"
+#include "tests/testing/encode_masks.h"
 
 // After C's headers, which it needs.
 #include <jpeglib.h>

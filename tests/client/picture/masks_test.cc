@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "base/coco_rle.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/picture.h"
+#include "tests/testing/encode_masks.h"
 
 namespace sfmamba::client {
 namespace {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/png_encoder.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
+#include "tests/testing/encode_masks.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 

@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "base/coco_rle.h"
-#include "base/png_encoder.h"
 #include "benchmark/benchmark.h"
 #include "kernels/detection/mask_paste.h"
 #include "kernels/detection/mask_runs.h"
 #include "server/prediction/mask_encoder.h"
+#include "tests/testing/encode_masks.h"
 
 namespace sfmamba::prediction {
 namespace {
