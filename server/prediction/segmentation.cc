@@ -276,6 +276,35 @@ class SegmentationEncoder final : public AnswerEncoder {
   std::optional<base::GreyPngEncoder> confidence_;
 };
 
+// Fills the map as the windows' logits come.
+class WindowCollector final : public PartCollector {
+ public:
+  WindowCollector(const v1::SegmentParams& params,
+                  const repository::ModelDirectory& model,
+                  const SlideGrid& grid, const image::PictureSize& size)
+      : params_(params),
+        model_(model),
+        map_(grid, model.labels.size(), size, params.include_confidence_map()) {
+  }
+
+  void Add(int i, model::Result result) override {
+    map_.Add(i, std::get<model::Segmentation>(std::move(result)));
+  }
+  int Wanted() const override { return map_.Wanted(); }
+  bool CanAdvance() const override { return map_.IsReady(); }
+  absl::Duration AdvanceCost() const override { return map_.NextCost(); }
+  void Advance() override { map_.ComputeNext(); }
+  std::unique_ptr<AnswerEncoder> MakeEncoder(
+      const image::PictureFrame&) override {
+    return std::make_unique<SegmentationEncoder>(params_, model_, map_.Take());
+  }
+
+ private:
+  const v1::SegmentParams& params_;
+  const repository::ModelDirectory& model_;
+  SlidingMap map_;
+};
+
 class SegmentationHandler final : public TaskHandler {
  public:
   explicit SegmentationHandler(const v1::SegmentParams& params)
@@ -300,14 +329,8 @@ class SegmentationHandler final : public TaskHandler {
   std::unique_ptr<PartCollector> MakeCollector(
       const repository::ModelDirectory& model,
       const ImageFacts& image) const override {
-    return MakeSlidingCollector(
-        std::make_unique<SlidingMap>(Grid(model, image), model.labels.size(),
-                                     MapSize(image),
-                                     params_.include_confidence_map()),
-        [this, &model](model::Segmentation map) {
-          return std::make_unique<SegmentationEncoder>(params_, model,
-                                                       std::move(map));
-        });
+    return std::make_unique<WindowCollector>(params_, model, Grid(model, image),
+                                             MapSize(image));
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
-#include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
@@ -45,28 +43,6 @@ std::string Fitting(const SlideGrid& grid, int most) {
   return absl::StrCat("a window of ", SizeText(window), " with a stride of ",
                       SizeText(stride));
 }
-
-class SlidingCollector final : public PartCollector {
- public:
-  SlidingCollector(std::unique_ptr<SlidingMap> map, MapEncoderMaker encode)
-      : map_(std::move(map)), encode_(std::move(encode)) {}
-
-  void Add(int i, model::Result result) override {
-    map_->Add(i, std::get<model::Segmentation>(std::move(result)));
-  }
-  int Wanted() const override { return map_->Wanted(); }
-  bool CanAdvance() const override { return map_->IsReady(); }
-  absl::Duration AdvanceCost() const override { return map_->NextCost(); }
-  void Advance() override { map_->ComputeNext(); }
-  std::unique_ptr<AnswerEncoder> MakeEncoder(
-      const image::PictureFrame&) override {
-    return encode_(map_->Take());
-  }
-
- private:
-  const std::unique_ptr<SlidingMap> map_;
-  const MapEncoderMaker encode_;
-};
 
 }  // namespace
 
@@ -115,11 +91,6 @@ absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
   image->parts_of_input = true;
   image->input_bytes += grid.windows() * part.input_bytes;
   return absl::OkStatus();
-}
-
-std::unique_ptr<PartCollector> MakeSlidingCollector(
-    std::unique_ptr<SlidingMap> map, MapEncoderMaker encode) {
-  return std::make_unique<SlidingCollector>(std::move(map), std::move(encode));
 }
 
 }  // namespace sfmamba::prediction

@@ -1,17 +1,11 @@
 #ifndef SFMAMBA_SERVER_PREDICTION_SLIDING_WINDOW_H_
 #define SFMAMBA_SERVER_PREDICTION_SLIDING_WINDOW_H_
 
-#include <functional>
-#include <memory>
-
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "model/config.h"
-#include "model/result.h"
 #include "server/image/image.h"
 #include "server/prediction/request_validation.h"
-#include "server/prediction/sliding_map.h"
-#include "server/prediction/task_handler.h"
+#include "server/prediction/slide_grid.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {
@@ -33,12 +27,6 @@ SlideGrid GridOf(const v1::SlidingWindow& slide,
 absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image);
-
-// Fills the map as the windows' logits come. `encode` makes its answer.
-using MapEncoderMaker =
-    std::function<std::unique_ptr<AnswerEncoder>(model::Segmentation)>;
-std::unique_ptr<PartCollector> MakeSlidingCollector(
-    std::unique_ptr<SlidingMap> map, MapEncoderMaker encode);
 
 }  // namespace sfmamba::prediction
 
