@@ -18,22 +18,6 @@ namespace {
 // about zero once normalised.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
-// Converts an error of base/'s decoders to the one that clients get.
-absl::Status WithReason(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnimplemented:
-      return server::ImageFormatUnsupported(status.message());
-    case absl::StatusCode::kOutOfRange:
-      return server::ImageTooLarge(status.message());
-    case absl::StatusCode::kCancelled:
-      return status;
-    case absl::StatusCode::kDeadlineExceeded:
-      return server::ImageDecodeTimeout(status.message());
-    default:
-      return server::ImageDecodeFailed(status.message());
-  }
-}
-
 // (size - part) / 2, halves rounded to the even integer.
 int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
@@ -96,27 +80,19 @@ ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
 
 }  // namespace
 
-absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
-                                            const ImageLimits& limits) {
-  const absl::StatusOr<ImageHeader> header =
-      base::ReadImageHeader(bytes, limits);
-  if (!header.ok()) return WithReason(header.status());
-  return header;
-}
-
-absl::StatusOr<RgbImage> DecodeImage(absl::string_view bytes,
-                                     const ImageLimits& limits,
-                                     bool apply_orientation, int min_side,
-                                     const DecodeWatch& watch,
-                                     RowsDecoded decoded) {
-  absl::StatusOr<RgbImage> image = base::DecodeImage(
-      bytes, limits, apply_orientation, min_side, watch, decoded);
-  if (!image.ok()) return WithReason(image.status());
-  return image;
-}
-
-absl::Status DecodedTooSlowly(const DecodeWatch& watch) {
-  return WithReason(watch.status());
+absl::Status DecodeError(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnimplemented:
+      return server::ImageFormatUnsupported(status.message());
+    case absl::StatusCode::kOutOfRange:
+      return server::ImageTooLarge(status.message());
+    case absl::StatusCode::kCancelled:
+      return status;
+    case absl::StatusCode::kDeadlineExceeded:
+      return server::ImageDecodeTimeout(status.message());
+    default:
+      return server::ImageDecodeFailed(status.message());
+  }
 }
 
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {
@@ -163,7 +139,7 @@ absl::StatusOr<ImageBuffer> Preprocess(const RgbImage& image,
   absl::StatusOr<std::vector<uint8_t>> resized =
       ResizeBicubic(&image.data[stride * from.top + 3 * from.left], from.width,
                     from.height, window, watch, stride);
-  if (!resized.ok()) return WithReason(resized.status());
+  if (!resized.ok()) return DecodeError(resized.status());
   ImageBuffer input = ToSquare(*std::move(resized), window, options.size);
   input.original_height = from.height;
   input.original_width = from.width;
@@ -182,7 +158,7 @@ absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
   const absl::Status status =
       base::DecodeRows(bytes, header, min_side, watch,
                        [&resizer](int y) { return resizer.Row(y); });
-  if (!status.ok()) return WithReason(status);
+  if (!status.ok()) return DecodeError(status);
   RowsInput input;
   input.image = ToSquare(resizer.Finish(), window, options.size);
   input.image.original_height = picture.height;

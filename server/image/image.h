@@ -52,38 +52,25 @@ struct PreprocessOptions {
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
-// The next two are to be called by their qualified names, for their arguments
-// make base/'s functions of the same names candidates too.
-
-// base::ReadImageHeader() with the errors that clients get: INVALID_ARGUMENT
-// with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_DECODE_FAILED (a broken header)
-// or IMAGE_TOO_LARGE.
-absl::StatusOr<ImageHeader> ReadImageHeader(absl::string_view bytes,
-                                            const ImageLimits& limits);
-
-// base::DecodeImage() with the errors of ReadImageHeader(), IMAGE_DECODE_FAILED
-// for truncated or corrupt bytes, and the error of DecodedTooSlowly() if
-// `watch` expires.
-absl::StatusOr<RgbImage> DecodeImage(
-    absl::string_view bytes, const ImageLimits& limits, bool apply_orientation,
-    int min_side, const DecodeWatch& watch = DecodeWatch(),
-    RowsDecoded decoded = [](const RgbImage&, int) {});
+// The error that clients get for one of base/'s decoders or watches:
+// INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_TOO_LARGE,
+// IMAGE_DECODE_TIMEOUT or, of broken bytes, IMAGE_DECODE_FAILED. CANCELLED
+// stays.
+absl::Status DecodeError(const absl::Status& status);
 
 struct RowsInput {
   ImageBuffer image;
   absl::Duration preprocess;  // The part of the time that was not decoding.
 };
 
-// DecodeImage() and Preprocess() in one for a picture that base::ComesInRows():
-// its rows are resized as they are decoded.
+// base::DecodeImage() and Preprocess() in one for a picture that
+// base::ComesInRows(): its rows are resized as they are decoded.
+// DecodeError()s.
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
                                               int min_side,
                                               const PreprocessOptions& options,
                                               const DecodeWatch& watch);
-
-// INVALID_ARGUMENT with reason IMAGE_DECODE_TIMEOUT. For an expired watch.
-absl::Status DecodedTooSlowly(const DecodeWatch& watch);
 
 // The size of the picture once its orientation is applied, or ignored.
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
@@ -98,8 +85,8 @@ CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
 // Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
 // around the middle: the picture, or a `part` of it as if it were one of its
-// own. Only what the crop needs is computed. The error of DecodedTooSlowly(),
-// or CANCELLED, if `watch`, which is asked every few rows, expires.
+// own. Only what the crop needs is computed. The DecodeError() of `watch`,
+// which is asked every few rows, if it expires.
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
 absl::StatusOr<ImageBuffer> Preprocess(
     const RgbImage& image, const PreprocessOptions& options,

@@ -45,16 +45,21 @@ const char* FieldOf(const ImageSource& image) {
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
+// What a client gets for the error of the decoder or its watch.
+absl::Status ErrorOf(const ImageSource& image, const absl::Status& status) {
+  return server::AtField(FieldOf(image), DecodeError(status));
+}
+
 absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                                 const ImageLimits& limits, int min_side,
                                 const DecodeWatch& watch, RowsDecoded decoded) {
   if (image.pixels() != nullptr) {
     absl::StatusOr<RgbImage> rgb = ToRgb(*image.pixels());
-    if (watch.Expired()) return DecodedTooSlowly(watch);
+    if (watch.Expired()) return watch.status();
     return rgb;
   }
-  return image::DecodeImage(image.encoded()->bytes, limits,
-                            image.apply_orientation, min_side, watch, decoded);
+  return base::DecodeImage(image.encoded()->bytes, limits,
+                           image.apply_orientation, min_side, watch, decoded);
 }
 
 // The part of the picture as the model takes it. `own`: the picture, if the
@@ -179,8 +184,8 @@ absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
     return RgbBytes({image.pixels()->height, image.pixels()->width});
   }
   const absl::StatusOr<ImageHeader> header =
-      image::ReadImageHeader(image.encoded()->bytes, limits);
-  if (!header.ok()) return server::AtField(FieldOf(image), header.status());
+      base::ReadImageHeader(image.encoded()->bytes, limits);
+  if (!header.ok()) return ErrorOf(image, header.status());
   return base::NeedsOf(*header, image.apply_orientation, /*min_side=*/0).bytes;
 }
 
@@ -220,8 +225,8 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   std::optional<PictureSize> oriented;
   if (image.encoded() != nullptr) {
     const absl::StatusOr<ImageHeader> header =
-        image::ReadImageHeader(image.encoded()->bytes, limits);
-    if (!header.ok()) return server::AtField(FieldOf(image), header.status());
+        base::ReadImageHeader(image.encoded()->bytes, limits);
+    if (!header.ok()) return ErrorOf(image, header.status());
     oriented = OrientedSize(*header, image.apply_orientation);
     if (kept == nullptr && IsResizedByRow(image, *header, model)) {
       return FromRows(image, *header, model, resize, watch);
@@ -230,7 +235,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
   const int min_side = kept == nullptr ? MinSide(image, model) : 0;
   absl::StatusOr<RgbImage> rgb =
       Decode(image, limits, min_side, watch, [](const RgbImage&, int) {});
-  if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
+  if (!rgb.ok()) return ErrorOf(image, rgb.status());
   const absl::Duration decode = base::SteadyNow() - start;
   const PictureSize picture = {rgb->height, rgb->width};
   const PixelRect crop = CropOf(image, picture);
@@ -255,7 +260,7 @@ absl::StatusOr<DecodedPicture> DecodePicture(const ImageSource& image,
   if (image.fetch) image.fetch();
   absl::StatusOr<RgbImage> rgb =
       Decode(image, limits, /*min_side=*/0, watch, decoded);
-  if (!rgb.ok()) return server::AtField(FieldOf(image), rgb.status());
+  if (!rgb.ok()) return ErrorOf(image, rgb.status());
   const PixelRect seen = CropOf(image, {rgb->height, rgb->width});
   return DecodedPicture{*std::move(rgb), seen};
 }
@@ -265,7 +270,7 @@ absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const model::ModelConfig& model,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch) {
-  if (watch.Expired()) return DecodedTooSlowly(watch);
+  if (watch.Expired()) return DecodeError(watch.status());
   return ToInput(picture, part, model, resize, watch, /*own=*/nullptr);
 }
 

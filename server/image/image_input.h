@@ -85,7 +85,7 @@ absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
 
 // Turns the part of `picture` inside `part`, of which nothing else is read,
 // into the input that `model` takes: the same as if the part were sent as a
-// picture. The error of DecodedTooSlowly(), or CANCELLED, if `watch` expires.
+// picture. The DecodeError() of `watch` if it expires.
 absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const PixelRect& part,
                                       const model::ModelConfig& model,

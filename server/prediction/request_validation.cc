@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "base/image_header.h"
 #include "base/utf8.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
@@ -142,8 +143,10 @@ absl::Status ValidateEncoded(const image::ImageSource& image,
                              const image::ImageLimits& limits,
                              ImageFacts* facts) {
   absl::StatusOr<image::ImageHeader> header =
-      image::ReadImageHeader(image.encoded()->bytes, limits);
-  if (!header.ok()) return server::AtField(".encoded", header.status());
+      base::ReadImageHeader(image.encoded()->bytes, limits);
+  if (!header.ok()) {
+    return server::AtField(".encoded", image::DecodeError(header.status()));
+  }
   facts->format = FormatName(header->format);
   FillSizes(image, model, image::OrientedSize(*header, image.apply_orientation),
             facts);

@@ -31,11 +31,13 @@ void CheckRefused(const absl::Status& status) {
 void Decode(absl::string_view file, bool apply_orientation, int min_side) {
   const image::ImageLimits limits = SmallLimits();
   const absl::StatusOr<image::ImageHeader> header =
-      image::ReadImageHeader(file, limits);
+      base::ReadImageHeader(file, limits);
   const absl::StatusOr<image::RgbImage> decoded =
-      image::DecodeImage(file, limits, apply_orientation, min_side,
-                         image::DecodeWatch(absl::Seconds(1)));
-  if (!decoded.ok()) return CheckRefused(decoded.status());
+      base::DecodeImage(file, limits, apply_orientation, min_side,
+                        image::DecodeWatch(absl::Seconds(1)));
+  if (!decoded.ok()) {
+    return CheckRefused(image::DecodeError(decoded.status()));
+  }
   Check(header.ok(), "what is decoded has a header");
   Check(decoded->data.size() == size_t{3} * decoded->width * decoded->height,
         "a picture is whole");
@@ -56,7 +58,7 @@ void Decode(absl::string_view file, bool apply_orientation, int min_side) {
 void ResizeByRow(absl::string_view file, image::ResizeMode mode) {
   const image::ImageLimits limits = SmallLimits();
   const absl::StatusOr<image::ImageHeader> header =
-      image::ReadImageHeader(file, limits);
+      base::ReadImageHeader(file, limits);
   if (!header.ok() ||
       !base::ComesInRows(*header, /*apply_orientation=*/false)) {
     return;
@@ -64,7 +66,7 @@ void ResizeByRow(absl::string_view file, image::ResizeMode mode) {
   constexpr int kSide = 12;
   const image::PreprocessOptions options = {kSide, kSide + 2, mode};
   const image::DecodeWatch watch;
-  const absl::StatusOr<image::RgbImage> decoded = image::DecodeImage(
+  const absl::StatusOr<image::RgbImage> decoded = base::DecodeImage(
       file, limits, /*apply_orientation=*/false, kSide, watch);
   const absl::StatusOr<image::RowsInput> by_row =
       image::DecodeAndPreprocess(file, *header, kSide, options, watch);

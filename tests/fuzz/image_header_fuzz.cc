@@ -2,22 +2,25 @@
 // with a reason.
 #include <cstdint>
 
+#include "base/image_header.h"
 #include "server/errors/error.h"
 #include "server/image/image.h"
 #include "tests/fuzz/check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using sfmamba::Check;
+  namespace base = sfmamba::base;
   namespace image = sfmamba::image;
   const absl::string_view file = sfmamba::Input(data, size).bytes();
   image::ImageLimits limits;
   limits.max_bytes = 1 << 20;
   const absl::StatusOr<image::ImageHeader> header =
-      image::ReadImageHeader(file, limits);
+      base::ReadImageHeader(file, limits);
   if (!header.ok()) {
-    Check(header.status().code() == absl::StatusCode::kInvalidArgument,
+    const absl::Status status = image::DecodeError(header.status());
+    Check(status.code() == absl::StatusCode::kInvalidArgument,
           "a file is refused as an invalid argument");
-    Check(!sfmamba::server::GetErrorDetail(header.status()).reason.empty(),
+    Check(!sfmamba::server::GetErrorDetail(status).reason.empty(),
           "with a reason");
     return 0;
   }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/image_decoder.h"
 #include "client/picture/picture_reader.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -17,7 +18,7 @@ using ::testing::HasSubstr;
 
 void ExpectDecodesAsTheServerDoes(const std::string& name,
                                   const std::string& bytes) {
-  const absl::StatusOr<image::RgbImage> server = image::DecodeImage(
+  const absl::StatusOr<image::RgbImage> server = base::DecodeImage(
       bytes, image::ImageLimits(), /*apply_orientation=*/true, 0);
   ASSERT_TRUE(server.ok()) << name << ": " << server.status();
   const absl::StatusOr<Picture> client = ReadPicture(bytes);

@@ -5,6 +5,7 @@
 #include <cstdio>  // Before jpeglib.h.
 #include <string>
 
+#include "base/image_decoder.h"
 #include "benchmark/benchmark.h"
 #include "jpeglib.h"
 #include "server/image/image.h"
@@ -34,7 +35,7 @@ std::string Jpeg(int width, int height) {
 void BM_ReadHeader(benchmark::State& state) {
   const std::string bytes = Jpeg(1000, 667);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(image::ReadImageHeader(bytes, ImageLimits()));
+    benchmark::DoNotOptimize(base::ReadImageHeader(bytes, ImageLimits()));
   }
 }
 BENCHMARK(BM_ReadHeader);
@@ -44,7 +45,7 @@ void BM_DecodeJpeg(benchmark::State& state) {
   const std::string bytes = Jpeg(state.range(0), state.range(1));
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        image::DecodeImage(bytes, ImageLimits(), true, state.range(2)));
+        base::DecodeImage(bytes, ImageLimits(), true, state.range(2)));
   }
   state.counters["bytes"] = bytes.size();
 }
@@ -58,7 +59,7 @@ BENCHMARK(BM_DecodeJpeg)
 void BM_DecodePng(benchmark::State& state) {
   const std::string bytes = server::EncodePng(Photograph(1000, 667));
   for (auto _ : state) {
-    benchmark::DoNotOptimize(image::DecodeImage(bytes, ImageLimits(), true, 0));
+    benchmark::DoNotOptimize(base::DecodeImage(bytes, ImageLimits(), true, 0));
   }
 }
 BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
@@ -66,7 +67,7 @@ BENCHMARK(BM_DecodePng)->Unit(benchmark::kMillisecond);
 void BM_DecodeWebp(benchmark::State& state) {
   const std::string bytes = server::EncodeWebp(Photograph(1000, 667), false);
   for (auto _ : state) {
-    benchmark::DoNotOptimize(image::DecodeImage(bytes, ImageLimits(), true, 0));
+    benchmark::DoNotOptimize(base::DecodeImage(bytes, ImageLimits(), true, 0));
   }
 }
 BENCHMARK(BM_DecodeWebp)->Unit(benchmark::kMillisecond);

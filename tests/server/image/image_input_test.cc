@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/image_decoder.h"
 #include "gtest/gtest.h"
 #include "jpeglib.h"
 #include "server/errors/error.h"
@@ -133,7 +134,7 @@ TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
     const RgbImage picture = server::Gradient(shape.width, shape.height);
     const ImageSource image = Encoded(server::EncodeJpeg(
         shape.width, shape.height, 3, picture.data.data(), shape.adjust));
-    const absl::StatusOr<RgbImage> decoded = image::DecodeImage(
+    const absl::StatusOr<RgbImage> decoded = base::DecodeImage(
         file_, ImageLimits(), true, kLargeSide, DecodeWatch());
     ASSERT_TRUE(decoded.ok()) << decoded.status();
     PreprocessOptions options;
@@ -141,7 +142,7 @@ TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
     for (const ResizeMode mode : {ResizeMode::kCenterCrop, ResizeMode::kStretch,
                                   ResizeMode::kLetterbox}) {
       options.mode = mode;
-      const auto header = image::ReadImageHeader(file_, ImageLimits());
+      const auto header = base::ReadImageHeader(file_, ImageLimits());
       absl::StatusOr<PreparedInput> input;
       const int64_t peak = PeakOfHeap(
           [&] { input = MakeInput(image, model, mode, ImageLimits()); });

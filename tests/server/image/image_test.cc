@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/image_decoder.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
 #include "tests/server/picture.h"
@@ -10,12 +11,14 @@
 namespace sfmamba::image {
 namespace {
 
-std::string ReasonOf(const absl::Status& status) {
+// Of the error that a client gets for a decoder's.
+std::string ReasonOf(const absl::Status& error) {
+  const absl::Status status = DecodeError(error);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   return server::GetErrorDetail(status).reason;
 }
 
-TEST(DecodeImageTest, EachErrorHasItsReason) {
+TEST(DecodeErrorTest, EachErrorHasItsReason) {
   const std::string jpeg = server::EncodeJpeg(server::Gradient(60, 45));
   const std::string truncated = jpeg.substr(0, jpeg.size() / 2);
   ImageLimits small;
@@ -30,40 +33,33 @@ TEST(DecodeImageTest, EachErrorHasItsReason) {
       {jpeg, small, "IMAGE_TOO_LARGE"},
   };
   for (const auto& c : cases) {
-    EXPECT_EQ(ReasonOf(image::ReadImageHeader(c.bytes, c.limits).status()),
+    EXPECT_EQ(ReasonOf(base::ReadImageHeader(c.bytes, c.limits).status()),
               c.reason);
-    EXPECT_EQ(ReasonOf(image::DecodeImage(c.bytes, c.limits, true, 0).status()),
+    EXPECT_EQ(ReasonOf(base::DecodeImage(c.bytes, c.limits, true, 0).status()),
               c.reason);
   }
   EXPECT_EQ(
-      ReasonOf(image::DecodeImage(truncated, ImageLimits(), true, 0).status()),
+      ReasonOf(base::DecodeImage(truncated, ImageLimits(), true, 0).status()),
       "IMAGE_DECODE_FAILED");
 }
 
-TEST(DecodeImageTest, AnExpiredWatchIsATimeout) {
+TEST(DecodeErrorTest, AnExpiredWatchIsATimeout) {
   absl::Duration now;
   const DecodeWatch watch(absl::Seconds(1), [&now] { return now; });
   now = absl::Seconds(2);
-  const absl::Status status =
-      image::DecodeImage(server::EncodePng(server::Gradient(8, 8)),
-                         ImageLimits(), true, 0, watch)
-          .status();
-  EXPECT_EQ(ReasonOf(status), "IMAGE_DECODE_TIMEOUT");
-  EXPECT_EQ(status, DecodedTooSlowly(watch));
+  EXPECT_EQ(
+      ReasonOf(base::DecodeImage(server::EncodePng(server::Gradient(8, 8)),
+                                 ImageLimits(), true, 0, watch)
+                   .status()),
+      "IMAGE_DECODE_TIMEOUT");
+  EXPECT_EQ(ReasonOf(watch.status()), "IMAGE_DECODE_TIMEOUT");
 }
 
-TEST(DecodeImageTest, GoodPicturesAreDecoded) {
-  const RgbImage picture = server::Gradient(37, 21);
-  const std::string png = server::EncodePng(picture);
-  const absl::StatusOr<RgbImage> image =
-      image::DecodeImage(png, ImageLimits(), true, 0);
-  ASSERT_TRUE(image.ok()) << image.status();
-  EXPECT_EQ(image->data, picture.data);
-  const absl::StatusOr<ImageHeader> header =
-      image::ReadImageHeader(png, ImageLimits());
-  ASSERT_TRUE(header.ok()) << header.status();
-  EXPECT_EQ(header->format, ImageFormat::kPng);
-  EXPECT_EQ(header->width, 37);
+TEST(DecodeErrorTest, WhatIsNotWantedStaysCancelled) {
+  const DecodeWatch watch(absl::Seconds(1), base::ThreadCpuTime,
+                          [] { return false; });
+  ASSERT_TRUE(watch.Expired());
+  EXPECT_EQ(DecodeError(watch.status()), watch.status());
 }
 
 TEST(OrientedSizeTest, SwapsTheSidesOfAQuarterTurn) {
