@@ -9,7 +9,6 @@
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
-#include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 
 namespace sfmamba::server {

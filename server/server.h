@@ -15,7 +15,6 @@
 #include "base/steady_clock.h"
 #include "server/admin/model_changes.h"
 #include "server/admin/runtime_settings.h"
-#include "server/batching/batch_task.h"
 #include "server/batching/executor.h"
 #include "server/batching/reservation.h"
 #include "server/host/heap_trim.h"

@@ -22,8 +22,8 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-}  // namespace
-
+// The time at which `slots` slots, of which some are busy until a time, will
+// have done `work` that they share.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
@@ -39,6 +39,8 @@ absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
     work -= (busy_until[free] - from) * free;
   }
 }
+
+}  // namespace
 
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,

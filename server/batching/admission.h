@@ -93,11 +93,6 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);
 
-// The time at which `slots` slots, of which some are busy until a time, will
-// have done `work` that they share.
-absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
-                    absl::Duration work, absl::Time now);
-
 }  // namespace sfmamba::batching
 
 #endif  // SFMAMBA_SERVER_BATCHING_ADMISSION_H_

@@ -2,10 +2,8 @@
 #define SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/statusor.h"

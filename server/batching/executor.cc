@@ -12,7 +12,6 @@
 #include "model/execution_context.h"
 #include "model/result.h"
 #include "server/errors/reasons.h"
-#include "server/observability/metric_names.h"
 #include "server/tracing/batch_trace.h"
 
 namespace sfmamba::batching {

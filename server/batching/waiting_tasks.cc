@@ -1,6 +1,5 @@
 #include "server/batching/waiting_tasks.h"
 
-#include <algorithm>
 #include <iterator>
 #include <limits>
 

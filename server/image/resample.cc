@@ -5,7 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "absl/container/inlined_vector.h"
 #include "base/bicubic_filter.h"
 #include "base/steady_clock.h"
 #include "kernels/pixels/fixed_point_resize.h"

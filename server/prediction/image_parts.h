@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_PREDICTION_IMAGE_PARTS_H_
 #define SFMAMBA_SERVER_PREDICTION_IMAGE_PARTS_H_
 
-#include <memory>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"

@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_PREDICTION_MERGE_DETECTIONS_H_
 #define SFMAMBA_SERVER_PREDICTION_MERGE_DETECTIONS_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>

@@ -17,7 +17,6 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "model/result.h"
 #include "server/batching/batch_task.h"
 #include "server/batching/reservation.h"
 #include "server/image/image_buffer.h"

@@ -13,7 +13,6 @@
 #include "server/batching/batch_task.h"
 #include "server/image/image_input.h"
 #include "server/prediction/answer.h"
-#include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/repository/model_directory.h"
 
