@@ -12,6 +12,8 @@ namespace {
 
 // Delay after which an image of the same client may have ended.
 constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
+// Least time between two looks at all clients, which take a millisecond.
+constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 // Number of clients above which those with nothing to remember are removed.
 constexpr size_t kFewClients = 1024;
 // Most clients that are counted. Anyone can use many addresses, so beyond this
@@ -22,51 +24,23 @@ double BurstOf(const Quota& quota) {
   return quota.burst > 0 ? quota.burst : std::max(1.0, quota.items_per_second);
 }
 
-// A token bucket. What it lacks is counted, so that a full one needs no entry.
-struct Bucket {
-  double lacking = 0;  // Below 0 never; may be more than the burst.
-  absl::Time updated = absl::InfinitePast();
-  double rate = 0;
-
-  void Fill(const Quota& quota, absl::Time now) {
-    // A client whose quota has changed goes on with what it lacks.
-    rate = quota.items_per_second;
-    if (lacking > 0) {
-      lacking =
-          std::max(0.0, lacking - rate * absl::ToDoubleSeconds(now - updated));
-    }
-    updated = now;
-  }
-};
-
 }  // namespace
 
-struct ClientQuotas::Table {
-  struct Client {
-    int items = 0;  // In the server.
-    Bucket bucket;
-
-    bool IsIdle(absl::Time now) const {
-      return items == 0 &&
-             bucket.lacking <=
-                 bucket.rate * absl::ToDoubleSeconds(now - bucket.updated);
-    }
-  };
-
-  // Forgets clients that have nothing, if there are many.
-  void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-    if (clients.size() < sweep_at) return;
-    for (auto it = clients.begin(); it != clients.end();) {
-      const auto client = it++;
-      if (client->second.IsIdle(now)) clients.erase(client);
-    }
-    sweep_at = std::max(kFewClients, 2 * clients.size());
+void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
+  // A client whose quota has changed goes on with what it lacks.
+  rate = quota.items_per_second;
+  if (lacking > 0) {
+    lacking =
+        std::max(0.0, lacking - rate * absl::ToDoubleSeconds(now - updated));
   }
+  updated = now;
+}
 
-  mutable absl::Mutex mu;
-  absl::flat_hash_map<std::string, Client> clients ABSL_GUARDED_BY(mu);
-  size_t sweep_at ABSL_GUARDED_BY(mu) = kFewClients;
-};
+bool ClientQuotas::Client::IsIdle(absl::Time now) const {
+  return items == 0 &&
+         bucket.lacking <=
+             bucket.rate * absl::ToDoubleSeconds(now - bucket.updated);
+}
 
 ClientQuotas::Part ClientQuotas::Part::Split(int some_items) {
   assert(some_items <= items);
@@ -74,10 +48,14 @@ ClientQuotas::Part ClientQuotas::Part::Split(int some_items) {
   return {client, some_items};
 }
 
-ClientQuotas::ClientQuotas(std::function<absl::Time()> clock)
-    : clock_(std::move(clock)), table_(std::make_unique<Table>()) {}
-
-ClientQuotas::~ClientQuotas() = default;
+void ClientQuotas::Sweep(absl::Time now) {
+  if (clients_.size() < sweep_at_ || now < next_sweep_) return;
+  absl::erase_if(clients_,
+                 [now](const auto& c) { return c.second.IsIdle(now); });
+  // At most what Take() lets in: a full table must be looked at again.
+  sweep_at_ = std::clamp(2 * clients_.size(), kFewClients, kMostClients);
+  next_sweep_ = now + kSweepPeriod;
+}
 
 absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
                                                       int items) {
@@ -90,13 +68,12 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
                              absl::InfiniteDuration());
   }
   const absl::Time now = clock_();
-  absl::MutexLock lock(&table_->mu);
-  table_->Sweep(now);
-  if (table_->clients.size() >= kMostClients &&
-      !table_->clients.contains(caller.name)) {
+  absl::MutexLock lock(&mu_);
+  Sweep(now);
+  if (clients_.size() >= kMostClients && !clients_.contains(caller.name)) {
     return Hold();
   }
-  Table::Client& client = table_->clients[caller.name];
+  Client& client = clients_[caller.name];
   if (quota.max_items > 0 && client.items + items > quota.max_items) {
     return server::OverQuota(caller.name, "images at a time", items,
                              absl::StrCat(quota.max_items), kRetryAfter);
@@ -111,7 +88,7 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
     const double missing = bucket.lacking + needed - burst;
     if (missing > 0) {
       if (client.items == 0 && bucket.lacking == 0) {
-        table_->clients.erase(caller.name);
+        clients_.erase(caller.name);
       }
       return server::OverQuota(caller.name, "images a second", items,
                                absl::StrCat(quota.items_per_second),
@@ -124,26 +101,26 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
 }
 
 void ClientQuotas::Refund(Hold hold) {
-  absl::MutexLock lock(&table_->mu);
-  const auto found = table_->clients.find(hold->client);
-  if (found == table_->clients.end()) return;
+  absl::MutexLock lock(&mu_);
+  const auto found = clients_.find(hold->client);
+  if (found == clients_.end()) return;
   double& lacking = found->second.bucket.lacking;
   lacking = std::max(0.0, lacking - hold->items);
 }
 
 void ClientQuotas::GiveBack(const Part& part) {
-  absl::MutexLock lock(&table_->mu);
-  const auto found = table_->clients.find(part.client);
-  if (found == table_->clients.end()) return;
+  absl::MutexLock lock(&mu_);
+  const auto found = clients_.find(part.client);
+  if (found == clients_.end()) return;
   found->second.items -= part.items;
   if (found->second.items == 0 && found->second.bucket.lacking == 0) {
-    table_->clients.erase(found);
+    clients_.erase(found);
   }
 }
 
 size_t ClientQuotas::clients() const {
-  absl::MutexLock lock(&table_->mu);
-  return table_->clients.size();
+  absl::MutexLock lock(&mu_);
+  return clients_.size();
 }
 
 }  // namespace sfmamba::security

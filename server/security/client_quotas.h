@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <functional>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -34,26 +34,49 @@ class ClientQuotas {
   };
   using Hold = server::Hold<ClientQuotas>;
 
-  explicit ClientQuotas(std::function<absl::Time()> clock = base::SteadyNow);
-  ~ClientQuotas();
+  explicit ClientQuotas(std::function<absl::Time()> clock = base::SteadyNow)
+      : clock_(std::move(clock)) {}
 
   // Counts `items` images of `caller` until the hold ends. RESOURCE_EXHAUSTED,
   // CLIENT_QUOTA, if they are more than its quota allows now: with a hint when
   // to try again, unless so many at once never fit.
-  absl::StatusOr<Hold> Take(const Caller& caller, int items);
+  absl::StatusOr<Hold> Take(const Caller& caller, int items)
+      ABSL_LOCKS_EXCLUDED(mu_);
   // Ends the hold. Its images never began and do not count for the rate.
-  void Refund(Hold hold);
+  void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
   // The clients that memory is held for.
-  size_t clients() const;
+  size_t clients() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend Hold;
-  struct Table;
-  void GiveBack(const Part& part);
+
+  // A token bucket. What it lacks is counted, so that a full one needs no
+  // entry.
+  struct Bucket {
+    double lacking = 0;  // Never below 0; may be more than the burst.
+    absl::Time updated = absl::InfinitePast();
+    double rate = 0;
+
+    void Fill(const Quota& quota, absl::Time now);
+  };
+  struct Client {
+    int items = 0;  // In the server.
+    Bucket bucket;
+
+    bool IsIdle(absl::Time now) const;
+  };
+
+  void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
+  // Forgets clients that have nothing, if there are many.
+  void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<absl::Time()> clock_;
-  const std::unique_ptr<Table> table_;
+  mutable absl::Mutex mu_;
+  absl::flat_hash_map<std::string, Client> clients_ ABSL_GUARDED_BY(mu_);
+  // Sweep() looks at this number of clients or more, and not before this time.
+  size_t sweep_at_ ABSL_GUARDED_BY(mu_) = 0;
+  absl::Time next_sweep_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
 }  // namespace sfmamba::security

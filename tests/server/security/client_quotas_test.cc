@@ -125,5 +125,22 @@ TEST_F(ClientQuotasTest, ClientsThatNeverEndFillNoMemory) {
   EXPECT_TRUE(RefusedFor(Named("7", 1), 1).has_value());
 }
 
+TEST_F(ClientQuotasTest, QuotasHoldAgainOnceACrowdHasGone) {
+  std::vector<ClientQuotas::Hold> crowd;
+  for (int i = 0; i < 70'000; ++i) {
+    auto hold = quotas_.Take(Named(absl::StrCat("crowd", i), 4, 1), 1);
+    ASSERT_TRUE(hold.ok());
+    crowd.push_back(*std::move(hold));
+  }
+  crowd.clear();
+  // Others come, one after another, and none of them has anything for long.
+  for (int i = 0; i < 2'000; ++i) {
+    now_ += absl::Milliseconds(1);
+    EXPECT_FALSE(RefusedFor(Named(absl::StrCat("other", i), 4, 1), 1));
+  }
+  const auto last = quotas_.Take(Named("last", 1, 1), 1);
+  EXPECT_TRUE(RefusedFor(Named("last", 1, 1), 1).has_value());
+}
+
 }  // namespace
 }  // namespace sfmamba::security
