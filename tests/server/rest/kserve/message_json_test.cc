@@ -51,5 +51,17 @@ TEST(KserveMessageJsonTest, EveryFormOfFieldIsWritten) {
   EXPECT_FALSE(Json(config).contains("dynamic_batching"));
 }
 
+TEST(KserveMessageJsonTest, TextsThatAreNoUtf8DoNotSpoilTheJson) {
+  inference::RepositoryIndexResponse index;
+  index.add_models()->set_reason("got \"\xff\"");
+  EXPECT_EQ(Json(index)["models"][0]["reason"], "got \"\"");
+}
+
+TEST(KserveMessageJsonTest, EntriesOfMapsHaveNumbersToo) {
+  inference::SystemSharedMemoryStatusResponse memory;
+  (*memory.mutable_regions())["a"].set_byte_size(7);
+  EXPECT_EQ(Json(memory)["regions"]["a"]["byte_size"], 7);
+}
+
 }  // namespace
 }  // namespace sfmamba::rest
