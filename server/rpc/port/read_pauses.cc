@@ -14,7 +14,6 @@
 #include "base/steady_clock.h"
 #include "server/host/peer_name.h"
 #include "server/shares/client_shares.h"
-#include "server/threads/thread_name.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -71,8 +70,6 @@ ReadPauses& ReadPauses::Get() {
   return *pauses;
 }
 
-ReadPauses::ReadPauses() : thread_([this] { Loop(); }) {}
-
 void ReadPauses::Begin(int fd, int most_unanswered) {
   if (fd >= kMostDescriptors) return;
   // By the exchange it sees what the last connection's thread has written.
@@ -97,8 +94,7 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
   }
   if (reading != nullptr && reading->bytes >= reading->limit) {
     reading->bytes = kPaused;
-    absl::MutexLock lock(&mu_);
-    paused_.push_back(fd);
+    worker_.Push([this, fd](bool /*stopped*/) { EndPause(fd); });
     // Also if the pause has ended by now: this thread is to leave.
     errno = EAGAIN;
     return -1;
@@ -149,21 +145,6 @@ bool ReadPauses::IsBanned(const std::string& peer) {
   absl::MutexLock lock(&mu_);
   const auto found = bans_.find(server::ClientOf(peer));
   return found != bans_.end() && base::SteadyNow() < found->second;
-}
-
-void ReadPauses::Loop() {
-  server::NameThisThread("read-pauses");
-  const auto any = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {
-    return !paused_.empty();
-  };
-  while (true) {
-    std::vector<int> paused;
-    {
-      absl::MutexLock lock(&mu_, absl::Condition(&any));
-      paused.swap(paused_);
-    }
-    for (const int fd : paused) EndPause(fd);
-  }
 }
 
 void ReadPauses::EndPause(int fd) {

@@ -7,8 +7,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -17,6 +15,7 @@
 #include "server/rpc/port/call_floods.h"
 #include "server/rpc/port/channelz.h"
 #include "server/rpc/port/frame_watch.h"
+#include "server/threads/worker.h"
 
 namespace sfmamba::rpc {
 
@@ -92,9 +91,8 @@ class ReadPauses {
     std::string peer;                 // Set by Begin().
     int waiting = 0;  // The connection's part of waiting_of_addresses_.
   };
-  ReadPauses();
+  ReadPauses() = default;
 
-  void Loop() ABSL_LOCKS_EXCLUDED(mu_);  // The body of thread_.
   void EndPause(int fd);
   // Counts the calls of the connection that wait for their messages. False if
   // they and those of its address are too many.
@@ -108,16 +106,16 @@ class ReadPauses {
   std::atomic<int> ended_{0};
   std::atomic<int64_t> most_headers_{128 << 10};
   absl::Mutex mu_;
-  std::vector<int> paused_ ABSL_GUARDED_BY(mu_);
   // By address.
   absl::flat_hash_map<std::string, absl::Time> bans_ ABSL_GUARDED_BY(mu_);
   absl::flat_hash_map<std::string, int> waiting_of_addresses_
       ABSL_GUARDED_BY(mu_);
-  // The rest is used by thread_ only.
+  // The rest is used by worker_'s thread only.
   absl::flat_hash_map<int, int64_t> ids_;  // Channelz's, by descriptor.
   Channelz channelz_{absl::ZeroDuration()};
   CallFloods floods_;
-  std::thread thread_;  // Last: it uses everything above.
+  // Ends pauses. Last: it uses everything above.
+  server::Worker worker_{{"read-pauses"}};
 };
 
 }  // namespace sfmamba::rpc
