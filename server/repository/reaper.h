@@ -5,12 +5,11 @@
 
 #include <functional>
 #include <memory>
-#include <thread>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "server/repository/model_version.h"
+#include "server/threads/worker.h"
 
 namespace sfmamba::repository {
 
@@ -39,22 +38,13 @@ class Reaper {
   // What the models refer to; it may outlive the reaper.
   struct Grave {
     absl::Mutex mu;
-    std::vector<std::unique_ptr<LoadedModel>> waiting ABSL_GUARDED_BY(mu);
-    bool closed ABSL_GUARDED_BY(mu) = false;
-
-    bool IsBusy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
-      return closed || !waiting.empty();
-    }
-    // Frees the model here if the reaper is gone.
-    void Take(std::unique_ptr<LoadedModel> model) ABSL_LOCKS_EXCLUDED(mu);
+    server::Worker* worker ABSL_GUARDED_BY(mu) = nullptr;  // Until its end.
   };
-
-  void Loop();
 
   const Freed freed_;
   const std::function<void()> trim_;
   const std::shared_ptr<Grave> grave_ = std::make_shared<Grave>();
-  std::thread thread_;  // Last: uses the above.
+  server::Worker worker_;  // Last: uses the above.
 };
 
 }  // namespace sfmamba::repository
