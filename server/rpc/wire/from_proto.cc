@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <initializer_list>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
+#include "google/protobuf/descriptor.h"
 #include "server/errors/reasons.h"
 #include "server/shares/priority.h"
 
@@ -22,6 +24,11 @@ struct Meaning {
   Own own;
 };
 
+absl::Status Unknown(absl::string_view field, int got) {
+  return server::InvalidField(
+      field, absl::StrCat("got ", got, ", expected a known value"));
+}
+
 // Sets `own` to what `got` means; INVALID_ARGUMENT with field `field` if it is
 // none of `meanings`.
 template <typename Proto, typename Own>
@@ -33,16 +40,7 @@ absl::Status Translate(absl::string_view field, Proto got,
     *own = meaning.own;
     return absl::OkStatus();
   }
-  return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected a known value"));
-}
-
-// INVALID_ARGUMENT with field `field` unless `got` is an enumerator.
-absl::Status CheckKnown(absl::string_view field, int got,
-                        bool (*is_known)(int)) {
-  if (is_known(got)) return absl::OkStatus();
-  return server::InvalidField(
-      field, absl::StrCat("got ", got, ", expected a known value"));
+  return Unknown(field, got);
 }
 
 absl::Status ReadWait(const google::protobuf::Duration& wait,
@@ -105,9 +103,9 @@ absl::Status Read(const v1::Image& image, image::ImageSource* result) {
 }  // namespace
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
-  absl::Status status = CheckKnown(".orientation", image.orientation(),
-                                   v1::Image::Orientation_IsValid);
-  if (!status.ok()) return status;
+  if (!v1::Image::Orientation_IsValid(image.orientation())) {
+    return Unknown(".orientation", image.orientation());
+  }
   image::ImageSource result;
   result.apply_orientation = image.orientation() != v1::Image::IGNORE;
   if (image.has_crop()) {
@@ -116,7 +114,7 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image) {
                    crop.has_x_max() ? crop.x_max() : 1,
                    crop.has_y_max() ? crop.y_max() : 1};
   }
-  status = Read(image, &result);
+  const absl::Status status = Read(image, &result);
   if (!status.ok()) return status;
   return result;
 }
@@ -146,37 +144,25 @@ absl::Status FromProto(const v1::RequestOptions& options,
   return status;
 }
 
-absl::Status FromProto(const v1::ClassifyParams& params,
-                       prediction::TaskParams* result) {
-  *result = params;
-  absl::Status status = CheckKnown("params.score_type", params.score_type(),
-                                   v1::ClassifyParams::ScoreType_IsValid);
-  status.Update(CheckKnown("params.heat_map.encoding",
-                           params.heat_map().encoding(),
-                           v1::HeatMapParams::Encoding_IsValid));
-  return status;
-}
-
-absl::Status FromProto(const v1::DetectParams& params,
-                       prediction::TaskParams* result) {
-  *result = params;
-  absl::Status status =
-      CheckKnown("params.mask_encoding", params.mask_encoding(),
-                 v1::DetectParams::MaskEncoding_IsValid);
-  status.Update(CheckKnown("params.tiles.merge", params.tiles().merge(),
-                           v1::Tiles::Merge_IsValid));
-  status.Update(CheckKnown("params.tiles.match", params.tiles().match(),
-                           v1::Tiles::Match_IsValid));
-  return status;
-}
-
-absl::Status FromProto(const v1::SegmentParams& params,
-                       prediction::TaskParams* result) {
-  *result = params;
-  absl::Status status = CheckKnown("params.encoding", params.encoding(),
-                                   v1::SegmentParams::Encoding_IsValid);
-  status.Update(CheckKnown("params.output_size", params.output_size(),
-                           v1::SegmentParams::OutputSize_IsValid));
+absl::Status CheckEnums(const std::string& prefix,
+                        const google::protobuf::Message& message) {
+  using google::protobuf::FieldDescriptor;
+  const google::protobuf::Reflection& fields = *message.GetReflection();
+  std::vector<const FieldDescriptor*> set;
+  fields.ListFields(message, &set);
+  absl::Status status;
+  for (const FieldDescriptor* field : set) {
+    if (field->is_repeated()) continue;
+    const std::string name = prefix + field->name();
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      status.Update(CheckEnums(name + ".", fields.GetMessage(message, field)));
+    } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
+      const int got = fields.GetEnumValue(message, field);
+      if (field->enum_type()->FindValueByNumber(got) == nullptr) {
+        status.Update(Unknown(name, got));
+      }
+    }
+  }
   return status;
 }
 

@@ -1,8 +1,11 @@
 #ifndef SFMAMBA_SERVER_RPC_WIRE_FROM_PROTO_H_
 #define SFMAMBA_SERVER_RPC_WIRE_FROM_PROTO_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "google/protobuf/message.h"
 #include "server/image/image_source.h"
 #include "server/prediction/prediction_request.h"
 #include "sfmamba/v1/vision.pb.h"
@@ -17,15 +20,14 @@ namespace sfmamba::rpc {
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 
-// Fill what they can even if they return an error.
+// Fills what it can even if it returns an error.
 absl::Status FromProto(const v1::RequestOptions& options,
                        prediction::RequestOptions* result);
-absl::Status FromProto(const v1::ClassifyParams& params,
-                       prediction::TaskParams* result);
-absl::Status FromProto(const v1::DetectParams& params,
-                       prediction::TaskParams* result);
-absl::Status FromProto(const v1::SegmentParams& params,
-                       prediction::TaskParams* result);
+
+// Checks the enumerators of a message, whose fields' names begin with `prefix`,
+// and of those within it.
+absl::Status CheckEnums(const std::string& prefix,
+                        const google::protobuf::Message& message);
 
 // A whole ClassifyRequest, DetectRequest or SegmentRequest.
 template <typename Request>
@@ -36,7 +38,8 @@ prediction::PredictionRequest FromProto(const Request& request) {
   result.images = request.images_size();
   result.image = [&request](int i) { return FromProto(request.images(i)); };
   result.malformed = FromProto(request.options(), &result.options);
-  result.malformed.Update(FromProto(request.params(), &result.params));
+  result.malformed.Update(CheckEnums("params.", request.params()));
+  result.params = request.params();
   result.message_bytes = request.ByteSizeLong();
   return result;
 }

@@ -64,5 +64,19 @@ TEST(FromProtoTest, PixelsAndTensorsMustSayWhatTheyAre) {
   EXPECT_TRUE(FromProto(image).ok());
 }
 
+TEST(FromProtoTest, AnUnknownEnumeratorOfTheParametersIsRefused) {
+  v1::DetectRequest request;
+  EXPECT_TRUE(FromProto(request).malformed.ok());
+  request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
+  request.mutable_params()->mutable_tiles()->set_match(v1::Tiles::IOS);
+  EXPECT_TRUE(FromProto(request).malformed.ok());
+  request.mutable_params()->mutable_tiles()->set_match(
+      static_cast<v1::Tiles::Match>(99));
+  const absl::Status status = FromProto(request).malformed;
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(status.message(), "got 99, expected a known value");
+  EXPECT_EQ(server::GetErrorDetail(status).field, "params.tiles.match");
+}
+
 }  // namespace
 }  // namespace sfmamba::rpc
