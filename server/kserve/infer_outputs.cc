@@ -13,6 +13,7 @@
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -26,17 +27,10 @@ void Append(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-void AppendVarint(uint32_t value, std::string* to) {
-  for (; value >= 0x80; value >>= 7) {
-    to->push_back(static_cast<char>(value | 0x80));
-  }
-  to->push_back(static_cast<char>(value));
-}
-
 // Appends an INT32 or UINT8 that is not negative, raw or packed.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
-  raw ? Append(value, to) : AppendVarint(value, to);
+  raw ? Append(value, to) : rpc::AppendVarint(value, to);
 }
 
 std::string FloatRow(absl::Span<const float> values) {
@@ -108,7 +102,7 @@ struct FillRow {
         *row = std::move(map);
         return;
       }
-      for (const char c : map) AppendVarint(static_cast<uint8_t>(c), row);
+      for (const char c : map) rpc::AppendVarint(static_cast<uint8_t>(c), row);
       return;
     }
     const auto* bytes = reinterpret_cast<const uint8_t*>(map.data());

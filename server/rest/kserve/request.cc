@@ -14,6 +14,7 @@
 #include "server/errors/reasons.h"
 #include "server/kserve/published_model.h"
 #include "server/rest/prediction_body.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -33,16 +34,6 @@ grpc::Slice Share(const Owner& owner, absl::string_view bytes) {
       [](void* share) { delete static_cast<Owner*>(share); }, new Owner(owner));
 }
 
-// Returns the key and the length of a raw_input_contents of `bytes` bytes.
-std::string RawHead(uint64_t bytes) {
-  std::string head(1, kRawKey);
-  for (; bytes >= 0x80; bytes >>= 7) {
-    head.push_back(static_cast<char>(bytes | 0x80));
-  }
-  head.push_back(static_cast<char>(bytes));
-  return head;
-}
-
 // Writes a ModelInferRequest slice by slice.
 class MessageWriter {
  public:
@@ -53,8 +44,9 @@ class MessageWriter {
   // Adds raw_input_contents, of which `before` stands before the others.
   void AddRaw(const Owner& owner, absl::string_view bytes,
               absl::string_view before = "") {
-    slices_.emplace_back(
-        absl::StrCat(RawHead(before.size() + bytes.size()), before));
+    std::string head(1, kRawKey);
+    rpc::AppendVarint(before.size() + bytes.size(), &head);
+    slices_.emplace_back(absl::StrCat(head, before));
     if (!bytes.empty()) slices_.push_back(Share(owner, bytes));
   }
 

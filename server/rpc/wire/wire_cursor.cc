@@ -17,13 +17,6 @@ constexpr int kMaxHeaderBytes = 15;
 // A length in four bytes, to be set once it is known.
 constexpr int kLengthBytes = 4;
 
-void AppendVarint(uint64_t value, std::string* to) {
-  for (; value >= 0x80; value >>= 7) {
-    to->push_back(static_cast<char>(value | 0x80));
-  }
-  to->push_back(static_cast<char>(value));
-}
-
 }  // namespace
 
 WireCursor::WireCursor(absl::Span<const absl::string_view> parts)

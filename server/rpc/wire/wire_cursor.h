@@ -78,6 +78,14 @@ enum class WireType {
 inline WireType TypeOf(uint32_t tag) { return static_cast<WireType>(tag & 7); }
 inline uint32_t NumberOf(uint32_t tag) { return tag >> 3; }
 
+// Appends a varint of the wire format.
+inline void AppendVarint(uint64_t value, std::string* to) {
+  for (; value >= 0x80; value >>= 7) {
+    to->push_back(static_cast<char>(value | 0x80));
+  }
+  to->push_back(static_cast<char>(value));
+}
+
 // Walks over a message and copies the small part of it that protobuf is to
 // parse, up to a limit. Thread-compatible; `parts` and `rest` outlive it.
 class WireCopier {
