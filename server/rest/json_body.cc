@@ -34,7 +34,8 @@ std::optional<char> Unescape(absl::string_view text, size_t* at) {
   // EndOfString() has skipped escaped quotes, so a character follows.
   const char c = text[++*at];
   if (c == 'n' || c == 'r' || c == 't') return '\n';
-  if (c != 'u') return c;
+  if (c == '/') return c;
+  if (c != 'u') return std::nullopt;
   const absl::string_view digits = text.substr(*at + 1, 4);
   int code = 0;
   if (digits.size() < 4 ||
@@ -129,16 +130,19 @@ class Cutter {
     return absl::OkStatus();
   }
   const std::string& rest() const { return rest_; }
-  // Puts a picture in the place of its placeholder; other bytes stay.
-  void Fill(std::string* bytes) const {
+  // Puts a picture in the place of its placeholder. False, and the bytes stay,
+  // if they are none.
+  bool Fill(std::string* bytes) const {
     uint32_t index;
     if (bytes->size() != kSecretBytes + sizeof(index) ||
         !absl::StartsWith(*bytes, secret_)) {
-      return;
+      return false;
     }
     std::memcpy(&index, bytes->data() + kSecretBytes, sizeof(index));
     bytes->assign(json_, extents_[index].first, extents_[index].second);
+    return true;
   }
+  size_t placeholders() const { return extents_.size(); }
   // Returns a message about rest() without its first placeholder.
   std::string WithoutPlaceholder(std::string message) const {
     constexpr size_t kPlaceholderSize = 28;  // In base64.
@@ -222,12 +226,18 @@ absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
   }
   const auto& fields = *request->GetReflection();
   const auto* images = request->GetDescriptor()->FindFieldByName("images");
+  size_t filled = 0;
   for (int i = 0; i < fields.FieldSize(*request, images); ++i) {
     auto* image = static_cast<v1::Image*>(
         fields.MutableRepeatedMessage(request, images, i));
-    if (std::string* bytes = BytesOf(image)) cutter.Fill(bytes);
+    std::string* const bytes = BytesOf(image);
+    if (bytes != nullptr && cutter.Fill(bytes)) ++filled;
   }
-  return absl::OkStatus();
+  if (filled == cutter.placeholders()) return absl::OkStatus();
+  // The placeholder would be taken for what another field says.
+  return server::MalformedMessage(
+      absl::StrCat("JSON: got a string that is no picture's, expected at most ",
+                   kMaxJsonString, " bytes"));
 }
 
 }  // namespace sfmamba::rest

@@ -122,9 +122,10 @@ TEST(JsonBodyTest, EachPictureGoesWhereItBelongs) {
 }
 
 TEST(JsonBodyTest, WhatIsNoBase64IsRefused) {
-  const std::string base64 = absl::Base64Escape(Picture(4000));
-  for (const char* bad : {"!", "\\n=\\nA", "=A", "\\u00e9", "\\u0", "\\\\",
-                          "\\\"", "\xff", "\\u-001", "\\u0x2f", "."}) {
+  const std::string base64 = absl::Base64Escape(Picture(3999));
+  for (const char* bad :
+       {"!", "\\n=\\nA", "=A", "\\u00e9", "\\u0", "\\\\", "\\\"", "\xff",
+        "\\u-001", "\\u0x2f", ".", "\\b\\b\\b\\b", "\\A\\A\\A\\A"}) {
     EXPECT_TRUE(absl::StrContains(ErrorOf(WithPicture(base64 + bad + base64)),
                                   "is not base64"))
         << bad;
@@ -139,6 +140,14 @@ TEST(JsonBodyTest, ALongNameIsNoPicture) {
   EXPECT_TRUE(absl::StrContains(
       ErrorOf(absl::StrCat("{\"model\":\"", std::string(5000, ' '), "x!\"}")),
       "expected at most 1024 bytes"));
+  for (const char* field : {"model", "requestId"}) {
+    EXPECT_TRUE(absl::StrContains(
+        ErrorOf(absl::StrCat("{\"", field, "\":\"", std::string(5000, 'A'),
+                             "\",\"images\":[{\"encoded\":\"",
+                             std::string(5000, 'A'), "\"}]}")),
+        "expected at most 1024 bytes"))
+        << field;
+  }
 }
 
 TEST(JsonBodyTest, WhatIsNoJsonOfAMessageIsRefused) {
