@@ -13,10 +13,6 @@ namespace {
 
 using observability::ModelState;
 
-std::string NameOf(const std::string& id, int64_t number) {
-  return absl::StrCat("models/", id, "/versions/", number);
-}
-
 void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
@@ -99,7 +95,8 @@ absl::Status ModelCatalog::SetLabel(const std::string& id,
   if (found == entries_.end()) return server::ModelNotFound(id);
   if (version.has_value()) {
     const Version labelled = found->second.Find(*version);
-    if (labelled == nullptr) return server::ModelNotFound(NameOf(id, *version));
+    if (labelled == nullptr)
+      return server::ModelNotFound(VersionName(id, *version));
     if (labelled->state() != ModelState::kReady) {
       return server::ModelNotReady(
           labelled->name(), observability::ModelStateName(labelled->state()),
@@ -220,7 +217,7 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
   if (found == entries_.end()) return server::ModelNotFound(id);
   ModelEntry& entry = found->second;
   before = entry.Find(number);
-  if (before == nullptr) return server::ModelNotFound(NameOf(id, number));
+  if (before == nullptr) return server::ModelNotFound(VersionName(id, number));
   const std::vector<std::string> labels = before->labels();
   if (!labels.empty()) {
     return server::VersionInUse(before->name(), labels.front());

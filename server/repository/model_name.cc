@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "server/errors/reasons.h"
 
@@ -24,6 +25,10 @@ int64_t VersionNumber(absl::string_view text) {
       !text.empty() && text[0] != '0' &&
       std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
   return is_decimal && absl::SimpleAtoi(text, &number) ? number : 0;
+}
+
+std::string VersionName(absl::string_view id, int64_t version) {
+  return absl::StrCat("models/", id, "/versions/", version);
 }
 
 absl::StatusOr<ModelName> ParseModelName(absl::string_view name,

@@ -16,6 +16,9 @@ bool IsId(absl::string_view text);
 // leading zero.
 int64_t VersionNumber(absl::string_view text);
 
+// "models/{id}/versions/{version}".
+std::string VersionName(absl::string_view id, int64_t version);
+
 // What a caller calls a model by. At most one of the last two is set.
 struct ModelName {
   std::string id;

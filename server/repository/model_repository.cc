@@ -27,10 +27,6 @@ constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-std::string NameOf(const std::string& id, int64_t number) {
-  return absl::StrCat("models/", id, "/versions/", number);
-}
-
 }  // namespace
 
 ModelRepository::ModelRepository(Options options, Load load,
@@ -230,7 +226,7 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
                             : !folder.versions.empty();
   if (!is_there) {
     return done(server::ModelNotFound(
-        request.version.has_value() ? NameOf(id, *request.version) : id));
+        request.version.has_value() ? VersionName(id, *request.version) : id));
   }
   Found(id, std::move(folder), /*at_once=*/true);
   ModelPlan& plan = plans_[id];

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
+#include "server/repository/model_name.h"
 
 namespace sfmamba::repository {
 
@@ -40,9 +41,7 @@ ModelVersion::ModelVersion(std::string id, int64_t number, VersionPath path,
       purpose_(purpose),
       metrics_(std::move(metrics)) {}
 
-std::string ModelVersion::name() const {
-  return absl::StrCat("models/", id_, "/versions/", number_);
-}
+std::string ModelVersion::name() const { return VersionName(id_, number_); }
 
 std::string ModelVersion::health_name() const {
   return absl::StrCat("models/", id_);

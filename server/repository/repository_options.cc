@@ -1,8 +1,5 @@
 // What of a server's configuration is the repository's.
 
-#include <unistd.h>
-
-#include <fstream>
 #include <limits>
 #include <utility>
 
@@ -16,18 +13,11 @@
 namespace sfmamba::repository {
 namespace {
 
-// The bytes of memory that this process has taken; 0 if that is not known.
-int64_t ResidentBytes() {
-  int64_t pages = 0, resident = 0;
-  std::ifstream("/proc/self/statm") >> pages >> resident;
-  return resident * sysconf(_SC_PAGESIZE);
-}
-
 // What is left of the process's limit for a model.
 int64_t FreeMemory() {
   const int64_t limit = observability::MemoryLimit();
   if (limit == 0) return std::numeric_limits<int64_t>::max();
-  return limit - ResidentBytes();
+  return limit - observability::ResidentMemory();
 }
 
 }  // namespace
