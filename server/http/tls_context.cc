@@ -3,31 +3,20 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
-#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
-#include "absl/strings/string_view.h"
-#include "boost/asio/buffer.hpp"
 #include "boost/asio/ssl/context.hpp"
 
 namespace sfmamba::http {
 namespace {
 
 using boost::asio::ssl::context;
-using Error = boost::system::error_code;
 
 // Most bytes of the certificates that a client shows.
 constexpr long kMaxClientCertificates = 32 << 10;
 constexpr unsigned char kHttp11[] = "\x08http/1.1";
 constexpr unsigned char kSessions[] = "sfmamba";
-
-absl::Status Bad(absl::string_view what, absl::string_view expected,
-                 const Error& error) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, ": expected ", expected, ", got ", error.message()));
-}
 
 // Names the CAs that clients' certificates are checked against to the clients.
 void NameClientCas(SSL_CTX* context) {
@@ -62,35 +51,6 @@ void SetLimits(SSL_CTX* context) {
   SSL_CTX_set_alpn_select_cb(context, ChooseProtocol, nullptr);
 }
 
-absl::Status Load(const security::TlsIdentity& identity, bool client_optional,
-                  context& tls) {
-  Error error;
-  // A key with a password is an error, never a question on the terminal.
-  tls.set_password_callback([](auto...) { return std::string(); }, error);
-  tls.use_certificate_chain(boost::asio::buffer(identity.certificate_chain),
-                            error);
-  if (error) {
-    return Bad("the certificate", "PEM with a CERTIFICATE and its chain",
-               error);
-  }
-  tls.use_private_key(boost::asio::buffer(identity.private_key), context::pem,
-                      error);
-  if (error) {
-    return Bad("the private key",
-               "PEM with the certificate's PRIVATE KEY, without a password",
-               error);
-  }
-  if (identity.client_ca.empty()) return absl::OkStatus();
-  tls.add_certificate_authority(boost::asio::buffer(identity.client_ca), error);
-  if (error) return Bad("the clients' CA", "PEM with a CERTIFICATE", error);
-  NameClientCas(tls.native_handle());
-  tls.set_verify_mode(
-      boost::asio::ssl::verify_peer |
-          (client_optional ? 0 : boost::asio::ssl::verify_fail_if_no_peer_cert),
-      error);
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TlsContext>> TlsContext::Create(
@@ -107,9 +67,17 @@ absl::Status TlsContext::Renew() {
   identity_ = std::move(identity);
   auto tls = std::make_shared<context>(context::tls_server);
   SetLimits(tls->native_handle());
-  const absl::Status status = Load(*identity_, options_.client_optional, *tls);
-  if (status.ok()) context_ = std::move(tls);
-  return status;
+  const absl::Status status = security::LoadTls(*identity_, tls.get());
+  if (!status.ok()) return status;
+  if (!identity_->client_ca.empty()) {
+    NameClientCas(tls->native_handle());
+    tls->set_verify_mode(boost::asio::ssl::verify_peer |
+                         (options_.client_optional
+                              ? 0
+                              : boost::asio::ssl::verify_fail_if_no_peer_cert));
+  }
+  context_ = std::move(tls);
+  return absl::OkStatus();
 }
 
 boost::asio::ssl::context& TlsContext::Current() {

@@ -29,12 +29,11 @@ class TlsContext {
     bool client_optional = false;
   };
 
-  // INVALID_ARGUMENT, naming the part that is bad, if one cannot be read or the
-  // key is not the certificate's.
+  // Returns the errors of security::LoadTls().
   static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
   // The context that a connection begins with now. A new identity with
-  // something bad is passed over.
+  // something wrong is passed over.
   boost::asio::ssl::context& Current();
 
  private:

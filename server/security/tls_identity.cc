@@ -1,65 +1,28 @@
 #include "server/security/tls_identity.h"
 
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
 #include <ctime>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "openssl/asn1.h"
-#include "openssl/bio.h"
-#include "openssl/err.h"
-#include "openssl/evp.h"
-#include "openssl/pem.h"
-#include "openssl/x509.h"
+#include "boost/asio/buffer.hpp"
+#include "boost/asio/ssl/context.hpp"
 
 namespace sfmamba::security {
 namespace {
 
-template <typename T, void (*kFree)(T*)>
-struct Freer {
-  void operator()(T* object) const { kFree(object); }
-};
-using Certificate = std::unique_ptr<X509, Freer<X509, X509_free>>;
-using Key = std::unique_ptr<EVP_PKEY, Freer<EVP_PKEY, EVP_PKEY_free>>;
-struct BioFreer {
-  void operator()(BIO* bio) const { BIO_free(bio); }
-};
-using Bio = std::unique_ptr<BIO, BioFreer>;
+using boost::asio::ssl::context;
+using Error = boost::system::error_code;
 
-Bio Open(const std::string& pem) {
-  return Bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-}
-
-// Refuses keys with a password: OpenSSL would ask for it on the terminal.
-int NoPassword(char*, int, int, void*) { return 0; }
-
-Certificate Next(BIO* pem) {
-  return Certificate(PEM_read_bio_X509(pem, nullptr, NoPassword, nullptr));
-}
-
-absl::Status Wrong(absl::string_view setting, absl::string_view what) {
+absl::Status Wrong(absl::string_view setting, absl::string_view expected,
+                   absl::string_view got) {
   ERR_clear_error();  // The next user of this thread would find the error.
-  return absl::InvalidArgumentError(absl::StrCat(setting, ": ", what));
-}
-
-// Every certificate of `pem` can be read, and there is one. Returns the first.
-absl::StatusOr<Certificate> ReadAll(absl::string_view setting,
-                                    const std::string& pem) {
-  const Bio bio = Open(pem);
-  Certificate first = Next(bio.get());
-  if (first == nullptr) {
-    return Wrong(setting, "got no certificate, expected one in PEM");
-  }
-  int count = 1;
-  while (Next(bio.get()) != nullptr) ++count;
-  // Reading must have ended because no further certificate begins, not because
-  // one is broken.
-  if (ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE) {
-    return Wrong(setting,
-                 absl::StrCat("got a certificate, the ", count + 1,
-                              "th, that cannot be read, expected PEM"));
-  }
-  ERR_clear_error();
-  return first;
+  return absl::InvalidArgumentError(
+      absl::StrCat(setting, ": got ", got, ", expected ", expected));
 }
 
 absl::Time ToTime(const ASN1_TIME* time) {
@@ -70,34 +33,48 @@ absl::Time ToTime(const ASN1_TIME* time) {
 
 }  // namespace
 
+absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
+  Error error;
+  // OpenSSL would ask for a password on the terminal.
+  tls->set_password_callback([](auto...) { return std::string(); }, error);
+  tls->use_certificate_chain(boost::asio::buffer(identity.certificate_chain),
+                             error);
+  if (error) {
+    return Wrong("tls_cert_file", "PEM with a CERTIFICATE and its chain",
+                 error.message());
+  }
+  tls->use_private_key(boost::asio::buffer(identity.private_key), context::pem,
+                       error);
+  if (error) {
+    return Wrong(
+        "tls_key_file",
+        "PEM with the PRIVATE KEY of tls_cert_file, without a password",
+        error.message());
+  }
+  if (identity.client_ca.empty()) return absl::OkStatus();
+  constexpr char kCa[] = "PEM with a CERTIFICATE, without a password";
+  // Asio lets OpenSSL ask here.
+  if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
+    return Wrong("tls_client_ca_file", kCa, "one");
+  }
+  tls->add_certificate_authority(boost::asio::buffer(identity.client_ca),
+                                 error);
+  return error ? Wrong("tls_client_ca_file", kCa, error.message())
+               : absl::OkStatus();
+}
+
 absl::StatusOr<TlsIdentity> MakeTlsIdentity(std::string certificate_chain,
                                             std::string private_key,
                                             std::string client_ca) {
-  const absl::StatusOr<Certificate> certificate =
-      ReadAll("tls_cert_file", certificate_chain);
-  if (!certificate.ok()) return certificate.status();
-  const Bio bio = Open(private_key);
-  const Key key(
-      PEM_read_bio_PrivateKey(bio.get(), nullptr, NoPassword, nullptr));
-  if (key == nullptr) {
-    return Wrong("tls_key_file",
-                 "got no private key, expected one in PEM without a password");
-  }
-  // gRPC takes a key of another certificate and fails in each handshake.
-  if (X509_check_private_key(certificate->get(), key.get()) != 1) {
-    return Wrong("tls_key_file",
-                 "got another key than that of the certificate of "
-                 "tls_cert_file, expected its own");
-  }
-  if (!client_ca.empty()) {
-    const auto authority = ReadAll("tls_client_ca_file", client_ca);
-    if (!authority.ok()) return authority.status();
-  }
   TlsIdentity identity;
-  identity.expires = ToTime(X509_get0_notAfter(certificate->get()));
   identity.certificate_chain = std::move(certificate_chain);
   identity.private_key = std::move(private_key);
   identity.client_ca = std::move(client_ca);
+  context tls(context::tls_server);
+  const absl::Status status = LoadTls(identity, &tls);
+  if (!status.ok()) return status;
+  identity.expires =
+      ToTime(X509_get0_notAfter(SSL_CTX_get0_certificate(tls.native_handle())));
   return identity;
 }
 

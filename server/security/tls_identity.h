@@ -10,6 +10,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
+namespace boost::asio::ssl {
+class context;
+}  // namespace boost::asio::ssl
+
 namespace sfmamba::security {
 
 // What a server shows and asks for in a TLS handshake, in PEM.
@@ -20,9 +24,14 @@ struct TlsIdentity {
   absl::Time expires;     // The end of the server's own certificate.
 };
 
-// Checks what belongs together: the certificate and the CA can be read, and the
-// key is the certificate's. INVALID_ARGUMENT says which setting is wrong. An
-// expired certificate is no error: it is the clients that refuse it.
+// Gives a new context the identity. INVALID_ARGUMENT says which setting is
+// wrong: the certificate or the CA cannot be read, or the key is not the
+// certificate's.
+absl::Status LoadTls(const TlsIdentity& identity,
+                     boost::asio::ssl::context* tls);
+
+// Makes an identity that LoadTls() takes, or returns its error. An expired
+// certificate is no error: it is the clients that refuse it.
 absl::StatusOr<TlsIdentity> MakeTlsIdentity(std::string certificate_chain,
                                             std::string private_key,
                                             std::string client_ca);

@@ -18,10 +18,10 @@ class TlsContextTest : public testing::Test {
     return TlsContext::Create({&identity_}).status();
   }
   void ExpectRefused(const security::TlsIdentity& identity,
-                     const std::string& part) {
+                     const std::string& setting) {
     const absl::Status status = Create(identity);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-    EXPECT_TRUE(absl::StartsWith(status.message(), part)) << status;
+    EXPECT_TRUE(absl::StartsWith(status.message(), setting)) << status;
   }
 
   security::CurrentTlsIdentity identity_;
@@ -36,22 +36,26 @@ TEST_F(TlsContextTest, TakesACertificateItsChainAndItsKey) {
   EXPECT_TRUE(Create({rsa.pem, rsa.key}).ok());
 }
 
-TEST_F(TlsContextTest, NamesThePartThatIsBad) {
-  ExpectRefused({"", own_.key, ""}, "the certificate");
-  ExpectRefused({own_.key, own_.key, ""}, "the certificate");
+TEST_F(TlsContextTest, NamesTheSettingThatIsWrong) {
+  ExpectRefused({"", own_.key, ""}, "tls_cert_file");
+  ExpectRefused({own_.key, own_.key, ""}, "tls_cert_file");
   ExpectRefused({"-----BEGIN CERTIFICATE-----\nAAAA\n", own_.key, ""},
-                "the certificate");
+                "tls_cert_file");
   // A chain that is cut off within a certificate.
   ExpectRefused(
       {own_.pem + ca_.pem.substr(0, ca_.pem.size() / 2), own_.key, ""},
-      "the certificate");
-  ExpectRefused({own_.pem, "", ""}, "the private key");
-  ExpectRefused({own_.pem, own_.pem, ""}, "the private key");
-  ExpectRefused({own_.pem, own_.key, "x"}, "the clients' CA");
+      "tls_cert_file");
+  ExpectRefused({own_.pem, "", ""}, "tls_key_file");
+  ExpectRefused({own_.pem, own_.pem, ""}, "tls_key_file");
+  ExpectRefused({own_.pem, own_.key, "x"}, "tls_client_ca_file");
+  ExpectRefused({own_.pem, own_.key,
+                 "-----BEGIN CERTIFICATE-----\n"
+                 "Proc-Type: 4,ENCRYPTED\n"},
+                "tls_client_ca_file");
 }
 
 TEST_F(TlsContextTest, AKeyOfAnotherCertificateIsRefused) {
-  ExpectRefused({own_.pem, ca_.key, ""}, "the private key");
+  ExpectRefused({own_.pem, ca_.key, ""}, "tls_key_file");
 }
 
 TEST_F(TlsContextTest, AKeyWithAPasswordIsRefusedAndNobodyAsked) {
@@ -64,7 +68,7 @@ TEST_F(TlsContextTest, AKeyWithAPasswordIsRefusedAndNobodyAsked) {
        "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA==\n"
        "-----END ENCRYPTED PRIVATE KEY-----\n",
        ""},
-      "the private key");
+      "tls_key_file");
 }
 
 }  // namespace
