@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/steady_clock.h"
-#include "server/threads/thread_name.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -25,33 +24,38 @@ constexpr size_t kChunk = PIPE_BUF;
 }  // namespace
 
 LogWriter::LogWriter(int fd, const Options& options)
-    : fd_(fd), options_(options), thread_([this] { Loop(); }) {}
+    : fd_(fd), options_(options) {}
 
 LogWriter::~LogWriter() {
-  {
-    absl::MutexLock lock(&mu_);
-    stopping_ = true;
-    give_up_ = base::SteadyNow() + kLastWrites;
-  }
-  thread_.join();
+  absl::MutexLock lock(&mu_);
+  give_up_ = base::SteadyNow() + kLastWrites;
 }
 
 void LogWriter::Write(std::string line, bool urgent) {
   // Errors still find room when a flood of requests has filled the queue.
   const size_t room =
       urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
-  absl::MutexLock lock(&mu_);
-  if (bytes_ + line.size() > room) {
-    ++dropped_;
-    return;
+  {
+    absl::MutexLock lock(&mu_);
+    if (bytes_ + line.size() > room) {
+      ++dropped_;
+      return;
+    }
+    bytes_ += line.size();
   }
-  bytes_ += line.size();
-  lines_.push_back(std::move(line));
+  worker_.Push([this, line = std::move(line)](bool /*stopped*/) {
+    const bool written = WriteAll(line);
+    absl::MutexLock lock(&mu_);
+    // Only now: a blocked descriptor must not let lines pile up.
+    bytes_ -= line.size();
+    if (!written) ++dropped_;
+    if (bytes_ == 0) written_.SignalAll();
+  });
 }
 
 bool LogWriter::Flush(absl::Duration limit) const {
   const auto is_written = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return lines_.empty() && !writing_;
+    return bytes_ == 0;
   };
   absl::MutexLock lock(&mu_);
   return written_.Await(&mu_, limit, is_written);
@@ -60,32 +64,6 @@ bool LogWriter::Flush(absl::Duration limit) const {
 int64_t LogWriter::TakeDropped() {
   absl::MutexLock lock(&mu_);
   return std::exchange(dropped_, 0);
-}
-
-void LogWriter::Loop() {
-  server::NameThisThread("log");
-  const auto has_work = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return stopping_ || !lines_.empty();
-  };
-  while (true) {
-    std::deque<std::string> taken;
-    {
-      absl::MutexLock lock(&mu_, absl::Condition(&has_work));
-      if (lines_.empty()) return;
-      taken.swap(lines_);
-      writing_ = true;
-    }
-    for (const std::string& line : taken) {
-      const bool written = WriteAll(line);
-      absl::MutexLock lock(&mu_);
-      // Only now: a blocked descriptor must not let lines pile up.
-      bytes_ -= line.size();
-      if (!written) ++dropped_;
-    }
-    absl::MutexLock lock(&mu_);
-    writing_ = false;
-    written_.SignalAll();
-  }
 }
 
 bool LogWriter::WriteAll(const std::string& text) {

@@ -3,14 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <string>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/threads/steady_cond_var.h"
+#include "server/threads/worker.h"
 
 namespace sfmamba::observability {
 
@@ -44,7 +43,6 @@ class LogWriter {
   int64_t TakeDropped() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Loop();  // The body of thread_.
   // Writes `text` to its end. False if the descriptor takes no more, or if
   // this object ends and time is up.
   bool WriteAll(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
@@ -54,14 +52,11 @@ class LogWriter {
   const Options options_;
 
   mutable absl::Mutex mu_;
-  mutable server::SteadyCondVar written_;  // Signalled when writing_ ends.
-  std::deque<std::string> lines_ ABSL_GUARDED_BY(mu_);
+  mutable server::SteadyCondVar written_;  // Signalled when all are written.
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Lines waiting or being written.
-  bool writing_ ABSL_GUARDED_BY(mu_) = false;  // Whether thread_ has lines.
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
-  bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  std::thread thread_;  // Last: uses everything above.
+  server::Worker worker_{{"log"}};  // Last: uses everything above.
 };
 
 }  // namespace sfmamba::observability
