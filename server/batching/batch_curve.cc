@@ -20,7 +20,8 @@ constexpr double kFirstDeviation = 0.25;
 constexpr double kP95Deviations = 2.06;
 // A size must be better than a smaller one by this part to count as efficient.
 constexpr double kBetter = 0.02;
-// An estimate holds for the longer of kFresh and kFreshBatches of its batches.
+// An estimate holds for the longer of kFresh and kFreshBatches such as the
+// last.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // Age at which a size's estimate may be wrong because only others have run.
@@ -92,7 +93,7 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  return now - updated_ <= std::max(kFresh, kFreshBatches * median_.back());
+  return now - updated_ <= std::max(kFresh, kFreshBatches * median_[latest_]);
 }
 
 bool BatchCurve::LargerAreOld(int images, absl::Time now) const {
@@ -112,6 +113,7 @@ void BatchCurve::Set(int images, const Point& point, absl::Time now) {
   sample.runs = 0;
   sample.set = true;
   sample.updated = updated_ = now;
+  latest_ = images;
   Fit(now);
 }
 
@@ -158,6 +160,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   }
   sample.pace = pace_;
   sample.updated = updated_ = now;
+  latest_ = images;
   for (auto it = samples_.begin(); it != samples_.end();) {
     const Sample& other = it->second;
     const bool stray =

@@ -125,6 +125,17 @@ TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
   EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(16)));
 }
 
+// Of a larger size that has not run nothing new will be known.
+TEST(BatchCurveTest, IsFreshForAFewBatchesOfTheLastSize) {
+  BatchCurve curve(32);
+  curve.Set(32, {absl::Seconds(5), absl::Seconds(6)}, kStart);
+  EXPECT_TRUE(curve.IsFresh(kStart + absl::Seconds(14)));
+  const absl::Time later = kStart + absl::Minutes(1);
+  curve.Record(1, Ms(100), later);
+  EXPECT_TRUE(curve.IsFresh(later + Ms(900)));
+  EXPECT_FALSE(curve.IsFresh(later + Ms(1100)));
+}
+
 TEST(BatchCurveTest, SizesThatDoNotRunAreCorrectedByThoseThatDo) {
   BatchCurve curve(8);
   curve.Set(1, {Ms(10), Ms(12)}, kStart);
