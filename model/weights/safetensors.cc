@@ -11,6 +11,7 @@
 #include <new>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -197,6 +198,15 @@ class OpenFile {
     for (size_t i = kLengthBytes; i-- > 0;) length = length << 8 | bytes[i];
     // The length is a stranger's: it must not lead beyond the file.
     const uint64_t limit = std::min<uint64_t>(left_, kMaxHeaderBytes);
+    const absl::string_view text(reinterpret_cast<char*>(bytes), kLengthBytes);
+    if (std::all_of(text.begin(), text.end(), [](unsigned char c) {
+          return absl::ascii_isprint(c) || absl::ascii_isspace(c);
+        })) {
+      // As a length it would be more than 2^59.
+      return absl::InvalidArgumentError(absl::StrCat(
+          "got text, such as a page of errors, that begins with \"",
+          absl::CEscape(text), "\", expected safetensors"));
+    }
     if (length > limit) {
       return absl::InvalidArgumentError(absl::StrFormat(
           "header length: expected at most %d, got %d", limit, length));

@@ -286,6 +286,13 @@ TEST(SafetensorsTest, APointerOfGitLfsIsNamed) {
   ExpectRefused("version https://git-lfs.github.com/spec/v1\n", "Git LFS");
 }
 
+TEST(SafetensorsTest, APageOfErrorsIsNamed) {
+  ExpectRefused(
+      "<html>\n<title>404 Not Found</title>\n",
+      "text, such as a page of errors, that begins with \"<html>\\n<");
+  ExpectRefused(R"({"error":"Invalid credentials"})", "begins with");
+}
+
 TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
   // A file with a hole of a terabyte takes no disk, and reading it no memory.
   const int64_t size = int64_t{1} << 40;
