@@ -93,7 +93,13 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  return now - updated_ <= std::max(kFresh, kFreshBatches * median_[latest_]);
+  // Of sizes that ended at the same time, the largest.
+  const auto last = std::find_if(
+      samples_.rbegin(), samples_.rend(),
+      [this](const auto& sample) { return sample.second.updated == updated_; });
+  if (last == samples_.rend()) return false;
+  return now - updated_ <=
+         std::max(kFresh, kFreshBatches * median_[last->first]);
 }
 
 bool BatchCurve::LargerAreOld(int images, absl::Time now) const {
@@ -113,7 +119,6 @@ void BatchCurve::Set(int images, const Point& point, absl::Time now) {
   sample.runs = 0;
   sample.set = true;
   sample.updated = updated_ = now;
-  latest_ = images;
   Fit(now);
 }
 
@@ -160,7 +165,6 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   }
   sample.pace = pace_;
   sample.updated = updated_ = now;
-  latest_ = images;
   for (auto it = samples_.begin(); it != samples_.end();) {
     const Sample& other = it->second;
     const bool stray =

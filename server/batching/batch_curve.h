@@ -89,7 +89,6 @@ class BatchCurve {
   std::map<int, Sample> samples_;  // By images.
   double pace_ = 1;
   absl::Time updated_ = absl::InfinitePast();
-  int latest_ = 1;                      // Images of the last batch.
   std::vector<absl::Duration> median_;  // By images; the first is unused.
   std::vector<absl::Duration> p95_;
   std::vector<int> efficient_;  // Never empty.
