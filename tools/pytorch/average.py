@@ -16,19 +16,22 @@ import shutil
 import safetensors.torch
 import torch
 
+import user_errors
+from user_errors import UserError
+
 WEIGHTS = 'model.safetensors'
 
 
 def mean(first, second):
     """The mean of two dictionaries of tensors, in the first one's types."""
     for name in sorted(first.keys() ^ second.keys()):
-        raise ValueError(f'{name}: expected in both models, is in one')
+        raise UserError(f'{name}: expected in both models, is in one')
     result = {}
     for name, a in first.items():
         b = second[name]
         if a.shape != b.shape:
-            raise ValueError(f'{name}: expected {list(a.shape)} in both models, '
-                             f'got {list(b.shape)} in the second')
+            raise UserError(f'{name}: expected {list(a.shape)} in both models, '
+                            f'got {list(b.shape)} in the second')
         result[name] = a if torch.equal(a, b) else ((a.float() + b.float()) / 2).to(a.dtype)
     return result
 
@@ -59,4 +62,4 @@ def main():
 
 
 if __name__ == '__main__':
-    main()
+    user_errors.run('average', main)

@@ -2,6 +2,8 @@
 
 import hashlib
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -29,6 +31,14 @@ class AverageTest(unittest.TestCase):
             average.mean(a, b)
         with self.assertRaisesRegex(ValueError, 'y: expected in both models, is in one'):
             average.mean(a, {**a, 'y': torch.zeros(1)})
+
+    def test_a_missing_model_is_a_line(self):
+        with tempfile.TemporaryDirectory() as root:
+            result = subprocess.run([sys.executable, '-B', average.__file__, '--of', f'{root}/a',
+                                     f'{root}/b', f'--out={root}/out'], capture_output=True,
+                                    text=True)
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r'\Aaverage: .*/a/model.safetensors\n\Z')
 
     def test_the_folder_has_the_sum_of_its_weights(self):
         with tempfile.TemporaryDirectory() as root:
