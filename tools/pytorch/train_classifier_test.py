@@ -160,6 +160,13 @@ class CommandTest(HubTest):
         (data / 'empty').mkdir()
         self.assert_refused('empty: 0 pictures that can be read')
 
+    def test_a_number_out_of_range_is_a_line(self):
+        self.assert_refused('--passes: expected a number above 0, got 0', passes=0)
+        self.assert_refused('--passes: invalid int value', passes='many')
+        self.assert_refused('--minutes: expected a number above 0, got nan', minutes='nan')
+        self.assert_refused('--threads: expected a number above 0, got -1', threads=-1)
+        self.assert_refused('--seed: expected 0 or more, got -1', seed=-1)
+
     def test_weights_of_another_family_are_refused(self):
         safetensors.torch.save_file({'conv1.weight': torch.zeros(64, 3, 7, 7)},
                                     self.folder / 'resnet.safetensors')

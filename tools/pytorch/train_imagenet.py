@@ -107,14 +107,18 @@ def main():
     parser.add_argument('--data', type=pathlib.Path, required=True)
     parser.add_argument('--variant', choices=recipes.RECIPES, required=True)
     parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
-    parser.add_argument('--epochs', type=float, default=recipes.EPOCHS + recipes.COOLDOWN)
-    parser.add_argument('--batch', type=int, default=recipes.BATCH,
+    parser.add_argument('--epochs', type=user_errors.number(float),
+                        default=recipes.EPOCHS + recipes.COOLDOWN)
+    parser.add_argument('--batch', type=user_errors.number(int), default=recipes.BATCH,
                         help='pictures a step, of all processes')
-    parser.add_argument('--part', type=int, default=128,
+    parser.add_argument('--part', type=user_errors.number(int), default=128,
                         help='pictures that a process takes at once')
-    parser.add_argument('--rate', type=float, default=recipes.RATE, help='peak learning rate')
-    parser.add_argument('--size', type=int, default=224, help='of the pictures, pixels a side')
-    parser.add_argument('--workers', type=int, default=8, help='that read pictures, a process')
+    parser.add_argument('--rate', type=user_errors.number(float), default=recipes.RATE,
+                        help='peak learning rate')
+    parser.add_argument('--size', type=user_errors.number(int), default=224,
+                        help='of the pictures, pixels a side')
+    parser.add_argument('--workers', type=user_errors.number(int, 0), default=8,
+                        help='that read pictures, a process')
     parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
     training.add_arguments(parser, None)
     parser.set_defaults(report=DATA_SECONDS)

@@ -26,7 +26,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import loss_curve
-from user_errors import UserError, check_writable
+from user_errors import UserError, check_writable, number
 
 WARMUP = 0.03
 CLIP = 5.0
@@ -35,11 +35,11 @@ PATIENCE = datetime.timedelta(hours=2)  # Of processes with one that validates.
 
 def add_arguments(parser, passes):
     parser.add_argument('--out', type=pathlib.Path, required=True, help='folder of the run')
-    parser.add_argument('--passes', type=int, default=passes, help='pictures to see')
-    parser.add_argument('--minutes', type=float, help='stop here if the passes last longer')
+    parser.add_argument('--passes', type=number(int), default=passes, help='pictures to see')
+    parser.add_argument('--minutes', type=number(float), help='stop here if the passes last longer')
     parser.add_argument('--resume', action='store_true', help='go on from OUT/checkpoint.pt')
-    parser.add_argument('--threads', type=int, default=1)
-    parser.add_argument('--seed', type=int, default=0)
+    parser.add_argument('--threads', type=number(int), default=1)
+    parser.add_argument('--seed', type=number(int, 0), default=0)
     parser.add_argument('--report', type=float, default=120, help='seconds between validations')
 
 

@@ -9,6 +9,7 @@ run() does so for UserError, for checkpoints and files that cannot be read or wr
 memory that is used up. All other exceptions are bugs, and keep their tracebacks.
 """
 
+import argparse
 import sys
 
 import torch
@@ -18,6 +19,18 @@ from classifier_files import CheckpointError
 
 class UserError(ValueError):
     """One line that says what was got and what was expected."""
+
+
+def number(kind, least=None):
+    """A type for argparse's arguments: a number of `kind`, `least` or more, else above 0."""
+    def read(text):
+        value = kind(text)
+        if not (value > 0 if least is None else value >= least):
+            expected = 'a number above 0' if least is None else f'{least} or more'
+            raise argparse.ArgumentTypeError(f'expected {expected}, got {text}')
+        return value
+    read.__name__ = kind.__name__  # For argparse's own message, of text that is no number.
+    return read
 
 
 def read_text(path):
