@@ -13,6 +13,7 @@ import pathlib
 import re
 import shutil
 
+import safetensors
 import safetensors.torch
 import torch
 
@@ -43,8 +44,15 @@ def with_weights(config, data):
                   rf'\g<1>"{hashlib.sha256(data).hexdigest()}"', config)
 
 
+def load(path):
+    try:
+        return safetensors.torch.load_file(path)
+    except safetensors.SafetensorError as error:
+        raise UserError(f'{path}: not a safetensors file, or damaged: {error}') from error
+
+
 def average(folders, out):
-    weights = mean(*[safetensors.torch.load_file(folder / WEIGHTS) for folder in folders])
+    weights = mean(*[load(folder / WEIGHTS) for folder in folders])
     shutil.copytree(folders[0], out)
     safetensors.torch.save_file(weights, out / WEIGHTS)
     config = out / 'config.textproto'

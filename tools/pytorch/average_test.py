@@ -40,6 +40,13 @@ class AverageTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertRegex(result.stderr, r'\Aaverage: .*/a/model.safetensors\n\Z')
 
+    def test_damaged_weights_are_named(self):
+        with tempfile.TemporaryDirectory() as root:
+            path = pathlib.Path(root) / average.WEIGHTS
+            path.write_bytes(b'x')
+            with self.assertRaisesRegex(average.UserError, f'{path}: not a safetensors file'):
+                average.average([path.parent] * 2, path.parent / 'out')
+
     def test_the_folder_has_the_sum_of_its_weights(self):
         with tempfile.TemporaryDirectory() as root:
             folders = []
