@@ -54,7 +54,7 @@ TEST(CorsHeadersTest, BeforeItAsksAPageLearnsWhatItMaySend) {
 }
 
 TEST(CorsHeadersTest, EveryOriginMayBeAllowedButNeverItsCookies) {
-  for (const std::string& allowed : {"*", "https://a.org"}) {
+  for (const std::string allowed : {"*", "https://a.org"}) {
     Headers headers = Ask({allowed}, "OPTIONS", "https://a.org");
     EXPECT_EQ(headers["Access-Control-Allow-Origin"], allowed);
     EXPECT_EQ(headers.count("Access-Control-Allow-Credentials"), 0);
