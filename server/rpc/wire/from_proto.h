@@ -24,8 +24,8 @@ absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 absl::Status FromProto(const v1::RequestOptions& options,
                        prediction::RequestOptions* result);
 
-// Checks the enumerators of a message, whose fields' names begin with `prefix`,
-// and of those within it.
+// Returns INVALID_ARGUMENT, naming the field after `prefix`, if a field of the
+// message, or of one within it, has a number that no enumerator has.
 absl::Status CheckEnums(const std::string& prefix,
                         const google::protobuf::Message& message);
 
