@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,10 @@ QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
 }
 
 QueueRoom::QueueRoom(QueueLimits limits, std::string name, double client_share)
-    : name_(std::move(name)), clients_(client_share), limits_(limits) {}
+    : name_(std::move(name)),
+      clients_(client_share),
+      client_bytes_(client_share),
+      limits_(limits) {}
 
 QueueLimits QueueRoom::limits() const {
   absl::MutexLock lock(&mu_);
@@ -49,11 +53,23 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
                      " bytes"),
         server::kRetryAfter);
   }
-  if (!client.empty() &&
-      !clients_.Take(client, items, limits_.items - taken_.items)) {
+  const auto over_share = [&](absl::string_view what) {
     return server::ClientQuota(
-        client, absl::StrCat("the places of the ", name_, " queue"),
+        client, absl::StrCat("the ", what, " of the ", name_, " queue"),
         server::kRetryAfter);
+  };
+  if (!client.empty()) {
+    if (!clients_.Take(client, items, limits_.items - taken_.items)) {
+      return over_share("places");
+    }
+    // A client's only request may need more than its share.
+    const bool is_only = client_bytes_.HeldBy(client) == 0;
+    if (!client_bytes_.Take(client, bytes,
+                            is_only ? std::numeric_limits<int64_t>::max()
+                                    : limits_.bytes - taken_.bytes)) {
+      clients_.GiveBack(client, items);
+      return over_share("bytes");
+    }
   }
   taken_.items += items;
   taken_.bytes += bytes;
@@ -66,7 +82,10 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
 
 void QueueRoom::GiveBack(const Part& part) {
   absl::MutexLock lock(&mu_);
-  if (!part.client.empty()) clients_.GiveBack(part.client, part.items);
+  if (!part.client.empty()) {
+    clients_.GiveBack(part.client, part.items);
+    client_bytes_.GiveBack(part.client, part.bytes);
+  }
   taken_.items -= part.items;
   taken_.bytes -= part.bytes;
 }

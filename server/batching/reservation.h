@@ -47,12 +47,13 @@ class QueueRoom {
   };
 
   // `name` says in errors which queue it is. `client_share` is the part of the
-  // items that a client alone may fill; see ClientShares.
+  // items, and of the bytes unless it is by one request, that a client alone
+  // may fill; see ClientShares.
   explicit QueueRoom(QueueLimits limits, std::string name = "batch",
                      double client_share = 1);
 
   // RESOURCE_EXHAUSTED with reason QUEUE_FULL unless both fit, or CLIENT_QUOTA
-  // if that were more items than the client's share. An empty `client` has no
+  // if that were more than the client's share. An empty `client` has no
   // limit.
   absl::StatusOr<Reservation> Take(int items, int64_t bytes,
                                    absl::string_view client = "");
@@ -70,7 +71,8 @@ class QueueRoom {
   void GiveBack(const Part& part);
 
   const std::string name_;
-  server::ClientShares clients_;
+  server::ClientShares clients_;       // Of items.
+  server::ClientShares client_bytes_;  // Of bytes.
   mutable absl::Mutex mu_;
   QueueLimits taken_ ABSL_GUARDED_BY(mu_);
   QueueLimits limits_ ABSL_GUARDED_BY(mu_);

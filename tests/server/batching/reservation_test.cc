@@ -73,6 +73,26 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
   EXPECT_TRUE(room.Take(1, 0).ok()) << "nobody's";
 }
 
+TEST(QueueRoomTest, AClientLeavesBytesForOthers) {
+  QueueRoom room({100, 1000}, kRetryAfter, "batch", /*client_share=*/0.8);
+  {
+    const auto alone = room.Take(1, 1000, "a");
+    EXPECT_TRUE(alone.ok()) << "a client's only request: " << alone.status();
+  }
+  const auto first = room.Take(1, 400, "a");
+  auto second = room.Take(1, 400, "a");
+  ASSERT_TRUE(first.ok() && second.ok());
+  const absl::Status refused = room.Take(1, 150, "a").status();
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "CLIENT_QUOTA");
+  EXPECT_NE(refused.message().find("bytes of the batch queue"),
+            absl::string_view::npos)
+      << refused;
+  EXPECT_EQ(room.clients().HeldBy("a"), 2) << "the refused one's place is free";
+  EXPECT_TRUE(room.Take(1, 200, "b").ok());
+  { const auto done = *std::move(second); }
+  EXPECT_TRUE(room.Take(1, 150, "a").ok());
+}
+
 TEST(QueueRoomTest, ErrorsSayWhichQueueIsFull) {
   QueueRoom room({1, 10}, "decode");
   const Reservation held = *room.Take(1, 0);
