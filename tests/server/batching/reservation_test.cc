@@ -74,7 +74,7 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
 }
 
 TEST(QueueRoomTest, AClientLeavesBytesForOthers) {
-  QueueRoom room({100, 1000}, kRetryAfter, "batch", /*client_share=*/0.8);
+  QueueRoom room({100, 1000}, "batch", /*client_share=*/0.8);
   {
     const auto alone = room.Take(1, 1000, "a");
     EXPECT_TRUE(alone.ok()) << "a client's only request: " << alone.status();
