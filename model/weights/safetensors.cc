@@ -202,7 +202,7 @@ class OpenFile {
     if (std::all_of(text.begin(), text.end(), [](unsigned char c) {
           return absl::ascii_isprint(c) || absl::ascii_isspace(c);
         })) {
-      // As a length it would be more than 2^59.
+      // Text read as a length is more than 2^59.
       return absl::InvalidArgumentError(absl::StrCat(
           "got text, such as a page of errors, that begins with \"",
           absl::CEscape(text), "\", expected safetensors"));

@@ -93,7 +93,7 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  // Of sizes that ended at the same time, the largest.
+  // The largest of the sizes whose batches ended last.
   const auto last = std::find_if(
       samples_.rbegin(), samples_.rend(),
       [this](const auto& sample) { return sample.second.updated == updated_; });

@@ -71,8 +71,8 @@ class QueueRoom {
   void GiveBack(const Part& part);
 
   const std::string name_;
-  server::ClientShares clients_;       // Of items.
-  server::ClientShares client_bytes_;  // Of bytes.
+  server::ClientShares clients_;  // Shares of the items.
+  server::ClientShares client_bytes_;
   mutable absl::Mutex mu_;
   QueueLimits taken_ ABSL_GUARDED_BY(mu_);
   QueueLimits limits_ ABSL_GUARDED_BY(mu_);

@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_IMAGE_PIXELS_H_
 #define SFMAMBA_SERVER_IMAGE_PIXELS_H_
 
-
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "model/config.h"

@@ -125,7 +125,7 @@ TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
   EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(16)));
 }
 
-// Of a larger size that has not run nothing new will be known.
+// Nothing new will be known of a larger size that has not run.
 TEST(BatchCurveTest, IsFreshForAFewBatchesOfTheLastSize) {
   BatchCurve curve(32);
   curve.Set(32, {absl::Seconds(5), absl::Seconds(6)}, kStart);

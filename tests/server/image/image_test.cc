@@ -11,7 +11,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Of the error that a client gets for a decoder's.
+// The reason that a client gets for a decoder's error.
 std::string ReasonOf(const absl::Status& error) {
   const absl::Status status = DecodeError(error);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;

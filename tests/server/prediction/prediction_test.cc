@@ -451,7 +451,7 @@ TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
   EXPECT_EQ(response.Wait(), absl::OkStatus()) << "the threads live on";
 }
 
-// It is begun on a batch thread, which has nobody to tell of an exception.
+// The batch thread on which it is begun has no caller to tell of an exception.
 TEST_F(PredictionTest, AnAnswerThatCannotBeBegunIsAnInternalError) {
   masks_.Break();
   PredictionRequest request = Request(1);
