@@ -310,6 +310,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   FillStandardDescriptors();
   RaiseDescriptorLimit();
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // Writes beyond `ulimit -f` fail instead.
   // Debian's Abseil looks for deadlocks at each lock, under a lock of its own.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // The log is JSON lines; protobuf would write its own among them. The server
