@@ -10,8 +10,6 @@
 namespace sfmamba::security {
 namespace {
 
-// Delay after which an image of the same client may have ended.
-constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 // Least time between two looks at all clients, which take a millisecond.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
 // Number of clients above which those with nothing to remember are removed.
@@ -76,7 +74,8 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
   Client& client = clients_[caller.name];
   if (quota.max_items > 0 && client.items + items > quota.max_items) {
     return server::OverQuota(caller.name, "images at a time", items,
-                             absl::StrCat(quota.max_items), kRetryAfter);
+                             absl::StrCat(quota.max_items),
+                             server::kRetryAfter);
   }
   if (has_rate) {
     Bucket& bucket = client.bucket;
