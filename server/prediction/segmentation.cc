@@ -12,7 +12,7 @@
 #include "base/coco_rle.h"
 #include "base/png_encoder.h"
 #include "server/prediction/request_validation.h"
-#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding/sliding_map.h"
 #include "server/prediction/sliding_window.h"
 #include "server/prediction/task_handler.h"
 

@@ -5,7 +5,7 @@
 #include "model/config.h"
 #include "server/image/image.h"
 #include "server/prediction/request_validation.h"
-#include "server/prediction/slide_grid.h"
+#include "server/prediction/sliding/slide_grid.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::prediction {

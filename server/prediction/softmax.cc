@@ -9,8 +9,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Loops over multiples of it have no rest, which other instructions, with other
-// rounding, would compute.
+// The loops run over a multiple of this number of values. A rest would be
+// computed by other instructions, which round differently.
 constexpr size_t kLanes = 16;
 
 }  // namespace

@@ -8,7 +8,8 @@
 namespace sfmamba::prediction {
 
 // Returns exp(x[i]) / sum over j of exp(x[j]) of finite `logits` of any
-// magnitude, within 1e-6 and a relative error of 1e-5, but below 2^-126.
+// magnitude, within 1e-6 and a relative error of 1e-5. Probabilities below
+// 2^-126 may be 0.
 std::vector<float> Softmax(absl::Span<const float> logits);
 
 }  // namespace sfmamba::prediction

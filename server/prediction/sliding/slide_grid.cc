@@ -1,4 +1,4 @@
-#include "server/prediction/slide_grid.h"
+#include "server/prediction/sliding/slide_grid.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding/sliding_map.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_PREDICTION_SLIDING_MAP_H_
-#define SFMAMBA_SERVER_PREDICTION_SLIDING_MAP_H_
+#ifndef SFMAMBA_SERVER_PREDICTION_SLIDING_SLIDING_MAP_H_
+#define SFMAMBA_SERVER_PREDICTION_SLIDING_SLIDING_MAP_H_
 
 #include <array>
 #include <atomic>
@@ -12,7 +12,7 @@
 #include "kernels/pixels/resize_taps.h"
 #include "model/result.h"
 #include "server/image/image.h"
-#include "server/prediction/slide_grid.h"
+#include "server/prediction/sliding/slide_grid.h"
 
 namespace sfmamba::prediction {
 
@@ -86,4 +86,4 @@ class SlidingMap {
 
 }  // namespace sfmamba::prediction
 
-#endif  // SFMAMBA_SERVER_PREDICTION_SLIDING_MAP_H_
+#endif  // SFMAMBA_SERVER_PREDICTION_SLIDING_SLIDING_MAP_H_

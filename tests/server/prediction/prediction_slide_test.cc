@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding/sliding_map.h"
 #include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::prediction {

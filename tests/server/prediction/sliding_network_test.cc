@@ -11,7 +11,7 @@
 #include "kernels/segmentation/window_average.h"
 #include "model/vision_model.h"
 #include "server/image/keep_ratio.h"
-#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding/sliding_map.h"
 #include "server/repository/model_directory.h"
 #include "tests/server/picture.h"
 #include "tests/testing/fixture.h"

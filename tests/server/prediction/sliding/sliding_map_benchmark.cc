@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "server/prediction/sliding_map.h"
+#include "server/prediction/sliding/sliding_map.h"
 
 namespace sfmamba::prediction {
 namespace {

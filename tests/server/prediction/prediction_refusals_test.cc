@@ -1,0 +1,197 @@
+// Predictions that are refused at admission, or that end by an exception.
+
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/errors/error.h"
+#include "server/prediction/prediction.h"
+#include "tests/server/prediction/prediction_fixture.h"
+
+namespace sfmamba::prediction {
+namespace {
+
+TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
+  MayDecode(0);
+  KeptResponse running_response, refused_response;
+  Prediction running(*environment_, Request(30), &running_response);
+  running.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_room_.items() == 29; },
+            "the first image on the decode thread, without its place");
+  const auto others = decode_room_.Take(8, 0);  // Images for other models.
+  ASSERT_TRUE(others.ok());
+  PredictionRequest request = Request(5);  // Only 3 places are left.
+  request.options.allow_partial_results = true;
+  Prediction refused(*environment_, std::move(request), &refused_response);
+  refused.Start(absl::OkStatus());
+  const absl::Status status = refused_response.Wait();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
+  EXPECT_THAT(std::string(status.message()),
+              testing::HasSubstr("the decode queue holds 37 of at most 40"));
+  batching::AdmissionRequest rest;
+  rest.images = 6;
+  EXPECT_TRUE(executor().Admit(rest, 6 * kInputBytes).ok())
+      << "the batch queue still holds places of the refused request";
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(running_response.Wait(), absl::OkStatus());
+  EXPECT_TRUE(decode_room_.Take(kDecodeItems - 8, 0).ok());
+}
+
+TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
+  const auto ask = [this](absl::Duration deadline) {
+    KeptResponse response;
+    // A map of 36 megapixels, which takes 0.3 s to encode.
+    PredictionRequest request = LargeRequest(1, 6000, 6000);
+    v1::ClassifyParams params;
+    params.mutable_heat_map()->set_encoding(v1::HeatMapParams::PNG);
+    request.params = params;
+    request.options.validate_only = true;
+    request.call.deadline = base::SteadyNow() + deadline;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  const absl::Status refused = ask(absl::Milliseconds(200));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "PREDICTED_DEADLINE_MISS");
+  EXPECT_LT(std::stoi(server::GetMetadata("predicted_wait_ms", refused)), 200);
+  batching::AdmissionRequest all;  // The refused request holds no room.
+  all.images = 36;
+  EXPECT_TRUE(executor().Admit(all, kQueueBytes).ok());
+  EXPECT_EQ(ask(absl::InfiniteDuration()), absl::OkStatus())
+      << "who sets no deadline is refused only when a queue is full";
+}
+
+// The first image says nothing of the second, which has another size and type.
+TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
+  constexpr absl::Duration kSlow = absl::Milliseconds(600);
+  constexpr int kWide = server::FakeModel::kLongSide;
+  const std::vector<int64_t> shape = {3, server::FakeModel::kShortSide, kWide};
+  const std::string values(4 * 3 * shape[1] * shape[2], '\0');
+  // 's': a small picture. 't': a large tensor.
+  const auto ask = [&](const std::string& images, absl::Duration deadline) {
+    PredictionRequest request = Request(images.size());
+    request.method = observability::Method::kSegment;
+    request.model = "maps";
+    request.params = v1::SegmentParams();
+    request.call.deadline = base::SteadyNow() + deadline;
+    request.image = [&, images, square = std::move(request.image)](int i) {
+      if (images[i] == 's') return square(i);
+      image::ImageSource source;
+      source.source =
+          image::InputTensor{image::InputTensor::Type::kFloat32, shape, values};
+      return absl::StatusOr<image::ImageSource>(source);
+    };
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  EXPECT_EQ(ask("s", kPatience), absl::OkStatus());
+  gate_.Close();
+  std::thread slow([&] { EXPECT_EQ(ask("t", kPatience), absl::OkStatus()); });
+  gate_.WaitForBatch();
+  absl::SleepFor(kSlow);  // Now batches of these tensors are known to be slow.
+  gate_.Open();
+  slow.join();
+  EXPECT_EQ(ask("ss", kSlow), absl::OkStatus());
+  for (const char* images : {"st", "ts"}) {
+    EXPECT_EQ(server::GetErrorDetail(ask(images, kSlow)).reason,
+              "PREDICTED_DEADLINE_MISS")
+        << images;
+  }
+}
+
+TEST_F(PredictionTest, TheDefaultDeadlineRefusesNobodyInAdvance) {
+  environment_->default_deadline = absl::Seconds(2);
+  MayDecode(0);
+  KeptResponse response;
+  // Decoding these pictures is expected to take more than twice as long.
+  Prediction prediction(*environment_, LargeRequest(30, 5000, 5000), &response);
+  prediction.Start(absl::OkStatus());
+  prediction.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_NE(server::GetErrorDetail(response.Wait()).reason,
+            "PREDICTED_DEADLINE_MISS");
+}
+
+TEST_F(PredictionTest, WhatIsStillToBeDecodedCountsForMaxQueueWait) {
+  MayDecode(0);
+  KeptResponse slow_response, late_response, patient_response;
+  Prediction slow(*environment_, LargeRequest(30, 5000, 5000), &slow_response);
+  slow.Start(absl::OkStatus());
+  PredictionRequest late_request = LargeRequest(1, 5000, 5000);
+  late_request.options.max_queue_wait = absl::Milliseconds(5);
+  Prediction late(*environment_, std::move(late_request), &late_response);
+  late.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(late_response.Wait()).reason,
+            "PREDICTED_DEADLINE_MISS");
+  PredictionRequest patient_request = LargeRequest(1, 5000, 5000);
+  patient_request.options.max_queue_wait = absl::Minutes(1);
+  Prediction patient(*environment_, std::move(patient_request),
+                     &patient_response);
+  patient.Start(absl::OkStatus());
+  slow.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(patient_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(slow_response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
+  KeptResponse many_response, much_response;
+  Prediction many(*environment_, Request(kDecodeItems + 1), &many_response);
+  many.Start(absl::OkStatus());
+  const absl::Status too_many = many_response.Wait();
+  EXPECT_EQ(too_many.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(too_many).reason, "TOO_MANY_IMAGES");
+  EXPECT_EQ(too_many.message(), "got 41 images, expected 1 to 40");
+
+  Prediction much(*environment_, Request(37), &much_response);
+  much.Start(absl::OkStatus());
+  const absl::Status too_much = much_response.Wait();
+  EXPECT_EQ(too_much.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetErrorDetail(too_much).reason, "INPUTS_TOO_LARGE");
+  EXPECT_EQ(server::GetErrorDetail(too_much).retry_after,
+            absl::InfiniteDuration());
+  EXPECT_THAT(std::string(too_much.message()),
+              testing::HasSubstr(absl::StrCat(
+                  "take ", 37 * kInputBytes,
+                  " bytes of memory, expected at most ", kQueueBytes)));
+}
+
+TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
+  for (const char* thread : {"decode", "finish", "batch-0"}) {
+    ThrowOn(thread);
+    KeptResponse response;
+    Prediction prediction(*environment_, Request(3), &response);
+    StartBusy(&prediction);
+    EXPECT_EQ(response.Wait().code(), absl::StatusCode::kInternal) << thread;
+    EXPECT_EQ(response.times_done_, 1);
+  }
+  ThrowOn("");
+  KeptResponse response;
+  Prediction prediction(*environment_, Request(3), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait(), absl::OkStatus()) << "the threads live on";
+}
+
+// The batch thread on which it is begun has no caller to tell of an exception.
+TEST_F(PredictionTest, AnAnswerThatCannotBeBegunIsAnInternalError) {
+  masks_.Break();
+  PredictionRequest request = Request(1);
+  request.model = "masks";
+  request.params.emplace<v1::DetectParams>().set_mask_encoding(
+      v1::DetectParams::COCO_RLE);
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  EXPECT_EQ(response.Wait().code(), absl::StatusCode::kInternal);
+}
+
+}  // namespace
+}  // namespace sfmamba::prediction
