@@ -1,4 +1,4 @@
-"""Links in Markdown files lead somewhere, and so do the sections that comments cite."""
+"""Links in Markdown files and citations in comments lead somewhere; tables are whole."""
 
 import os
 import pathlib
@@ -22,6 +22,8 @@ HEADING = re.compile(r'^#{1,6}\s+(.+?)\s*#*\s*$', re.MULTILINE)
 # docs/heads.md, "Box coder": in a comment, whose lines may begin with // or #.
 CITATION = re.compile(r'\bdocs/(\w+\.md)(?:,\s+"([^"]+)")?')
 COMMENT_BREAK = re.compile(r'\s*\n\s*(?://|#)\s*')
+# A row that begins a table is followed by a line of dashes.
+HEADLESS = re.compile(r'(?:\A|\n[^|\n]*\n)(\|.*)\n(?!\|[ :-]*-[ :|-]*\n)')
 
 
 def files(root):
@@ -62,6 +64,11 @@ def broken_links(page):
             yield f'{target}: there is no such heading'
 
 
+def headless_rows(page):
+    """Each row of a Markdown file that a line without cells has cut off from its table's head."""
+    return HEADLESS.findall(FENCED.sub('', page.read_text(encoding='utf-8')))
+
+
 def broken_citations(source, docs):
     """Each page of the folder `docs`, or section of it, that a source cites in vain."""
     text = COMMENT_BREAK.sub(' ', source.read_text(encoding='utf-8'))
@@ -80,6 +87,11 @@ class LinksTest(unittest.TestCase):
         broken = [f'{page.relative_to(REPOSITORY)}: {error}'
                   for page in pages for error in broken_links(page)]
         self.assertEqual(broken, [])
+
+    def test_tables_are_whole(self):
+        headless = [f'{file.relative_to(REPOSITORY)}: {row}' for file in files(REPOSITORY)
+                    if file.suffix == '.md' for row in headless_rows(file)]
+        self.assertEqual(headless, [])
 
     def test_cited_sections_exist(self):
         broken = [f'{file.relative_to(REPOSITORY)}: {error}'
@@ -117,6 +129,10 @@ class FindsTest(unittest.TestCase):
     def test_neither_code_nor_other_places(self):
         self.assertEqual(self.links('`[a](no)` <https://x.y>\n```\n[a](no)\n```\n[a](https://x.y)'),
                          [])
+
+    def test_a_row_without_a_head(self):
+        self.page.write_text('| a |\n|---|\n| b |\n\n| c |\n', encoding='utf-8')
+        self.assertEqual(headless_rows(self.page), ['| c |'])
 
     def test_a_section_cited_in_vain(self):
         self.page.write_text('# Box coder', encoding='utf-8')
