@@ -49,7 +49,7 @@ class Crops:
     """How a classifier looks at what each object's box shows.
 
     Attributes:
-      model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only classifier.
+      model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default classifier.
       top_k: how many classes; 0: 1.
       min_score: classes below it are left out; 0: none are.
       embedding: whether to answer the pooled features too.

@@ -103,7 +103,7 @@ class Client:
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only classifier.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default classifier.
           top_k: how many classes; 0: 5, or all if there are fewer.
           min_score: classes below it are left out; 0: none are.
           score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
@@ -142,7 +142,7 @@ class Client:
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only detector.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default detector.
           score_threshold: kept are scores greater than it, 0..1; None: the model's own.
           nms_iou_threshold: of two objects of a class whose boxes' intersection over union is
             greater, 0..1, the better is kept; None: the model's own.
@@ -179,7 +179,7 @@ class Client:
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the server's only segmenter.
+          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default segmenter.
           model_size: whether maps have the size of the network's input, not that of the oriented
             picture or its crop.
           confidence: whether to answer how sure the model is of each pixel.
