@@ -1,4 +1,5 @@
-"""Links in Markdown files and citations in comments lead somewhere; tables are whole."""
+"""Links in Markdown files and citations in comments lead somewhere; tables are whole, and programs
+that commands name can be run."""
 
 import os
 import pathlib
@@ -22,6 +23,8 @@ HEADING = re.compile(r'^#{1,6}\s+(.+?)\s*#*\s*$', re.MULTILINE)
 # docs/heads.md, "Box coder": in a comment, whose lines may begin with // or #.
 CITATION = re.compile(r'\bdocs/(\w+\.md)(?:,\s+"([^"]+)")?')
 COMMENT_BREAK = re.compile(r'\s*\n\s*(?://|#)\s*')
+# A line of code that begins with a program, which stands in the repository or beside the page.
+PROGRAM = re.compile(r'^(?: {4}|\$ )?((?:[\w.-]+/)+[\w-]+\.(?:py|sh))(?= |$)', re.MULTILINE)
 # A row that begins a table is followed by a line of dashes.
 HEADLESS = re.compile(r'(?:\A|\n[^|\n]*\n)(\|.*)\n(?!\|[ :-]*-[ :|-]*\n)')
 
@@ -64,6 +67,13 @@ def broken_links(page):
             yield f'{target}: there is no such heading'
 
 
+def idle_programs(page, repository):
+    """Each program that a command of a Markdown file names, and that cannot be run."""
+    for program in PROGRAM.findall(page.read_text(encoding='utf-8')):
+        if not any(os.access(folder / program, os.X_OK) for folder in (repository, page.parent)):
+            yield f'{program}: it cannot be run'
+
+
 def headless_rows(page):
     """Each row of a Markdown file that a line without cells has cut off from its table's head."""
     return HEADLESS.findall(FENCED.sub('', page.read_text(encoding='utf-8')))
@@ -87,6 +97,11 @@ class LinksTest(unittest.TestCase):
         broken = [f'{page.relative_to(REPOSITORY)}: {error}'
                   for page in pages for error in broken_links(page)]
         self.assertEqual(broken, [])
+
+    def test_programs_can_be_run(self):
+        idle = [f'{file.relative_to(REPOSITORY)}: {error}' for file in files(REPOSITORY)
+                if file.suffix == '.md' for error in idle_programs(file, REPOSITORY)]
+        self.assertEqual(idle, [])
 
     def test_tables_are_whole(self):
         headless = [f'{file.relative_to(REPOSITORY)}: {row}' for file in files(REPOSITORY)
@@ -129,6 +144,13 @@ class FindsTest(unittest.TestCase):
     def test_neither_code_nor_other_places(self):
         self.assertEqual(self.links('`[a](no)` <https://x.y>\n```\n[a](no)\n```\n[a](https://x.y)'),
                          [])
+
+    def test_a_program_without_its_permission(self):
+        for name, mode in (('a.py', 0o644), ('b.sh', 0o755)):
+            pathlib.Path(self.docs, name).touch(mode)
+        self.page.write_text('    ./a.py --help\n$ ./b.sh\n./c.py', encoding='utf-8')
+        self.assertEqual(list(idle_programs(self.page, self.docs / 'elsewhere')),
+                         ['./a.py: it cannot be run', './c.py: it cannot be run'])
 
     def test_a_row_without_a_head(self):
         self.page.write_text('| a |\n|---|\n| b |\n\n| c |\n', encoding='utf-8')
