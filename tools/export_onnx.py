@@ -20,13 +20,24 @@ import pathlib
 import sys
 import tempfile
 
-import convert_checkpoint
-import onnx
-from checkpoint.files import read_files
-from checkpoint.tensor import CheckpointError
-from onnx_export import check, heads
-from onnx_export.graph import Graph
-from onnx_export.model_folder import read_model
+
+def missing(error):
+    """The line for a package that is not installed."""
+    return (f'export_onnx: {error.name} is missing: '
+            'pip install numpy onnx onnxruntime torch torchvision')
+
+
+try:
+    import convert_checkpoint
+    import onnx
+    from checkpoint.files import read_files
+    from checkpoint.tensor import CheckpointError
+    from onnx_export import check, heads
+    from onnx_export.graph import Graph
+    from onnx_export.model_folder import read_model
+except ModuleNotFoundError as error:
+    print(missing(error), file=sys.stderr)
+    sys.exit(2)
 
 NETWORKS = {'CLASSIFICATION': heads.classifier, 'SEGMENTATION': heads.segmenter,
             'DETECTION': heads.detector}
@@ -132,6 +143,9 @@ def main(argv=None):
     args, flags = parser.parse_known_args(argv)
     try:
         return export(args, flags)
+    except ModuleNotFoundError as error:
+        print(missing(error), file=sys.stderr)
+        return 2
     except (CheckpointError, OSError, ValueError) as error:
         print(f'export_onnx: {error}', file=sys.stderr)
         return 2

@@ -6,8 +6,11 @@ import dataclasses
 import io
 import json
 import math
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -286,6 +289,19 @@ class ExportTest(unittest.TestCase):
         self.assertEqual(status, 2)
         self.assertIn('a model directory, expected no --tokens=swap', error)
         self.assertFalse(out.exists())
+
+    def test_a_missing_package_is_named(self):
+        out = self.folder / 'out.onnx'
+        for name, arguments in (('onnx', ['--help']),
+                                ('onnxruntime', [ROOT / 'models/everyday/1', out, '--check'])):
+            with self.subTest(name):
+                code = (f'import sys; sys.modules[{name!r}] = None; import export_onnx; '
+                        'sys.exit(export_onnx.main())')
+                done = subprocess.run([sys.executable, '-c', code, *map(str, arguments)],
+                                      capture_output=True, text=True, timeout=300,
+                                      env={**os.environ, 'PYTHONPATH': os.pathsep.join(sys.path)})
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, f'^export_onnx: {name} is missing: pip install .*\n$')
 
 
 if __name__ == '__main__':
