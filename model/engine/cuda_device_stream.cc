@@ -59,6 +59,13 @@ void DropWorkspaces(at::cuda::WorkspaceMapWithMutex& workspaces,
   }
 }
 
+// Returns whether the graph's destructor releases its part of the memory pool.
+// It does once the recording has ended well, also if the graph could not be
+// made executable then, for which the GPU's memory may not suffice.
+bool ReleasesItsPool(at::cuda::CUDAGraph& graph) {
+  return Try([&] { graph.pool(); }).ok();
+}
+
 }  // namespace
 
 CudaDeviceStream::CudaDeviceStream(c10::DeviceIndex gpu)
@@ -140,19 +147,20 @@ absl::StatusOr<std::unique_ptr<DeviceGraph>> CudaDeviceStream::Record(
   const absl::Status ended = Try([&] { graph->graph.capture_end(); });
   recorded.Update(ended);
   if (recorded.ok()) return graph;
-  if (!ended.ok()) {
+  // A part that is released twice may be freed while other graphs use the pool,
+  // and the last of them would end the process.
+  if (!ended.ok() && !ReleasesItsPool(graph->graph)) {
+    const at::cuda::MempoolId_t pool = *graph->memory;
+    at::HostAllocator* const host = at::getHostAllocator(at::kCUDA);
+    const auto attempt = [](auto step) { Try(step).IgnoreError(); };
     // Completes what capture_end() did not reach. Otherwise the allocators
     // would keep calling `graph`, which is about to be destroyed.
-    Try([&] {
-      c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, *graph->memory);
-    }).IgnoreError();
-    Try([&] {
-      at::getHostAllocator(at::kCUDA)->end_allocate_to_pool(*graph->memory);
-    }).IgnoreError();
-    // A graph that was not completed does not release its part of the pool.
-    Try([&] {
-      c10::cuda::CUDACachingAllocator::releasePool(gpu_, *graph->memory);
-    }).IgnoreError();
+    attempt([&] {
+      c10::cuda::CUDACachingAllocator::endAllocateToPool(gpu_, pool);
+    });
+    attempt([&] { host->end_allocate_to_pool(pool); });
+    attempt([&] { c10::cuda::CUDACachingAllocator::releasePool(gpu_, pool); });
+    attempt([&] { host->release_pool(pool); });
   }
   cudaGetLastError();     // Clears a launch error, which is returned instead.
   graph_memory_.reset();  // A pool cannot be reused after a failed recording.

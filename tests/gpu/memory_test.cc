@@ -8,7 +8,9 @@
 
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/add.h"
+#include "ATen/ops/zeros.h"
 #include "absl/time/time.h"
+#include "c10/cuda/CUDACachingAllocator.h"
 #include "c10/cuda/CUDAStream.h"
 #include "gtest/gtest.h"
 #include "model/engine/device_runtime.h"
@@ -109,6 +111,53 @@ TEST(GpuMemoryTest, AFailedRecordingHarmsNoLaterOne) {
     if (i == 1) first = last;
   }
   EXPECT_GE(last, first - kToleranceMib);
+}
+
+// Leaves the graph that is recorded with what no graph can be made executable
+// with: a handle for a condition that none of its nodes has.
+void SpoilRecordedGraph() {
+  cudaStreamCaptureStatus status;
+  cudaGraph_t graph = nullptr;
+  ASSERT_EQ(cudaStreamGetCaptureInfo(c10::cuda::getCurrentCUDAStream().stream(),
+                                     &status,
+                                     /*id_out=*/nullptr, &graph),
+            cudaSuccess);
+  cudaGraphConditionalHandle unused;
+  ASSERT_EQ(cudaGraphConditionalHandleCreate(&unused, graph), cudaSuccess);
+}
+
+// This happens where the GPU has no memory left for the graph itself.
+TEST(GpuMemoryTest, AGraphThatCannotBeMadeExecutableHarmsNoOtherOne) {
+  if (!kernels::HasDevice()) GTEST_SKIP() << "no GPU";
+  constexpr int kValues = 4 << 20;
+  const auto twice = [](const at::Tensor& x) { return at::add(x, x); };
+  const auto expect_six = [](engine::DeviceGraph& graph) {
+    EXPECT_EQ(graph.Replay()[kValues - 1].item<float>(), 6);
+  };
+  for (int i = 0; i < 3; ++i) {
+    const auto stream = engine::Devices()->MakeStream(0);
+    const auto scope = stream->Enter();
+    const at::Tensor input = stream->AllocateDevice(kValues, at::kFloat);
+    input.fill_(3);
+    const auto before = stream->Record(input, twice);
+    ASSERT_TRUE(before.ok()) << before.status();
+    const auto failed = stream->Record(input, [&](const at::Tensor& x) {
+      SpoilRecordedGraph();
+      return twice(x);
+    });
+    EXPECT_FALSE(failed.ok());
+    const auto after = stream->Record(input, twice);
+    ASSERT_TRUE(after.ok()) << after.status();
+    // Memory that is wrongly released is given to others at once.
+    c10::cuda::CUDACachingAllocator::emptyCache();
+    const at::Tensor other = at::zeros({4 * kValues}, input.options());
+    for (int run = 0; run < 2; ++run) {
+      expect_six(**before);
+      expect_six(**after);
+    }
+    EXPECT_EQ(other.count_nonzero().item<int64_t>(), 0);
+    EXPECT_TRUE(stream->Check().ok());
+  }
 }
 
 }  // namespace
