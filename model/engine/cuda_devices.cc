@@ -98,7 +98,8 @@ class CudaRuntime : public DeviceRuntime {
     return std::make_unique<CudaDeviceStream>(Index(gpu));
   }
 
-  std::shared_ptr<uint8_t> AllocateHost(int64_t bytes) const override {
+  std::shared_ptr<uint8_t> AllocateHost(int gpu, int64_t bytes) const override {
+    const c10::cuda::CUDAGuard guard(Index(gpu));
     void* memory = nullptr;
     C10_CUDA_CHECK(cudaHostAlloc(&memory, bytes, cudaHostAllocPortable));
     return {static_cast<uint8_t*>(memory),

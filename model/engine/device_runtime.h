@@ -22,8 +22,10 @@ class DeviceRuntime {
   // Returns the operations of these GPUs.
   virtual const ops::DeviceOps& ops() const = 0;
   virtual std::unique_ptr<DeviceStream> MakeStream(int gpu) const = 0;
-  // Returns page-locked memory of the CPU for all GPUs.
-  virtual std::shared_ptr<uint8_t> AllocateHost(int64_t bytes) const = 0;
+  // Returns page-locked memory of the CPU for all GPUs. Of these, `gpu` alone
+  // is initialised by the call, which takes hundreds of MB of its memory.
+  virtual std::shared_ptr<uint8_t> AllocateHost(int gpu,
+                                                int64_t bytes) const = 0;
 
   // Disables TF32 in the libraries, so that fp32 is computed as such. Affects
   // the whole process.

@@ -150,7 +150,7 @@ class DeviceVisionModel : public model::VisionModel {
   std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const override {
     std::shared_ptr<uint8_t> memory;
     Guarded([&] {
-      memory = runtime_.AllocateHost(bytes);
+      memory = runtime_.AllocateHost(gpus_[0]->index, bytes);
       return absl::OkStatus();
     }).IgnoreError();  // Null.
     return memory;

@@ -149,6 +149,16 @@ TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   EXPECT_EQ(recorded(), 0);
 }
 
+// Any other GPU may be another process's, whose memory would be taken.
+TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
+  for (const int gpu : {1, 0}) {
+    ModelOptions options = OnGpu();
+    options.gpus = {gpu};
+    EXPECT_NE(MakeModel(Config(), options)->AllocateInputs(100), nullptr);
+    EXPECT_EQ(emulated::gpu_of_host_memory(), gpu);
+  }
+}
+
 // A picture in page-locked memory goes to the device from where it lies. Others
 // are gathered first.
 TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {

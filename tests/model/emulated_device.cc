@@ -27,7 +27,7 @@ constexpr int kGpus = 2;
 
 struct State {
   std::atomic<int> refusals{0}, recorded{0}, replayed{0}, graphs{0}, streams{0},
-      copies_in{0};
+      copies_in{0}, host_gpu{-1};
   std::atomic<int64_t> memory_limit{0};
   std::atomic<bool> broken[kGpus] = {};
 };
@@ -129,7 +129,8 @@ class EmulatedRuntime : public engine::DeviceRuntime {
   std::unique_ptr<engine::DeviceStream> MakeStream(int gpu) const override {
     return std::make_unique<EmulatedStream>(gpu);
   }
-  std::shared_ptr<uint8_t> AllocateHost(int64_t bytes) const override {
+  std::shared_ptr<uint8_t> AllocateHost(int gpu, int64_t bytes) const override {
+    TheState().host_gpu = gpu;
     return std::shared_ptr<uint8_t>(new uint8_t[bytes],
                                     std::default_delete<uint8_t[]>());
   }
@@ -151,6 +152,7 @@ void RefuseToRecord(int count) { TheState().refusals = count; }
 void LimitMemory(int64_t bytes) { TheState().memory_limit = bytes; }
 void BreakDevice(bool broken, int gpu) { TheState().broken[gpu] = broken; }
 int copies_in() { return TheState().copies_in; }
+int gpu_of_host_memory() { return TheState().host_gpu; }
 int graphs_recorded() { return TheState().recorded; }
 int graphs_replayed() { return TheState().replayed; }
 int graphs_alive() { return TheState().graphs; }

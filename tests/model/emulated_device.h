@@ -28,6 +28,8 @@ void BreakDevice(bool broken, int gpu = 0);
 
 // Copies of inputs to the devices.
 int copies_in();
+// The GPU that page-locked memory was last allocated by.
+int gpu_of_host_memory();
 int graphs_recorded();
 int graphs_replayed();
 // Those that still live.
