@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <tuple>
@@ -170,6 +171,40 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, WidthOfAccessesChangesNoBit) {
       ASSERT_EQ(static_cast<float>(actual.at(i, c)),
                 static_cast<float>(expected.at(i, c)));
     }
+  }
+}
+
+// Each array in turn begins one value off the address of a vector.
+TYPED_TEST(DepthwiseConvolutionCudaTest, AlignmentOfArraysChangesNoBit) {
+  const Problem<TypeParam> problem(2, 5, 9, 8, 3, 2);
+  const Matrix<TypeParam> expected = problem.Run();
+  const size_t inputs = problem.x.rows() * problem.x.columns();
+  const size_t outputs = expected.rows() * expected.columns();
+  for (int unaligned = 0; unaligned < 4; ++unaligned) {
+    const auto off = [&](int array) { return array == unaligned ? 1 : 0; };
+    const auto placed = [](auto values, int off) {
+      values.insert(values.begin(), off,
+                    typename decltype(values)::value_type());
+      return values;
+    };
+    const DeviceArray<TypeParam> x(placed(
+        std::vector<TypeParam>(problem.x.data(), problem.x.data() + inputs),
+        off(0)));
+    const DeviceArray<float> weight(placed(problem.weight, off(1)));
+    const DeviceArray<float> bias(placed(problem.bias, off(2)));
+    const DeviceArray<TypeParam> y(outputs + off(3));
+    DepthwiseConvolutionCudaArgs<TypeParam> args = problem.Args();
+    args.x = x.data() + off(0);
+    args.weight = weight.data() + off(1);
+    args.bias = bias.data() + off(2);
+    args.y = y.data() + off(3);
+    ASSERT_TRUE(DepthwiseConvolutionCuda(args, TestStream()).ok());
+    EXPECT_TRUE(y.GuardsIntact());
+    const std::vector<TypeParam> got = y.ToHost();
+    EXPECT_EQ(std::memcmp(got.data() + off(3), expected.data(),
+                          outputs * sizeof(TypeParam)),
+              0)
+        << unaligned;
   }
 }
 

@@ -151,6 +151,30 @@ TYPED_TEST(ImageNormalizeCudaTest, HasTheCpusBitsInEveryLayout) {
   }
 }
 
+// Rows are whole vectors, but the second image is not at the address of one.
+Strides ImagesApart(int64_t count, int64_t height, int64_t width) {
+  Strides strides = Planes(count, height, width);
+  strides.image += 1;
+  strides.values += count;
+  return strides;
+}
+
+// Rows are whole vectors, but the second channel is not at the address of one.
+Strides PlanesApart(int64_t count, int64_t height, int64_t width) {
+  Strides strides = Planes(count, height, width);
+  strides.channel += 1;
+  strides.image += 4;
+  strides.values += 4 * count;
+  return strides;
+}
+
+TYPED_TEST(ImageNormalizeCudaTest, ImagesAndPlanesMayLieAtAnyAddress) {
+  const Batch batch({{6, 16}, {6, 16}, {5, 9}}, 6, 16, 0);
+  for (auto layout : {ImagesApart, PlanesApart}) {
+    ExpectTheSameBits<TypeParam>(batch, layout(3, 6, 16));
+  }
+}
+
 TYPED_TEST(ImageNormalizeCudaTest, FillsTheRestOfAPlaceWithZeros) {
   Batch batch({{20, 36}, {7, 40}, {24, 5}, {1, 1}}, 24, 40, 0);
   for (auto layout : {Planes, Pixels, Apart}) {
