@@ -32,6 +32,9 @@ def says(lines):
             texts.append(f'{what}: logits deviate by at most {line["deviation"]:.4f} of their '
                          f'standard deviation, {line["same_first"]} of {line["pictures"]} '
                          'pictures have the same first class.')
+    for line in latest(lines, 'server_models'):
+        for device, seconds in line.get('ready_seconds', {}).items():
+            texts.append(f'The default models are READY on {device} after {seconds:.1f} s.')
     for line in latest(lines, 'server_reload'):
         texts.append(f'{line["loads"]} times a second model was loaded, in '
                      f'{max(line["load_seconds"], default=0):.1f} s at most, while half of the '

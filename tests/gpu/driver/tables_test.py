@@ -43,12 +43,15 @@ class ServerTest(unittest.TestCase):
             {'benchmark': 'server_ready', 'seconds': 31.25, 'device': 'NVIDIA H100', 'slots': 3,
              'max_batch_size': 128},
             {'benchmark': 'server_answers', 'pictures': 17, 'deviation': 0.0213, 'same_first': 16},
+            {'benchmark': 'server_models', 'pictures': 17, 'deviation': 0.001, 'same_first': 17,
+             'ready_seconds': {'cuda': 12.34, 'cpu': 0.9}},
             {'benchmark': 'server_reload', 'loads': 5, 'load_seconds': [9.0, 12.5], 'failed': 0,
              'p99_ms': 20.0},
             {'benchmark': 'server_stop', 'code': 0, 'seconds': 1.5},
             {'benchmark': 'server_ceiling', 'code': 0, 'text': 'echo 100000/s'},
             step('ready'), step('fp32', 'ServerError: it hung')])
-        for part in ('3 slots on NVIDIA H100: READY after 31.2 s.', '16 of 17 pictures',
+        for part in ('3 slots on NVIDIA H100: READY after 31.2 s.',
+                     'The default models are READY on cuda after 12.3 s.', '16 of 17 pictures',
                      '5 times a second model was loaded, in 12.5 s at most', 'ended with 0 in 1.5',
                      '- fp32: ServerError: it hung', 'echo 100000/s'):
             self.assertIn(part, text)

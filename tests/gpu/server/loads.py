@@ -94,13 +94,15 @@ def models(session):
     """The models that deploy/run.sh shows, on this device and on the CPU, both in fp32."""
     pictures = sorted(str(path) for path in pathlib.Path(PICTURES).glob('*.jpg'))
     # A copy, as the files here may be links, which the server does not follow.
-    copied, found = session.work / 'default_models', []
+    copied, found, ready = session.work / 'default_models', [], {}
     shutil.copytree(DEFAULT_MODELS, copied, dirs_exist_ok=True)
     for device in (session.options.device, 'cpu'):
         with Server(session.folder, copied, session.work / f'models_{device}.log',
-                    f'--device={device}', '--startup_models=everyday,everyday_detector,'
-                    'everyday_segmenter', '--default_precision=FP32') as server:
+                    f'--device={device}', '--startup_models=photographs,everyday,'
+                    'everyday_detector,everyday_segmenter',
+                    '--default_precision=FP32') as server:
             server.start(session.left())
+            ready[device] = round(server.seconds_to_ready, 2)
             found.append(session.output(session.client(
                 'classify', *pictures, '--model=everyday', '--top_k=20', '--json',
                 server=server)))
@@ -111,7 +113,7 @@ def models(session):
                     raise AssertionError(f'{verb}: expected one answer, got {answer}')
     deviation, same = answers.deviation(*found, 20)
     session.emit({'benchmark': 'server_models', 'pictures': len(pictures),
-                  'deviation': deviation, 'same_first': same})
+                  'deviation': deviation, 'same_first': same, 'ready_seconds': ready})
     if deviation > MOST_DEVIATION:
         raise AssertionError(f'everyday: a logit is off by {deviation:.3f} standard deviations')
 
