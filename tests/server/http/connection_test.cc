@@ -360,6 +360,21 @@ TEST_F(ConnectionTest, OneThatWaitsForItsAnswerIsNeverEndedForOthers) {
   EXPECT_EQ(Other(), "other");
 }
 
+TEST_F(ConnectionTest, TheOneThatIsIdleForTheLongestIsEndedForOthers) {
+  options_.max_connections = 2;
+  Start();
+  const std::string get = "GET /other HTTP/1.1\r\n\r\n";
+  RawClient first(server_->port()), second(server_->port());
+  for (RawClient* client : {&first, &second, &first}) {
+    client->Send(get);
+    EXPECT_TRUE(absl::EndsWith(client->ReadAnswer(), "other"));
+  }
+  EXPECT_EQ(Other(), "other");
+  first.Send(get);
+  EXPECT_TRUE(absl::EndsWith(first.ReadAnswer(), "other"));
+  EXPECT_EQ(second.ReadAll(), "");
+}
+
 TEST_F(ConnectionTest, AThousandRequestsWaitAtOnce) {
   options_.max_connections = 1000;
   Start();

@@ -1,5 +1,10 @@
 #include "server/http/http_server.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -95,6 +100,30 @@ TEST_F(HttpServerTest, AnswersAndClosesTheConnectionIfAsked) {
   EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nhello")) << answer;
   EXPECT_TRUE(absl::StartsWith(Ask("GET / HTTP/1.1\r\n\r\n"), "HTTP/1.1 404"));
   EXPECT_EQ(HttpGet(server_->port(), "/large").size(), 10'000'000);
+}
+
+// With a delay, an answer's end waits until the client acknowledges the rest.
+TEST_F(HttpServerTest, ConnectionsSendWithoutDelay) {
+  Start();
+  RawClient client(server_->port());
+  client.Send("GET /hello HTTP/1.1\r\n\r\n");
+  client.ReadAnswer();
+  int found = 0;
+  for (int fd = 0; fd < 1000; ++fd) {
+    sockaddr_in own = {}, peer = {};
+    socklen_t size = sizeof(own), peer_size = sizeof(peer);
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 ||
+        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0 ||
+        ntohs(own.sin_port) != server_->port()) {
+      continue;
+    }
+    ++found;
+    int no_delay = 0;
+    socklen_t length = sizeof(no_delay);
+    getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
+    EXPECT_NE(no_delay, 0);
+  }
+  EXPECT_EQ(found, 1);
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsIsA500AndThePortGoesOn) {
