@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -37,6 +38,28 @@ TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
     moved.Close();
     EXPECT_FALSE(Connects(moved.port())) << host;
   }
+}
+
+// A connection that the server closed first stays with the kernel for a minute.
+TEST(ListeningSocketsTest, APortIsFreeAgainThoughItsConnectionsLinger) {
+  auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);
+  ASSERT_TRUE(first.ok()) << first.status();
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(first->port());
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(
+      connect(client, reinterpret_cast<sockaddr*>(&address), sizeof(address)),
+      0);
+  pollfd waiting = {first->fds()[0], POLLIN, 0};
+  ASSERT_EQ(poll(&waiting, 1, /*timeout=*/10'000), 1);
+  close(accept(waiting.fd, nullptr, nullptr));
+  close(client);
+  first->Close();
+  const auto second =
+      ListeningSockets::Bind("a port", "127.0.0.1", first->port());
+  EXPECT_TRUE(second.ok()) << second.status();
 }
 
 TEST(ListeningSocketsTest, ItsAddressCanBeConnectedTo) {

@@ -31,7 +31,8 @@ class TopologyTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
-  // The last cache is of the third level; a level above has another one.
+  // Its cache of the third level is `cache`; lower levels are its core's, and
+  // stand before and behind.
   void WriteProcessor(int number, const std::string& core,
                       const std::string& cache) {
     const std::string folder = absl::StrCat("cpu/cpu", number);
@@ -40,6 +41,8 @@ class TopologyTest : public testing::Test {
     Write(folder + "/cache/index0/shared_cpu_list", core);
     Write(folder + "/cache/index1/level", "3");
     Write(folder + "/cache/index1/shared_cpu_list", cache);
+    Write(folder + "/cache/index2/level", "2");
+    Write(folder + "/cache/index2/shared_cpu_list", core);
   }
   Numbers Order(const Numbers& allowed) {
     Numbers numbers;
