@@ -162,5 +162,16 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("model_repository", "port: 1");
 }
 
+TEST(ServerConfigTest, SizesMayBeAsLargeAsTheirBounds) {
+  v1::ServerConfig config;
+  config.set_model_repository("m");
+  config.set_max_message_bytes(100 << 20);
+  config.set_max_image_bytes(config.max_message_bytes());
+  config.set_memory_budget_bytes(8 * config.max_message_bytes());
+  config.set_decode_memory_budget_bytes(config.memory_budget_bytes() / 2);
+  const absl::Status status = Validate(WithDefaults(config));
+  EXPECT_TRUE(status.ok()) << status;
+}
+
 }  // namespace
 }  // namespace sfmamba::server
