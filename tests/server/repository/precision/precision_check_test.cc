@@ -46,6 +46,7 @@ TEST(PrecisionCheckTest, CloseLogitsAreAllowed) {
   EXPECT_THAT(check.figures, HasSubstr("by 2.00 % of their range"));
   EXPECT_THAT(check.figures, HasSubstr("on 1 of 1 images"));
   EXPECT_FALSE(Compare(Logits({0, 10.4f, 5}), Logits({0, 10, 5})).allowed);
+  EXPECT_FALSE(Compare(Logits({5, 10.4f, 9}), Logits({5, 10, 9})).allowed);
   EXPECT_FALSE(Compare(Logits({0.4f, 10, 5}), Logits({0, 10, 5})).allowed);
 }
 
