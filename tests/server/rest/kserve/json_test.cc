@@ -215,6 +215,8 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
       HasSubstr("inputs[0].shape: got 65, expected at most 16"));
   EXPECT_THAT(Refused(Input("FP32", ", \"data\": [1, 2, 3]"), 8),
               HasSubstr("inputs[0].data: got more than 8 bytes of elements"));
+  EXPECT_THAT(Refused(Input("BYTES", ", \"data\": [\"abcdefgh\"]"), 11),
+              HasSubstr("inputs[0].data: got more than 11 bytes of elements"));
   // The limit holds for all inputs together.
   EXPECT_THAT(Refused(R"({"inputs": [{"datatype": "BYTES", "data": ["abcd"]},
                                      {"datatype": "BYTES", "data": [""]}]})",
