@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/tracing/span_exporter.h"
@@ -76,6 +77,12 @@ TEST(OtlpJsonTest, ASpanOfAnsweringHasItsCallersStateAndItsError) {
   const json below = json::parse(OtlpJson({}, {span}));
   EXPECT_EQ(below["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["flags"],
             0x301);
+}
+
+TEST(OtlpJsonTest, TextIsUtf8WithoutEscapes) {
+  Span span = MakeSpan();
+  span.attributes = {{"sfmamba.request_id", "größe"}};
+  EXPECT_THAT(OtlpJson({}, {span}), testing::HasSubstr("größe"));
 }
 
 TEST(OtlpJsonTest, HostileTextIsStillJson) {
