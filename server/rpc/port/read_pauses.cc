@@ -36,7 +36,7 @@ int BytesLeft(msghdr* message) {
 // Has `watch` take the first `size` bytes of what was received.
 bool TakeReceived(const msghdr& message, size_t size, int64_t most,
                   FrameWatch& watch) {
-  for (size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
+  for (size_t i = 0; i < message.msg_iovlen; ++i) {
     const iovec& part = message.msg_iov[i];
     const size_t taken = std::min(size, part.iov_len);
     if (!watch.Take({static_cast<const char*>(part.iov_base), taken}, most)) {
