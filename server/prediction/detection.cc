@@ -224,11 +224,10 @@ class TilesEncoder final : public AnswerEncoder {
       std::vector<model::Detection>& own = tiles_[i].detections;
       std::move(own.begin(), own.end(), std::back_inserter(all));
     }
-    tiles_.clear();
     return all;
   }
 
-  std::vector<model::Detections> tiles_;  // Empty once they are merged.
+  std::vector<model::Detections> tiles_;
   const ImageFacts& image_;
   const MergeRule rule_;
   Encode encode_;
