@@ -1,5 +1,6 @@
 #include <signal.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
@@ -39,6 +40,17 @@ TEST_F(ReplaceFileTest, WhatCannotBeWrittenLeavesNoFile) {
   fs::remove(folder_ / "name");
   EXPECT_TRUE(fs::is_empty(folder_));
   EXPECT_FALSE(ReplaceFile("/nonexistent/name", "text").ok());
+}
+
+// Files get the number of the standard input where that is closed.
+TEST_F(ReplaceFileTest, NeedsNoStandardInput) {
+  const fs::path path = folder_ / "file";
+  const int input = dup(STDIN_FILENO);
+  close(STDIN_FILENO);
+  EXPECT_TRUE(ReplaceFile(path, "text").ok());
+  if (input >= 0) dup2(input, STDIN_FILENO);
+  close(input);
+  EXPECT_TRUE(fs::remove(path));
 }
 
 // The system writes what has room and reports no error for the rest.
