@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -46,6 +47,14 @@ class KeptConnections {
       ports.push_back(ntohs(peer.sin_port));
     }
     return ports;
+  }
+  // TCP's option of the first.
+  int Option(int name) {
+    absl::MutexLock lock(&mu_);
+    int value = -1;
+    socklen_t size = sizeof(value);
+    getsockopt(fds_.at(0), IPPROTO_TCP, name, &value, &size);
+    return value;
   }
 
  private:
@@ -124,6 +133,13 @@ TEST_F(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
   const absl::Duration before = ProcessorTime();
   absl::SleepFor(absl::Milliseconds(300));
   EXPECT_LT(ProcessorTime() - before, absl::Milliseconds(30));
+}
+
+TEST_F(ConnectionAcceptorTest, ConnectionsSendAtOnceAndGiveUpInTime) {
+  Connect(0);
+  kept_.AwaitPorts(1);
+  EXPECT_NE(kept_.Option(TCP_NODELAY), 0);
+  EXPECT_EQ(kept_.Option(TCP_USER_TIMEOUT), 20'000) << "milliseconds";
 }
 
 TEST_F(ConnectionAcceptorTest, WhoHasSentLeastWaitsLeastForTheEndOfABan) {
