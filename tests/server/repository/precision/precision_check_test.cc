@@ -56,6 +56,17 @@ TEST(PrecisionCheckTest, AnotherFirstClassIsAllowedOnlyInATie) {
       << "the logits are close";
 }
 
+TEST(PrecisionCheckTest, WhatLiesBehindTheLogitsIsNotRead) {
+  const auto without_last = [](std::vector<float> logits) {
+    logits.pop_back();  // Its value stays in memory.
+    return Logits(std::move(logits));
+  };
+  std::vector<model::Result> reduced, full;
+  reduced.push_back(without_last({0, 10, 5, 0}));
+  full.push_back(without_last({0, 10, 5, 1000}));
+  EXPECT_TRUE(ComparePrecisions(reduced, full).allowed);
+}
+
 TEST(PrecisionCheckTest, EachImageCounts) {
   const model::Result good = Logits({0, 10, 5}), bad = Logits({5, 10, 0});
   EXPECT_TRUE(ComparePrecisions({good, good}, {good, good}).allowed);
