@@ -123,6 +123,9 @@ class StreamRun {
     if (!status.ok() && sent_.empty()) {
       WriteErrorLine(DescribeRpcError(status), console_);
       SetExit(kExitRpcError);
+    } else if (taken_ == 0) {
+      WriteErrorLine("got no picture, expected JPEG, PNG or WebP", console_);
+      SetExit(kExitRpcError);
     }
     return exit_;
   }
@@ -130,7 +133,8 @@ class StreamRun {
  private:
   void SendAll() {
     std::string file;
-    for (int number = 0; pictures_.Next(&file); ++number) {
+    while (pictures_.Next(&file)) {
+      const std::string id = absl::StrCat(taken_++);
       absl::StatusOr<std::string> picture = ReadFile(file);
       if (!picture.ok()) {
         absl::MutexLock lock(&mu_);
@@ -138,7 +142,6 @@ class StreamRun {
         SetExit(kExitUsage);
         continue;
       }
-      const std::string id = absl::StrCat(number);
       {
         absl::MutexLock lock(&mu_);
         if (sent_.empty()) progress_ = absl::Now();
@@ -212,6 +215,7 @@ class StreamRun {
   PictureSource& pictures_;
   PredictStream& stream_;
   const Console& console_;
+  int taken_ = 0;  // Names of pictures. Used by the sender until it has ended.
 
   absl::Mutex mu_;
   std::map<std::string, std::string> sent_ ABSL_GUARDED_BY(mu_);

@@ -99,11 +99,15 @@ TEST_F(StreamCommandTest, ReadsNamesFromStandardInput) {
                                    HasSubstr("none.png")));
 }
 
-TEST_F(StreamCommandTest, AnEmptyFolderIsNoError) {
+TEST_F(StreamCommandTest, AFolderWithoutPicturesIsAnError) {
   Start();
-  const Outcome outcome = Stream({folder_});
-  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
-  EXPECT_THAT(outcome.out, IsEmpty());
+  Add("notes.txt", "not sent");
+  for (const std::string flag : {"--ordered", "--watch=1ms"}) {
+    const Outcome outcome = Stream({folder_, flag});
+    EXPECT_EQ(outcome.exit_code, kExitRpcError) << flag;
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(LinesOf(outcome.err), ElementsAre(HasSubstr("no picture")));
+  }
 }
 
 TEST_F(StreamCommandTest, SaysWhyTheServerEndedIt) {
