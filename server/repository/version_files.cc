@@ -46,6 +46,20 @@ bool StaysBeneath(const std::string& root, const fs::path& path) {
   return end >= 0;
 }
 
+// What stands in a file's place, for errors.
+absl::string_view KindOf(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::directory:
+      return "a folder";
+    case fs::file_type::fifo:
+      return "a FIFO";
+    case fs::file_type::socket:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+
 // Sets `path` if the file is there.
 absl::Status FindOptional(const VersionPath& version, const char* name,
                           std::string* path) {
@@ -146,10 +160,15 @@ absl::StatusOr<std::string> FindFile(const VersionPath& version,
     return absl::InvalidArgumentError(
         absl::StrCat(name, ": ", file.status().message()));
   }
-  if (!file.ok() || !fs::is_regular_file(*file, error)) {
+  const fs::file_type type =
+      file.ok() ? fs::status(*file, error).type() : fs::file_type::not_found;
+  if (type == fs::file_type::regular) return file;
+  if (type == fs::file_type::not_found || type == fs::file_type::none) {
     return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
   }
-  return file;
+  // It is not opened: that of a FIFO would wait for somebody who writes to it.
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ": got ", KindOf(type), ", expected a file"));
 }
 
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version) {

@@ -34,8 +34,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 
 // Returns the path of the version's file `name` with all links followed.
-// NOT_FOUND if it is no regular file, INVALID_ARGUMENT if it lies outside the
-// version's root.
+// NOT_FOUND if there is nothing, INVALID_ARGUMENT if it is no regular file or
+// lies outside the version's root.
 absl::StatusOr<std::string> FindFile(const VersionPath& version,
                                      const std::string& name);
 

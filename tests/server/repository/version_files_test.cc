@@ -1,9 +1,12 @@
 #include "server/repository/version_files.h"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 #include <fstream>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace sfmamba::repository {
@@ -130,11 +133,37 @@ TEST_F(VersionFilesTest, LinksMayEndAnywhereInTheRoot) {
   EXPECT_TRUE(FindVersionFiles(version_).ok());
 }
 
-TEST_F(VersionFilesTest, WhatIsNoFileIsNotThere) {
-  fs::create_directories(root_ / "m/1/config.json");
+TEST_F(VersionFilesTest, ALinkThatEndsNowhereIsNotThere) {
   fs::create_symlink("config.textproto", root_ / "m/1/config.textproto");
   EXPECT_EQ(Error(),
             "config.textproto: there is no such file, and no config.json");
+}
+
+// None of them is opened: the test would wait for a writer of the FIFO.
+TEST_F(VersionFilesTest, WhatIsNoFileIsNamed) {
+  Write("config.textproto", "");
+  const std::string folder = (root_ / "m/1").string();
+  for (const std::string name :
+       {"config.textproto", "config.json", "labels.txt", "model.safetensors",
+        "model.safetensors.index.json"}) {
+    const std::string path = absl::StrCat(folder, "/", name);
+    fs::remove(path);
+    fs::create_directory(path);
+    EXPECT_EQ(Error(), name + ": got a folder, expected a file");
+    fs::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    EXPECT_EQ(Error(), name + ": got a FIFO, expected a file");
+    fs::remove(path);
+    ASSERT_EQ(mknod(path.c_str(), S_IFSOCK | 0600, 0), 0);
+    EXPECT_EQ(Error(), name + ": got a socket, expected a file");
+    fs::remove(path);
+    fs::create_symlink("/dev/null", path);
+    version_.root = "";
+    EXPECT_EQ(Error(), name + ": got a device, expected a file");
+    version_.root = fs::canonical(root_).string();
+    fs::remove(path);
+    Write("config.textproto", "");
+  }
 }
 
 }  // namespace
