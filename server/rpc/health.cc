@@ -6,10 +6,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/rpc/call.h"
+#include "server/rpc/grpc_status.h"
 #include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
 
+using grpc::ByteBuffer;
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
 
@@ -18,11 +20,22 @@ namespace {
 constexpr char kLiveness[] = "liveness";
 constexpr size_t kMaxName = 256;
 
-grpc::Status CheckName(const std::string& name) {
-  if (name.size() <= kMaxName) return grpc::Status::OK;
+// Reads the name that is asked for.
+grpc::Status ReadName(const ByteBuffer& bytes, std::string* name) {
+  HealthCheckRequest request;
+  const absl::Status parsed = Parse(bytes, &request);
+  if (!parsed.ok()) return ToGrpcStatus(parsed);
+  *name = request.service();
+  if (name->size() <= kMaxName) return grpc::Status::OK;
   return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT,
-                      absl::StrCat("service: got ", name.size(),
+                      absl::StrCat("service: got ", name->size(),
                                    " bytes, expected at most ", kMaxName));
+}
+
+void Write(HealthCheckResponse::ServingStatus status, ByteBuffer* bytes) {
+  HealthCheckResponse response;
+  response.set_status(status);
+  Serialize(response, bytes);
 }
 
 grpc::Status NoSuchService(const std::string& name) {
@@ -38,7 +51,7 @@ grpc::Status NoSuchService(const std::string& name) {
 // under way at a time; of the changes meanwhile, the latest is sent after it,
 // and only then the end.
 class HealthService::Watcher final
-    : public grpc::ServerWriteReactor<HealthCheckResponse> {
+    : public grpc::ServerWriteReactor<ByteBuffer> {
  public:
   Watcher(HealthService* service, grpc::CallbackServerContext* context,
           std::string name)
@@ -57,11 +70,9 @@ class HealthService::Watcher final
 
   void Update() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     const ServingStatus status = service_.StatusOf(name_);
-    if (writing_ || finished_ || (sent_ && status == response_.status())) {
-      return;
-    }
-    response_.set_status(status);
-    sent_ = true;
+    if (writing_ || finished_ || status == sent_) return;
+    Write(status, &response_);
+    sent_ = status;
     writing_ = true;
     StartWrite(&response_);
   }
@@ -117,8 +128,8 @@ class HealthService::Watcher final
   grpc::CallbackServerContext& context_;
   const std::string client_;
   const std::string name_;
-  HealthCheckResponse response_ ABSL_GUARDED_BY(service_.mu_);
-  bool sent_ ABSL_GUARDED_BY(service_.mu_) = false;
+  ByteBuffer response_ ABSL_GUARDED_BY(service_.mu_);
+  std::optional<ServingStatus> sent_ ABSL_GUARDED_BY(service_.mu_);
   bool writing_ ABSL_GUARDED_BY(service_.mu_) = false;
   std::optional<grpc::Status> end_after_write_ ABSL_GUARDED_BY(service_.mu_);
   bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
@@ -192,31 +203,33 @@ HealthService::ServingStatus HealthService::StatusOf(
 }
 
 grpc::ServerUnaryReactor* HealthService::Check(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request,
-    HealthCheckResponse* response) {
+    grpc::CallbackServerContext* context, const ByteBuffer* request,
+    ByteBuffer* response) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const grpc::Status named = CheckName(request->service());
+  std::string name;
+  const grpc::Status named = ReadName(*request, &name);
   if (!named.ok()) {
     reactor->Finish(named);
     return reactor;
   }
   absl::MutexLock lock(&mu_);
-  const ServingStatus status = StatusOf(request->service());
-  response->set_status(status);
+  const ServingStatus status = StatusOf(name);
+  Write(status, response);
   reactor->Finish(status == HealthCheckResponse::SERVICE_UNKNOWN
-                      ? NoSuchService(request->service())
+                      ? NoSuchService(name)
                       : grpc::Status::OK);
   return reactor;
 }
 
-grpc::ServerWriteReactor<HealthCheckResponse>* HealthService::Watch(
-    grpc::CallbackServerContext* context, const HealthCheckRequest* request) {
-  const grpc::Status named = CheckName(request->service());
+grpc::ServerWriteReactor<ByteBuffer>* HealthService::Watch(
+    grpc::CallbackServerContext* context, const ByteBuffer* request) {
+  std::string name;
+  const grpc::Status named = ReadName(*request, &name);
   if (!named.ok()) {
-    return new Refused<grpc::ServerWriteReactor<HealthCheckResponse>>(named);
+    return new Refused<grpc::ServerWriteReactor<ByteBuffer>>(named);
   }
   absl::MutexLock lock(&mu_);
-  auto* watcher = new Watcher(this, context, request->service());
+  auto* watcher = new Watcher(this, context, std::move(name));
   watchers_[watcher->client()].push_back(watcher);
   if (++watches_ > max_watches_) EndOneBeside(*watcher);
   Tell(watcher);

@@ -9,6 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "grpcpp/support/byte_buffer.h"
 
 namespace sfmamba::rpc {
 
@@ -16,11 +17,15 @@ namespace sfmamba::rpc {
 // Check and SERVICE_UNKNOWN for Watch. The name "liveness" always exists and is
 // SERVING while `alive` returns true.
 // Its watches learn of a change when UpdateLiveness() is called. A name of more
-// than 256 bytes is INVALID_ARGUMENT.
+// than 256 bytes is INVALID_ARGUMENT, and so is a malformed message, which
+// gRPC's handlers of parsed messages answer with UNIMPLEMENTED.
 //
 // gRPC's own implementation keeps watchers' streams open until a stopping
 // server cancels them; this one ends them. Thread-safe.
-class HealthService final : public grpc::health::v1::Health::CallbackService {
+class HealthService final
+    : public grpc::health::v1::Health::WithRawCallbackMethod_Check<
+          grpc::health::v1::Health::WithRawCallbackMethod_Watch<
+              grpc::health::v1::Health::Service>> {
  public:
   // `alive` must be quick and thread-safe. When there are more than
   // `max_watches`, the client with the most loses its oldest: that one ends
@@ -42,13 +47,12 @@ class HealthService final : public grpc::health::v1::Health::CallbackService {
   // Ends all watches. New ones end at once.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
-  grpc::ServerUnaryReactor* Check(
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const grpc::ByteBuffer* request,
+                                  grpc::ByteBuffer* response) override;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* Watch(
       grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request,
-      grpc::health::v1::HealthCheckResponse* response) override;
-  grpc::ServerWriteReactor<grpc::health::v1::HealthCheckResponse>* Watch(
-      grpc::CallbackServerContext* context,
-      const grpc::health::v1::HealthCheckRequest* request) override;
+      const grpc::ByteBuffer* request) override;
 
  private:
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;

@@ -8,6 +8,7 @@
 #include "grpcpp/grpcpp.h"
 #include "grpcpp/test/default_reactor_test_peer.h"
 #include "gtest/gtest.h"
+#include "server/rpc/call.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -22,13 +23,32 @@ constexpr auto kNotServing = HealthCheckResponse::NOT_SERVING;
 constexpr auto kUnknown = HealthCheckResponse::SERVICE_UNKNOWN;
 constexpr int kMaxWatches = 3;
 
+grpc::ByteBuffer BytesOf(const std::string& text) {
+  const grpc::Slice slice(text);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+// A request for the health of `name`.
+grpc::ByteBuffer RequestFor(const std::string& name) {
+  HealthCheckRequest request;
+  request.set_service(name);
+  return BytesOf(request.SerializeAsString());
+}
+
+HealthCheckResponse::ServingStatus StatusIn(const grpc::ByteBuffer& bytes) {
+  HealthCheckResponse response;
+  EXPECT_TRUE(Parse(bytes, &response).ok());
+  return response.status();
+}
+
 // A call of Watch; the test plays gRPC's side of it and says when a write is
 // done. Must have ended when it goes.
 class WatchCall {
  public:
-  WatchCall(HealthService& service, const std::string& name) {
-    request_.set_service(name);
-    reactor_ = service.Watch(&context_, &request_);
+  WatchCall(HealthService& service, const std::string& name)
+      : WatchCall(service, RequestFor(name)) {}
+  WatchCall(HealthService& service, const grpc::ByteBuffer& request) {
+    reactor_ = service.Watch(&context_, &request);
     grpc_side_ = std::make_unique<GrpcSide>(reactor_);
   }
   ~WatchCall() {
@@ -40,7 +60,7 @@ class WatchCall {
   const Statuses& told() const { return grpc_side_->told; }
   void WriteDone(bool ok = true) {
     ASSERT_NE(grpc_side_->message, nullptr) << "nothing is being written";
-    EXPECT_EQ(grpc_side_->message->status(), told().back())
+    EXPECT_EQ(StatusIn(*grpc_side_->message), told().back())
         << "the message changed while it was written";
     grpc_side_->message = nullptr;
     reactor_->OnWriteDone(ok);
@@ -50,33 +70,31 @@ class WatchCall {
   StatusCode code() const { return grpc_side_->status.error_code(); }
 
  private:
-  class GrpcSide final
-      : public grpc::ServerCallbackWriter<HealthCheckResponse> {
+  class GrpcSide final : public grpc::ServerCallbackWriter<grpc::ByteBuffer> {
    public:
-    explicit GrpcSide(grpc::ServerWriteReactor<HealthCheckResponse>* reactor)
+    explicit GrpcSide(grpc::ServerWriteReactor<grpc::ByteBuffer>* reactor)
         : reactor_(reactor) {
       BindReactor(reactor);
     }
-    void Write(const HealthCheckResponse* response,
-               grpc::WriteOptions) override {
+    void Write(const grpc::ByteBuffer* response, grpc::WriteOptions) override {
       EXPECT_EQ(message, nullptr) << "two writes at a time";
       EXPECT_EQ(endings, 0) << "a write after the end";
       message = response;
-      told.push_back(response->status());
+      told.push_back(StatusIn(*response));
     }
     void Finish(grpc::Status s) override {
       EXPECT_EQ(message, nullptr) << "it ends during a write";
       status = std::move(s);
       ++endings;
     }
-    void WriteAndFinish(const HealthCheckResponse*, grpc::WriteOptions,
+    void WriteAndFinish(const grpc::ByteBuffer*, grpc::WriteOptions,
                         grpc::Status) override {
       ADD_FAILURE();
     }
     void SendInitialMetadata() override {}
 
     Statuses told;
-    const HealthCheckResponse* message = nullptr;  // Being written.
+    const grpc::ByteBuffer* message = nullptr;  // Being written.
     grpc::Status status;
     int endings = 0;
 
@@ -84,12 +102,11 @@ class WatchCall {
     grpc::internal::ServerReactor* reactor() override { return reactor_; }
     void CallOnDone() override {}
 
-    grpc::ServerWriteReactor<HealthCheckResponse>* const reactor_;
+    grpc::ServerWriteReactor<grpc::ByteBuffer>* const reactor_;
   };
 
-  HealthCheckRequest request_;
   grpc::CallbackServerContext context_;
-  grpc::ServerWriteReactor<HealthCheckResponse>* reactor_;
+  grpc::ServerWriteReactor<grpc::ByteBuffer>* reactor_;
   std::unique_ptr<GrpcSide> grpc_side_;
 };
 
@@ -99,9 +116,8 @@ class HealthTest : public testing::Test {
   HealthCheckResponse::ServingStatus Check(const std::string& name) {
     grpc::CallbackServerContext context;
     grpc::testing::DefaultReactorTestPeer call(&context);
-    HealthCheckRequest request;
-    request.set_service(name);
-    HealthCheckResponse response;
+    const grpc::ByteBuffer request = RequestFor(name);
+    grpc::ByteBuffer response;
     service_.Check(&context, &request, &response);
     EXPECT_TRUE(call.test_status_set());
     if (call.test_status().error_code() == StatusCode::NOT_FOUND) {
@@ -112,7 +128,7 @@ class HealthTest : public testing::Test {
       return kUnknown;
     }
     EXPECT_TRUE(call.test_status().ok());
-    return response.status();
+    return StatusIn(response);
   }
 
   bool alive_ = true;
@@ -277,18 +293,21 @@ TEST_F(HealthTest, OfTooManyWatchesTheOldestGivesWay) {
   service_.EndWatches();
 }
 
-TEST_F(HealthTest, ALongNameIsRefused) {
-  const std::string name(257, 'x');
-  WatchCall watch(service_, name);
-  EXPECT_EQ(watch.code(), StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(watch.told(), Statuses{});
-  grpc::CallbackServerContext context;
-  grpc::testing::DefaultReactorTestPeer call(&context);
-  HealthCheckRequest request;
-  request.set_service(name);
-  HealthCheckResponse response;
-  service_.Check(&context, &request, &response);
-  EXPECT_EQ(call.test_status().error_code(), StatusCode::INVALID_ARGUMENT);
+// A long name, a text that is longer than its message, one that is not UTF-8,
+// and more bytes than any request has.
+TEST_F(HealthTest, WhatIsNoRequestIsRefused) {
+  for (const grpc::ByteBuffer& request :
+       {RequestFor(std::string(257, 'x')), BytesOf("\x0a\x05x"),
+        BytesOf("\x0a\x01\xff"), BytesOf(std::string(1 << 20, '\x08'))}) {
+    WatchCall watch(service_, request);
+    EXPECT_EQ(watch.code(), StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(watch.told(), Statuses{});
+    grpc::CallbackServerContext context;
+    grpc::testing::DefaultReactorTestPeer call(&context);
+    grpc::ByteBuffer response;
+    service_.Check(&context, &request, &response);
+    EXPECT_EQ(call.test_status().error_code(), StatusCode::INVALID_ARGUMENT);
+  }
 }
 
 TEST_F(HealthTest, AWatcherThatLeavesIsForgotten) {
