@@ -94,6 +94,10 @@ class Executor : private Batcher::Observer {
 
   // How much may be admitted at a time: as in BatchOptions until it is set.
   QueueLimits queue_limits() const { return batcher_.room().limits(); }
+  // The most bytes that Admit() ever lets in for a request of the client.
+  int64_t most_bytes(absl::string_view client) const {
+    return batcher_.room().most_bytes(client);
+  }
   void SetQueueLimits(const QueueLimits& limits) {
     batcher_.room().SetLimits(limits);
   }

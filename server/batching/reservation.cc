@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -31,6 +30,11 @@ QueueLimits QueueRoom::limits() const {
 void QueueRoom::SetLimits(const QueueLimits& limits) {
   absl::MutexLock lock(&mu_);
   limits_ = limits;
+}
+
+int64_t QueueRoom::most_bytes(absl::string_view client) const {
+  const int64_t all = limits().bytes;
+  return client.empty() ? all : client_bytes_.MostAlone(all);
 }
 
 int64_t QueueRoom::items() const {
@@ -62,11 +66,8 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
     if (!clients_.Take(client, items, limits_.items - taken_.items)) {
       return over_share("places");
     }
-    // A client's only request may need more than its share.
-    const bool is_only = client_bytes_.HeldBy(client) == 0;
     if (!client_bytes_.Take(client, bytes,
-                            is_only ? std::numeric_limits<int64_t>::max()
-                                    : limits_.bytes - taken_.bytes)) {
+                            limits_.bytes - taken_.bytes - bytes)) {
       clients_.GiveBack(client, items);
       return over_share("bytes");
     }

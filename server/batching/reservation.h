@@ -47,8 +47,7 @@ class QueueRoom {
   };
 
   // `name` says in errors which queue it is. `client_share` is the part of the
-  // items, and of the bytes unless it is by one request, that a client alone
-  // may fill; see ClientShares.
+  // items and of the bytes that a client alone may fill; see ClientShares.
   explicit QueueRoom(QueueLimits limits, std::string name = "batch",
                      double client_share = 1);
 
@@ -59,6 +58,8 @@ class QueueRoom {
                                    absl::string_view client = "");
 
   QueueLimits limits() const;
+  // The most bytes that a request of the client may ever take.
+  int64_t most_bytes(absl::string_view client) const;
   // From now on. What has been taken beyond them stays.
   void SetLimits(const QueueLimits& limits);
 

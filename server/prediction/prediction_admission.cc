@@ -186,12 +186,12 @@ absl::Status Prediction::ReserveRoom(int inputs) {
     input_bytes += item.facts.input_bytes + item.facts.picture_bytes;
     answers += answer_bytes(item);
   }
-  const batching::QueueLimits queue = model_->executor->queue_limits();
-  const int64_t most = std::min(queue.items, env_.decode_room.limits().items);
+  const batching::Executor& executor = *model_->executor;
+  const int64_t most =
+      std::min(executor.queue_limits().items, env_.decode_room.limits().items);
   if (inputs > most) return server::TooManyImages(inputs, most);
-  if (bytes > queue.bytes) {
-    return server::InputsTooLarge(bytes, queue.bytes);
-  }
+  const int64_t most_bytes = executor.most_bytes(client_);
+  if (bytes > most_bytes) return server::InputsTooLarge(bytes, most_bytes);
   const int64_t held = message_memory_->bytes + input_bytes + answers;
   if (held > env_.memory.most_of_request()) {
     return server::InputsTooLarge(held, env_.memory.most_of_request());

@@ -38,6 +38,12 @@ bool ClientShares::IsShare(double amount, double free) const {
          amount <= times_free_ * free;
 }
 
+int64_t ClientShares::MostAlone(int64_t all) const {
+  if (IsShare(all, 0)) return all;
+  const int64_t most = all * (times_free_ / (1 + times_free_));
+  return IsShare(most, all - most) ? most : most - 1;  // It was rounded.
+}
+
 int64_t ClientShares::HeldBy(absl::string_view client) const {
   absl::MutexLock lock(&mu_);
   const auto found = held_.find(client);

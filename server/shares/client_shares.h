@@ -30,8 +30,8 @@ class ClientShares {
   explicit ClientShares(double most_alone);
 
   // Counts `amount` as held by `client` until GiveBack(). False, and nothing is
-  // counted, if that would be more than its share. `free` is what is left
-  // before it is taken.
+  // counted, if that would be more than its share. `free` is what is left:
+  // before it is taken if amounts are small, after that if one may be large.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // The client holds `amount` less. It holds at least as much.
   void GiveBack(absl::string_view client, int64_t amount);
@@ -39,6 +39,9 @@ class ClientShares {
   // Whether a client may hold `amount` in all; `free` as above, with what the
   // client would take added to it.
   bool IsShare(double amount, double free) const;
+
+  // The most that a client may hold of `all` so that its share is left free.
+  int64_t MostAlone(int64_t all) const;
 
   // What `client` holds.
   int64_t HeldBy(absl::string_view client) const;

@@ -75,10 +75,16 @@ TEST(QueueRoomTest, AClientLeavesRoomForOthers) {
 
 TEST(QueueRoomTest, AClientLeavesBytesForOthers) {
   QueueRoom room({100, 1000}, "batch", /*client_share=*/0.8);
+  EXPECT_EQ(room.most_bytes("a"), 800);
+  EXPECT_EQ(room.most_bytes(""), 1000);
   {
-    const auto alone = room.Take(1, 1000, "a");
-    EXPECT_TRUE(alone.ok()) << "a client's only request: " << alone.status();
+    const auto alone = room.Take(1, 800, "a");
+    EXPECT_TRUE(alone.ok()) << alone.status();
+    EXPECT_FALSE(room.Take(1, 161, "b").ok()) << "as its only request";
+    EXPECT_TRUE(room.Take(1, 160, "b").ok());
+    EXPECT_TRUE(room.Take(1, 200).ok()) << "nobody's";
   }
+  EXPECT_FALSE(room.Take(1, 801, "a").ok());
   const auto first = room.Take(1, 400, "a");
   auto second = room.Take(1, 400, "a");
   ASSERT_TRUE(first.ok() && second.ok());
@@ -88,7 +94,7 @@ TEST(QueueRoomTest, AClientLeavesBytesForOthers) {
             absl::string_view::npos)
       << refused;
   EXPECT_EQ(room.clients().HeldBy("a"), 2) << "the refused one's place is free";
-  EXPECT_TRUE(room.Take(1, 200, "b").ok());
+  EXPECT_TRUE(room.Take(1, 160, "b").ok());
   { const auto done = *std::move(second); }
   EXPECT_TRUE(room.Take(1, 150, "a").ok());
 }

@@ -257,7 +257,7 @@ TEST_F(SegmentCallTest, MaxQueueWaitExpiresInTheQueue) {
 
 TEST_F(SegmentCallTest, RoomForTheAnswerIsHeldUntilItIsEncoded) {
   // The map of 200 x 100 takes 40,000 bytes, the input 13,824.
-  StartSegmenter("max_batch_size: 1 max_queue_bytes: 60000");
+  StartSegmenter("max_batch_size: 1 max_queue_bytes: 70000");
   server_->gate().Close();
   SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();

@@ -52,6 +52,20 @@ TEST(ClientSharesTest, OneClientAloneFillsItsMost) {
   EXPECT_EQ(places.held("a"), 80);
 }
 
+TEST(ClientSharesTest, TheMostAloneLeavesItsShareFree) {
+  for (const double share : {0.5, 0.8, 0.9, 0.99}) {
+    const ClientShares shares(share);
+    for (const int64_t all : {int64_t{1}, int64_t{1000}, int64_t{512} << 20,
+                              (int64_t{1} << 50) + 1}) {
+      const int64_t most = shares.MostAlone(all);
+      EXPECT_TRUE(shares.IsShare(most, all - most)) << share << " of " << all;
+      EXPECT_NEAR(most, share * all, 1 + 1e-12 * all);
+    }
+  }
+  EXPECT_EQ(ClientShares(0.8).MostAlone(1000), 800);
+  EXPECT_EQ(ClientShares(1).MostAlone(1000), 1000);
+}
+
 TEST(ClientSharesTest, ANewClientFindsRoom) {
   Places places(0.8);
   while (places.Take("a")) {
