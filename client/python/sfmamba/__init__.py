@@ -7,6 +7,8 @@
 AsyncClient has the same methods for asyncio. Answers are in sfmamba.results.
 """
 
+import pkgutil
+
 from ._errors import VisionError
 from ._images import Picture, Resized, Source
 from ._requests import Crops, Options, Slide, Tiles
@@ -14,6 +16,9 @@ from .aio import AsyncClient
 from .client import Client
 from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
                       Timing)
+
+# Stubs that are generated from sfmamba/v1 elsewhere on sys.path can be imported too.
+__path__ = pkgutil.extend_path(__path__, __name__)
 
 __version__ = '0.1.0'
 

@@ -1,5 +1,10 @@
 """Errors with and without the server's details, and messages beside other packages'."""
 
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
 import grpc
@@ -82,6 +87,18 @@ class PoolTest(unittest.TestCase):
                 name=name, package=package, message_type=[{'name': 'Status'}]).SerializeToString())
         self.assertEqual(len(pool.FindMessageTypeByName('google.rpc.Status').fields), 0)
         self.assertEqual(len(_messages.Status.DESCRIPTOR.fields), 3)
+
+    def test_generated_stubs_are_imported_beside_the_package(self):
+        with tempfile.TemporaryDirectory() as folder:
+            stubs = pathlib.Path(folder, 'sfmamba', 'v1')
+            stubs.mkdir(parents=True)
+            (stubs / 'vision_pb2.py').touch()
+            done = subprocess.run(
+                [sys.executable, '-c',
+                 'import sfmamba; from sfmamba.v1 import vision_pb2; sfmamba.Client'],
+                env={**os.environ, 'PYTHONPATH': folder},
+                capture_output=True, text=True, timeout=60)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
 
 
 if __name__ == '__main__':
