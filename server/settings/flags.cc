@@ -92,10 +92,10 @@ absl::Status Give(const FieldDescriptor& field, const std::string& value,
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
   for (int i = 1; i < argc; ++i) {
     const absl::string_view argument = argv[i];
-    absl::string_view name = argument;
+    absl::string_view name = argument == "-h" ? "--help" : argument;
     if (!absl::ConsumePrefix(&name, "--")) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(argument, ": expected a flag, --name=value"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          argument, ": expected a flag, --name=value; --help lists them"));
     }
     const size_t equals = name.find('=');
     std::string value;
@@ -108,7 +108,8 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
       const std::string closest = base::ClosestName(name, FlagNames());
       return absl::InvalidArgumentError(absl::StrCat(
           argument, ": there is no such flag",
-          closest.empty() ? "" : absl::StrCat(", did you mean --", closest)));
+          closest.empty() ? "; --help lists them"
+                          : absl::StrCat(", did you mean --", closest)));
     }
     if (equals == absl::string_view::npos) {
       if (IsBool(*field)) {

@@ -127,9 +127,17 @@ TEST(FlagsTest, AFlagOfTextsMayBeGivenSeveralTimes) {
   EXPECT_TRUE(Applied({"--model="}, file).model().empty());
 }
 
+TEST(FlagsTest, HelpHasAShortForm) {
+  CommandLine line;
+  ASSERT_TRUE(Parse({"-h"}, &line).ok());
+  EXPECT_TRUE(line.command.help());
+}
+
 TEST(FlagsTest, WrongArgumentsAreNamed) {
-  EXPECT_EQ(ErrorOf({"serve"}), "serve: expected a flag, --name=value");
-  EXPECT_EQ(ErrorOf({"--colour=red"}), "--colour=red: there is no such flag");
+  EXPECT_EQ(ErrorOf({"serve"}),
+            "serve: expected a flag, --name=value; --help lists them");
+  EXPECT_EQ(ErrorOf({"--colour=red"}),
+            "--colour=red: there is no such flag; --help lists them");
   EXPECT_EQ(ErrorOf({"--port"}), "--port: expected a value");
   EXPECT_EQ(ErrorOf({"--port=x"}),
             "--port: got \"x\", expected a whole number, 0 to 65535");
