@@ -216,7 +216,7 @@ constexpr Action kActions[] = {
 std::string Help() {
   std::string text = "usage: sfmamba admin ACTION [ARGUMENT...] [flags]\n\n";
   for (const Action& action : kActions) {
-    absl::StrAppendFormat(&text, "  %-25s %s\n",
+    absl::StrAppendFormat(&text, "  %-30s  %s\n",
                           absl::StrCat(action.name, " ", action.usage),
                           action.description);
   }

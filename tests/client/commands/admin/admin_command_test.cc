@@ -235,7 +235,8 @@ TEST_F(AdminCommandTest, WrongUsageAsksNothing) {
 TEST_F(AdminCommandTest, Helps) {
   const Outcome all = Invoke(RunAdmin, {"--help"});
   EXPECT_EQ(all.exit_code, kExitOk);
-  EXPECT_THAT(all.out, HasSubstr("label ID LABEL VERSION"));
+  EXPECT_THAT(all.out, HasSubstr("\n  label ID LABEL VERSION [flags]  Moves"));
+  EXPECT_THAT(all.out, HasSubstr("\n  info [flags]                    Tells"));
   const Outcome load = Invoke(RunAdmin, {"load", "--help"});
   EXPECT_EQ(load.exit_code, kExitOk);
   EXPECT_THAT(load.out, HasSubstr("--max_batch_size"));
