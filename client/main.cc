@@ -100,7 +100,8 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
 }  // namespace sfmamba::client
 
 int main(int argc, char** argv) {
-  return sfmamba::client::Run(
-      {argv + 1, argv + argc},
-      {std::cout, std::cerr, isatty(STDERR_FILENO) == 1});
+  const sfmamba::client::Console console = {std::cout, std::cerr,
+                                            isatty(STDERR_FILENO) == 1};
+  const int exit_code = sfmamba::client::Run({argv + 1, argv + argc}, console);
+  return sfmamba::client::FinishOutput(exit_code, console);
 }

@@ -80,6 +80,12 @@ int RpcError(const absl::Status& status, const CommonFlags& flags,
   return kExitRpcError;
 }
 
+int FinishOutput(int exit_code, const Console& console) {
+  if (console.out.flush()) return exit_code;
+  WriteErrorLine("cannot write all of the output", console);
+  return exit_code == kExitOk ? kExitUsage : exit_code;
+}
+
 void WriteError(const absl::Status& status, JsonWriter* json) {
   const RpcErrorDetails details = GetRpcErrorDetails(status);
   json->Key("error").BeginObject();

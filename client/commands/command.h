@@ -61,6 +61,10 @@ int UsageError(absl::string_view message, const Console& console);
 int RpcError(const absl::Status& status, const CommonFlags& flags,
              const Console& console);
 
+// Writes what `out` still holds back; returns `exit_code`, or kExitUsage where
+// an answer was lost because `out` could not be written, as on a full disk.
+int FinishOutput(int exit_code, const Console& console);
+
 // The members "error": {code, reason, message, fields, retry_delay_ms,
 // trace_id} of an object.
 void WriteError(const absl::Status& status, JsonWriter* json);

@@ -1,5 +1,6 @@
 // The verbs of the command line against a server in this process: what they
 // print and the exit code.
+#include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -127,6 +128,17 @@ TEST(WriteErrorLineTest, IsOneLine) {
   WriteErrorLine("a\nb\x1B[2J\tcafé", Console{out, err});
   EXPECT_EQ(err.str(), "sfmamba: a b [2J café\n");
   EXPECT_EQ(out.str(), "");
+}
+
+TEST(FinishOutputTest, TellsOfAnAnswerThatIsLost) {
+  std::ostringstream whole, err;
+  EXPECT_EQ(FinishOutput(kExitOk, Console{whole, err}), kExitOk);
+  EXPECT_EQ(FinishOutput(kExitRpcError, Console{whole, err}), kExitRpcError);
+  EXPECT_EQ(err.str(), "");
+  std::ofstream full("/dev/full");
+  full << "an answer";
+  EXPECT_EQ(FinishOutput(kExitOk, Console{full, err}), kExitUsage);
+  EXPECT_EQ(err.str(), "sfmamba: cannot write all of the output\n");
 }
 
 TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
