@@ -1,7 +1,6 @@
 #include "client/commands/eval_command.h"
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <utility>
 
@@ -155,9 +154,9 @@ void WriteCocoResult(int64_t image_id, int64_t category_id,
   json->EndObject();
 }
 
-// Writes all detections to `out`; their precision is for pycocotools to say.
+// Adds all detections to `found`; their precision is for pycocotools to say.
 Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
-                            std::ostream& out, const Console& console) {
+                            std::string* found, const Console& console) {
   v1::DetectRequest request;
   request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
   JsonWriter json;
@@ -178,7 +177,7 @@ Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
             return absl::OkStatus();
           },
           console);
-  out << json.EndArray().text() << "\n";
+  absl::StrAppend(found, json.EndArray().text(), "\n");
   evaluation.metrics = {{"detections", static_cast<double>(count)}};
   return evaluation;
 }
@@ -251,16 +250,19 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   for (const v1::ClassInfo& known : model->classes()) {
     labels[known.class_id()] = known.label();
   }
+  // Found out before pictures are sent, and not when all have been answered.
+  for (const std::string& path : {eval.predictions, eval.confusion}) {
+    const absl::Status status =
+        path.empty() ? absl::OkStatus() : CheckCanWrite(path);
+    if (!status.ok()) return UsageError(status.message(), console);
+  }
   Evaluation evaluation;
   switch (dataset->task) {
     case v1::Model::DETECTION: {
-      std::ofstream out(eval.predictions);
-      evaluation = EvaluateDetector(*dataset, eval, out, console);
-      out.close();
-      if (!out) {
-        return UsageError(absl::StrCat("cannot write '", eval.predictions, "'"),
-                          console);
-      }
+      std::string found;
+      evaluation = EvaluateDetector(*dataset, eval, &found, console);
+      const absl::Status written = SaveFile(eval.predictions, found);
+      if (!written.ok()) return UsageError(written.message(), console);
       break;
     }
     case v1::Model::SEGMENTATION:

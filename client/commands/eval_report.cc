@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <fstream>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +9,7 @@
 #include "base/png_encoder.h"
 #include "base/proto_duration.h"
 #include "client/bench/latency_histogram.h"
+#include "client/commands/inputs.h"
 #include "client/commands/output/json_writer.h"
 #include "client/commands/output/text_table.h"
 #include "client/eval/confusion_picture.h"
@@ -111,11 +111,11 @@ std::string ReportTables(const Evaluation& evaluation, int64_t failed) {
   return absl::StrCat(text, table.ToString());
 }
 
-bool WriteConfusion(const Evaluation& evaluation, const std::string& path) {
+absl::Status WriteConfusion(const Evaluation& evaluation,
+                            const std::string& path) {
   const absl::StatusOr<std::string> png = base::EncodeRgbPng(
       DrawConfusion(evaluation.confusion, evaluation.labels));
-  std::ofstream out(path, std::ios::binary);
-  return png.ok() && out.write(png->data(), png->size()).flush();
+  return png.ok() ? SaveFile(path, *png) : png.status();
 }
 
 }  // namespace
@@ -134,8 +134,9 @@ int ReportEvaluation(const Evaluation& evaluation, const CommonFlags& flags,
   } else {
     console.out << ReportTables(evaluation, failed);
   }
-  if (!confusion.empty() && !WriteConfusion(evaluation, confusion)) {
-    return UsageError(absl::StrCat("cannot write '", confusion, "'"), console);
+  if (!confusion.empty()) {
+    const absl::Status written = WriteConfusion(evaluation, confusion);
+    if (!written.ok()) return UsageError(written.message(), console);
   }
   return failed == 0 ? kExitOk : kExitRpcError;
 }

@@ -1,5 +1,6 @@
 #include "client/commands/inputs.h"
 
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <fstream>
@@ -13,15 +14,38 @@
 #include "base/image_format.h"
 
 namespace sfmamba::client {
+namespace {
+
+// What is wrong with the file, by the system's account of its last failure.
+std::string Failure(absl::string_view verb, const std::string& path) {
+  return absl::StrCat("cannot ", verb, " '", path, "'", errno == 0 ? "" : ": ",
+                      errno == 0 ? "" : std::strerror(errno));
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
+  errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
   // A directory opens, and fails when read.
   if (!file || (file.peek() != EOF && !(bytes << file.rdbuf())) || file.bad()) {
-    return absl::NotFoundError(absl::StrCat("cannot read '", path, "'"));
+    return absl::NotFoundError(Failure("read", path));
   }
   return std::move(bytes).str();
+}
+
+absl::Status SaveFile(const std::string& path, absl::string_view bytes) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  if (file.write(bytes.data(), bytes.size()).flush()) return absl::OkStatus();
+  return absl::UnavailableError(Failure("write", path));
+}
+
+absl::Status CheckCanWrite(const std::string& path) {
+  errno = 0;
+  if (std::ofstream(path, std::ios::app)) return absl::OkStatus();
+  return absl::UnavailableError(Failure("write", path));
 }
 
 absl::StatusOr<v1::Image> ReadImage(const std::string& path,

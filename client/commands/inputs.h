@@ -6,13 +6,22 @@
 #include <functional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::client {
 
-// The bytes of a file; the error names it.
+// The bytes of a file. NOT_FOUND names it and says what is wrong with it.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
+
+// Replaces what the file holds. UNAVAILABLE names it and says why it could not.
+absl::Status SaveFile(const std::string& path, absl::string_view bytes);
+
+// UNAVAILABLE if SaveFile() could not open the file. One that is missing is
+// made, one that is there keeps what it holds.
+absl::Status CheckCanWrite(const std::string& path);
 
 // Makes an image of a file's bytes; null: one that has the bytes.
 using PrepareImage =

@@ -1,7 +1,6 @@
 #include "client/commands/picture_output.h"
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <system_error>
 #include <utility>
@@ -53,10 +52,8 @@ absl::StatusOr<std::string> PictureOutput::Write(const std::string& file,
   const absl::StatusOr<std::string> png = base::EncodeRgbPng(*drawn);
   if (!png.ok()) return png.status();
   const std::string path = PathFor(file);
-  std::ofstream out(path, std::ios::binary);
-  if (!out.write(png->data(), png->size()).flush()) {
-    return absl::UnavailableError(absl::StrCat("cannot write '", path, "'"));
-  }
+  const absl::Status written = SaveFile(path, *png);
+  if (!written.ok()) return written;
   return path;
 }
 

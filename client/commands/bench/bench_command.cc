@@ -1,6 +1,5 @@
 #include "client/commands/bench/bench_command.h"
 
-#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -38,7 +37,7 @@ absl::StatusOr<Trace> GetTrace(const BenchFlags& flags,
   return trace;
 }
 
-// Writes the trace; INVALID_ARGUMENT or UNKNOWN tell why that cannot be.
+// Writes the trace; INVALID_ARGUMENT or UNAVAILABLE tell why that cannot be.
 absl::Status WriteTrace(const Trace& trace, const std::string& path) {
   for (const TraceRequest& request : trace.requests) {
     for (const std::string& picture : request.pictures) {
@@ -49,12 +48,7 @@ absl::Status WriteTrace(const Trace& trace, const std::string& path) {
       }
     }
   }
-  std::ofstream file(path, std::ios::binary);
-  file << FormatTrace(trace);
-  file.close();
-  if (!file)
-    return absl::UnknownError(absl::StrCat("cannot write '", path, "'"));
-  return absl::OkStatus();
+  return SaveFile(path, FormatTrace(trace));
 }
 
 // A client for each channel, connected.

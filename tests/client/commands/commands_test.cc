@@ -3,6 +3,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -109,7 +110,8 @@ TEST_F(CommandsTest, EachFileThatFailsHasALineAndNoTable) {
     EXPECT_EQ(outcome.out, "");
     EXPECT_THAT(outcome.err,
                 MatchesRegex("sfmamba: .*/bad.jpg: [^\n]*\n"
-                             "sfmamba: cannot read '/no/such/file.jpg'\n"
+                             "sfmamba: cannot read '/no/such/file.jpg': "
+                             "No such file or directory\n"
                              "sfmamba: .*/bad.jpg: [^\n]*\n"));
   }
 }
@@ -142,12 +144,15 @@ TEST(FinishOutputTest, TellsOfAnAnswerThatIsLost) {
 }
 
 TEST_F(CommandsTest, AFileThatCannotBeReadIsAUsageError) {
-  for (const std::string& path :
-       {std::string("/no/such/file.jpg"), testing::TempDir()}) {
+  const std::pair<std::string, const char*> kProblems[] = {
+      {"/no/such/file.jpg", "No such file or directory"},
+      {testing::TempDir(), "Is a directory"}};
+  for (const auto& [path, problem] : kProblems) {
     const Outcome outcome = Invoke(RunClassify, {ServerFlag(), path});
     EXPECT_EQ(outcome.exit_code, kExitUsage);
     EXPECT_EQ(outcome.out, "");
-    EXPECT_EQ(outcome.err, absl::StrCat("sfmamba: cannot read '", path, "'\n"));
+    EXPECT_EQ(outcome.err, absl::StrCat("sfmamba: cannot read '", path,
+                                        "': ", problem, "\n"));
   }
   EXPECT_EQ(server_.call_count(), 0);
 }

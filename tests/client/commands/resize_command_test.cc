@@ -70,7 +70,8 @@ TEST_F(ResizeCommandTest, ABrokenPictureIsRefusedHere) {
   EXPECT_EQ(outcome.exit_code, kExitUsage);
   EXPECT_THAT(outcome.out, HasSubstr("good.png"));
   EXPECT_THAT(outcome.err, MatchesRegex("sfmamba: '.*/bad.png': PNG: [^\n]*\n"
-                                        "sfmamba: cannot read '/none.jpg'\n"));
+                                        "sfmamba: cannot read '/none.jpg': "
+                                        "No such file or directory\n"));
 }
 
 TEST_F(ResizeCommandTest, NeedsAClassifier) {
