@@ -125,7 +125,10 @@ def _pil_pixels(image: Any, oriented: bool) -> NDArray[np.uint8]:
 
 
 def _resized(source: Any, model: ModelInfo) -> Any:
-    from PIL import Image
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError('Resized needs Pillow: pip install pillow', name='PIL') from None
     if model.resize not in ('center_crop', 'stretch') or model.task != 'CLASSIFICATION':
         raise ValueError('a picture is resized for a classifier that is ready, '
                          f'not for {model.name}')

@@ -2,8 +2,10 @@
 
 import io
 import pathlib
+import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 from PIL import Image
@@ -52,6 +54,11 @@ class ResizedTest(unittest.TestCase):
     def test_is_for_classifiers(self):
         with self.assertRaises(ValueError):
             to_image(Resized(PIXELS, classifier('keep_ratio', 0)))
+
+    def test_says_what_to_install(self):
+        with mock.patch.dict(sys.modules, {'PIL': None}):
+            with self.assertRaisesRegex(ModuleNotFoundError, 'pip install pillow'):
+                to_image(Resized(PIXELS, classifier('stretch', 2)))
 
 
 class ImagesTest(unittest.TestCase):
