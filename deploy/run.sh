@@ -6,9 +6,9 @@
 #   deploy/run.sh [--once] [--port N] [--device cpu|cuda|auto]
 #
 # The server listens on 127.0.0.1, gRPC on N (8001), HTTP on N - 1, /metrics on
-# N + 1, until Ctrl-C; with --once it is stopped after the demonstration. It is built for the CPU; for
-# NVIDIA GPUs with --device cuda, which needs one and its driver, or auto, which runs
-# on the CPU where there is none.
+# N + 1, until Ctrl-C; with --once it is stopped after the demonstration. It is built
+# for the CPU; for NVIDIA GPUs with --device cuda, which needs one and its driver, or
+# auto, which runs on the CPU where there is none.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,6 +32,10 @@ while [ $# -gt 0 ]; do
     --port=*) port=${1#--port=} ;;
     --device) shift; device=${1:-} ;;
     --device=*) device=${1#--device=} ;;
+    -h | --help)
+      sed -n '2,/^set /s/^# \?//p' deploy/run.sh
+      exit
+      ;;
     *) usage ;;
   esac
   shift || usage

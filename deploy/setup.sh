@@ -28,6 +28,10 @@ for argument; do
     --cuda-runtime) CUDA_RUNTIME=yes ;;
     --checks) CHECKS=yes ;;
     --interop) INTEROP=yes ;;
+    -h | --help)
+      sed -n '2,/^set /s/^# \?//p' deploy/setup.sh
+      exit
+      ;;
     *)
       echo "setup: unknown argument $argument; usage: setup.sh [--cuda] [--cuda-runtime] [--checks] [--interop]" >&2
       exit 2
@@ -173,7 +177,9 @@ install_monitoring() {
     local folder=.deps/$package.partial
     rm -rf "$folder"
     mkdir -p "$folder"
-    (cd "$folder" && apt-get download -qq "$package" && dpkg-deb -x "${package}"_*.deb .)
+    # As the user who runs this: apt's own may not write here, and root is warned of it.
+    (cd "$folder" && apt-get -o APT::Sandbox::User="$(id -un)" download -qq "$package" &&
+      dpkg-deb -x "${package}"_*.deb .)
     mv "$folder/usr/bin/$program" .deps/
     rm -rf "$folder"
   done

@@ -23,6 +23,17 @@ class ScriptsTest(unittest.TestCase):
     def test_setup_refuses_unknown_arguments(self):
         self.expect_refusal('deploy/setup.sh', '--cuda', '--rocm', says='unknown argument --rocm')
 
+    def test_help_is_what_the_script_begins_with(self):
+        for script, says in (('deploy/run.sh', '  deploy/run.sh [--once]'),
+                             ('deploy/setup.sh', 'setup.sh [--cuda]')):
+            for flag in ('-h', '--help'):
+                with self.subTest(f'{script} {flag}'):
+                    done = subprocess.run([script, flag], capture_output=True, text=True,
+                                          timeout=60)
+                    self.assertEqual((done.returncode, done.stderr), (0, ''))
+                    self.assertIn(says, done.stdout)
+                    self.assertNotIn('#', done.stdout)
+
 
 if __name__ == '__main__':
     unittest.main()
