@@ -62,8 +62,8 @@ void WriteErrorLine(absl::string_view message, const Console& console) {
 }
 
 int UsageError(absl::string_view message, const Console& console) {
-  console.err << "sfmamba: " << message
-              << "\n'sfmamba help VERB' tells how a verb is used\n";
+  WriteErrorLine(message, console);
+  console.err << "'sfmamba help VERB' tells how a verb is used\n";
   return kExitUsage;
 }
 

@@ -53,7 +53,8 @@ absl::optional<int> ParseArguments(FlagSet* flags,
 // Writes `message` as one line, its control characters as spaces, to `err`.
 void WriteErrorLine(absl::string_view message, const Console& console);
 
-// Writes `message` and where to find help; returns kExitUsage.
+// Writes `message` as WriteErrorLine() does, and where to find help; returns
+// kExitUsage.
 int UsageError(absl::string_view message, const Console& console);
 
 // Writes why a call failed, as JSON too if that was asked for; returns

@@ -129,6 +129,10 @@ TEST(WriteErrorLineTest, IsOneLine) {
   std::ostringstream out, err;
   WriteErrorLine("a\nb\x1B[2J\tcafé", Console{out, err});
   EXPECT_EQ(err.str(), "sfmamba: a b [2J café\n");
+  err.str("");
+  EXPECT_EQ(UsageError("a\nb\x1B[2J", Console{out, err}), kExitUsage);
+  EXPECT_EQ(err.str(),
+            "sfmamba: a b [2J\n'sfmamba help VERB' tells how a verb is used\n");
   EXPECT_EQ(out.str(), "");
 }
 
