@@ -11,6 +11,9 @@ MODELS = ('sf_mamba_t', 'sf_mamba_s', 'sf_mamba_b')
 BASELINES = ('mamba_vision_t', 'mamba_vision_s', 'mamba_vision_b')
 # Of many seconds each under racecheck; others of the same kernels are smaller.
 LONG_TESTS = '*AgreesWithFp64/Fold*:*DetectorsSize:*RealSizes'
+# Of kernels that are new or changed since a card last ran them.
+CHANGED_TESTS = ('*DepthwiseConvolutionCuda*:*ImageNormalizeCuda*:*PixelConvolutionCuda*:'
+                 '*ChannelScan*Cuda*:*CausalConv1dCuda*')
 METRICS = 'gpu__time_duration.sum,dram__bytes.sum'
 
 
@@ -53,10 +56,10 @@ def peers(name, *arguments, **more):
                                  '--budget', '{seconds}', *arguments), **more)
 
 
-def server(name, title, steps):
+def server(name, title, steps, seconds=300):
     step = Step(name, 'python', ('tests/gpu/server/measure.py', '--out', '{lines}', '--work',
                                  '{work}', '--seconds', '{seconds}', f'--steps={steps}'))
-    return Part(name, title, 300, (step,))
+    return Part(name, title, seconds, (step,))
 
 
 def headline_round(number):
@@ -71,9 +74,12 @@ def tests(name, filter, **more):
     return Step(name, 'tests', (f'--gtest_filter={filter}',), **more)
 
 
+def sanitized(tool, filter, name, **more):
+    return Step(name, 'sanitizer', (f'--tool={tool}', f'--gtest_filter={filter}'), **more)
+
+
 def sanitizer(tool, title, seconds, filter=KERNEL_TESTS):
-    step = Step(tool, 'sanitizer', (f'--tool={tool}', f'--gtest_filter={filter}'))
-    return Part(tool, title, seconds, (step,))
+    return Part(tool, title, seconds, (sanitized(tool, filter, tool),))
 
 
 def profile(variant):
@@ -88,6 +94,12 @@ PARTS = (
     Part('smoke', 'setting, clocks; graphs and whole models beside their references', 180, (
         Step('setting', 'suite', ('--setting', '--out={lines}')),
         tests('graphs', GRAPH_TESTS, reserve=60), tests('models', MODEL_TESTS, reserve=90))),
+    Part('changes', 'kernels that no card has run yet: results, memory accesses, races', 150, (
+        tests('changed', CHANGED_TESTS),
+        sanitized('memcheck', CHANGED_TESTS, 'changed_memcheck', reserve=60),
+        sanitized('racecheck', CHANGED_TESTS, 'changed_racecheck', reserve=45))),
+    Part('operators', 'the package sfmamba_scan, built here, beside itself on the CPU', 100, (
+        Step('operators', 'python', ('tests/kernels/python/cuda_test.py',)),)),
     Part('device', "cuDNN's description of the card, from which plans are made without it", 30, (
         Step('device_properties', 'python', ('tests/gpu/torch/device_properties.py', '--out',
                                              '{properties}')),)),
@@ -144,11 +156,18 @@ PARTS = (
     Part('folds', 'MambaVision-T by B1', 60, (
         engines('folds', '--duration=700ms', groups='fold', models=('mamba_vision_t',),
                 tuned=True),)),
-    Part('passes', 'the kernels between matrix products', 60, (
+    Part('passes', 'the kernels between matrix products', 50, (
         figures('passes', '--parts=pass'),)),
+    server('server_first', 'the server in short: default models and T READY, answers, a rate',
+           'models,ready,answers,uint8', 240),
     Part('scans', 'the scan: other batches, long and ragged sequences', 150, (
         figures('scans', '--parts=scan', '--groups=model,long,mixed'),)),
 )
+
+
+# Parts for one call, whose limits together are at most 8 minutes, or 4 for the server, so that
+# both fit into 15 minutes with the starts of two machines.
+PRESETS = {'changes': ('smoke', 'changes', 'operators', 'passes'), 'server': ('server_first',)}
 
 
 def chosen(names, done, again):

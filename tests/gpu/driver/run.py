@@ -243,12 +243,15 @@ def parse_arguments(arguments):
     parser.add_argument('--budget', type=float, default=float('inf'), metavar='SECONDS',
                         help='start no part whose limit does not fit into what is left of it')
     parser.add_argument('--parts', default='', metavar='NAME,...', help='these parts alone')
+    parser.add_argument('--preset', choices=sorted(parts.PRESETS),
+                        help='parts for one call, of 8 minutes at most')
     parser.add_argument('--again', action='store_true', help='parts that are done, too')
     parser.add_argument('--results', default=ROOT / '.gpu' / 'results', type=pathlib.Path,
                         help='the folder (.gpu/results)')
     parser.add_argument('--time_scale', type=float, default=1, help='of all limits: a rehearsal')
     options = parser.parse_args(arguments)
     options.parts = [name for name in options.parts.split(',') if name]
+    options.parts += parts.PRESETS.get(options.preset, ())
     return options
 
 

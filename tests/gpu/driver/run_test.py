@@ -21,9 +21,17 @@ VALUES = {'lines': 'LINES', 'csv': 'CSV', 'seconds': 100, 'work': 'WORK', 'opera
 
 class PartsTest(unittest.TestCase):
     def test_the_most_valuable_come_first(self):
-        names = [part.name for part in parts.PARTS[:8]]
-        self.assertEqual(names, ['smoke', 'device', 'engines', 'headline', 'rounds', 'attention',
-                                 'server', 'server_stress'])
+        names = [part.name for part in parts.PARTS[:10]]
+        self.assertEqual(names, ['smoke', 'changes', 'operators', 'device', 'engines', 'headline',
+                                 'rounds', 'attention', 'server', 'server_stress'])
+
+    def test_a_preset_fits_into_one_call(self):
+        self.assertEqual(parts.PRESETS.keys(), {'changes', 'server'})
+        for name, minutes in (('changes', 8), ('server', 4)):
+            chosen = parts.PRESETS[name]
+            self.assertEqual(run.parse_arguments([f'--preset={name}']).parts, list(chosen))
+            self.assertLessEqual(sum(part.seconds for part in parts.chosen(chosen, (), False)),
+                                 60 * minutes)
 
     def test_a_part_fits_into_one_command(self):
         for part in parts.PARTS:
@@ -43,7 +51,7 @@ class PartsTest(unittest.TestCase):
         self.assertEqual(self.chosen(['memcheck', 'smoke'], {'smoke'}, False), ['memcheck'])
         self.assertEqual(self.chosen(['memcheck', 'smoke'], {'smoke'}, True),
                          ['smoke', 'memcheck'])
-        self.assertEqual(self.chosen([], {'smoke'}, False)[0], 'device')
+        self.assertEqual(self.chosen([], {'smoke'}, False)[0], 'changes')
         with self.assertRaisesRegex(ValueError, 'no part speed'):
             self.chosen(['speed'], set(), False)
 
@@ -234,6 +242,10 @@ class RunTest(unittest.TestCase):
         self.assertEqual(commands['memcheck'], [
             'SANITIZER', '--error-exitcode=3', '--tool=memcheck', 'SUITE',
             '--gtest_filter=-*Gpu*'])
+        self.assertEqual(commands['changed_racecheck'][:3],
+                         ['SANITIZER', '--error-exitcode=3', '--tool=racecheck'])
+        self.assertEqual(commands['operators'],
+                         ['PYTHON', 'tests/kernels/python/cuda_test.py'])
         self.assertEqual(commands['ncu_sf_mamba_t'][0], 'NCU')
         self.assertEqual(commands['ncu_sf_mamba_t'][-3:],
                          ['CSV', 'SUITE', '--once=sf_mamba_t,bf16,128'])

@@ -47,6 +47,20 @@ class CardTest(scan_test.ScanCase):
                 self.expect_agreement(conv_test.run, causal_conv1d_fn, conv_test.make(shape),
                                       period=period, activation='silu')
 
+    def expect_finite_differences(self, function, args, **options):
+        args = {name: x.cuda().requires_grad_() for name, x in args.items()}
+        self.assertTrue(torch.autograd.gradcheck(
+            lambda *values: function(**dict(zip(args, values)), **options),
+            tuple(args.values())))
+
+    def test_gradients_are_those_of_finite_differences(self):
+        for period in (None, 3):
+            self.expect_finite_differences(
+                selective_scan_fn, scan_test.make((1, 4, 5, 35, 2)), period=period,
+                delta_softplus=True, return_last_state=True)
+            self.expect_finite_differences(causal_conv1d_fn, conv_test.make((2, 5, 4, 19)),
+                                           period=period, activation='silu')
+
     def test_what_is_wrong_is_named(self):
         args = {name: x.cuda() for name, x in scan_test.make((2, 6, 4, 9, 1)).items()}
         with self.assertRaisesRegex(ValueError, 'A: expected a tensor on cuda:0, got cpu'):
