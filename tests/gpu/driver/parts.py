@@ -157,7 +157,9 @@ PARTS = (
         engines('folds', '--duration=700ms', groups='fold', models=('mamba_vision_t',),
                 tuned=True),)),
     Part('passes', 'the kernels between matrix products', 50, (
-        figures('passes', '--parts=pass'),)),
+        figures('passes', '--parts=pass'),
+        Step('depthwise', 'python', ('tests/gpu/torch/depthwise.py', '--out', '{lines}'),
+             reserve=25))),
     server('server_first', 'the server in short: default models and T READY, answers, a rate',
            'models,ready,answers,uint8', 240),
     Part('scans', 'the scan: other batches, long and ragged sequences', 150, (

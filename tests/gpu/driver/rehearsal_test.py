@@ -180,7 +180,7 @@ class RehearsalTest(unittest.TestCase):
         self.assertEqual(notes, {
             'tests': 'kernels: 1 failed', 'server': 'server: exit status 1',
             FAILS: f'{FAILS}: 2 findings',
-            HANGS: f'{HANGS}: timed out after {50 * SCALE:.0f} s'},
+            HANGS: f'{HANGS}: timed out after {25 * SCALE:.0f} s'},
             self.first.stdout + self.second.stdout + self.second.stderr)
         self.assertEqual(self.second.returncode, 1)
         self.assertEqual(list(self.statuses())[-1], 'scans')

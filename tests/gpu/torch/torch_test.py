@@ -2,10 +2,13 @@
 
 import ctypes
 import os
+import pathlib
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import depthwise
 import device_properties
 import ladder  # Puts tools/benchmark_peers and tools/pytorch on the path.
 import sdpa
@@ -105,6 +108,25 @@ class SdpaTest(unittest.TestCase):
         self.assertEqual(q.shape, (2, 3, 5, 8))
         self.assertEqual(q.stride(2), 3 * 3 * 8)
         self.assertEqual(k.data_ptr() - q.data_ptr(), 4 * 3 * 8)
+
+
+class DepthwiseTest(unittest.TestCase):
+    def test_a_line_counts_what_is_read_and_written(self):
+        y = depthwise.convolve((2, 8, 6, 5, 2), torch.float32, 'cpu')()
+        self.assertEqual(y.shape, (2, 6, 4, 4))
+        self.assertTrue(y.is_contiguous(memory_format=torch.channels_last))
+        line = depthwise.line_of((2, 8, 6, 5, 2), {'us': 2.0, 'us_cold': 4.0}, 1e9)
+        self.assertEqual((line['tokens'], line['channels']), (2 * 4 * 4, 6))
+        self.assertAlmostEqual(line['share_of_copy'], 2 * 6 * 2 * (64 + 16) / 2e-6 / 1e9)
+        self.assertAlmostEqual(line['share_of_copy_cold'], line['share_of_copy'] / 2)
+
+    def test_the_last_setting_has_the_speed_of_a_copy(self):
+        with tempfile.TemporaryDirectory() as folder:
+            lines = pathlib.Path(folder, 'lines')
+            self.assertEqual(depthwise.copy_speed(lines), 0)
+            lines.write_text('{"benchmark": "setting", "copy_bytes_per_s": 3}\n'
+                             '{"benchmark": "pass"}\n')
+            self.assertEqual(depthwise.copy_speed(lines), 3)
 
 
 class FakeCudnn:
