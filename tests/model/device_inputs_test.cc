@@ -149,6 +149,51 @@ TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   EXPECT_EQ(recorded(), 0);
 }
 
+// A dense model's images may have an odd size, so that those behind the first
+// begin at any address, and are padded on the device.
+TEST_F(DeviceModelTest, PlanesOfAnOddSizeAreAnsweredAsPixels) {
+  constexpr int kHeight = 59, kWidth = 91, kImages = 3;
+  ModelConfig config = *VariantConfig("custom", VisionTask::kSegmentation);
+  config.backbone = SmallModel().backbone;
+  config.backbone.windows = {8, 4};
+  config.backbone.output_norms = true;
+  config.num_classes = 6;
+  config.segmentation_channels = 16;
+  const auto model = MakeModel(config, OnGpu());
+  const auto context = MakeContext(*model);
+  std::vector<std::vector<uint8_t>> pixels, planes;
+  for (int n = 0; n < kImages; ++n) {
+    pixels.emplace_back(3 * kHeight * kWidth);
+    for (size_t i = 0; i < pixels[n].size(); ++i) pixels[n][i] = (7 + n) * i;
+    planes.push_back(PlanesOf(pixels[n]));
+  }
+  SegmentationOptions options;
+  options.logits = true;
+  ModelInput image;
+  image.height = image.original_height = kHeight;
+  image.width = image.original_width = kWidth;
+  image.options = options;
+  std::vector<ModelInput> images(kImages, image);
+  const auto logits_of = [&](const std::vector<bool>& planar) {
+    for (int i = 0; i < kImages; ++i) {
+      images[i].planar = planar[i];
+      images[i].pixels = (planar[i] ? planes : pixels)[i].data();
+    }
+    const auto results = RunBatch(*context, images);
+    EXPECT_TRUE(results.ok()) << results.status();
+    std::vector<std::vector<float>> logits;
+    for (const Result& result : *results) {
+      logits.push_back(std::get<Segmentation>(result).logits);
+    }
+    return logits;
+  };
+  const auto expected = logits_of({false, false, false});
+  ASSERT_EQ(expected.size(), kImages);
+  EXPECT_FALSE(expected[0].empty());
+  EXPECT_EQ(logits_of({true, false, true}), expected);
+  EXPECT_EQ(logits_of({false, true, true}), expected);
+}
+
 // Any other GPU may be another process's, whose memory would be taken.
 TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
   for (const int gpu : {1, 0}) {
