@@ -12,8 +12,6 @@ namespace {
 
 // Least time between two looks at all clients, which take a millisecond.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
-// Number of clients above which those with nothing to remember are removed.
-constexpr size_t kFewClients = 1024;
 // Most clients that are counted. Anyone can use many addresses, so beyond this
 // number new clients are admitted without limits rather than remembered.
 constexpr size_t kMostClients = 1 << 16;
@@ -47,11 +45,9 @@ ClientQuotas::Part ClientQuotas::Part::Split(int some_items) {
 }
 
 void ClientQuotas::Sweep(absl::Time now) {
-  if (clients_.size() < sweep_at_ || now < next_sweep_) return;
+  if (now < next_sweep_) return;
   absl::erase_if(clients_,
                  [now](const auto& c) { return c.second.IsIdle(now); });
-  // At most what Take() lets in: a full table must be looked at again.
-  sweep_at_ = std::clamp(2 * clients_.size(), kFewClients, kMostClients);
   next_sweep_ = now + kSweepPeriod;
 }
 

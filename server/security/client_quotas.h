@@ -68,14 +68,13 @@ class ClientQuotas {
   };
 
   void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets clients that have nothing, if there are many.
+  // Forgets clients that have nothing.
   void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<absl::Time()> clock_;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<std::string, Client> clients_ ABSL_GUARDED_BY(mu_);
-  // Sweep() looks at this number of clients or more, and not before this time.
-  size_t sweep_at_ ABSL_GUARDED_BY(mu_) = 0;
+  // Sweep() looks at no client before this time.
   absl::Time next_sweep_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 
