@@ -1,6 +1,11 @@
 #include "server/rpc/port/port_check.h"
 
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +31,28 @@ TEST(PortCheckTest, OnlyFailuresInARowCountAndAreToldOnce) {
       });
   while (next < answers.size()) check.Run();
   EXPECT_EQ(told, (std::vector<size_t>{6}));
+}
+
+TEST(PortCheckTest, APortThatAnswersIsSpokenToFirst) {
+  for (const bool tls : {false, true}) {
+    const absl::StatusOr<server::ListeningSockets> sockets =
+        server::ListeningSockets::Bind("a port", "127.0.0.1", 0);
+    ASSERT_TRUE(sockets.ok()) << sockets.status();
+    char first = 0;
+    std::thread server([&] {
+      pollfd waiting = {sockets->fds()[0], POLLIN, 0};
+      poll(&waiting, 1, /*timeout=*/10'000);
+      const int fd = accept(waiting.fd, nullptr, nullptr);
+      EXPECT_EQ(recv(fd, &first, 1, 0), 1);
+      EXPECT_EQ(send(fd, "x", 1, 0), 1);
+      close(fd);
+    });
+    const absl::Status status =
+        CallPort(sockets->LocalAddress(), tls, absl::Seconds(10));
+    server.join();
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(first, tls ? '\x16' : 'P') << "a handshake, or HTTP/2's preface";
+  }
 }
 
 // What a port looks like that listens, but whose server accepts no more.
