@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 
 namespace sfmamba::http {
@@ -59,12 +60,13 @@ class UnpackTest : public testing::Test {
     body_ = std::move(packed);
     hold_ = Room::Hold(room_, "ipv4:10.0.0.7:1");
     const auto refusal = http::Unpack(max_bytes, &hold_, &body_);
+    message_ = refusal.has_value() ? refusal->message : "";
     return refusal.has_value() ? refusal->status : 200;
   }
 
   std::shared_ptr<Room> room_ = std::make_shared<Room>(4 << 20, 1);
   Room::Hold hold_;
-  std::string body_;
+  std::string body_, message_;
 };
 
 TEST_F(UnpackTest, GivesWhatWasPacked) {
@@ -100,11 +102,13 @@ TEST_F(UnpackTest, RefusesWhatIsBroken) {
   for (size_t size = 0; size < packed.size(); ++size) {
     EXPECT_EQ(Unpack(packed.substr(0, size)), 400) << size;
   }
+  EXPECT_TRUE(absl::EndsWith(message_, ": they end early")) << message_;
   std::string other = packed;
   other[packed.size() - 6] ^= 1;  // The checksum.
   EXPECT_EQ(Unpack(other), 400);
   EXPECT_EQ(Unpack(packed + "rest"), 400);
   EXPECT_EQ(Unpack("{\"json\": 1}"), 400);
+  EXPECT_TRUE(absl::EndsWith(message_, ": incorrect header check")) << message_;
 }
 
 }  // namespace
