@@ -302,6 +302,16 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Found("models/m/labels/stable"), 3);
 }
 
+TEST_F(ModelReloadTest, ALabelIsSetBeforeTheNextVersionLoads) {
+  WriteModel(folder_, "m", "2");
+  WritePolicy(
+      "labels { key: 'stable' value: 2 } labels { key: 'old' value: 1 }");
+  std::vector<int64_t> found;
+  on_load_ = [&] { found.push_back(Found("models/m/labels/stable")); };
+  Start();
+  EXPECT_EQ(found, (std::vector<int64_t>{0, 2}));
+}
+
 TEST_F(ModelReloadTest, ALabelOfAVersionThatIsNotThereIsLoggedOnce) {
   WritePolicy(
       "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
