@@ -117,6 +117,9 @@ prediction::PredictionRequest Inference::Translate(observability::Method method,
   // A refused request counts as one image.
   request.images = std::max(received_.images(), 1);
   request.image = [this](int i) { return received_.Image(i); };
+  if (received_.is_shared()) {
+    request.receive = [this] { return received_.ReceiveShared(); };
+  }
   if (model_.ok()) request.malformed = TranslateTask(&request);
   return request;
 }

@@ -147,8 +147,7 @@ ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images,
   if (!status_.ok()) return;
   input_status_ = CheckInput(memory);
   if (!input_status_.ok() || images_ > max_images) return;
-  input_status_ = shared_.has_value() ? SplitShared()
-                                      : Split(received.slices, received.parts);
+  if (!is_shared()) input_status_ = Split(received.slices, received.parts);
 }
 
 absl::Status ReceivedInference::Read(
@@ -190,6 +189,15 @@ absl::Status ReceivedInference::CheckInput(const SharedMemory* memory) {
   if (!images.ok()) return server::AtField("inputs[0].shape", images.status());
   images_ = static_cast<int>(
       std::min<int64_t>(*images, std::numeric_limits<int>::max()));
+  if (is_shared() && !type_.is_bytes() &&
+      shared_->bytes() != images_ * BytesOfImage(type_, shape())) {
+    return server::InvalidField(
+        "inputs[0].parameters.shared_memory_byte_size",
+        absl::StrCat("got ", shared_->bytes(), ", expected ",
+                     images_ * BytesOfImage(type_, shape()),
+                     " bytes as the shape has"));
+  }
+  if (is_shared()) bytes_ += shared_->bytes();
   return absl::OkStatus();
 }
 
@@ -210,21 +218,12 @@ absl::Status ReceivedInference::Split(
 }
 
 // The rest sees raw contents that came in one slice.
-absl::Status ReceivedInference::SplitShared() {
+absl::Status ReceivedInference::ReceiveShared() {
   constexpr char kField[] = "inputs[0].parameters.shared_memory_region";
   const rpc::WireExtent all = {0, shared_->bytes()};
-  if (!type_.is_bytes() &&
-      all.length != images_ * BytesOfImage(type_, shape())) {
-    return server::InvalidField(
-        "inputs[0].parameters.shared_memory_byte_size",
-        absl::StrCat("got ", all.length, ", expected ",
-                     images_ * BytesOfImage(type_, shape()),
-                     " bytes as the shape has"));
-  }
   const grpc::Slice copy(all.length);
   const absl::Status status = shared_->Read(const_cast<uint8_t*>(copy.begin()));
   if (!status.ok()) return server::AtField(kField, status);
-  bytes_ += copy.size();
   const absl::string_view part(reinterpret_cast<const char*>(copy.begin()),
                                copy.size());
   wire_.raw = all;

@@ -55,8 +55,8 @@ absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
 class ReceivedInference {
  public:
   // Takes the bytes of `message`, which is empty afterwards. With more images
-  // than `max_images`, none of them is looked at. Images in shared memory are
-  // copied from `memory`; null: there is none.
+  // than `max_images`, none of them is looked at. Images may be in `memory`,
+  // null: there is none, until ReceiveShared().
   ReceivedInference(grpc::ByteBuffer* message, int max_images,
                     const SharedMemory* memory = nullptr);
 
@@ -74,8 +74,13 @@ class ReceivedInference {
   bool files() const { return type_.is_bytes(); }
   // The number of images in the shape; 0 if the shape is invalid.
   int images() const { return images_; }
-  // The bytes that this holds.
+  // The bytes that this holds, or will.
   int64_t bytes() const { return bytes_; }
+
+  bool is_shared() const { return shared_.has_value(); }
+  // Copies the images out of shared memory. INVALID_ARGUMENT, naming the field,
+  // if they are not there.
+  absl::Status ReceiveShared();
 
   // Returns the i-th image, which has views of this object's bytes.
   absl::StatusOr<image::ImageSource> Image(int i);
@@ -88,7 +93,6 @@ class ReceivedInference {
   // Finds the elements of the images.
   absl::Status Split(absl::Span<const grpc::Slice> slices,
                      absl::Span<const absl::string_view> parts);
-  absl::Status SplitShared();
   absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts);
 
   absl::Span<const int64_t> shape() const;

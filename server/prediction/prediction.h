@@ -200,8 +200,15 @@ class Prediction {
     const int i_;
   };
 
-  // Finds the model, checks the request and reserves room for its images. Fills
-  // the status of images that allow_partial_results lets fail alone.
+  // Finds the model, holds the message's memory and checks what needs no image.
+  absl::Status CheckRequest();
+  // Has a decode thread receive the images and Begin(): it copies up to a whole
+  // message, and the request may be a few bytes.
+  void Receive();
+  // Admits the request unless `received` is an error, and hands its images on.
+  void Begin(const absl::Status& received);
+  // Checks the images and reserves room for them. Fills the status of images
+  // that allow_partial_results lets fail alone.
   absl::Status Admit();
   absl::Status CheckTask() const;
   // What the request says of crops; null: nothing.
@@ -329,7 +336,7 @@ class Prediction {
   const absl::Time queue_deadline_;
   const uint64_t group_;  // Marks the request's work in both pools.
 
-  // Fixed by Admit().
+  // Fixed by CheckRequest().
   std::shared_ptr<repository::ModelVersion> version_;
   std::shared_ptr<repository::LoadedModel> model_;
   // The crops' model; null: none are asked for.

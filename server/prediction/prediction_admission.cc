@@ -18,7 +18,7 @@ constexpr int64_t kLeastAnswer = 4 << 10;
 
 }  // namespace
 
-absl::Status Prediction::Admit() {
+absl::Status Prediction::CheckRequest() {
   absl::Status status = ValidateRequestId(request_.request_id);
   if (!status.ok()) return status;
   record_.set_request_id(request_.request_id);
@@ -41,7 +41,11 @@ absl::Status Prediction::Admit() {
   }
   if (status.ok()) status = handler_->CheckParams(model_->directory);
   if (status.ok()) status = CheckCrops();
-  if (status.ok()) status = CheckImages();
+  return status;
+}
+
+absl::Status Prediction::Admit() {
+  absl::Status status = CheckImages();
   if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
   if (status.ok()) status = Reserve();
   return status;

@@ -128,6 +128,9 @@ TEST_F(SharedInferTest, RefusesWhatIsNotThere) {
 
   in.Truncate(100);
   EXPECT_EQ(Infer(SharedRequest()).field, kRegion);
+  ModelInferRequest refused = SharedRequest();  // Before anything is read.
+  (*refused.mutable_parameters())["priority"].set_string_param("high");
+  EXPECT_EQ(Infer(refused).field, "parameters.priority");
   Answer(Fp32Request());
 }
 
