@@ -3,10 +3,16 @@
 
 #include <string>
 
+#include "absl/status/status.h"
+
 namespace sfmamba::model {
 
 // Returns the version of libtorch, such as "2.11.0".
 std::string TorchVersion();
+
+// INVALID_ARGUMENT if the environment variable SFMAMBA_CPU_ISA, by which models
+// choose their kernels, names no instruction set.
+absl::Status CheckEnvironment();
 
 // Sets the number of threads that run a model's operators. Must be called
 // before the first model is loaded.

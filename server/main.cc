@@ -53,6 +53,7 @@ Engine ThisEngine() {
   engine.build.revision = BuildRevision();
   engine.build.cuda = model::CudaVersion();
   engine.build.torch = model::TorchVersion();
+  engine.check_environment = model::CheckEnvironment;
   engine.find_gpus = model::FindGpus;
   engine.load = [](const model::ModelConfig& config,
                    absl::Span<const std::string> paths,

@@ -332,6 +332,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     return kClean;
   }
   absl::StatusOr<v1::ServerConfig> config = EffectiveConfig(line);
+  const absl::Status environment = engine.check_environment();
+  if (!environment.ok()) config = environment;
   if (!config.ok()) {
     std::fprintf(stderr, "%s\n",
                  std::string(config.status().message()).c_str());

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "model/gpus.h"
@@ -18,6 +19,10 @@ namespace sfmamba::server {
 // place.
 struct Engine {
   observability::BuildInfo build;
+  // What is wrong with the environment variables that it reads.
+  std::function<absl::Status()> check_environment = [] {
+    return absl::OkStatus();
+  };
   std::function<model::FoundGpus()> find_gpus;
   std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
       const model::ModelConfig& config,

@@ -151,6 +151,7 @@ TORCH_LIBRARY_FRAGMENT(sfmamba_scan, library) {
       "selective_scan_backward(Tensor grad_out, Tensor? grad_last, Tensor u, "
       "Tensor delta, Tensor A, Tensor B, Tensor C, Tensor? D, Tensor? z, "
       "Tensor? delta_bias, bool delta_softplus, int period) -> Tensor[]");
+  library.def("cpu_isa_error() -> str", CpuIsaError);
 }
 
 TORCH_LIBRARY_IMPL(sfmamba_scan, CPU, library) {

@@ -20,12 +20,16 @@ __attribute__((target("xsave"))) unsigned long long ReadXcr0() {
   return _xgetbv(0);
 }
 
+// The value of the environment variable; "" if it is not set.
+std::string NameInEnvironment() {
+  const char* name = std::getenv("SFMAMBA_CPU_ISA");
+  return name == nullptr ? "" : name;
+}
+
 // The instruction set that the environment names.
 std::optional<CpuIsa> NamedByEnvironment() {
-  const char* name = std::getenv("SFMAMBA_CPU_ISA");
-  if (name == nullptr) return std::nullopt;
   for (CpuIsa isa : kAll) {
-    if (std::string(name) == CpuIsaName(isa)) return isa;
+    if (NameInEnvironment() == CpuIsaName(isa)) return isa;
   }
   return std::nullopt;
 }
@@ -69,6 +73,13 @@ CpuIsa ActiveCpuIsa() {
   static const CpuIsa active =
       std::min(NamedByEnvironment().value_or(CpuIsa::kAvx512), DetectCpuIsa());
   return active;
+}
+
+std::string CpuIsaError() {
+  const std::string name = NameInEnvironment();
+  if (name.empty() || NamedByEnvironment().has_value()) return "";
+  return "SFMAMBA_CPU_ISA: got \"" + name +
+         "\", expected scalar, avx2 or avx512";
 }
 
 std::vector<CpuIsa> SupportedCpuIsas() {

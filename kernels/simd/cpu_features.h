@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_KERNELS_SIMD_CPU_FEATURES_H_
 #define SFMAMBA_KERNELS_SIMD_CPU_FEATURES_H_
 
+#include <string>
 #include <vector>
 
 namespace sfmamba::kernels {
@@ -14,8 +15,12 @@ CpuIsa DetectCpuIsa();
 
 // Returns the one that kernels use by default: DetectCpuIsa(), or a lesser one
 // if the environment variable SFMAMBA_CPU_ISA names it (scalar, avx2, avx512).
-// Other values of the variable are ignored. It is read at the first call only.
+// It is read at the first call only.
 CpuIsa ActiveCpuIsa();
+
+// Returns what is wrong with SFMAMBA_CPU_ISA if it names none of them, else "".
+// Programs ask this when they start, because kernels then go on without it.
+std::string CpuIsaError();
 
 // Returns all from kScalar to DetectCpuIsa(), for tests.
 std::vector<CpuIsa> SupportedCpuIsas();

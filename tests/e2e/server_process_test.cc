@@ -303,6 +303,16 @@ TEST(ServerProcessTest, BadFlagsAndConfigurationsExitWith2) {
   }
 }
 
+TEST(ServerProcessTest, AnUnknownInstructionSetExitsWith2) {
+  setenv("SFMAMBA_CPU_ISA", "avx3", 1);
+  std::string output;
+  EXPECT_EQ(ExitCode({"--model_repository=x"}, &output), 2);
+  unsetenv("SFMAMBA_CPU_ISA");
+  EXPECT_EQ(output,
+            "SFMAMBA_CPU_ISA: got \"avx3\", expected scalar, avx2 or "
+            "avx512\n");
+}
+
 TEST(ServerProcessTest, TheConfigurationCanBeCheckedAndPrinted) {
   const std::string path = testing::TempDir() + "/good.textproto";
   std::ofstream(path) << "model_repository: 'x' port: 1234 decode_threads: 3";

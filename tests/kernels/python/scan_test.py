@@ -110,6 +110,10 @@ class ScanTest(ScanCase):
             with self.subTest(isa=isa):
                 installed.run('-m', 'unittest', 'scan_test.AgreementTest', SFMAMBA_CPU_ISA=isa)
 
+    def test_an_unknown_instruction_set_is_an_error(self):
+        with self.assertRaisesRegex(AssertionError, 'ValueError: SFMAMBA_CPU_ISA: got "avx3", exp'):
+            installed.run('-c', 'import sfmamba_scan', SFMAMBA_CPU_ISA='avx3')
+
     def test_gradients_are_those_of_finite_differences(self):
         names = ('u', 'delta', 'A', 'B', 'C', 'D', 'z', 'delta_bias')
         for shape in ((2, 3, 2, 5, 1), (1, 4, 5, 35, 2)):

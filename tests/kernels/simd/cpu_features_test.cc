@@ -30,7 +30,20 @@ TEST(CpuFeaturesDeathTest, EnvironmentOnlyLowersTheActiveSet) {
   const int best = static_cast<int>(DetectCpuIsa());
   EXPECT_EXIT(ExitWithActiveIsa("scalar"), testing::ExitedWithCode(0), "");
   EXPECT_EXIT(ExitWithActiveIsa("avx512"), testing::ExitedWithCode(best), "");
-  EXPECT_EXIT(ExitWithActiveIsa("mmx"), testing::ExitedWithCode(best), "");
+}
+
+TEST(CpuFeaturesTest, AnotherNameIsAnError) {
+  for (const char* name : {"", "scalar", "avx2", "avx512"}) {
+    setenv("SFMAMBA_CPU_ISA", name, 1);
+    EXPECT_EQ(CpuIsaError(), "");
+  }
+  for (const std::string name : {"mmx", "AVX2", "avx512 ", "1"}) {
+    setenv("SFMAMBA_CPU_ISA", name.c_str(), 1);
+    EXPECT_EQ(CpuIsaError(), "SFMAMBA_CPU_ISA: got \"" + name +
+                                 "\", expected scalar, avx2 or avx512");
+  }
+  unsetenv("SFMAMBA_CPU_ISA");
+  EXPECT_EQ(CpuIsaError(), "");
 }
 
 void ExitWithAmx(const char* cap) {

@@ -20,6 +20,8 @@ try:
 except OSError as error:
     raise ImportError('the kernels were compiled for another PyTorch than '
                       f'{torch.__version__}: install the package again ({error})') from error
+if _error := torch.ops.sfmamba_scan.cpu_isa_error():
+    raise ValueError(_error)
 selective_scan = torch.ops.sfmamba_scan.selective_scan
 causal_conv1d = torch.ops.sfmamba_scan.causal_conv1d
 _scan_backward = torch.ops.sfmamba_scan.selective_scan_backward
