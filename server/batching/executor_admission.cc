@@ -30,7 +30,10 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
 absl::Status Executor::CheckLoad(const AdmissionRequest& request,
                                  const QueueRoom::Part& reserved) {
   const absl::Time now = base::SteadyNow();
-  const AdmissionEstimate estimate = batcher_.Estimate(request, reserved);
+  AdmissionEstimate estimate = batcher_.Estimate(request, reserved);
+  // A client that holds little waits for its own turns only and adds little to
+  // a drain: the work of others does not shut it out.
+  if (reserved.holds_little) estimate.drained = estimate.finish;
   const absl::Duration wait =
       std::max(estimate.start - now, absl::ZeroDuration());
   if (!estimate.IsInTime(request)) {

@@ -124,6 +124,16 @@ TEST_F(ExecutorClientsTest, WithoutADeadlineTheLastOfADrainStaysFree) {
   EXPECT_TRUE(Ask("c"));
 }
 
+TEST_F(ExecutorClientsTest, WhoHoldsLittleIsAdmittedBesideAFullDrain) {
+  options_.drain_timeout = absl::Seconds(60);
+  Make();
+  time_ = absl::InfiniteDuration();
+  AskUntilRefused("a");
+  EXPECT_EQ(reason_, "QUEUE_FULL");
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(Ask("b")) << i << " " << reason_;
+  EXPECT_FALSE(Ask("a"));
+}
+
 TEST_F(ExecutorClientsTest, ARequestThatFitsTheEmptyQueueIsAdmitted) {
   Make();
   ASSERT_TRUE(Ask("b"));
