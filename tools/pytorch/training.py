@@ -140,6 +140,7 @@ class Run:
         self.step = self.passes = 0
         self.seconds, self.losses, self.curves, self.figures = 0.0, [], {}, {}
         self.waiting = []  # Losses of the parts of a step.
+        self.saved = args.resume  # Whether OUT/checkpoint.pt is this run's.
         if args.resume:
             self.restore(args.out / 'checkpoint.pt')
 
@@ -271,8 +272,8 @@ class Run:
                         {name: curve.points for name, curve in self.curves.items()})
 
     def save(self):
-        """Writes checkpoint.pt, all of it or nothing."""
-        new = self.args.out / 'checkpoint.new'
+        """Writes checkpoint.pt, all of it or nothing; an earlier run's is kept beside it."""
+        path, new = self.args.out / 'checkpoint.pt', self.args.out / 'checkpoint.new'
         content = io.BytesIO()  # As torch.save() does not say why a file cannot be written.
         torch.save(dict(state_dict=self.average.module.state_dict(), facts=self.facts,
                         figures=self.figures, current=self.model.state_dict(),
@@ -284,4 +285,8 @@ class Run:
         except OSError as error:
             new.unlink(missing_ok=True)
             raise UserError(f'{new}: {error.strerror}') from error
-        new.replace(self.args.out / 'checkpoint.pt')
+        if not self.saved and path.exists():
+            kept = path.replace(path.with_name('checkpoint.earlier.pt'))
+            print(f'\n{path}: that of an earlier run is kept as {kept.name}', file=sys.stderr)
+        new.replace(path)
+        self.saved = True

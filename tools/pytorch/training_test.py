@@ -83,6 +83,19 @@ class RunTest(unittest.TestCase):
             for a, b in zip(expected.average.parameters(), got.average.parameters()):
                 self.assertTrue(a.equal(b))
 
+    def test_a_new_run_keeps_the_checkpoint_of_the_one_before(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, 'checkpoint.pt')
+            linear_run(arguments(folder, 20), stop_after=7)
+            linear_run(arguments(folder, 20, resume=True), stop_after=9)
+            self.assertEqual(os.listdir(folder).count('checkpoint.earlier.pt'), 0)
+            before = path.read_bytes()
+            args = arguments(folder, 20)
+            args.report = 0  # A checkpoint at each step, of which only the first moves the other.
+            linear_run(args, stop_after=3)
+            self.assertEqual(path.with_name('checkpoint.earlier.pt').read_bytes(), before)
+            self.assertNotEqual(path.read_bytes(), before)
+
     def share(self, minutes=None):
         """What the two processes of a run end with: weights, steps, passes, last loss."""
         with tempfile.TemporaryDirectory() as folder:
