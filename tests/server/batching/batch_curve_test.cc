@@ -246,6 +246,13 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   RunOften(&slower, 1, 20, later);
   slower.Record(2, Ms(70), later);
   EXPECT_NEAR(ToMs(slower.Median(4)), 80, 0.1);
+  // What was measured anew has not run since.
+  curve.Set(8, {Ms(160), Ms(160)}, later);
+  curve.Set(4, {Ms(80), Ms(80)}, later);
+  const absl::Time latest = later + absl::Seconds(11);
+  RunOften(&curve, 1, 20, latest);
+  curve.Record(4, Ms(40), latest);
+  EXPECT_NEAR(ToMs(curve.Median(8)), 80, 1);
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ TEST(KserveRouteTest, EachPathHasItsAction) {
   }
 }
 
+TEST(KserveRouteTest, APostNeedsTheScopeOfWhatItDoes) {
+  using security::Scope;
+  const std::pair<const char*, Scope> kCases[] = {
+      {"/v2/repository/index", Scope::kRead},
+      {"/v2/models/a/infer", Scope::kInfer},
+      {"/v2/repository/models/a/load", Scope::kAdmin},
+      {"/v2/repository/models/a/unload", Scope::kAdmin},
+  };
+  for (const auto& [path, scope] : kCases) {
+    EXPECT_EQ(FindKserveRoute(path)->post_scope, scope) << path;
+  }
+}
+
 TEST(KserveRouteTest, OtherPathsHaveNone) {
   for (const char* path :
        {"", "/", "/v2/", "/v1/models/a", "/v2/models", "/v2/models/",
