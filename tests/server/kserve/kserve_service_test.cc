@@ -1,5 +1,6 @@
 // All of the Open Inference Protocol but ModelInfer, as a client sees it.
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "tests/server/kserve/kserve_fixture.h"
 #include "tests/testing/patience.h"
@@ -173,6 +174,13 @@ TEST_F(KserveServiceTest, MetadataAndConfigAgree) {
       EXPECT_EQ(tensor.shape(0), -1);
       EXPECT_TRUE(std::equal(output.dims().begin(), output.dims().end(),
                              tensor.shape().begin() + 1));
+    }
+    for (const char* method : {"ModelMetadata", "ModelConfig"}) {
+      EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                             {absl::StrCat("method=\"", method, "\""),
+                              R"(model="fake")"}),
+                1)
+          << method;
     }
   }
 }

@@ -163,6 +163,20 @@ TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
   EXPECT_EQ(held(), kAnswerBytes);
 }
 
+TEST_F(PredictionMemoryTest, TilesHoldNoMessageOnceTheyAreMade) {
+  gate_.Close();
+  KeptResponse response;
+  PredictionRequest request = TiledRequest();
+  request.message_bytes = kMessageBytes;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  WaitFor(response.released_, "the release of the request");
+  EXPECT_EQ(held(MemoryUse::kMessage), 0);
+  EXPECT_GT(held(MemoryUse::kInput), 0);
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
 TEST_F(PredictionMemoryTest, TilesGivenUpAtAnyStepGiveEverythingBack) {
   for (int steps = 0; steps < 8; ++steps) {
     SCOPED_TRACE(steps);
