@@ -42,7 +42,8 @@ ASAN_SHORT='//tests/base:all - //tests/base:coco_rle_test + //tests/server/http:
 TSAN_ALL="$TSAN_SHORT + //tests/server/prediction/... + //tests/server/repository/...
   + //tests/server/rpc/... + //tests/server/rest:all + //tests/server/kserve/...
   + //tests/server/security/... + //tests/server/tracing/...
-  + //tests/server:server_test + //tests/server:cancellation_test"
+  + //tests/server:server_test + //tests/server:cancellation_test
+  - //tests/server/prediction:sliding_network_test"  # libtorch's OpenMP is not seen.
 ASAN_ALL='//tests/... - //tests/e2e/... - //tests/gpu/... - //tests/fuzz/...'
 # They count allocations by a malloc of their own.
 COUNT_ALLOCATIONS='rdeps(//tests/..., //tests/testing:allocations, 1)'
