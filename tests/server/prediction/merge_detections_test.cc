@@ -136,6 +136,10 @@ TEST(MergeDetectionsTest, AnObjectsMaskIsTheUnionOfAllThatMatch) {
       EXPECT_EQ(columns.At(x, y), set) << x << ", " << y;
     }
   }
+  base::LineRuns some;
+  together->AddRows(3, 5, &some);
+  ASSERT_EQ(some.lines(), 2);
+  EXPECT_EQ(some.line(0), (std::vector<int>{0, 14})) << "row 3";
 }
 
 }  // namespace
