@@ -21,14 +21,6 @@ constexpr int kThreads = 256;  // The most threads in a block.
 constexpr int kMostGroups = 32, kMostRuns = 2, kMostRows = 16;
 constexpr int kMostMaps = 65535;  // CUDA's limit of a grid along z.
 
-// Returns the least number of blocks that a multiprocessor runs at once: as
-// many as have enough registers for all values.
-template <typename T, int kKernel, int kStride>
-constexpr int LeastBlocks() {
-  if (kKernel > 3) return 2;
-  return kStride == 1 || sizeof(T) < sizeof(float) ? 3 : 2;
-}
-
 // The arguments with what follows from them.
 template <typename T>
 struct Parameters {
@@ -86,20 +78,14 @@ __device__ __forceinline__ void ConvolveRun(const Parameters<T>& parameters,
     for (int n = 0; n < V; ++n) sums[p][n] = bias[n];
   }
   const int top = y * kStride - kKernel / 2, left = x * kStride - kKernel / 2;
-  // Where the row of taps begins, in x and in the weights. Each column would
-  // compute its address from the start of the map if these were not hidden.
-  int64_t from =
-      ((map * args.height + top) * args.width + left) * args.channels + c;
-  int64_t weight = c;
 #pragma unroll 1
   for (int r = 0; r < kKernel; ++r) {
-    if (top + r >= 0 && top + r < args.height) {
-      AddTaps<kKernel, kStride>(args.x + simt::Opaque(from),
-                                args.weight + simt::Opaque(weight),
-                                args.channels, left, args.width, sums);
-    }
-    from += int64_t{args.width} * args.channels;
-    weight += kKernel * args.channels;
+    if (top + r < 0 || top + r >= args.height) continue;
+    const int64_t from = (map * args.height + top + r) * args.width + left;
+    AddTaps<kKernel, kStride>(
+        args.x + from * args.channels + c,
+        args.weight + int64_t{r} * kKernel * args.channels + c, args.channels,
+        left, args.width, sums);
   }
   const int64_t first = (map * parameters.height + y) * parameters.width + x;
 #pragma unroll
@@ -116,7 +102,7 @@ __device__ __forceinline__ void ConvolveRun(const Parameters<T>& parameters,
 // Grid: x is over tiles, of which there are `across` beside each other, y over
 // channels, z over maps.
 template <typename T, int kKernel, int kStride, int V>
-__global__ void __launch_bounds__(kThreads, LeastBlocks<T, kKernel, kStride>())
+__global__ void __launch_bounds__(kThreads, 2)
     ConvolveKernel(Parameters<T> parameters, int across) {
   const int c = (blockIdx.y * blockDim.x + threadIdx.x) * V;
   const int x = (blockIdx.x % across * blockDim.y + threadIdx.y) * kRun;
