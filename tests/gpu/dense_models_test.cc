@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "model/config.h"
 #include "model/vision_model.h"
@@ -282,21 +280,6 @@ TEST_P(GpuShippedTest, AnswersAsOnTheCpu) {
   ExpectSameResults(run(OnModelDevice()), expected, kFp32);
   shipped.config.precision = model::Precision::kBFloat16;
   ExpectSameResults(run(OnModelDevice()), expected, kHalf);
-}
-
-// A server waits for this, for each of its slots, before a model is READY.
-TEST_P(GpuShippedTest, IsPreparedSoon) {
-  const model::ModelOptions device = OnModelDevice();
-  const Shipped shipped = GetParam()();
-  const auto model = model::MakeModel(shipped.config, device);
-  const auto context = model::MakeContext(*model);
-  const int batch = device.gpus.empty() ? 1 : 128;
-  const absl::Time begin = absl::Now();
-  ASSERT_TRUE(context->Prepare(1, batch).ok());
-  const absl::Duration took = absl::Now() - begin;
-  std::printf("%s: prepared in %.2f s\n", shipped.name,
-              absl::ToDoubleSeconds(took));
-  EXPECT_LE(took, absl::Seconds(20));
 }
 
 INSTANTIATE_TEST_SUITE_P(
