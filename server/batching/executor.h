@@ -78,7 +78,8 @@ class Executor : private Batcher::Observer {
   // is held from before their decoding until the reservation is released or the
   // task that carries it is dispatched. RESOURCE_EXHAUSTED with reason
   // - QUEUE_FULL and a retry hint if there is not enough room, or if, with the
-  //   request, what waits before it would take longer than drain_timeout;
+  //   request, what waits would take longer than drain_timeout; for a client
+  //   that holds little, only what runs before its answer counts;
   // - CLIENT_QUOTA if its client's images would be more than
   //   BatchOptions::client_share allows of the queue's places or, while another
   //   client asks too, of what could run before the request's deadline or

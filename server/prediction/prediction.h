@@ -341,7 +341,8 @@ class Prediction {
   std::shared_ptr<repository::LoadedModel> model_;
   // The crops' model; null: none are asked for.
   std::shared_ptr<repository::ModelVersion> classifier_;
-  // How long one thread is expected to encode the longest of the answers.
+  // Fixed by Admit(): how long one thread is expected to encode the longest of
+  // the answers.
   absl::Duration longest_answer_;
 
   server::MemoryHold message_memory_;  // Until ReleaseRequest().
