@@ -47,7 +47,8 @@ def parse_args(argv=None):
     parser.add_argument('--server_flag', action='append', default=[], help='repeat for several')
     parser.add_argument('--model', default=str(ROOT / 'models/everyday/1'),
                         help='directory of a version of a classifier')
-    parser.add_argument('--variant', help='random weights of this variant, in place of --model')
+    parser.add_argument('--variant',
+                        help='random weights of it, such as sf_mamba_t, in place of --model')
     parser.add_argument('--port', type=int, default=9401)
     parser.add_argument('--max_batch_size', type=int, default=8)
     parser.add_argument('--duration', type=float, default=8, help='seconds a load')
@@ -94,8 +95,7 @@ class Server:
         self.process = subprocess.Popen(
             [args.server_bin, f'--model_repository={repository}', '--random_init',
              f'--port={args.port}', f'--metrics_port={args.port + 1}', '--http_port=-1',
-             '--drain_delay=0s',
-             *args.server_flag], stderr=subprocess.DEVNULL)
+             '--drain_delay=0s', '--log_level=error', *args.server_flag])
         while subprocess.run(self.client('health'), capture_output=True).returncode != 0:
             if self.process.poll() is not None:
                 sys.exit(f'the server ended with {self.process.returncode}')

@@ -1,6 +1,8 @@
 import contextlib
 import io
 import pathlib
+import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -90,6 +92,19 @@ class ModelsTest(unittest.TestCase):
         (source / 'config.textproto').write_text('batching { max_batch_size: 2 }\n')
         with self.assertRaisesRegex(SystemExit, 'no field batching'):
             self.write('--model', str(source))
+
+
+class ServerTest(unittest.TestCase):
+    def test_what_a_server_says_as_it_ends_is_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server = pathlib.Path(folder, 'server')
+            server.write_text('#!/bin/sh\necho no such variant >&2\nexit 3\n')
+            server.chmod(0o755)
+            program = (f'import sys; sys.path = {sys.path}; import benchmark_load as b; '
+                       f'b.Server(b.parse_args(["a.jpg", "--server_bin={server}", '
+                       '"--client_bin=/bin/false"]), "")')
+            run = subprocess.run([sys.executable, '-c', program], capture_output=True, text=True)
+        self.assertEqual(run.stderr, 'no such variant\nthe server ended with 3\n')
 
 
 class ArgumentsTest(unittest.TestCase):
