@@ -171,6 +171,6 @@ class Connection:
 
 
 def _positive(timeout: float) -> float:
-    if not 0 < timeout < math.inf:
-        raise ValueError(f'a timeout is a positive number of seconds, not {timeout}')
+    if isinstance(timeout, str) or not 0 < timeout < math.inf:
+        raise ValueError(f'a timeout is a positive number of seconds, not {timeout!r}')
     return timeout

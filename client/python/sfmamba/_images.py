@@ -72,6 +72,20 @@ Source = Union[str, 'os.PathLike[str]', bytes, bytearray, memoryview, BinaryFile
                NDArray[Any], Picture, Resized]
 
 
+def several(images: Any) -> Any:
+    """`images`, which are iterated over. TypeError if they are one picture: characters of a path,
+    lines of a file and rows of pixels would be taken for pictures."""
+    if isinstance(images, np.ndarray):
+        one = images.ndim < 3 or (images.ndim == 3 and (images.dtype != np.uint8
+                                                        or images.shape[2] in _FORMATS))
+    else:
+        one = (isinstance(images, (str, os.PathLike, bytes, bytearray, memoryview, Picture, Resized))
+               or hasattr(images, 'read') or hasattr(images, 'convert'))
+    if one:
+        raise TypeError('images: got one picture, expected several, such as a list of them')
+    return images
+
+
 def to_image(source: Any) -> Any:
     """The Image message of a path, bytes, an open binary file, an array, a PIL image or a Picture.
 

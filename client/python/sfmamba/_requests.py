@@ -1,6 +1,7 @@
 """Requests of the three methods, cut to what the server takes at once."""
 
 import dataclasses
+import math
 import re
 from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple, Union
 
@@ -120,13 +121,28 @@ def _choice(argument: str, message: Any, field: str, got: Any) -> Any:
     return got
 
 
+def _message(kind: Any, **fields: Any) -> Any:
+    """A message of this class; None leaves a field unset. TypeError and ValueError name the field,
+    which protobuf's do not."""
+    message = kind()
+    for field, value in fields.items():
+        try:
+            message.MergeFrom(kind(**{field: value}))
+        except (TypeError, ValueError) as error:
+            wrong = TypeError if isinstance(error, TypeError) else ValueError
+            raise wrong(f'{field}: got {value!r}: {error}') from None
+    return message
+
+
 def classify_params(top_k: int, min_score: float, score_type: str, embedding: bool,
                     class_filter: Sequence[int], heat_map: Union[int, str, None]) -> Any:
     score = _choice('score_type', _messages.ClassifyParams, 'score_type', score_type)
-    params = _messages.ClassifyParams(top_k=top_k, min_score=min_score, score_type=score,
-                                      include_embedding=embedding, class_filter=class_filter)
+    params = _message(_messages.ClassifyParams, top_k=top_k, min_score=min_score, score_type=score,
+                      include_embedding=embedding, class_filter=class_filter)
     if heat_map is not None:
         params.heat_map.encoding = params.heat_map.VALUES
+        if isinstance(heat_map, str) and heat_map != 'best':
+            raise ValueError(f"heat_map: got {heat_map!r}, expected 'best' or a class's id")
         if heat_map != 'best':
             params.heat_map.class_id = heat_map
     return params
@@ -159,26 +175,27 @@ class Tiles:
 def _tiles_message(tiles: Optional[Tiles]) -> Any:
     if tiles is None:
         return None
-    return _messages.Tiles(width=tiles.width, height=tiles.height, overlap=tiles.overlap,
-                           without_picture=not tiles.whole,
-                           merge=_choice('merge', _messages.Tiles, 'merge', tiles.merge),
-                           match=_choice('match', _messages.Tiles, 'match', tiles.match),
-                           match_threshold=tiles.match_threshold, max_tiles=tiles.max_tiles)
+    return _message(_messages.Tiles, width=tiles.width, height=tiles.height, overlap=tiles.overlap,
+                    without_picture=not tiles.whole,
+                    merge=_choice('merge', _messages.Tiles, 'merge', tiles.merge),
+                    match=_choice('match', _messages.Tiles, 'match', tiles.match),
+                    match_threshold=tiles.match_threshold, max_tiles=tiles.max_tiles)
 
 
 def _crops_message(crops: Optional[Crops]) -> Any:
     if crops is None:
         return None
-    return _messages.Crops(model=crops.model, top_k=crops.top_k, min_score=crops.min_score,
-                           include_embedding=crops.embedding, margin=crops.margin)
+    return _message(_messages.Crops, model=crops.model, top_k=crops.top_k,
+                    min_score=crops.min_score, include_embedding=crops.embedding,
+                    margin=crops.margin)
 
 
 def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[float],
                   max_detections: int, masks: bool, class_agnostic_nms: bool,
                   class_filter: Sequence[int], tiles: Optional[Tiles] = None,
                   crops: Optional[Crops] = None) -> Any:
-    # A field that is given None stays unset.
-    return _messages.DetectParams(
+    return _message(
+        _messages.DetectParams,
         score_threshold=score_threshold, nms_iou_threshold=nms_iou_threshold,
         max_detections=max_detections, class_filter=class_filter,
         class_agnostic_nms=class_agnostic_nms, tiles=_tiles_message(tiles),
@@ -188,20 +205,22 @@ def detect_params(score_threshold: Optional[float], nms_iou_threshold: Optional[
 
 def segment_params(model_size: bool, confidence: bool, class_filter: Sequence[int],
                    slide: Optional[Slide]) -> Any:
-    # A field that is given None stays unset.
-    return _messages.SegmentParams(
+    return _message(
+        _messages.SegmentParams,
         encoding='RLE_PER_CLASS', output_size='MODEL' if model_size else 'ORIGINAL',
         include_class_areas=True, class_filter=class_filter, include_confidence_map=confidence,
-        slide=None if slide is None else dataclasses.asdict(slide))
+        slide=None if slide is None else _message(_messages.SlidingWindow, **dataclasses.asdict(slide)))
 
 
 def _request_options(options: Options, partial: bool) -> Any:
     kind = _messages.RequestOptions
-    message = kind(
-        priority=_choice('priority', kind, 'priority', options.priority),
+    message = _message(
+        kind, priority=_choice('priority', kind, 'priority', options.priority),
         resize=_choice('resize', kind, 'resize', options.resize or 'RESIZE_UNSPECIFIED'),
         include_timing=options.timing, allow_partial_results=partial)
     if options.max_queue_wait is not None:
+        if not math.isfinite(options.max_queue_wait):
+            raise ValueError(f'max_queue_wait: got {options.max_queue_wait}, expected seconds')
         nanos = round(options.max_queue_wait * 1e9)
         message.max_queue_wait.seconds, message.max_queue_wait.nanos = divmod(nanos, 10**9)
     return message
@@ -240,8 +259,8 @@ def requests(method: Method, images: Any, model: str, params: Any, options: Opti
     several = isinstance(images, (list, tuple))
     messages = [to_image(image) for image in (images if several else [images])]
     sizes = [message.ByteSize() for message in messages]
-    common = method.request(model=model, params=params, request_id=options.request_id,
-                            options=_request_options(options, partial=several))
+    common = _message(method.request, model=model, params=params, request_id=options.request_id,
+                      options=_request_options(options, partial=several))
     parts = []
     for begin, end in split(sizes, max_images, MAX_MESSAGE_BYTES - _ROOM):
         part = method.request()

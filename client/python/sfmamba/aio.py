@@ -14,7 +14,7 @@ from ._aio_stream import AsyncStream
 from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow
-from ._images import Source
+from ._images import Source, several
 from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from .client import question
@@ -136,7 +136,7 @@ class AsyncClient:
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
-        return _map(method, images, in_flight, parameters)
+        return _map(method, several(images), in_flight, parameters)
 
     def stream(self, method: Callable[..., Awaitable[Answer]],
                images: Union[Iterable[Source], AsyncIterable[Source]], *, in_flight: int = 16,
@@ -150,7 +150,7 @@ class AsyncClient:
         An iterator that is not asynchronous must not block.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
-        return AsyncStream(self._connection, flow, images,
+        return AsyncStream(self._connection, flow, several(images),
                            self._connection.timeout(timeout)).answers()
 
     async def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:

@@ -13,7 +13,7 @@ from . import _answers, _messages, _requests
 from ._channel import SERVICE, Connection, Token, credentials
 from ._errors import VisionError, from_rpc_error
 from ._flow import Flow, Question
-from ._images import Source
+from ._images import Source, several
 from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
 from ._retry import Attempts
 from ._stream import Stream
@@ -210,7 +210,7 @@ class Client:
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
-        return _map(method, images, in_flight, parameters)
+        return _map(method, several(images), in_flight, parameters)
 
     def stream(self, method: Callable[..., Answer], images: Iterable[Source], *,
                in_flight: int = 16, ordered: bool = True, timeout: Optional[float] = None,
@@ -235,7 +235,7 @@ class Client:
           **parameters: of the method.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
-        return Stream(self._connection, flow, images,
+        return Stream(self._connection, flow, several(images),
                       self._connection.timeout(timeout)).answers()
 
     def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:

@@ -173,6 +173,8 @@ class Cases:
             self.run_map(client, [1])
         with self.assertRaisesRegex(ValueError, 'in_flight'):
             self.run_map(client, [], in_flight=0)
+        with self.assertRaisesRegex(TypeError, 'got one picture'):
+            self.run_map(client, '/no/such/file')
 
     def test_map_bounds_what_is_in_flight(self):
         self.serve(named('a'))

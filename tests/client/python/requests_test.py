@@ -10,9 +10,9 @@ from unittest import mock
 import numpy as np
 from PIL import Image
 
-from sfmamba import (Crops, Options, Picture, Resized, Tiles, _answers, _messages,
+from sfmamba import (Crops, Options, Picture, Resized, Slide, Tiles, _answers, _messages,
                      _requests)
-from sfmamba._images import to_image
+from sfmamba._images import several, to_image
 
 PIXELS = np.arange(2 * 3 * 3, dtype=np.uint8).reshape(2, 3, 3)
 
@@ -22,6 +22,19 @@ def classifier(resize, resize_size, side=4):
     model.input.resize, model.input.resize_size = resize, resize_size
     model.input.buckets.add(height=side, width=side)
     return _answers.model_info(model)
+
+
+class SeveralTest(unittest.TestCase):
+    def test_one_picture_is_not_iterated_over(self):
+        for one in ('a.jpg', pathlib.Path('a.jpg'), b'a', memoryview(b'a'), io.BytesIO(b'a'),
+                    PIXELS, PIXELS[:, :, 0], np.zeros((3, 4, 4), np.float32),
+                    Image.fromarray(PIXELS), Picture('a.jpg')):
+            with self.subTest(one), self.assertRaisesRegex(TypeError, 'got one picture'):
+                several(one)
+
+    def test_several_stay_as_they_are(self):
+        for images in (['a.jpg'], iter([b'a']), PIXELS[np.newaxis], np.zeros((2, 8, 8), np.uint8)):
+            self.assertIs(several(images), images)
 
 
 class ResizedTest(unittest.TestCase):
@@ -213,6 +226,30 @@ class ParametersTest(unittest.TestCase):
             self.assertTrue(error(lambda: _requests.requests(
                 _requests.DETECT, b'a', '', None, Options(**{option: 'LOUD'}), 1)
             ).startswith(f"{option}: got 'LOUD', expected one of '"))
+
+    def test_values_that_do_not_fit_are_named_with_their_field(self):
+        def ask(**parameters):
+            _requests.classify_params(**{'top_k': 0, 'min_score': 0, 'score_type': 'LOGIT',
+                                         'embedding': False, 'class_filter': (), 'heat_map': None,
+                                         **parameters})
+
+        for field, value in (('top_k', 2**31), ('top_k', 2.5), ('min_score', 'high'),
+                             ('class_filter', ['cat']), ('heat_map', 'worst')):
+            with self.subTest(field), self.assertRaisesRegex((TypeError, ValueError),
+                                                             f'^{field}: got '):
+                ask(**{field: value})
+        for options, field in ((Options(request_id='\ud800'), 'request_id'),
+                               (Options(max_queue_wait=float('nan')), 'max_queue_wait')):
+            with self.assertRaisesRegex(ValueError, f'^{field}: got '):
+                _requests.requests(_requests.CLASSIFY, b'a', '', None, options, 1)
+        with self.assertRaisesRegex(ValueError, '^width: got '):
+            _requests.segment_params(False, False, (), Slide(width=2**40))
+
+    def test_what_is_none_or_zero_is_as_it_was_given(self):
+        unset = _requests.detect_params(None, None, 0, False, False, ())
+        self.assertFalse(unset.HasField('score_threshold') or unset.HasField('tiles'))
+        zero = _requests.detect_params(0.0, 0.0, 0, False, False, ())
+        self.assertTrue(zero.HasField('score_threshold') and zero.HasField('nms_iou_threshold'))
 
 
 if __name__ == '__main__':

@@ -296,6 +296,8 @@ class Cases:
                 client.stream(client.classify, [], **arguments)
         with self.assertRaisesRegex(ValueError, 'method'):
             client.stream(client.models, [])
+        with self.assertRaisesRegex(TypeError, 'got one picture'):
+            client.stream(client.classify, b'a')
 
 
 class SyncTest(Cases, Blocking, unittest.TestCase):
