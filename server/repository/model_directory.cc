@@ -141,6 +141,11 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
                          ModelDirectory* directory) {
   const bool has_digest =
       files.hugging_face.empty() || stated.size_bytes() != 0;
+  if (has_digest && stated.size_bytes() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kConfigFile, ": weights.size_bytes: got none, expected ",
+                     files.weights_size, " as ", kWeightsFile, " has"));
+  }
   if (has_digest && files.weights_size != stated.size_bytes()) {
     return Mismatch("size in bytes", absl::StrCat(files.weights_size),
                     absl::StrCat(stated.size_bytes()));
