@@ -135,9 +135,10 @@ absl::Status SharedMemory::Register(
                                 request.offset(), " on"),
                    absl::StrCat("a part of the object's ", file.st_size));
   }
-  // The object that was looked at, whatever has its name by now.
+  // The object that was looked at, whatever has its name by now. Without
+  // O_NONBLOCK the lease of another process would block the thread for 45 s.
   object->write = open(absl::StrCat("/proc/self/fd/", object->read).c_str(),
-                       O_RDWR | O_CLOEXEC);
+                       O_RDWR | O_CLOEXEC | O_NONBLOCK);
   Region region;
   region.object = std::move(object);
   region.status.set_name(request.name());

@@ -1,9 +1,12 @@
 #include "server/kserve/shared_memory.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -55,6 +58,31 @@ TEST(SharedMemoryTest, RefusesAPipeAtOnce) {
   TimeLimit limit("the refusal");
   EXPECT_EQ(FieldOf(memory.Register(request)), "key");
   EXPECT_EQ(unlink(path.c_str()), 0);
+}
+
+// While a process holds a lease of an object, the kernel makes others wait who
+// open it to write.
+TEST(SharedMemoryTest, DoesNotWaitForALease) {
+  std::signal(SIGIO, SIG_IGN);  // Asks the holder to give its lease up.
+  inference::SystemSharedMemoryRegisterRequest request;
+  request.set_name("mine");
+  request.set_key(absl::StrCat("sfmamba_test_lease_", getpid()));
+  request.set_byte_size(4);
+  const std::string path = "/dev/shm/" + request.key();
+  std::ofstream(path) << "0123456789";
+  const int holder = open(path.c_str(), O_RDONLY);
+  ASSERT_EQ(fcntl(holder, F_SETLEASE, F_RDLCK), 0);
+  SharedMemory memory(kMost);
+  {
+    TimeLimit limit("the registration");
+    EXPECT_EQ(FieldOf(memory.Register(request)), "");
+  }
+  EXPECT_EQ(unlink(path.c_str()), 0);
+  const auto tensor = memory.Find(Parameters("mine", 4));
+  ASSERT_TRUE(tensor.ok()) << tensor.status();
+  EXPECT_EQ(Read(*tensor), "0123");
+  EXPECT_FALSE(tensor->Write("abcd").ok());
+  close(holder);
 }
 
 TEST(SharedMemoryTest, ReadsAndWritesAPartOfARegion) {
