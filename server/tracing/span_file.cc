@@ -46,7 +46,10 @@ absl::Status SpanFile::Write(const std::string& request,
 
 absl::Status SpanFile::Open() {
   if (fd_ >= 0) return absl::OkStatus();
-  fd_ = open(path_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0640);
+  // O_NONBLOCK keeps open() from waiting on a named pipe, which is refused
+  // below.
+  fd_ = open(path_.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0640);
   if (fd_ < 0) return FileError("opened");
   struct stat file;
   if (fstat(fd_, &file) != 0) return FileError("opened");

@@ -1,7 +1,9 @@
 #include "server/tracing/span_file.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +13,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::tracing {
 namespace {
@@ -85,6 +88,17 @@ TEST_F(SpanFileTest, AFolderThatIsMissingIsAnErrorUntilItIsThere) {
 TEST_F(SpanFileTest, WhatIsNoFileIsRefused) {
   SpanFile file("/dev/null", 100);
   EXPECT_FALSE(Write(file, "{1}").ok());
+}
+
+// Opening a pipe to write waits for somebody who reads.
+TEST_F(SpanFileTest, APipeIsRefusedAtOnce) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  SpanFile file(path_, 100);
+  TimeLimit limit("the refusal");
+  EXPECT_FALSE(Write(file, "{1}").ok());
+  const int reader = open(path_.c_str(), O_RDONLY | O_NONBLOCK);
+  EXPECT_FALSE(Write(file, "{2}").ok());
+  close(reader);
 }
 
 // The process's limit ends a write in its middle, like a full disk.
