@@ -1,6 +1,8 @@
 #include "server/security/security.h"
 
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -100,9 +102,15 @@ WatchedFiles::WatchedFiles(Options options) : options_(std::move(options)) {}
 absl::StatusOr<WatchedFiles::Contents> WatchedFiles::Read() const {
   Contents contents;
   for (const File& file : options_.files) {
+    const std::string what = absl::StrCat(file.setting, ": ", file.path);
+    // A pipe could be read once only, and its next read might never end.
+    std::error_code error;
+    if (std::filesystem::is_fifo(file.path, error)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": got a pipe, expected a file"));
+    }
     absl::StatusOr<std::string> text =
-        server::ReadTextFile(absl::StrCat(file.setting, ": ", file.path),
-                             file.path, options_.max_bytes);
+        server::ReadTextFile(what, file.path, options_.max_bytes);
     if (!text.ok()) return text.status();
     contents.push_back(*std::move(text));
   }

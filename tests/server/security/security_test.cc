@@ -1,5 +1,8 @@
 #include "server/security/security.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -103,6 +106,25 @@ TEST_F(SecurityTest, ErrorOfAStartNamesTheFileOrTheField) {
   Write("key", MakeCertificate().key);
   EXPECT_TRUE(absl::StrContains(Security(Config(), Events()).Open().message(),
                                 "tls_key_file"));
+}
+
+// It would be read once a second, and each time wait for somebody who writes.
+TEST_F(SecurityTest, APipeInAFilesPlaceHoldsNothingUp) {
+  WritePair(MakeCertificate());
+  const std::string path = folder_ + "tokens";
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  TimeLimit limit("the refusal and the next look");
+  EXPECT_TRUE(absl::StrContains(Security(Config(), Events()).Open().message(),
+                                path + ": got a pipe"));
+  std::filesystem::remove(path);
+  Write("tokens", ClientText("a", "one", "INFER"));
+  Security security(Config(), Events());
+  ASSERT_TRUE(security.Open().ok());
+  Write("key", MakeCertificate().key);
+  ASSERT_EQ(unlink(path.c_str()), 0);
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  WaitUntil([&] { return Count(kept_, "tokens") == 1; }, "the pipe's refusal");
+  WaitUntil([&] { return Count(kept_, "tls") == 1; }, "the wrong key");
 }
 
 TEST_F(SecurityTest, FilesThatChangeAreTakenAndBadOnesAreNot) {
