@@ -116,16 +116,17 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   return config;
 }
 
-// Waits for SIGTERM or SIGINT on a thread of its own: the first stops
-// the server, the second ends the process. The signals must be blocked in all
-// threads.
+// Waits for the signals on a thread of its own: the first stops the server,
+// the second ends the process. They must be blocked in all threads.
 void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
     sigwait(&signals, &signal);
     end->Stop();
-    sigwait(&signals, &signal);
+    // When a terminal closes, both its shell and the kernel send SIGHUP.
+    do sigwait(&signals, &signal);
+    while (signal == SIGHUP);
     _exit(128 + signal);
   }).detach();
 }
@@ -354,6 +355,10 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  struct sigaction hangup = {};
+  sigaction(SIGHUP, nullptr, &hangup);
+  // A blocked signal is delivered even if nohup has it ignored.
+  if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(
       stderr, *observability::ParseLogLevels(config->log_level()),

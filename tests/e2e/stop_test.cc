@@ -103,6 +103,28 @@ exec server/sfmamba_server "$@"
   EXPECT_EQ(server.Wait(), 0);
 }
 
+// A terminal that closes sends it more than once.
+TEST(StopTest, SighupDrains) {
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--drain_delay=1s"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  server.Signal(SIGHUP);
+  ASSERT_TRUE(server.WaitForLog("\"msg\":\"draining\"")) << server.output();
+  server.Signal(SIGHUP);
+  EXPECT_EQ(server.Wait(), 0) << server.output();
+}
+
+TEST(StopTest, NohupKeepsItRunning) {
+  const std::string nohup =
+      Program("nohup.sh", "trap '' HUP; exec server/sfmamba_server \"$@\"\n");
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel(), "--drain_delay=0s"}, nohup);
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  server.Signal(SIGHUP);
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.output();
+}
+
 // The pipe's other end is open once the server reads it.
 TEST(StopTest, SigtermEndsAServerWhoseConfigurationDoesNotCome) {
   const std::string program = Program("unwritten.sh", R"(
