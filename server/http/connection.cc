@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "boost/asio/bind_executor.hpp"
+#include "boost/asio/executor_work_guard.hpp"
 #include "boost/asio/post.hpp"
 #include "boost/asio/ssl/error.hpp"
 #include "boost/asio/write.hpp"
@@ -200,6 +202,7 @@ void Connection::TakeIn(absl::string_view bytes) {
     HttpRequest& request = reader_->request();
     request.peer = peer_;
     is_head_ = request.method == "HEAD";
+    headers_ = options.headers(request);
     if (auto refusal = options.admit(request)) return Refuse(*refusal);
     body_began_ = Clock::now();
   }
@@ -226,10 +229,11 @@ void Connection::Start() {
   HttpRequest request = std::move(reader_->request());
   keep_alive_ = reader_->keep_alive() &&
                 environment_.options.idle_time > absl::ZeroDuration();
-  auto post = [loop = environment_.loop, weak = weak_from_this()](
+  auto post = [loop = environment_.loop, weak = weak_from_this(),
+               open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    const auto living = loop.lock();
-    if (living == nullptr) return;
+    // The call, and this function with it, may end before post() returns.
+    const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {
       const auto self = weak.lock();
@@ -255,10 +259,12 @@ void Connection::OnAnswer(Answered answered) {
 }
 
 void Connection::Refuse(Refusal refusal) {
+  const HttpRequest request =
+      reader_.has_value() ? std::move(reader_->request()) : HttpRequest();
   is_head_ = false;
-  Refuse(environment_.options.refusal(
-      reader_.has_value() ? reader_->request() : HttpRequest(), refusal.status,
-      refusal.message));
+  headers_ = environment_.options.headers(request);
+  Refuse(
+      environment_.options.refusal(request, refusal.status, refusal.message));
 }
 
 void Connection::Refuse(HttpResponse response) {
@@ -269,6 +275,8 @@ void Connection::Refuse(HttpResponse response) {
 
 void Connection::Write(HttpResponse response) {
   keep_alive_ &= !environment_.is_draining;
+  std::move(headers_.begin(), headers_.end(),
+            std::back_inserter(response.headers));
   out_.push_back(ResponseHead(response, keep_alive_, absl::Now()));
   answer_hold_ = Room::Hold(environment_.room, peer_);
   if (!is_head_ && HasBody(response.status)) {

@@ -91,11 +91,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Clock = std::chrono::steady_clock;
   using Tcp = boost::asio::ip::tcp;
 
-  // What all connections of a port share. Used until End() at most.
+  // What all connections of a port share. Used until End() at most, but `loop`.
   struct Environment {
     const HttpOptions& options;
     std::shared_ptr<Room> room;
-    std::weak_ptr<boost::asio::io_context> loop;
+    // Runs until all connections and exchanges have ended.
+    std::shared_ptr<boost::asio::io_context> loop;
     CostlySteps::Executor handshakes;
     // Called with each request that has come whole.
     std::function<void(std::shared_ptr<Call>, HttpRequest)> start;
@@ -172,6 +173,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   // Used for the request that is answered.
   std::shared_ptr<Call> call_;
+  Headers headers_;  // Those that HttpOptions::headers has for the answer.
   bool is_head_ = false;
   bool keep_alive_ = false;
   Room::Hold answer_hold_;

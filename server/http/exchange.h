@@ -21,10 +21,12 @@ struct HttpRequest {
   security::Caller caller;  // Once it is admitted: HttpOptions::admit.
 };
 
+using Headers = std::vector<std::pair<std::string, std::string>>;
+
 struct HttpResponse {
   int status = 200;
   // Without those of the connection and the body's length.
-  std::vector<std::pair<std::string, std::string>> headers;
+  Headers headers;
   // Is sent piece by piece.
   std::vector<std::string> body;
 };
@@ -53,6 +55,9 @@ class Exchange {
   // answer holds can go then. It must not block either.
   virtual void Answer(HttpResponse response,
                       absl::AnyInvocable<void()> sent) = 0;
+  void Answer(HttpResponse response) {
+    Answer(std::move(response), [] {});
+  }
 };
 
 }  // namespace sfmamba::http

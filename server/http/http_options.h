@@ -67,6 +67,10 @@ struct HttpOptions {
   // block.
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
+  // Returns headers that each answer to a request gets beside its own. Of
+  // `request` there is what was read of its head. Called by the port's thread.
+  std::function<Headers(const HttpRequest& request)> headers =
+      [](const HttpRequest&) { return Headers(); };
   // Makes the answers that no handler makes. Of `request` there is what was
   // read of its head; `message` says what was got and what was expected.
   // Thread-safe; must not block.

@@ -257,8 +257,8 @@ void HttpServer::Port::Handle(Call& call, std::unique_ptr<Exchange> exchange) {
     refusal = Unpack(options_.max_body_bytes, call.body(), &request.body);
   }
   if (!refusal.has_value()) return handler_(std::move(exchange));
-  exchange->Answer(options_.refusal(request, refusal->status, refusal->message),
-                   [] {});
+  exchange->Answer(
+      options_.refusal(request, refusal->status, refusal->message));
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(

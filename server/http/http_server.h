@@ -35,8 +35,8 @@ class HttpServer {
   // UNAVAILABLE, naming the address, if it cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
-  // Ends all connections; requests that wait are cancelled. Returns once the
-  // handler returns. Exchanges may live on, and be answered in vain.
+  // Ends all connections; requests that wait are cancelled. Returns once all
+  // exchanges have been answered in vain, and what their answers held is gone.
   ~HttpServer();
 
   // Refuses new connections, ends the idle ones, and the others after their

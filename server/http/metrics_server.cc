@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartMetricsServer(
   return HttpServer::Start(
       std::move(options), [metrics](std::unique_ptr<Exchange> exchange) {
         HttpResponse response = Answer(exchange->request(), *metrics);
-        exchange->Answer(std::move(response), [] {});
+        exchange->Answer(std::move(response));
       });
 }
 

@@ -81,16 +81,15 @@ std::optional<http::HttpResponse> Admit(const security::Gate* gate,
   return response;
 }
 
-std::vector<std::pair<std::string, std::string>> CorsHeaders(
-    const std::vector<std::string>& allowed, const http::HttpRequest& request) {
+http::Headers CorsHeaders(const std::vector<std::string>& allowed,
+                          const http::HttpRequest& request) {
   if (allowed.empty()) return {};
   const auto is_allowed = [&allowed](absl::string_view origin) {
     return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
   };
   const absl::string_view origin = Header(request, "origin");
   // Caches must not give one origin's answer to another.
-  std::vector<std::pair<std::string, std::string>> headers = {
-      {"Vary", "Origin"}};
+  http::Headers headers = {{"Vary", "Origin"}};
   if (origin.empty() || !(is_allowed("*") || is_allowed(origin))) {
     return headers;
   }

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "server/http/exchange.h"
@@ -29,8 +28,8 @@ std::optional<http::HttpResponse> Admit(const security::Gate* gate,
 // what it asks to send (the fetch standard's CORS protocol); none for pages
 // whose origin is not one of `allowed`, of which "*" is each. Cookies and
 // certificates of the page's reader are never allowed.
-std::vector<std::pair<std::string, std::string>> CorsHeaders(
-    const std::vector<std::string>& allowed, const http::HttpRequest& request);
+http::Headers CorsHeaders(const std::vector<std::string>& allowed,
+                          const http::HttpRequest& request);
 
 }  // namespace sfmamba::rest
 

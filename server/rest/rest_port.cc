@@ -25,32 +25,21 @@ namespace {
 // Most lines a second about failed handshakes.
 constexpr int kHandshakeLines = 5;
 
-// Adds what lets the request's page read the answer.
-http::HttpResponse Readable(const std::vector<std::string>& allowed_origins,
-                            const http::HttpRequest& request,
-                            http::HttpResponse response) {
-  for (auto& header : CorsHeaders(allowed_origins, request)) {
-    response.headers.push_back(std::move(header));
-  }
-  return response;
-}
-
 http::HttpOptions HttpOptionsOf(
     const prediction::TransportEnvironment& environment,
     const RestPort::Options& options) {
   observability::Metrics& metrics = environment.metrics;
   http::HttpOptions result = options.http;
-  result.admit = [gate = environment.gate, origins = options.allowed_origins](
-                     http::HttpRequest& request) {
-    auto refusal = Admit(gate, request);
-    if (refusal) refusal = Readable(origins, request, *std::move(refusal));
-    return refusal;
+  result.admit = [gate = environment.gate](http::HttpRequest& request) {
+    return Admit(gate, request);
   };
-  result.refusal = [origins = options.allowed_origins](
-                       const http::HttpRequest& request, int status,
-                       const std::string& message) {
-    return Readable(origins, request,
-                    RefusalResponse(status, message, request.path));
+  result.headers =
+      [origins = options.allowed_origins](const http::HttpRequest& request) {
+        return CorsHeaders(origins, request);
+      };
+  result.refusal = [](const http::HttpRequest& request, int status,
+                      const std::string& message) {
+    return RefusalResponse(status, message, request.path);
   };
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
   // Lines are limited: anyone who can connect can make handshakes fail.
@@ -100,47 +89,6 @@ absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
   return port;
 }
 
-// Answers INTERNAL if it is dropped, because something threw on the way.
-class RestService::Tracked final : public http::Exchange {
- public:
-  Tracked(RestService* service, std::unique_ptr<http::Exchange> exchange)
-      : service_(service),
-        exchange_(std::move(exchange)),
-        cors_(CorsHeaders(service->options_.allowed_origins,
-                          exchange_->request())) {
-    absl::MutexLock lock(&service_->mu_);
-    ++service_->open_;
-  }
-  ~Tracked() override {
-    if (exchange_ == nullptr) return;
-    Answer(ErrorResponse(absl::InternalError("the request was dropped")),
-           [] {});
-  }
-
-  http::HttpRequest& request() override { return exchange_->request(); }
-  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
-    exchange_->OnCancel(std::move(cancelled));
-  }
-  void Answer(http::HttpResponse response,
-              absl::AnyInvocable<void()> sent) override {
-    for (auto& header : cors_) response.headers.push_back(std::move(header));
-    // The answer's callback may destroy the exchange.
-    const auto exchange = std::move(exchange_);
-    exchange->Answer(std::move(response),
-                     [service = service_, sent = std::move(sent)]() mutable {
-                       sent();
-                       // What it holds goes before the service may end.
-                       sent = nullptr;
-                       service->Ended();
-                     });
-  }
-
- private:
-  RestService* const service_;
-  std::unique_ptr<http::Exchange> exchange_;  // Null once answered.
-  std::vector<std::pair<std::string, std::string>> cors_;
-};
-
 RestService::RestService(prediction::TransportEnvironment environment,
                          Options options)
     : options_(std::move(options)),
@@ -150,37 +98,20 @@ RestService::RestService(prediction::TransportEnvironment environment,
       open_api_(
           absl::StrReplaceAll(OpenApi(), {{"@VERSION@", options_.version}})) {}
 
-RestService::~RestService() { WaitUntilIdle(absl::InfiniteDuration()); }
-
 absl::Status RestService::CheckServing() const {
   return draining_.load() ? server::Draining("the server") : absl::OkStatus();
 }
 
-bool RestService::WaitUntilIdle(absl::Duration timeout) {
-  absl::MutexLock lock(&mu_);
-  return ended_.Await(
-      &mu_, timeout,
-      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return open_ == 0; });
-}
-
-void RestService::Ended() {
-  absl::MutexLock lock(&mu_);
-  --open_;
-  ended_.SignalAll();
-}
-
-void RestService::Handle(std::unique_ptr<http::Exchange> untracked) {
-  std::unique_ptr<http::Exchange> exchange =
-      std::make_unique<Tracked>(this, std::move(untracked));
+void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
   const std::string& path = exchange->request().path;
   if (base::Utf8Length(path) < 0) {
-    exchange->Answer(RefusalResponse(400, "the path is not UTF-8"), [] {});
+    exchange->Answer(RefusalResponse(400, "the path is not UTF-8"));
   } else if (IsUnder(path, "/v1/models")) {
     vision_.Handle(std::move(exchange));
   } else if (IsUnder(path, "/v2")) {
     kserve_.Handle(std::move(exchange));
   } else {
-    exchange->Answer(Page(exchange->request()), [] {});
+    exchange->Answer(Page(exchange->request()));
   }
 }
 

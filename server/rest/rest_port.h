@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/admin/model_changes.h"
 #include "server/http/exchange.h"
@@ -19,7 +17,6 @@
 #include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/vision_routes.h"
 #include "server/security/tls_identity.h"
-#include "server/threads/steady_cond_var.h"
 
 namespace sfmamba::rest {
 
@@ -27,18 +24,15 @@ namespace sfmamba::rest {
 // Inference Protocol under /v2, probes, metrics, the console and
 // /openapi.json. docs/serving.md, "REST", lists the routes.
 //
-// Thread-safe. The destructor waits until every exchange has ended: end their
-// connections before.
+// Thread-safe. It outlives the exchanges that it was given.
 class RestService {
  public:
   // KserveRest's: what else is served asks for the same.
   struct Options : KserveRest::Options {
-    bool console = true;                       // Whether it is served.
-    std::vector<std::string> allowed_origins;  // See CorsHeaders().
+    bool console = true;  // Whether it is served.
   };
 
   RestService(prediction::TransportEnvironment environment, Options options);
-  ~RestService();
 
   // Answers a request, now or later. Does not wait, but works as long as it
   // takes to read the request's body.
@@ -47,15 +41,9 @@ class RestService {
   // From now on requests for models are answered UNAVAILABLE with reason
   // DRAINING.
   void StartDraining() { draining_.store(true); }
-  // Waits for the answers of all requests to be sent; false if `timeout` was
-  // too short.
-  bool WaitUntilIdle(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  class Tracked;  // An exchange that is waited for.
-
   absl::Status CheckServing() const;
-  void Ended() ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the answer of a path that is no model's.
   http::HttpResponse Page(const http::HttpRequest& request) const;
 
@@ -65,10 +53,6 @@ class RestService {
   KserveRest kserve_;
   const std::string open_api_;
   std::atomic<bool> draining_{false};
-
-  absl::Mutex mu_;
-  server::SteadyCondVar ended_;        // Signalled when open_ falls.
-  int open_ ABSL_GUARDED_BY(mu_) = 0;  // Exchanges that have not ended.
 };
 
 // The port that everything over HTTP is served at. Thread-safe.
@@ -81,7 +65,8 @@ class RestPort {
     // Connections are TLS with this identity, which is set and outlives the
     // port; null: they are in clear.
     const security::CurrentTlsIdentity* tls = nullptr;
-    bool tls_client_optional = false;  // See http::TlsContext::Options.
+    bool tls_client_optional = false;          // See http::TlsContext::Options.
+    std::vector<std::string> allowed_origins;  // See CorsHeaders().
   };
 
   // UNAVAILABLE, naming host and port, if the port cannot be bound;

@@ -153,7 +153,7 @@ Encoding EncodingOf(const http::HttpRequest& request) {
 }
 
 void RefuseMethod(http::Exchange* exchange, absl::string_view allowed) {
-  exchange->Answer(OtherMethod(exchange->request().method, allowed), [] {});
+  exchange->Answer(OtherMethod(exchange->request().method, allowed));
 }
 
 // Answers a request that asks about models.
@@ -161,9 +161,8 @@ void Answer(const absl::Status& status,
             const google::protobuf::Message& message,
             http::Exchange* exchange) {
   const Encoding encoding = EncodingOf(exchange->request());
-  exchange->Answer(
-      status.ok() ? MessageResponse(message, encoding) : ErrorResponse(status),
-      [] {});
+  exchange->Answer(status.ok() ? MessageResponse(message, encoding)
+                               : ErrorResponse(status));
 }
 
 }  // namespace
@@ -197,8 +196,7 @@ void VisionRoutes::Handle(std::unique_ptr<http::Exchange> exchange) const {
     exchange->Answer(
         RefusalResponse(404,
                         "got another verb after the model's name, expected "
-                        ":classify, :detect or :segment"),
-        [] {});
+                        ":classify, :detect or :segment"));
   } else if (request.method != "POST" && request.method != "PUT") {
     RefuseMethod(exchange.get(), "POST, PUT, OPTIONS");
   } else if (verb == "classify") {

@@ -115,8 +115,7 @@ struct ChangeCall {
   }
   void End(const absl::Status& status) {
     const absl::Status counted = record.Finish(status);
-    exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted),
-                     [] {});
+    exchange->Answer(status.ok() ? HttpResponse() : KserveError(counted));
   }
 
   const std::unique_ptr<http::Exchange> exchange;
@@ -160,7 +159,7 @@ void KserveRest::Handle(std::unique_ptr<http::Exchange> exchange) {
   } else {
     response = Answer(*route, request);
   }
-  exchange->Answer(std::move(response), [] {});
+  exchange->Answer(std::move(response));
 }
 
 void KserveRest::Infer(const KserveRoute& route,
@@ -184,7 +183,7 @@ void KserveRest::Infer(const KserveRoute& route,
   }
   HttpRecord record(Method::kModelInfer, request, env_,
                     bytes - static_cast<int64_t>(request.body.size()));
-  exchange->Answer(KserveError(record.Finish(status)), [] {});
+  exchange->Answer(KserveError(record.Finish(status)));
 }
 
 void KserveRest::Change(const KserveRoute& route,

@@ -107,6 +107,31 @@ TEST_F(ConnectionTest, AnExchangeThatEndsUnansweredIsA500) {
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "next"));
 }
 
+// H4.
+TEST_F(ConnectionTest, EachAnswerGetsTheHeadersOfTheOptions) {
+  options_.headers = [](const HttpRequest& request) {
+    return Headers{{"X-Asked", request.method}};
+  };
+  options_.admit = [](HttpRequest& request) -> std::optional<HttpResponse> {
+    if (request.method == "GET") return std::nullopt;
+    return Text("refused");
+  };
+  Start();
+  const std::string get = "\r\nX-Asked: GET\r\n";
+  RawClient client(server_->port());
+  client.Send(kGet);
+  Next()->Answer(Text("first"));
+  EXPECT_TRUE(absl::StrContains(client.ReadAnswer(), get));
+  client.Send(kGet);
+  Next() = nullptr;
+  EXPECT_TRUE(absl::StrContains(client.ReadAnswer(), get));
+  client.Send("PUT /a HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(absl::StrContains(client.ReadAnswer(), "\r\nX-Asked: PUT\r\n"));
+  RawClient other(server_->port());
+  other.Send("GET /a HTTP/1.1\r\nExpect: miracles\r\n\r\n");
+  EXPECT_TRUE(absl::StrContains(other.ReadAnswer(), get));
+}
+
 // Whoever brings no pass gets this answer.
 std::optional<HttpResponse> AskForPass(HttpRequest& request) {
   if (request.headers.count("pass") > 0) return std::nullopt;
@@ -397,19 +422,32 @@ TEST_F(ConnectionTest, AThousandRequestsWaitAtOnce) {
   }
 }
 
-TEST_F(ConnectionTest, ThePortMayEndBeforeItsExchanges) {
-  Start();
-  RawClient client(server_->port());
-  client.Send(kGet);
-  auto exchange = Next();
-  absl::Notification cancelled;
-  exchange->OnCancel([&cancelled] { cancelled.Notify(); });
-  server_ = nullptr;
-  EXPECT_TRUE(cancelled.HasBeenNotified());
-  EXPECT_EQ(client.ReadAll(), "");
-  bool sent = false;
-  exchange->Answer(Text("late"), [&sent] { sent = true; });
-  EXPECT_TRUE(sent);
+TEST_F(ConnectionTest, ThePortsEndWaitsForItsExchanges) {
+  for (const bool is_answered : {true, false}) {
+    Start();
+    RawClient client(server_->port());
+    client.Send(kGet);
+    auto exchange = Next();
+    absl::Notification cancelled;
+    exchange->OnCancel([&cancelled] { cancelled.Notify(); });
+    std::atomic<bool> sent{false}, ended{false};
+    std::thread end([&] {
+      server_ = nullptr;
+      ended = true;
+    });
+    WaitFor(cancelled, "the cancellation");
+    EXPECT_EQ(client.ReadAll(), "");
+    EXPECT_FALSE(ended);
+    if (is_answered) {
+      exchange->Answer(Text("late"), [&] {
+        EXPECT_FALSE(ended);
+        sent = true;
+      });
+    }
+    exchange = nullptr;
+    Join(end, "the port's end");
+    EXPECT_EQ(sent, is_answered);
+  }
 }
 
 TEST_F(ConnectionTest, DrainingAnswersWhatRunsAndThenEnds) {

@@ -132,6 +132,13 @@ TEST_F(RestPortTest, RefusalsHaveTheirPathsFormAndMayBeRead) {
   expect(413, ask({page}, std::string(2 << 20, 'x')));
   expect(415, ask({page, {"Content-Encoding", "br"}}, "x"));
   expect(405, client.Get("/v2/models/fake/infer", {page}));
+  const auto allowed = [&client](const std::string& origin) {
+    const httplib::Result answer = client.Get("/readyz", {{"Origin", origin}});
+    EXPECT_EQ(answer->status, 200);
+    return answer->get_header_value("Access-Control-Allow-Origin");
+  };
+  EXPECT_EQ(allowed(page.second), page.second);
+  EXPECT_EQ(allowed("https://b.org"), "");
 }
 
 TEST_F(RestPortTest, ThereMayBeNoPort) {

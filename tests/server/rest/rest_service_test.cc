@@ -1,6 +1,5 @@
 #include <atomic>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -86,23 +85,6 @@ TEST_F(RestServiceTest, TheConsoleMayBeOff) {
   EXPECT_TRUE(absl::StartsWith(Ask(Get("/")), "404 "));
 }
 
-TEST_F(RestServiceTest, PagesOfAllowedOriginsMayReadAnswers) {
-  const auto origin_of = [this](const std::string& origin) {
-    http::FakeClient client;
-    http::HttpRequest request = Get("/readyz");
-    request.headers.emplace("origin", origin);
-    service_->Handle(client.Ask(std::move(request)));
-    std::string allowed = client.Header("Access-Control-Allow-Origin");
-    client.TakeAnswer();
-    return allowed;
-  };
-  EXPECT_EQ(origin_of("https://a.org"), "");
-  options_.allowed_origins = {"https://a.org"};
-  Make();
-  EXPECT_EQ(origin_of("https://a.org"), "https://a.org");
-  EXPECT_EQ(origin_of("https://b.org"), "");
-}
-
 TEST_F(RestServiceTest, OtherMethodsAreRefused) {
   for (const char* path : {"/healthz", "/readyz", "/metrics"}) {
     http::HttpRequest request = Get(path);
@@ -118,27 +100,6 @@ TEST_F(RestServiceTest, OtherMethodsAreRefused) {
 TEST_F(RestServiceTest, APathMustBeText) {
   EXPECT_TRUE(absl::StartsWith(Ask(Get("/\xff")), "400 {\"code\":3,"));
   EXPECT_LT(Ask(Get("/" + std::string(100'000, 'x'))).size(), 1000);
-}
-
-TEST_F(RestServiceTest, AHandlerThatThrowsIsAnsweredFor) {
-  options_.ready = []() -> bool { throw std::runtime_error("broken"); };
-  Make();
-  http::FakeClient client;
-  EXPECT_THROW(service_->Handle(client.Ask(Get("/readyz"))),
-               std::runtime_error);
-  EXPECT_EQ(client.Answer().status, 500);
-  EXPECT_TRUE(absl::StartsWith(client.Body(), "{\"code\":13,"));
-  client.TakeAnswer();
-}
-
-TEST_F(RestServiceTest, IsIdleOnceAllAnswersAreSent) {
-  EXPECT_TRUE(service_->WaitUntilIdle(absl::ZeroDuration()));
-  http::FakeClient client;
-  service_->Handle(client.Ask(Get("/healthz")));
-  client.Answer();
-  EXPECT_FALSE(service_->WaitUntilIdle(absl::ZeroDuration()));
-  client.TakeAnswer();
-  EXPECT_TRUE(service_->WaitUntilIdle(absl::ZeroDuration()));
 }
 
 }  // namespace
