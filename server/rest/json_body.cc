@@ -21,7 +21,6 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kPiece = 4096;  // Base64 decoded at a time, a multiple of 4.
 constexpr size_t kSecretBytes = 16;
 constexpr size_t kMaxShown = 512;  // Most bytes shown of protobuf's message.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -47,36 +46,23 @@ std::optional<char> Unescape(absl::string_view text, size_t* at) {
   return static_cast<char>(code);
 }
 
-// Decodes base64, as a JSON string has it, into where it is. Returns how many
-// bytes it stands for; nothing if it is no base64.
-std::optional<size_t> DecodeInPlace(char* text, size_t size) {
-  // First it becomes the standard alphabet's, without breaks and padding.
+// Decodes base64, as a JSON string has it, and overwrites it. False if it is
+// no base64.
+bool Decode(char* text, size_t size, std::string* bytes) {
+  // First it becomes the standard alphabet's, without escapes and breaks.
   size_t clean = 0;
-  bool padded = false;  // After '=' nothing else may follow.
   for (size_t at = 0; at < size; ++at) {
     std::optional<char> next = text[at];
     if (next == '\\') next = Unescape({text, size}, &at);
-    if (!next) return std::nullopt;
+    if (!next) return false;
     if (IsSpace(*next)) continue;
     const char c = *next == '-' ? '+' : *next == '_' ? '/' : *next;
-    if (c == '=') {
-      padded = true;
-    } else if (padded || !(absl::ascii_isalnum(c) || c == '+' || c == '/')) {
-      return std::nullopt;
-    } else {
-      text[clean++] = c;
+    if (!absl::ascii_isalnum(c) && c != '+' && c != '/' && c != '=') {
+      return false;
     }
+    text[clean++] = c;
   }
-  size_t written = 0;
-  std::string bytes;
-  for (size_t at = 0; at < clean; at += kPiece) {
-    // Decoding shortens, so that writing never overtakes reading.
-    const absl::string_view piece(text + at, std::min(kPiece, clean - at));
-    if (!absl::Base64Unescape(piece, &bytes)) return std::nullopt;
-    std::memcpy(text + written, bytes.data(), bytes.size());
-    written += bytes.size();
-  }
-  return written;
+  return absl::Base64Unescape({text, clean}, bytes);
 }
 
 // A placeholder begins with random bytes, so that no client's picture can be
@@ -98,8 +84,8 @@ std::string* BytesOf(v1::Image* image) {
   return nullptr;
 }
 
-// Takes long strings out of JSON, and decodes them where they are. The JSON
-// that is left has placeholders for them, in base64 too.
+// Takes long strings out of JSON, and decodes them. The JSON that is left has
+// placeholders for them, in base64 too.
 class Cutter {
  public:
   explicit Cutter(std::string json)
@@ -130,19 +116,19 @@ class Cutter {
     return absl::OkStatus();
   }
   const std::string& rest() const { return rest_; }
-  // Puts a picture in the place of its placeholder. False, and the bytes stay,
-  // if they are none.
-  bool Fill(std::string* bytes) const {
+  // Puts a picture in the place of its placeholder, once. False, and the bytes
+  // stay, if they are none.
+  bool Fill(std::string* bytes) {
     uint32_t index;
     if (bytes->size() != kSecretBytes + sizeof(index) ||
         !absl::StartsWith(*bytes, secret_)) {
       return false;
     }
     std::memcpy(&index, bytes->data() + kSecretBytes, sizeof(index));
-    bytes->assign(json_, extents_[index].first, extents_[index].second);
+    *bytes = std::move(pictures_[index]);
     return true;
   }
-  size_t placeholders() const { return extents_.size(); }
+  size_t placeholders() const { return pictures_.size(); }
   // Returns a message about rest() without its first placeholder.
   std::string WithoutPlaceholder(std::string message) const {
     constexpr size_t kPlaceholderSize = 28;  // In base64.
@@ -180,8 +166,8 @@ class Cutter {
     if (size <= kMaxJsonString) {
       rest_.append(json_, at_, size + 2);
     } else {
-      const std::optional<size_t> decoded = DecodeInPlace(&json_[begin], size);
-      if (!decoded) {
+      const uint32_t index = pictures_.size();
+      if (!Decode(&json_[begin], size, &pictures_.emplace_back())) {
         return server::MalformedMessage(
             absl::StrCat("JSON: got a string of ", size, " bytes at byte ", at_,
                          " that is not base64; expected at most ",
@@ -191,9 +177,7 @@ class Cutter {
                              : ""));
       }
       std::string placeholder = secret_;
-      const uint32_t index = extents_.size();
       placeholder.append(reinterpret_cast<const char*>(&index), sizeof(index));
-      extents_.emplace_back(begin, *decoded);
       absl::StrAppend(&rest_, "\"", absl::Base64Escape(placeholder), "\"");
     }
     at_ = *end + 1;
@@ -204,7 +188,7 @@ class Cutter {
   const std::string secret_ = NewSecret();
   size_t at_;
   std::string rest_;
-  std::vector<std::pair<size_t, size_t>> extents_;  // Begin and size.
+  std::vector<std::string> pictures_;
 };
 
 }  // namespace
