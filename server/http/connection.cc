@@ -48,7 +48,6 @@ Connection::Connection(Environment& environment, Tcp::socket socket,
     : environment_(environment),
       socket_(std::move(socket)),
       peer_(std::move(peer)),
-      tls_hold_(environment.room, peer_),
       since_(Clock::now()),
       timer_(socket_.get_executor(), Clock::time_point::max()) {}
 
@@ -59,7 +58,7 @@ void Connection::Begin() {
     return Read();
   }
   Enter(State::kGreeting, options.head_time);
-  tls_hold_.TakeAnyway(kTlsBytes);
+  tls_hold_ = environment_.room.TakeAnyway(kTlsBytes);
   tls_ = std::make_unique<Tls>(socket_, options.tls->Current());
   tls_->async_handshake(
       Tls::server,
@@ -182,7 +181,7 @@ void Connection::TakeIn(absl::string_view bytes) {
   if (!reader_.has_value()) {
     reader_.emplace(
         RequestReader::Limits{options.max_head_bytes, options.max_body_bytes},
-        Room::Hold(environment_.room, peer_));
+        environment_.room.MakeHold(peer_));
   }
   if (!in_.empty()) {
     absl::StrAppend(&in_, bytes);
@@ -278,13 +277,14 @@ void Connection::Write(HttpResponse response) {
   std::move(headers_.begin(), headers_.end(),
             std::back_inserter(response.headers));
   out_.push_back(ResponseHead(response, keep_alive_, absl::Now()));
-  answer_hold_ = Room::Hold(environment_.room, peer_);
+  int64_t body_bytes = 0;
   if (!is_head_ && HasBody(response.status)) {
     for (std::string& piece : response.body) {
-      answer_hold_.TakeAnyway(piece.size());
+      body_bytes += piece.size();
       out_.push_back(std::move(piece));
     }
   }
+  answer_hold_ = environment_.room.TakeAnyway(body_bytes);
   Enter(State::kWriting, environment_.options.answer_time);
   Flush();
 }

@@ -94,7 +94,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // What all connections of a port share. Used until End() at most, but `loop`.
   struct Environment {
     const HttpOptions& options;
-    std::shared_ptr<Room> room;
+    Room& room;
     // Runs until all connections and exchanges have ended.
     std::shared_ptr<boost::asio::io_context> loop;
     CostlySteps::Executor handshakes;

@@ -106,7 +106,7 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
                                        " bytes as a request's body, got more "
                                        "when it was unpacked")};
     }
-    if (!room->Take(size)) {
+    if (!room->Resize((*room)->bytes + size)) {
       return Refusal{503, absl::StrCat("no room for ", unpacked.size() + size,
                                        " bytes of a request's body; ask again "
                                        "later")};

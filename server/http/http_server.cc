@@ -58,7 +58,7 @@ class HttpServer::Port {
 
   bool Drain(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_);
   int port() const { return sockets_.port(); }
-  int64_t held_bytes() const { return room_->held(); }
+  int64_t held_bytes() const { return room_.held(); }
 
  private:
   using Connections = absl::flat_hash_set<std::shared_ptr<Connection>>;
@@ -80,7 +80,7 @@ class HttpServer::Port {
   const HttpOptions options_;
   server::ListeningSockets sockets_;
   const Handler handler_;
-  const std::shared_ptr<Room> room_;
+  Room room_;  // Exchanges and connections give it back what they hold.
   // Exchanges look for it when they are answered.
   std::shared_ptr<asio::io_context> loop_ =
       std::make_shared<asio::io_context>(1);
@@ -104,7 +104,7 @@ HttpServer::Port::Port(HttpOptions options, server::ListeningSockets sockets,
     : options_(std::move(options)),
       sockets_(std::move(sockets)),
       handler_(std::move(handler)),
-      room_(std::make_shared<Room>(RoomOf(options_), options_.client_share)),
+      room_(RoomOf(options_), options_.client_share),
       environment_{options_,
                    room_,
                    loop_,

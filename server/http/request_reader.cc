@@ -178,9 +178,9 @@ size_t RequestReader::on_chunk_body_impl(uint64_t, Text bytes, Error& error) {
 
 size_t RequestReader::on_body_impl(Text bytes, Error& error) {
   const int64_t size = request_.body.size() + bytes.size();
-  if (size > hold_.bytes() &&
+  if (size > hold_->bytes &&
       !TakeRoom(std::max({size, kFirstRoom,
-                          std::min(2 * hold_.bytes(), limits_.body_bytes)}),
+                          std::min(2 * hold_->bytes, limits_.body_bytes)}),
                 error)) {
     return 0;
   }
@@ -189,7 +189,7 @@ size_t RequestReader::on_body_impl(Text bytes, Error& error) {
 }
 
 bool RequestReader::TakeRoom(int64_t body_bytes, Error& error) {
-  if (!hold_.Take(body_bytes - hold_.bytes())) {
+  if (!hold_.Resize(body_bytes)) {
     Refuse(503,
            absl::StrCat("no room for ", body_bytes,
                         " bytes of a request's body; ask again later"),

@@ -31,7 +31,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // `hold` takes the body's room. It holds nothing yet.
+  // `hold`, of MakeHold(), takes the body's room.
   RequestReader(const Limits& limits, Room::Hold hold);
 
   // Takes in `bytes`, of which the first are those that the last call left.

@@ -1,40 +1,30 @@
 #include "server/http/room.h"
 
-#include <utility>
-
 namespace sfmamba::http {
 
-Room::Hold::Hold(std::shared_ptr<Room> room, absl::string_view peer)
-    : room_(std::move(room)), client_(server::ClientOf(peer)) {}
-
-Room::Hold& Room::Hold::operator=(Hold&& other) noexcept {
-  std::swap(room_, other.room_);
-  std::swap(client_, other.client_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(shared_, other.shared_);
-  return *this;
+Room::Hold Room::MakeHold(absl::string_view peer) {
+  return Hold(this, {std::string(server::ClientOf(peer)), 0, 0});
 }
 
-bool Room::Hold::Take(int64_t bytes) {
-  const int64_t free = room_->capacity_ - room_->held_.fetch_add(bytes);
-  if (bytes > free || !room_->clients_.Take(client_, bytes, free - bytes)) {
-    room_->held_.fetch_sub(bytes);
+Room::Hold Room::TakeAnyway(int64_t bytes) {
+  held_.fetch_add(bytes);
+  return Hold(this, {"", bytes, 0});
+}
+
+bool Room::Resize(int64_t bytes, Part* part) {
+  const int64_t more = bytes - part->bytes;
+  const int64_t free = capacity_ - held_.fetch_add(more);
+  if (more > free || !clients_.Take(part->client, more, free - more)) {
+    held_.fetch_sub(more);
     return false;
   }
-  bytes_ += bytes;
-  shared_ += bytes;
+  part->bytes = part->shared = bytes;
   return true;
 }
 
-void Room::Hold::TakeAnyway(int64_t bytes) {
-  room_->held_.fetch_add(bytes);
-  bytes_ += bytes;
-}
-
-void Room::Hold::Release() {
-  if (bytes_ == 0) return;
-  room_->held_.fetch_sub(std::exchange(bytes_, 0));
-  room_->clients_.GiveBack(client_, std::exchange(shared_, 0));
+void Room::GiveBack(const Part& part) {
+  held_.fetch_sub(part.bytes);
+  clients_.GiveBack(part.client, part.shared);
 }
 
 }  // namespace sfmamba::http

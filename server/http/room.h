@@ -3,12 +3,11 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <string>
-#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "server/shares/client_shares.h"
+#include "server/shares/hold.h"
 
 namespace sfmamba::http {
 
@@ -16,38 +15,32 @@ namespace sfmamba::http {
 // part. Thread-safe.
 class Room {
  public:
-  // What is taken for a client; its end gives it back. Thread-compatible.
-  class Hold {
-   public:
-    Hold() = default;  // Holds nothing, and can take nothing.
-    // `peer`: see server::ClientOf.
-    Hold(std::shared_ptr<Room> room, absl::string_view peer);
-    Hold(Hold&& other) noexcept { *this = std::move(other); }
-    Hold& operator=(Hold&& other) noexcept;
-    ~Hold() { Release(); }
-
-    // Takes `bytes` more; false, and nothing is taken, if there is no room for
-    // the client.
-    bool Take(int64_t bytes);
-    // Takes `bytes` whether there is room or not, of no client's part.
-    void TakeAnyway(int64_t bytes);
-    void Release();
-    int64_t bytes() const { return bytes_; }
-
-   private:
-    std::shared_ptr<Room> room_;
-    std::string client_;
-    int64_t bytes_ = 0;
-    int64_t shared_ = 0;  // Those of bytes_ that count for the client.
+  using Hold = server::Hold<Room>;
+  // What a hold holds.
+  struct Part {
+    std::string client;
+    int64_t bytes = 0;
+    int64_t shared = 0;  // Those of `bytes` that count for the client.
   };
 
   // `client_share`: see server::ClientShares.
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
+  // Holds nothing yet, for the client that `peer` is of: see server::ClientOf.
+  // Its Resize() returns false, and takes nothing, if there is no room for the
+  // client to hold so many bytes, which are not fewer than before.
+  Hold MakeHold(absl::string_view peer);
+  // Takes `bytes` whether there is room or not.
+  Hold TakeAnyway(int64_t bytes);
   int64_t held() const { return held_.load(); }
 
  private:
+  friend Hold;
+
+  bool Resize(int64_t bytes, Part* part);
+  void GiveBack(const Part& part);
+
   const int64_t capacity_;
   server::ClientShares clients_;
   std::atomic<int64_t> held_{0};

@@ -16,8 +16,9 @@ inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 //   MemoryHold all = *budget.Take(MemoryUse::kInput, 300);
 //   MemoryHold first = all.Split(100);  // 200 bytes stay in `all`.
 //
-// The account hands holds out and outlives them. It has a type Part with a
-// method Split(), and a method GiveBack(const Part&). Thread-compatible.
+// The account hands holds out and outlives them. It has a type Part, with a
+// method Split() if that is called, and GiveBack(const Part&).
+// Thread-compatible.
 template <typename Account>
 class Hold {
  public:

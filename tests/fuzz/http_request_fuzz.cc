@@ -34,12 +34,12 @@ std::string Describe(const HttpRequest& request) {
 // Reads all requests in `bytes`, which come in pieces of `piece` bytes, until
 // one is refused or does not end.
 std::string ReadAll(absl::string_view bytes, size_t piece) {
-  auto room = std::make_shared<Room>(kRoom, 1);
+  Room room(kRoom, 1);
   std::string text;
   size_t came = 0, begin = 0;
   Stage stage;
   do {
-    RequestReader reader(kLimits, Room::Hold(room, "ipv4:10.0.0.1:1"));
+    RequestReader reader(kLimits, room.MakeHold("ipv4:10.0.0.1:1"));
     while (true) {
       const size_t read = reader.Read(bytes.substr(begin, came - begin));
       begin += read;
@@ -60,7 +60,7 @@ std::string ReadAll(absl::string_view bytes, size_t piece) {
       Check(!reader.refusal().message.empty(), "a refusal has a reason");
     }
   } while (stage == Stage::kWhole);
-  Check(room->held() == 0, "all room is given back");
+  Check(room.held() == 0, "all room is given back");
   return text;
 }
 

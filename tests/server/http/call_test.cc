@@ -13,8 +13,8 @@ namespace {
 class CallTest : public testing::Test {
  protected:
   CallTest() {
-    Room::Hold hold(room_, "ipv4:10.0.0.1:1");
-    EXPECT_TRUE(hold.Take(10));
+    Room::Hold hold = room_.MakeHold("ipv4:10.0.0.1:1");
+    EXPECT_TRUE(hold.Resize(10));
     call_ = std::make_shared<Call>(
         std::move(hold), [this](std::shared_ptr<Call> call, Answered answered) {
           EXPECT_EQ(call, call_);
@@ -23,7 +23,7 @@ class CallTest : public testing::Test {
     exchange_ = Call::MakeExchange(call_, HttpRequest{"GET", "/a"});
   }
 
-  std::shared_ptr<Room> room_ = std::make_shared<Room>(100, 1);
+  Room room_{100, 1};
   std::vector<Answered> answers_;
   std::shared_ptr<Call> call_;
   std::unique_ptr<Exchange> exchange_;
@@ -32,11 +32,11 @@ class CallTest : public testing::Test {
 
 TEST_F(CallTest, PostsAnAnswerAndGivesTheBodysRoomBack) {
   EXPECT_EQ(exchange_->request().path, "/a");
-  EXPECT_EQ(room_->held(), 10);
+  EXPECT_EQ(room_.held(), 10);
   HttpResponse response;
   response.status = 204;
   exchange_->Answer(std::move(response), [this] { ++sent_; });
-  EXPECT_EQ(room_->held(), 0);
+  EXPECT_EQ(room_.held(), 0);
   exchange_ = nullptr;
   ASSERT_EQ(answers_.size(), 1);
   ASSERT_TRUE(answers_[0].response.has_value());
@@ -50,7 +50,7 @@ TEST_F(CallTest, AnExchangeThatEndsUnansweredIsPosted) {
   exchange_ = nullptr;
   ASSERT_EQ(answers_.size(), 1);
   EXPECT_FALSE(answers_[0].response.has_value());
-  EXPECT_EQ(room_->held(), 0);
+  EXPECT_EQ(room_.held(), 0);
 }
 
 TEST_F(CallTest, ACancellationIsToldOnce) {

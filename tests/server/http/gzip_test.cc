@@ -58,13 +58,13 @@ class UnpackTest : public testing::Test {
   // The status; 200 if it is unpacked.
   int Unpack(std::string packed, int64_t max_bytes = 1 << 20) {
     body_ = std::move(packed);
-    hold_ = Room::Hold(room_, "ipv4:10.0.0.7:1");
+    hold_ = room_.MakeHold("ipv4:10.0.0.7:1");
     const auto refusal = http::Unpack(max_bytes, &hold_, &body_);
     message_ = refusal.has_value() ? refusal->message : "";
     return refusal.has_value() ? refusal->status : 200;
   }
 
-  std::shared_ptr<Room> room_ = std::make_shared<Room>(4 << 20, 1);
+  Room room_{4 << 20, 1};
   Room::Hold hold_;
   std::string body_, message_;
 };
@@ -76,7 +76,7 @@ TEST_F(UnpackTest, GivesWhatWasPacked) {
     for (const std::string& packed : {Gzip(text), Deflate(text)}) {
       EXPECT_EQ(Unpack(packed), 200);
       EXPECT_EQ(body_, text);
-      EXPECT_EQ(room_->held(), size);
+      EXPECT_EQ(room_.held(), size);
     }
   }
   EXPECT_EQ(Unpack(Gzip("a") + Gzip("") + Gzip("b")), 200);
@@ -87,12 +87,12 @@ TEST_F(UnpackTest, StopsAtTheLimit) {
   EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x')), 1000), 200);
   EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x')), 1000), 413);
   EXPECT_EQ(Unpack(Gzip(std::string(64 << 20, 'x'))), 413);
-  EXPECT_LE(room_->held(), 1 << 20);
+  EXPECT_LE(room_.held(), 1 << 20);
 }
 
 TEST_F(UnpackTest, StopsWhereThereIsNoRoom) {
-  Room::Hold other(room_, "ipv4:10.0.0.8:1");
-  ASSERT_TRUE(other.Take((4 << 20) - 1000));
+  Room::Hold other = room_.MakeHold("ipv4:10.0.0.8:1");
+  ASSERT_TRUE(other.Resize((4 << 20) - 1000));
   EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x'))), 200);
   EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x'))), 503);
 }

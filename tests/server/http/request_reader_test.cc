@@ -21,7 +21,7 @@ class RequestReaderTest : public testing::Test {
   // much of it was read.
   int StatusOf(absl::string_view text, size_t piece = 1 << 20) {
     reader_ = std::make_unique<RequestReader>(
-        limits_, Room::Hold(room_, "ipv4:10.0.0.1:1"));
+        limits_, room_->MakeHold("ipv4:10.0.0.1:1"));
     read_ = 0;
     for (size_t end = piece; read_ < text.size(); end += piece) {
       read_ += reader_->Read(text.substr(0, end).substr(read_));
@@ -47,7 +47,7 @@ class RequestReaderTest : public testing::Test {
   const std::string& body() { return reader_->request().body; }
 
   RequestReader::Limits limits_ = kLimits;
-  std::shared_ptr<Room> room_ = std::make_shared<Room>(1'000'000, 1);
+  std::unique_ptr<Room> room_ = std::make_unique<Room>(1'000'000, 1);
   std::unique_ptr<RequestReader> reader_;
   size_t read_ = 0;
 };
@@ -257,7 +257,7 @@ TEST_F(RequestReaderTest, NoBodyIsTakenWhereNoneIsAllowed) {
 }
 
 TEST_F(RequestReaderTest, TakesRoomBeforeTheBodyComes) {
-  room_ = std::make_shared<Room>(150'000, 1);
+  room_ = std::make_unique<Room>(150'000, 1);
   EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 90000\r\n\r\nx"), 0);
   EXPECT_EQ(room_->held(), 90'000);
   EXPECT_GE(body().capacity(), 90'000) << "it grows, which copies it";
@@ -277,7 +277,7 @@ TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   EXPECT_LE(body().capacity(), room_->held());
   reader_ = nullptr;
   EXPECT_EQ(room_->held(), 0);
-  room_ = std::make_shared<Room>(40'000, 1);
+  room_ = std::make_unique<Room>(40'000, 1);
   EXPECT_EQ(StatusOf(text), 503);
   EXPECT_EQ(room_->held(), 0);
 }
