@@ -108,10 +108,7 @@ Server::Server(const Options& options, observability::Logger* log)
       without_deadline_(kMaxClientsKnown),
       settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
-      changes_(&repository_, log,
-               [this](const admin::Caller& caller) {
-                 return AdministratorOf(caller);
-               }),
+      changes_(&repository_, log),
       vision_(Environment(), base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions()),
       admin_(AdminEnvironment()),

@@ -138,9 +138,6 @@ class Server {
   rpc::GrpcPort::Options HealthPortOptions();
   rpc::GrpcPort::Options AdminPortOptions();
   rpc::AdminService::Environment AdminEnvironment();
-  // The name of a caller that may administer, empty without a token, or why it
-  // may not.
-  absl::StatusOr<std::string> AdministratorOf(const admin::Caller& caller);
 
   void DeviceFailed(const absl::Status& status);
   void PortFailed(const absl::Status& status);

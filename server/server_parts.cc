@@ -209,17 +209,10 @@ rpc::GrpcPort::Options Server::AdminPortOptions() {
   return options;
 }
 
-absl::StatusOr<std::string> Server::AdministratorOf(
-    const admin::Caller& caller) {
-  const absl::StatusOr<security::Caller> found = security_.gate().Check(
-      caller.authorization, caller.peer, security::Scope::kAdmin);
-  if (!found.ok()) return found.status();
-  return found->has_token ? found->name : std::string();
-}
-
 rpc::AdminService::Environment Server::AdminEnvironment() {
-  return {repository_, changes_, settings_,      memory_,
-          metrics_,    log_,     options_.build, config_.model_control()};
+  return {repository_, changes_,         settings_,
+          memory_,     security_.gate(), metrics_,
+          log_,        options_.build,   config_.model_control()};
 }
 
 }  // namespace sfmamba::server

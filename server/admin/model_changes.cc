@@ -14,23 +14,26 @@ namespace {
 // Most bytes of a name that are logged: names are the callers', of any length.
 constexpr size_t kMaxNameShown = 200;
 
-void WriteLine(const std::string& caller, absl::string_view action,
+void WriteLine(const std::string& who, absl::string_view action,
                absl::string_view what, const absl::Status& status,
                observability::Logger* log) {
   log->Info(observability::LogModule::kServer, "administration",
             {{"action", action},
              {"what", what.substr(0, kMaxNameShown)},
-             {"caller", caller},
+             {"caller", who},
              {"code", absl::StatusCodeToString(status.code())},
              {"reason", server::GetErrorDetail(status).reason},
              {"error", status.message()}});
 }
 
-// Names a caller in the log, also one that may not administer.
-std::string NameOf(const Caller& caller,
-                   const absl::StatusOr<std::string>& name) {
-  return name.ok() && !name->empty() ? absl::StrCat(*name, " at ", caller.peer)
-                                     : caller.peer;
+// The id that `model`, of field "model", means.
+absl::StatusOr<std::string> IdOf(absl::string_view model) {
+  absl::StatusOr<Target> target = ParseTarget(model, "model");
+  if (!target.ok()) return target.status();
+  if (target->version.has_value()) {
+    return server::WrongText("model", model, "{id} or models/{id}");
+  }
+  return std::move(target->id);
 }
 
 }  // namespace
@@ -49,13 +52,16 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
   return target;
 }
 
-ModelChanges::Done ModelChanges::Logged(const Caller& caller,
+std::string WhoIs(const security::Caller& caller, const std::string& peer) {
+  return caller.has_token ? absl::StrCat(caller.name, " at ", peer) : peer;
+}
+
+ModelChanges::Done ModelChanges::Logged(const std::string& who,
                                         absl::string_view action,
                                         absl::string_view name,
                                         Done done) const {
   // The log is captured, not this: a load may end after this is gone.
-  return [log = &log_, who = NameOf(caller, allow_(caller)),
-          action = std::string(action),
+  return [log = &log_, who, action = std::string(action),
           name = std::string(name.substr(0, kMaxNameShown)),
           done = std::move(done)](const absl::Status& status) {
     WriteLine(who, action, name, status, log);
@@ -63,19 +69,16 @@ ModelChanges::Done ModelChanges::Logged(const Caller& caller,
   };
 }
 
-void ModelChanges::Log(const Caller& caller, absl::string_view action,
+void ModelChanges::Log(const std::string& who, absl::string_view action,
                        absl::string_view what,
                        const absl::Status& status) const {
-  WriteLine(NameOf(caller, allow_(caller)), action, what, status, &log_);
+  WriteLine(who, action, what, status, &log_);
 }
 
-void ModelChanges::Load(const Caller& caller, absl::string_view name,
+void ModelChanges::Load(const std::string& who, absl::string_view name,
                         absl::string_view field,
                         std::optional<v1::Batching> batching, Done done) {
-  // Before the check, so that refused changes are logged too.
-  Done logged = Logged(caller, "load", name, std::move(done));
-  const absl::Status allowed = Check(caller);
-  if (!allowed.ok()) return logged(allowed);
+  Done logged = Logged(who, "load", name, std::move(done));
   absl::StatusOr<Target> target = ParseTarget(name, field);
   if (!target.ok()) return logged(target.status());
   if (batching.has_value()) {
@@ -88,50 +91,42 @@ void ModelChanges::Load(const Caller& caller, absl::string_view name,
                         std::move(logged));
 }
 
-void ModelChanges::Unload(const Caller& caller, absl::string_view name,
+void ModelChanges::Unload(const std::string& who, absl::string_view name,
                           absl::string_view field, Done done) {
-  Done logged = Logged(caller, "unload", name, std::move(done));
-  const absl::Status allowed = Check(caller);
-  if (!allowed.ok()) return logged(allowed);
+  Done logged = Logged(who, "unload", name, std::move(done));
   absl::StatusOr<Target> target = ParseTarget(name, field);
   if (!target.ok()) return logged(target.status());
   repository_.UnloadModel(target->id, target->version, std::move(logged));
 }
 
-absl::StatusOr<std::string> ModelChanges::ModelOf(
-    const Caller& caller, absl::string_view model) const {
-  const absl::Status allowed = Check(caller);
-  if (!allowed.ok()) return allowed;
-  absl::StatusOr<Target> target = ParseTarget(model, "model");
-  if (!target.ok()) return target.status();
-  if (target->version.has_value()) {
-    return server::WrongText("model", model, "{id} or models/{id}");
-  }
-  return std::move(target->id);
-}
-
-absl::Status ModelChanges::SetLabel(const Caller& caller,
+absl::Status ModelChanges::SetLabel(const std::string& who,
                                     absl::string_view model,
-                                    const std::string& label,
-                                    std::optional<int64_t> version) {
-  const absl::StatusOr<std::string> id = ModelOf(caller, model);
-  const absl::Status status =
-      id.ok() ? repository_.SetLabel(*id, label, version) : id.status();
-  Log(caller, "label",
+                                    const std::string& label, int64_t version) {
+  const absl::StatusOr<std::string> id = IdOf(model);
+  absl::Status status = id.status();
+  if (version < 0) {
+    status.Update(server::InvalidField(
+        "version", absl::StrCat("got ", version, ", expected 0 or more")));
+  }
+  if (status.ok()) {
+    status = repository_.SetLabel(
+        *id, label, version == 0 ? std::nullopt : std::make_optional(version));
+  }
+  Log(who, "label",
       absl::StrCat(model.substr(0, kMaxNameShown / 2), " ",
                    label.substr(0, kMaxNameShown / 4), " ",
-                   version.has_value() ? absl::StrCat(*version) : "none"),
+                   version == 0 ? "none" : absl::StrCat(version)),
       status);
   return status;
 }
 
-absl::Status ModelChanges::SetCanaryShare(const Caller& caller,
+absl::Status ModelChanges::SetCanaryShare(const std::string& who,
                                           absl::string_view model,
                                           int percent) {
-  const absl::StatusOr<std::string> id = ModelOf(caller, model);
+  const absl::StatusOr<std::string> id = IdOf(model);
   const absl::Status status =
       id.ok() ? repository_.SetCanaryShare(*id, percent) : id.status();
-  Log(caller, "canary",
+  Log(who, "canary",
       absl::StrCat(model.substr(0, kMaxNameShown / 2), " ", percent), status);
   return status;
 }

@@ -234,12 +234,15 @@ template <typename Response, typename Request>
 void KserveService::AddChange(const char* name, Method method,
                               Start<Request> start) {
   Add(name, [this, method, start](const RawCall& call) {
+    auto who = rpc::AdministratorOf(env_.gate, *call.context);
+    // Only a caller that may administer learns that changes are switched off.
+    const absl::Status changes = control_.Check();
+    if (who.ok() && !changes.ok()) who = changes;
     return Change<Request, Response>(
-        method, call,
-        [this](const admin::Caller& caller) { return control_.Check(caller); },
-        [&](const admin::Caller& caller, const Request& asked,
+        method, call, who,
+        [&](const std::string& who, const Request& asked,
             RepositoryControl::Done done) {
-          (control_.*start)(caller, asked, std::move(done));
+          (control_.*start)(who, asked, std::move(done));
         },
         [](const Request&, Response*) {});
   });

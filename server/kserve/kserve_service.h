@@ -65,7 +65,7 @@ class KserveService final : public rpc::PredictionService {
   using Query = absl::Status (ModelQueries::*)(
       const Request&, Response*, observability::RequestRecord*) const;
   template <typename Request>
-  using Start = void (RepositoryControl::*)(const admin::Caller&,
+  using Start = void (RepositoryControl::*)(const std::string& who,
                                             const Request&,
                                             RepositoryControl::Done);
 

@@ -18,8 +18,6 @@
 #include "inference/model_config.pb.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/published_model.h"
-#include "server/security/caller.h"
-#include "server/security/gate.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -115,15 +113,8 @@ absl::StatusOr<v1::Batching> ReadConfig(const std::string& model,
 
 }  // namespace
 
-absl::Status RepositoryControl::Check(const admin::Caller& caller) const {
-  if (changes_ != nullptr) return changes_->Check(caller);
-  // Only a caller that may administer learns that changes are switched off.
-  if (env_.gate != nullptr) {
-    const auto allowed = env_.gate->Check(caller.authorization, caller.peer,
-                                          security::Scope::kAdmin);
-    if (!allowed.ok()) return allowed.status();
-  }
-  return server::ModelControlOff();
+absl::Status RepositoryControl::Check() const {
+  return changes_ == nullptr ? server::ModelControlOff() : absl::OkStatus();
 }
 
 template <typename Request>
@@ -145,36 +136,32 @@ absl::StatusOr<std::string> RepositoryControl::ModelOf(
 }
 
 void RepositoryControl::Load(
-    const admin::Caller& caller,
+    const std::string& who,
     const inference::RepositoryModelLoadRequest& request, Done done) {
-  const absl::Status allowed = Check(caller);
-  if (!allowed.ok()) return done(allowed);
   const absl::StatusOr<std::string> model = ModelOf(request);
   absl::StatusOr<std::optional<v1::Batching>> batching =
       ReadLoadParameters(request);
   absl::Status status = model.status();
   status.Update(batching.status());
   if (!status.ok()) {
-    changes_->Log(caller, "load", request.model_name(), status);
+    changes_->Log(who, "load", request.model_name(), status);
     return done(status);
   }
-  changes_->Load(caller, *model, "model_name", *std::move(batching),
+  changes_->Load(who, *model, "model_name", *std::move(batching),
                  std::move(done));
 }
 
 void RepositoryControl::Unload(
-    const admin::Caller& caller,
+    const std::string& who,
     const inference::RepositoryModelUnloadRequest& request, Done done) {
-  const absl::Status allowed = Check(caller);
-  if (!allowed.ok()) return done(allowed);
   const absl::StatusOr<std::string> model = ModelOf(request);
   absl::Status status = model.status();
   status.Update(CheckUnloadParameters(request));
   if (!status.ok()) {
-    changes_->Log(caller, "unload", request.model_name(), status);
+    changes_->Log(who, "unload", request.model_name(), status);
     return done(status);
   }
-  changes_->Unload(caller, *model, "model_name", std::move(done));
+  changes_->Unload(who, *model, "model_name", std::move(done));
 }
 
 absl::StatusOr<std::optional<v1::Batching>> ReadLoadParameters(

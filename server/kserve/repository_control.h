@@ -43,15 +43,14 @@ class RepositoryControl {
                     admin::ModelChanges* changes)
       : env_(environment), changes_(changes) {}
 
-  // Whether the caller may load and unload, to be asked before its request is
-  // read. Both below ask it too.
-  absl::Status Check(const admin::Caller& caller) const;
+  // Whether something is loaded and unloaded: to be asked before both below.
+  absl::Status Check() const;
 
   // See ReadLoadParameters() and ModelRepository::LoadModel(). `done` may be
   // called before this returns, or after this is gone.
-  void Load(const admin::Caller& caller,
+  void Load(const std::string& who,
             const inference::RepositoryModelLoadRequest& request, Done done);
-  void Unload(const admin::Caller& caller,
+  void Unload(const std::string& who,
               const inference::RepositoryModelUnloadRequest& request,
               Done done);
 

@@ -13,8 +13,11 @@ using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::internal::RpcMethod;
 
-admin::Caller CallerOf(const grpc::CallbackServerContext& context) {
-  return {context.peer(), AuthorizationOf(context)};
+absl::StatusOr<std::string> AdministratorOf(
+    const security::Gate* gate, const grpc::CallbackServerContext& context) {
+  const auto caller = CheckCaller(gate, context, security::Scope::kAdmin);
+  if (!caller.ok()) return caller.status();
+  return admin::WhoIs(*caller, context.peer());
 }
 
 std::shared_ptr<ChangeCall> ChangeCall::New(observability::Method method,

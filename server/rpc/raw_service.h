@@ -12,6 +12,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "grpcpp/impl/service_type.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
@@ -22,6 +23,7 @@
 #include "server/observability/request_record.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
+#include "server/security/gate.h"
 
 namespace sfmamba::rpc {
 
@@ -34,8 +36,9 @@ struct RawCall {
   grpc::ByteBuffer* response;
 };
 
-// Who makes a call.
-admin::Caller CallerOf(const grpc::CallbackServerContext& context);
+// Who makes a call, for the log, if they may administer: see CheckCaller().
+absl::StatusOr<std::string> AdministratorOf(
+    const security::Gate* gate, const grpc::CallbackServerContext& context);
 
 // A call that is answered when a change of the server has ended, or as soon as
 // its caller goes: the change is made all the same.
@@ -87,10 +90,10 @@ class RawService : public grpc::Service {
   template <typename Request, typename Response>
   using Answering = absl::FunctionRef<absl::Status(
       const Request&, Response*, observability::RequestRecord*)>;
-  // Begins a change and calls `Done` when it has ended.
+  // Begins a change that `who` asks for, and calls `Done` when it has ended.
   template <typename Request>
-  using Changing = absl::FunctionRef<void(const admin::Caller&, const Request&,
-                                          admin::ModelChanges::Done)>;
+  using Changing = absl::FunctionRef<void(
+      const std::string& who, const Request&, admin::ModelChanges::Done)>;
 
   // `name` is the service's full one. The rest outlives the service.
   RawService(const char* name, observability::Metrics* metrics,
@@ -135,24 +138,23 @@ class RawService : public grpc::Service {
   }
 
   // A call that is answered once what it changes has changed: `start` begins
-  // that if the caller passes `check`, and `write` fills the response then.
-  // That may be after the service is gone, but not after what `write` uses.
+  // that unless `who` is an error, and `write` fills the response then. That
+  // may be after the service is gone, but not after what `write` uses.
   template <typename Request, typename Response>
   Reactor* Change(observability::Method method, const RawCall& call,
-                  absl::FunctionRef<absl::Status(const admin::Caller&)> check,
+                  const absl::StatusOr<std::string>& who,
                   Changing<Request> start,
                   std::function<void(const Request&, Response*)> write) const {
     const auto change = ChangeCall::New(method, call, &metrics_, &log_);
-    const admin::Caller caller = CallerOf(*call.context);
     Request asked;
-    absl::Status status = check(caller);
+    absl::Status status = who.status();
     if (status.ok()) status = CheckServing();
     if (status.ok()) status = Parse(*call.request, &asked);
     if (!status.ok()) {
       change->End(status);
       return change.get();
     }
-    start(caller, asked,
+    start(*who, asked,
           [change, asked, bytes = call.response,
            write = std::move(write)](const absl::Status& status) {
             change->End(status, [&] {

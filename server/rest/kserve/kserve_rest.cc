@@ -190,8 +190,7 @@ void KserveRest::Change(const KserveRoute& route,
                         std::unique_ptr<http::Exchange> exchange) {
   const HttpRequest& request = exchange->request();
   const bool load = route.action == KserveAction::kLoad;
-  const admin::Caller caller = {request.peer,
-                                std::string(Header(request, "authorization"))};
+  const std::string who = admin::WhoIs(request.caller, request.peer);
   const bool from_page = IsFromPage(request);
   const std::string body = request.body;
   const auto call = std::make_shared<ChangeCall>(
@@ -200,18 +199,17 @@ void KserveRest::Change(const KserveRoute& route,
   const auto done = [call](const absl::Status& status) { call->End(status); };
   // Without tokens, callers on this machine may administer. A web page in a
   // browser here must not do so in its reader's name.
-  absl::Status status =
-      from_page ? server::OriginRefused() : control_.Check(caller);
+  absl::Status status = from_page ? server::OriginRefused() : control_.Check();
   if (status.ok()) status = serving_();
   if (!status.ok()) return done(status);
   if (load) {
     const auto asked = ReadLoadBody(route.model, body);
     if (!asked.ok()) return done(asked.status());
-    return control_.Load(caller, *asked, done);
+    return control_.Load(who, *asked, done);
   }
   const auto asked = ReadUnloadBody(route.model, body);
   if (!asked.ok()) return done(asked.status());
-  control_.Unload(caller, *asked, done);
+  control_.Unload(who, *asked, done);
 }
 
 HttpResponse KserveRest::Answer(const KserveRoute& route,

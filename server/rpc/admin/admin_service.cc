@@ -129,26 +129,26 @@ AdminService::AdminService(Environment environment)
 }
 
 template <typename Request, typename Response>
-Reactor* AdminService::AnswerAdmin(Method method, const RawCall& call,
-                                   Answering<Request, Response> answer) const {
+Reactor* AdminService::AnswerAdmin(
+    Method method, const RawCall& call,
+    AnsweringTo<Request, Response> answer) const {
+  const auto who = AdministratorOf(&env_.gate, *call.context);
   return Answer<Request, Response>(
       method, call,
       [&](RequestRecord* record) {
         record->set_no_model();
-        return env_.changes.Check(CallerOf(*call.context));
+        return who.status();
       },
-      answer);
+      [&](const Request& asked, Response* response, RequestRecord* record) {
+        return answer(*who, asked, response, record);
+      });
 }
 
 template <typename Request, typename Response>
 Reactor* AdminService::ChangeModel(Method method, const RawCall& call,
                                    Changing<Request> start) const {
   return Change<Request, Response>(
-      method, call,
-      [this](const admin::Caller& caller) {
-        return env_.changes.Check(caller);
-      },
-      start,
+      method, call, AdministratorOf(&env_.gate, *call.context), start,
       // The change may end after this service is gone.
       [repository = &env_.repository](const Request& asked, Response* message) {
         const auto target = admin::ParseTarget(asked.name(), "name");
@@ -161,8 +161,8 @@ Reactor* AdminService::ChangeModel(Method method, const RawCall& call,
 Reactor* AdminService::LoadModel(const RawCall& call) {
   return ChangeModel<v1::LoadModelRequest, v1::LoadModelResponse>(
       Method::kLoadModel, call,
-      [this](const admin::Caller& caller, const auto& asked, auto done) {
-        env_.changes.Load(caller, asked.name(), "name",
+      [this](const std::string& who, const auto& asked, auto done) {
+        env_.changes.Load(who, asked.name(), "name",
                           asked.has_batching()
                               ? std::make_optional(asked.batching())
                               : std::nullopt,
@@ -173,26 +173,20 @@ Reactor* AdminService::LoadModel(const RawCall& call) {
 Reactor* AdminService::UnloadModel(const RawCall& call) {
   return ChangeModel<v1::UnloadModelRequest, v1::UnloadModelResponse>(
       Method::kUnloadModel, call,
-      [this](const admin::Caller& caller, const auto& asked, auto done) {
-        env_.changes.Unload(caller, asked.name(), "name", std::move(done));
+      [this](const std::string& who, const auto& asked, auto done) {
+        env_.changes.Unload(who, asked.name(), "name", std::move(done));
       });
 }
 
 Reactor* AdminService::SetVersionLabel(const RawCall& call) {
   return AnswerAdmin<v1::SetVersionLabelRequest, v1::SetVersionLabelResponse>(
       Method::kSetVersionLabel, call,
-      [this, &call](const auto& asked, auto* answer, RequestRecord*) {
+      [this](const std::string& who, const auto& asked, auto* answer,
+             RequestRecord*) {
         absl::Status status = CheckServing();
         if (!status.ok()) return status;
-        if (asked.version() < 0) {
-          return server::InvalidField(
-              "version",
-              absl::StrCat("got ", asked.version(), ", expected 0 or more"));
-        }
-        status = env_.changes.SetLabel(
-            CallerOf(*call.context), asked.model(), asked.label(),
-            asked.version() == 0 ? std::nullopt
-                                 : std::make_optional(asked.version()));
+        status = env_.changes.SetLabel(who, asked.model(), asked.label(),
+                                       asked.version());
         if (!status.ok()) return status;
         const auto target = admin::ParseTarget(asked.model(), "model");
         if (target.ok()) {
@@ -205,18 +199,18 @@ Reactor* AdminService::SetVersionLabel(const RawCall& call) {
 Reactor* AdminService::SetCanaryShare(const RawCall& call) {
   return AnswerAdmin<v1::SetCanaryShareRequest, v1::SetCanaryShareResponse>(
       Method::kSetCanaryShare, call,
-      [this, &call](const auto& asked, auto*, RequestRecord*) {
+      [this](const std::string& who, const auto& asked, auto*, RequestRecord*) {
         const absl::Status status = CheckServing();
         if (!status.ok()) return status;
-        return env_.changes.SetCanaryShare(CallerOf(*call.context),
-                                           asked.model(), asked.percent());
+        return env_.changes.SetCanaryShare(who, asked.model(), asked.percent());
       });
 }
 
 Reactor* AdminService::GetServerInfo(const RawCall& call) {
   return AnswerAdmin<v1::GetServerInfoRequest, v1::ServerInfo>(
       Method::kGetServerInfo, call,
-      [this](const auto&, v1::ServerInfo* info, RequestRecord*) {
+      [this](const std::string&, const auto&, v1::ServerInfo* info,
+             RequestRecord*) {
         info->set_version(env_.build.version);
         info->set_revision(env_.build.revision);
         info->mutable_start_time()->set_seconds(
@@ -232,7 +226,8 @@ Reactor* AdminService::GetServerInfo(const RawCall& call) {
 Reactor* AdminService::GetBatchProfile(const RawCall& call) {
   return AnswerAdmin<v1::GetBatchProfileRequest, v1::BatchProfile>(
       Method::kGetBatchProfile, call,
-      [this](const auto& asked, auto* profile, RequestRecord* record) {
+      [this](const std::string&, const auto& asked, auto* profile,
+             RequestRecord* record) {
         const auto version = env_.repository.Find(asked.name(), "name");
         if (!version.ok()) return version.status();
         record->set_model((*version)->name(), (*version)->metrics());
@@ -243,10 +238,10 @@ Reactor* AdminService::GetBatchProfile(const RawCall& call) {
 Reactor* AdminService::UpdateRuntimeSettings(const RawCall& call) {
   return AnswerAdmin<v1::UpdateRuntimeSettingsRequest, v1::RuntimeSettings>(
       Method::kUpdateRuntimeSettings, call,
-      [this, &call](const auto& asked, auto* settings, RequestRecord*) {
+      [this](const std::string& who, const auto& asked, auto* settings,
+             RequestRecord*) {
         const absl::Status status = env_.settings.Update(asked);
-        env_.changes.Log(CallerOf(*call.context), "settings",
-                         asked.ShortDebugString(), status);
+        env_.changes.Log(who, "settings", asked.ShortDebugString(), status);
         *settings = env_.settings.Get();
         return status;
       });

@@ -3,14 +3,18 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/admin/model_changes.h"
 #include "server/admin/runtime_settings.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
 #include "server/repository/model_repository.h"
 #include "server/rpc/raw_service.h"
+#include "server/security/gate.h"
 #include "server/shares/memory_budget.h"
 
 namespace sfmamba::rpc {
@@ -27,6 +31,7 @@ class AdminService final : public RawService {
     admin::ModelChanges& changes;
     admin::RuntimeSettings& settings;
     const server::MemoryBudget& memory;
+    const security::Gate& gate;
     observability::Metrics& metrics;
     observability::Logger& log;
     observability::BuildInfo build;
@@ -45,10 +50,14 @@ class AdminService final : public RawService {
   Reactor* GetBatchProfile(const RawCall& call);
   Reactor* UpdateRuntimeSettings(const RawCall& call);
 
+  template <typename Request, typename Response>
+  using AnsweringTo =
+      absl::FunctionRef<absl::Status(const std::string& who, const Request&,
+                                     Response*, observability::RequestRecord*)>;
   // RawService::Answer() for callers that may administer.
   template <typename Request, typename Response>
   Reactor* AnswerAdmin(observability::Method method, const RawCall& call,
-                       Answering<Request, Response> answer) const;
+                       AnsweringTo<Request, Response> answer) const;
   // RawService::Change(), with the versions of the model that the request names
   // as its answer.
   template <typename Request, typename Response>

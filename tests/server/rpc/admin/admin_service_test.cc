@@ -217,6 +217,7 @@ TEST_F(AdminServiceTest, WrongNamesAreRefused) {
   EXPECT_EQ(Label("fake", "", 3).field, "label");
   EXPECT_EQ(Label("fake", "a/b", 3).field, "label");
   EXPECT_EQ(Label("fake", "stable", -3).field, "version");
+  EXPECT_THAT(server_->Log(), HasSubstr("\"what\":\"fake stable -3\""));
   EXPECT_EQ(Label("fake", "stable", 9).code, StatusCode::NOT_FOUND);
   EXPECT_EQ(Canary("fake", 101).field, "percent");
   EXPECT_EQ(Canary("fake", -1).field, "percent");
