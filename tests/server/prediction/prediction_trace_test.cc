@@ -192,6 +192,7 @@ TEST_F(PredictionTraceTest, AnImageThatExpiresEndsInTheStageThatItReached) {
   ASSERT_EQ(spans.count("queue"), 1);
   const json queue = spans.find("queue")->second;
   EXPECT_EQ(AttributeOf(queue, "sfmamba.reason"), "EXPIRED_IN_QUEUE");
+  EXPECT_LT(Start(queue), End(queue));
   EXPECT_LE(End(queue), End(spans.find("rpc")->second));
 }
 
