@@ -46,6 +46,7 @@ TEST(FormDataTest, FindsPartsInOrder) {
             List({"a=1", "=", "c=\r\n--\r\n-"}));
   EXPECT_EQ(Parts("--b--"), List());
   EXPECT_EQ(Parts("before\r\n" + Part("a", "1") + "--b--after"), List({"a=1"}));
+  EXPECT_EQ(Parts("before\r\n--b--"), List());
 }
 
 TEST(FormDataTest, ReadsHeadsAsClientsWriteThem) {
