@@ -32,6 +32,17 @@ TEST(WorkerTest, DoesJobsInTheirOrder) {
   EXPECT_EQ(done, (std::vector<int>{0, 1, 2, 3, 4}));
 }
 
+TEST(WorkerTest, WhatAJobHoldsMayPushAnotherAsItGoes) {
+  const TimeLimit limit("the end of a worker", kTestPatience);
+  absl::Notification pushed;
+  Worker worker({"test"});
+  const auto push = [&](void*) {
+    worker.Push([&pushed](bool) { pushed.Notify(); });
+  };
+  worker.Push([held = std::shared_ptr<void>(nullptr, push)](bool) {});
+  EXPECT_TRUE(pushed.WaitForNotificationWithTimeout(kPatience));
+}
+
 TEST(WorkerTest, TellsWaitingJobsThatTheyAreStopped) {
   absl::Notification started, go;
   std::string told;
