@@ -36,6 +36,7 @@ TEST_F(CollectorTest, PostsJson) {
   ASSERT_EQ(posts.size(), 2);
   EXPECT_EQ(posts[0].path, "/v1/traces");
   EXPECT_EQ(posts[0].get_header_value("Content-Type"), "application/json");
+  EXPECT_EQ(posts[0].get_header_value("User-Agent"), "sfmamba");
   EXPECT_EQ(posts[0].body, "{}");
   EXPECT_EQ(posts[1].body, large);
   // One connection for both.
