@@ -1,7 +1,6 @@
 #include "server/rpc/port/port_check.h"
 
-#include <sys/socket.h>
-#include <sys/time.h>
+#include <poll.h>
 
 #include <memory>
 
@@ -27,19 +26,28 @@ struct Free {
 };
 using Connection = std::unique_ptr<BIO, Free>;
 
-// To "host:port"; null if there is none. Reads and writes give up after
-// `limit`.
+// Whether `event` comes within `limit`.
+bool Await(const Connection& connection, short event, absl::Duration limit) {
+  const int fd = BIO_get_fd(connection.get(), nullptr);
+  pollfd waiting = {fd, event, 0};
+  return poll(&waiting, 1, absl::ToInt64Milliseconds(limit)) == 1;
+}
+
+// To "host:port"; null if there is none within `limit`. It does not block: the
+// kernel lets those wait for minutes that connect to a port with a full
+// backlog.
 Connection Connect(const std::string& address, absl::Duration limit) {
   Connection connection(BIO_new_connect(address.c_str()));
-  if (connection == nullptr || BIO_do_connect(connection.get()) != 1) {
-    ERR_clear_error();
-    return nullptr;
+  if (connection == nullptr) return nullptr;
+  BIO_set_nbio(connection.get(), 1);
+  int connected = BIO_do_connect(connection.get());
+  if (connected != 1 && BIO_should_retry(connection.get()) &&
+      Await(connection, POLLOUT, limit)) {
+    connected = BIO_do_connect(connection.get());
   }
-  const int fd = BIO_get_fd(connection.get(), nullptr);
-  const timeval timeout = absl::ToTimeval(limit);
-  setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout));
-  setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout));
-  return connection;
+  if (connected == 1) return connection;
+  ERR_clear_error();
+  return nullptr;
 }
 
 // The first bytes of a client that speaks HTTP/2 over TLS.
@@ -77,8 +85,10 @@ absl::Status CallPort(const std::string& address, bool tls,
   }
   // A part of a handshake, an alert or settings: something reads.
   char first = 0;
-  return BIO_read(connection.get(), &first, 1) == 1 ? absl::OkStatus()
-                                                    : silent("no bytes");
+  return Await(connection, POLLIN, limit) &&
+                 BIO_read(connection.get(), &first, 1) == 1
+             ? absl::OkStatus()
+             : silent("no bytes");
 }
 
 void PortCheck::Run() {

@@ -1,5 +1,6 @@
 #include "server/rpc/port/port_check.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -9,6 +10,9 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/host/listening_sockets.h"
 
@@ -64,6 +68,27 @@ TEST(PortCheckTest, APortThatNobodyAcceptsFromDoesNotAnswer) {
   const absl::Status status = CallPort(address, false, absl::Milliseconds(50));
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_NE(status.message().find(address), std::string::npos) << status;
+}
+
+TEST(PortCheckTest, NorOneWhoseBacklogIsFull) {
+  const int full = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  auto* const name = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(bind(full, name, size), 0);
+  ASSERT_EQ(listen(full, /*backlog=*/0), 0);
+  ASSERT_EQ(getsockname(full, name, &size), 0);
+  const int first = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(connect(first, name, size), 0);
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(absl::IsUnavailable(
+      CallPort(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), false,
+               absl::Milliseconds(50))));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  close(first);
+  close(full);
 }
 
 TEST(PortCheckTest, NorByTls) {
