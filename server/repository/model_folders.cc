@@ -1,6 +1,5 @@
 #include "server/repository/model_folders.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -19,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The sorted names of the entries of `path`.
+// The names of the entries of `path`.
 absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -33,7 +32,6 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
                                             ": ", error.message(),
                                             ", expected a folder"));
   }
-  std::sort(names.begin(), names.end());
   return names;
 }
 
