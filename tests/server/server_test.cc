@@ -12,6 +12,8 @@
 #include "gtest/gtest.h"
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
+#include "tests/server/security/token_texts.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
@@ -42,6 +44,10 @@ class ServerTest : public testing::Test {
     }
     EXPECT_TRUE(status.ok()) << status.error_message();
     return response.status();
+  }
+
+  static bool Logged(const RunningServer& server, const std::string& text) {
+    return server.Log().find(text) != std::string::npos;
   }
 
   const TimeLimit limit_{"the end of the test", kTestPatience};
@@ -348,9 +354,51 @@ TEST_F(ServerTest, TheLogSaysHowManyRefusalsItLeftOut) {
       v1::ClassifyResponse response;
       server.stub().Classify(&context, v1::ClassifyRequest(), &response);
     }
-    return server.Log().find("requests were refused") != std::string::npos;
+    return Logged(server, "requests were refused");
   };
   WaitUntil(refuse, "a line that counts refusals");
+}
+
+TEST_F(ServerTest, ChangesOfTokensAndWhoHasNoneAreCounted) {
+  const std::string good = security::ClientText("me", "a token", "INFER");
+  const std::string tokens = WriteTestFile("tokens", good);
+  config_.set_token_file(tokens);
+  RunningServer server(config_);
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  EXPECT_EQ(
+      server.stub().Classify(&context, GreyRequest(1), &response).error_code(),
+      grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(server.Sum("sfmamba_unauthorized_total", {}), 1);
+  const std::string files = "files=\"tokens\"";
+  WriteTestFile("tokens", "no tokens");
+  WaitUntil([&] { return Logged(server, "changed files cannot be used"); },
+            "a line that the tokens are wrong");
+  EXPECT_EQ(server.Sum("sfmamba_security_reloads_total",
+                       {files, "outcome=\"kept_old\""}),
+            1);
+  WriteTestFile("tokens", good + "# changed");
+  WaitUntil([&] { return Logged(server, "changed files are used"); },
+            "a line that the tokens are taken");
+  EXPECT_EQ(server.Sum("sfmamba_security_reloads_total",
+                       {files, "outcome=\"taken\""}),
+            1);
+}
+
+TEST_F(ServerTest, TheEndOfItsCertificateIsAMetricAndLoggedOncePast) {
+  for (const bool expired : {false, true}) {
+    CertificateOptions options;
+    options.expired = expired;
+    const Certificate pair = MakeCertificate(options);
+    config_.set_tls_cert_file(WriteTestFile("cert", pair.pem));
+    config_.set_tls_key_file(WriteTestFile("key", pair.key));
+    RunningServer server(config_);
+    const double end =
+        server.Sum("sfmamba_tls_certificate_expiry_timestamp_seconds", {});
+    EXPECT_GT(end, absl::ToUnixSeconds(absl::Now() - absl::Hours(48)));
+    EXPECT_EQ(end < absl::ToUnixSeconds(absl::Now()), expired);
+    EXPECT_EQ(Logged(server, "the certificate has expired"), expired);
+  }
 }
 
 TEST_F(ServerTest, UnknownPathsAreNotServed) {
