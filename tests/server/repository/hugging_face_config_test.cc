@@ -117,6 +117,18 @@ TEST(HuggingFaceConfigTest, OtherShapesAreACustomNetwork) {
             "config.json: window_size: got none, expected 4 numbers");
 }
 
+TEST(HuggingFaceConfigTest, ANetworkWithoutAttentionIsACustomOneToo) {
+  ClassifierShapes shapes = ShapesOf("mamba_vision_t");
+  shapes.attention = false;
+  const auto read = ReadHuggingFaceConfig(
+      Config(R"("window_size": [8, 8, 14, 7], "num_heads": [2, 4, 8, 16])"),
+      shapes);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->config.backbone().variant(), "custom");
+  EXPECT_TRUE(read->config.backbone().has_attention());
+  EXPECT_FALSE(read->config.backbone().attention());
+}
+
 TEST(HuggingFaceConfigTest, TheFamilyIsNamedOrRefused) {
   const ClassifierShapes shapes = ShapesOf("mamba_vision_t");
   for (
