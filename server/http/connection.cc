@@ -348,7 +348,6 @@ void Connection::End() {
     call_->Cancel();
     call_ = nullptr;
   }
-  out_.clear();
   reader_.reset();
   answer_hold_.Release();
   tls_hold_.Release();
