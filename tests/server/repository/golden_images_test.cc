@@ -1,10 +1,29 @@
 #include "server/repository/golden_images.h"
 
+#include <algorithm>
+
 #include "gtest/gtest.h"
 #include "tests/server/fake_model.h"
 
 namespace sfmamba::repository {
 namespace {
+
+// What is flat somewhere would tell less of a model.
+TEST(GoldenImagesTest, NoPixelIsAsTheOneBesideOrBelowIt) {
+  model::ModelConfig config;
+  config.image_size = 64;
+  for (const auto& image : MadeUpImages(config)) {
+    const auto pixel = [&image](int y, int x) {
+      return image.pixels.begin() + (y * image.width + x) * 3;
+    };
+    for (int y = 0; y + 1 < image.height; ++y) {
+      for (int x = 0; x + 1 < image.width; ++x) {
+        EXPECT_FALSE(std::equal(pixel(y, x), pixel(y, x) + 3, pixel(y, x + 1)));
+        EXPECT_FALSE(std::equal(pixel(y, x), pixel(y, x) + 3, pixel(y + 1, x)));
+      }
+    }
+  }
+}
 
 TEST(GoldenImagesTest, AreAlwaysTheSameAndHaveTheModelsAnswers) {
   server::Gate gate;
