@@ -68,6 +68,18 @@ TEST(ListeningSocketsTest, ItsAddressCanBeConnectedTo) {
   EXPECT_EQ(any->LocalAddress(), absl::StrCat("127.0.0.1:", any->port()));
 }
 
+TEST(ListeningSocketsTest, AnIpv6AddressMayStandInBrackets) {
+  auto sockets = ListeningSockets::Bind("a port", "::1", 0);
+  if (!sockets.ok()) GTEST_SKIP() << "this machine has no IPv6";
+  const std::string address = absl::StrCat("[::1]:", sockets->port());
+  EXPECT_EQ(sockets->LocalAddress(), address);
+  const int port = sockets->port();
+  sockets->Close();
+  sockets = ListeningSockets::Bind("a port", "[::1]", port);
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  EXPECT_EQ(sockets->LocalAddress(), address);
+}
+
 TEST(ListeningSocketsTest, WhatCannotBeBoundIsNamed) {
   auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);
   ASSERT_TRUE(first.ok()) << first.status();
