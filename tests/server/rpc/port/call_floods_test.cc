@@ -54,6 +54,14 @@ TEST_F(CallFloodsTest, EachSecondCountsByItself) {
   EXPECT_TRUE(ConnectionFloods({2001, 0, 2001}));
 }
 
+TEST_F(CallFloodsTest, AnswersAllowForNoCallsOfTheNextSecond) {
+  EXPECT_FALSE(ConnectionFloods({2000, 2000, 0}));
+  now_ += absl::Seconds(1);
+  EXPECT_FALSE(ConnectionFloods({2000, 2000, 0}));
+  EXPECT_FALSE(ConnectionFloods({3000, 2000, 1000}));
+  EXPECT_TRUE(ConnectionFloods({3001, 2000, 1001}));
+}
+
 TEST_F(CallFloodsTest, ANewConnectionBeginsWithoutCalls) {
   EXPECT_TRUE(ConnectionFloods({1001, 0, 1001}));
   floods_.Begin(kFd, now_);
