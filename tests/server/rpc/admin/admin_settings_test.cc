@@ -119,6 +119,18 @@ TEST_F(AdminSettingsTest, WrongLimitsOfQueuesChangeNothing) {
   EXPECT_EQ(settings.queues(0).max_queue_items(), 1024);
 }
 
+TEST_F(AdminSettingsTest, LimitsNeedAModelThatIsLoaded) {
+  Start("", {}, /*load=*/false);
+  v1::RuntimeSettings settings;
+  EXPECT_EQ(Update("log_level: 'error' "
+                   "queues { model: 'fake' max_queue_items: 7 }",
+                   &settings)
+                .reason,
+            "MODEL_NOT_READY");
+  ASSERT_EQ(Update("", &settings).code, StatusCode::OK);
+  EXPECT_EQ(settings.log_level(), "info");
+}
+
 TEST_F(AdminSettingsTest, WrongSettingsChangeNothing) {
   Start();
   v1::RuntimeSettings settings;
