@@ -226,6 +226,27 @@ TEST(FairPoolTest, OthersGoOnWhileAPieceWaitsForMemory) {
   WaitFor(large, "the piece that waited for memory");
 }
 
+TEST(FairPoolTest, PiecesThatWaitedForMemoryRunTogether) {
+  FairPool::Options options = Threads(2);
+  options.memory_bytes = 100;
+  absl::Notification first, second;
+  FairPool pool(options);
+  Held held(&pool, 100);
+  pool.Run(Of(
+      [&] {
+        first.Notify();
+        WaitFor(second, "the other piece", kTestPatience);
+      },
+      50));
+  pool.Run(Of(
+      [&] {
+        second.Notify();
+        WaitFor(first, "the other piece", kTestPatience);
+      },
+      50));
+  held.Release();
+}
+
 TEST(FairPoolTest, PiecesNeverHoldMoreThanTheMemory) {
   std::atomic<int> held = 0, most = 0;
   {
