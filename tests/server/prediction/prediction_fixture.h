@@ -150,19 +150,20 @@ class SteppedMask final : public model::InstanceMask {
 };
 
 // A detector that finds the whole picture, whose height is even, 100 times, or
-// as often as the request allows.
+// as often as the request allows. Its batches pass the gate.
 // Each mask is a step.
 class MaskModel final : public server::FakeModel {
  public:
   static constexpr int kMasks = 100;
 
   MaskModel(const model::ModelConfig& config, server::Gate* gate, Steps* steps)
-      : server::FakeModel(config, gate), steps_(*steps) {}
+      : server::FakeModel(config, gate), gate_(*gate), steps_(*steps) {}
 
   absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
       int /*index*/) override {
     return std::make_unique<model::FakeContext>(
         [this](absl::Span<const model::ModelInput> images) {
+          gate_.Pass();
           return Find(images);
         });
   }
@@ -186,6 +187,7 @@ class MaskModel final : public server::FakeModel {
     return results;
   }
 
+  server::Gate& gate_;
   Steps& steps_;
 };
 

@@ -150,6 +150,31 @@ TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
   EXPECT_EQ(held(MemoryUse::kAnswer), 0);
 }
 
+TEST_F(PredictionMemoryTest, WhatIsEncodedIsHeldBesideTheResult) {
+  gate_.Close();
+  PredictionRequest request = LargeRequest(1, 96, 96);
+  request.model = "masks";
+  v1::DetectParams params;
+  params.set_mask_encoding(v1::DetectParams::COCO_RLE);
+  request.params = params;
+  KeptResponse response;
+  response.answer_bytes_ = 1;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  std::vector<server::MemoryHold> others;  // All that is free.
+  for (int64_t bytes = memory_.most_of_request(); bytes > 0;) {
+    auto more = memory_.Take(MemoryUse::kAnswer, bytes);
+    if (more.ok()) {
+      others.push_back(*std::move(more));
+    } else {
+      bytes /= 2;
+    }
+  }
+  gate_.Open();
+  EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "QUEUE_FULL");
+}
+
 TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
   MayDecode(0);
   KeptResponse response;
