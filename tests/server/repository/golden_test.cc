@@ -162,6 +162,15 @@ TEST(CheckResultTest, NearlyAllPixelsMustBeEqual) {
   EXPECT_FALSE(CheckResult(Map(got), Map(expected)).ok());
 }
 
+TEST(CheckResultTest, WhatLiesBehindAMapIsNotRead) {
+  std::vector<uint16_t> got(101, 0), expected(101, 0);
+  got[0] = got[1] = got[2] = 1;
+  got.pop_back();  // Its value stays in memory.
+  expected.pop_back();
+  EXPECT_FALSE(CheckResult(Map(std::move(got)), Map(std::move(expected))).ok())
+      << "97 of 100 pixels are right";
+}
+
 TEST(BlackProbeTest, IsOfTheInputsSizeAndFindsWhatIsNotFinite) {
   model::ModelConfig config;
   config.image_size = 5;
