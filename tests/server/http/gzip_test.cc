@@ -95,6 +95,8 @@ TEST_F(UnpackTest, StopsWhereThereIsNoRoom) {
   ASSERT_TRUE(other.Resize((4 << 20) - 1000));
   EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x'))), 200);
   EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x'))), 503);
+  EXPECT_EQ(message_,
+            "no room for 1001 bytes of a request's body; ask again later");
 }
 
 TEST_F(UnpackTest, RefusesWhatIsBroken) {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "boost/asio/ssl/context.hpp"
 #include "gtest/gtest.h"
+#include "openssl/ssl.h"
 #include "server/security/tls_identity.h"
 #include "tests/testing/certificates.h"
 
@@ -34,6 +36,18 @@ TEST_F(TlsContextTest, TakesACertificateItsChainAndItsKey) {
   EXPECT_TRUE(Create({own_.pem + ca_.pem, own_.key, ca_.pem}).ok());
   const Certificate rsa = MakeCertificate({"localhost", &ca_, false, true});
   EXPECT_TRUE(Create({rsa.pem, rsa.key}).ok());
+}
+
+TEST_F(TlsContextTest, TellsClientsWhichCasItTakes) {
+  const Certificate other = MakeCertificate({"other"});
+  for (const std::string& cas : {ca_.pem, ca_.pem + other.pem}) {
+    identity_.Set({own_.pem, own_.key, cas});
+    const auto tls = TlsContext::Create({&identity_});
+    ASSERT_TRUE(tls.ok()) << tls.status();
+    const STACK_OF(X509_NAME)* const names =
+        SSL_CTX_get_client_CA_list((*tls)->Current().native_handle());
+    EXPECT_EQ(sk_X509_NAME_num(names), cas == ca_.pem ? 1 : 2);
+  }
 }
 
 TEST_F(TlsContextTest, NamesTheSettingThatIsWrong) {
