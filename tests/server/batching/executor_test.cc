@@ -10,6 +10,7 @@
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "tests/server/batching/executor_fixture.h"
@@ -60,6 +61,22 @@ TEST_F(ExecutorTest, PaddingIsCountedAndTold) {
   EXPECT_EQ(Metric("sfmamba_padding_items_total", {{"model", "fake"}}), 3);
   EXPECT_EQ(Metric("sfmamba_batch_fold_occupancy_ratio", {{"model", "fake"}}),
             5. / 8);
+}
+
+TEST_F(ExecutorTest, ADeviceIsBusyUntilItsBatchEnds) {
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  executor->Submit(MakeTask(answer, 1));
+  EXPECT_TRUE(answer.Wait().ok());
+  const auto busy = [this] { return Metric("sfmamba_device_busy_ratio"); };
+  EXPECT_GT(busy(), 0);
+  WaitUntil(
+      [&] {
+        const double before = busy();
+        absl::SleepFor(absl::Milliseconds(1));
+        return busy() == before;
+      },
+      "the end of the device's work");
 }
 
 TEST_F(ExecutorTest, AnImageIsAnsweredWhileTheNextOneRuns) {
