@@ -70,6 +70,26 @@ TEST_F(ReflectionPortsTest, OtherPortsHaveNone) {
             StatusCode::UNIMPLEMENTED);
 }
 
+TEST_F(ReflectionPortsTest, AnOpenStreamIsToldThatTheServerEnds) {
+  for (const bool drains : {false, true}) {
+    Start();
+    grpc::ClientContext context;
+    const auto stub = grpc::reflection::v1alpha::ServerReflection::NewStub(
+        server_->channel());
+    const auto stream = stub->ServerReflectionInfo(&context);
+    grpc::reflection::v1alpha::ServerReflectionRequest request;
+    request.set_list_services("");
+    stream->Write(request);
+    grpc::reflection::v1alpha::ServerReflectionResponse response;
+    EXPECT_TRUE(stream->Read(&response));
+    if (drains) {
+      EXPECT_TRUE(server_->server().Shutdown());
+    }
+    server_ = nullptr;
+    EXPECT_EQ(server::EndingOf(stream->Finish()).reason, "DRAINING") << drains;
+  }
+}
+
 TEST_F(ReflectionPortsTest, ItCanBeSwitchedOff) {
   v1::ServerConfig config;
   config.set_disable_reflection(true);
