@@ -277,6 +277,16 @@ TEST_F(ModelInferTest, AFullQueueSaysWhenToComeBack) {
   EXPECT_EQ(queued.Wait().code, StatusCode::OK);
 }
 
+TEST_F(ModelInferTest, TheCallersAddressAndDeadlineAreKnown) {
+  Start();
+  EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
+  const std::string log = server_->Log();
+  const size_t line = log.find("sets no deadlines");
+  ASSERT_NE(line, std::string::npos) << log;
+  EXPECT_EQ(log.find("\"peer\":\"ipv4:127.0.0.1:", line),
+            log.find("\"peer\":", line));
+}
+
 TEST_F(ModelInferTest, TheTimeoutEndsTheWait) {
   Start("max_batch_size: 1");
   server_->gate().Close();
