@@ -156,7 +156,7 @@ TEST(FairPoolTest, ShortPiecesUseNoMoreThanTheThreads) {
     absl::Notification go;
     absl::BlockingCounter started(2);
     for (int i = 0; i < 20; ++i) {
-      pool.Run(Costing(absl::Milliseconds(1), [&, i] {
+      pool.Run(Costing(options.long_piece, [&, i] {
         most = std::max<int>(most, ++running);
         if (i < 2) {
           started.DecrementCount();
