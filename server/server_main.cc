@@ -116,17 +116,18 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   return config;
 }
 
-// Waits for the signals on a thread of its own: the first stops the server,
-// the second ends the process. They must be blocked in all threads.
+// Waits for the signals on a thread of its own: the first stops the server, a
+// second SIGTERM or SIGINT ends the process. They must be blocked in all
+// threads.
 void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
-    sigwait(&signals, &signal);
-    end->Stop();
-    // When a terminal closes, both its shell and the kernel send SIGHUP.
-    do sigwait(&signals, &signal);
-    while (signal == SIGHUP);
+    // SIGHUP does not count: terminals send several, systemd one with SIGTERM.
+    for (int counted = 0; counted < 2; counted += signal != SIGHUP) {
+      sigwait(&signals, &signal);
+      end->Stop();
+    }
     _exit(128 + signal);
   }).detach();
 }

@@ -103,7 +103,7 @@ exec server/sfmamba_server "$@"
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// A terminal that closes sends it more than once.
+// A terminal that closes sends it more than once, systemd with SIGTERM.
 TEST(StopTest, SighupDrains) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel(), "--drain_delay=1s"});
@@ -111,6 +111,7 @@ TEST(StopTest, SighupDrains) {
   server.Signal(SIGHUP);
   ASSERT_TRUE(server.WaitForLog("\"msg\":\"draining\"")) << server.output();
   server.Signal(SIGHUP);
+  server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.output();
 }
 
@@ -121,6 +122,11 @@ TEST(StopTest, NohupKeepsItRunning) {
       {"--model_repository=" + WriteTinyModel(), "--drain_delay=0s"}, nohup);
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   server.Signal(SIGHUP);
+  auto stub = v1::VisionService::NewStub(grpc::CreateChannel(
+      server.address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  EXPECT_TRUE(stub->Classify(&context, GreyRequest(), &response).ok());
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.output();
 }
