@@ -77,8 +77,15 @@ absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
   const absl::StatusOr<std::string> text =
       server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
   if (!text.ok()) return text.status();
-  const auto index =
-      nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  // Arrays and deep values, of which an index has none, would take up to 60
+  // times their bytes.
+  using nlohmann::json;
+  const json index = json::parse(
+      *text,
+      [](int depth, json::parse_event_t event, const json& /*value*/) {
+        return depth <= 2 && event != json::parse_event_t::array_start;
+      },
+      /*allow_exceptions=*/false);
   const auto refuse = [](absl::string_view expected) {
     return absl::InvalidArgumentError(
         absl::StrCat(kShardsFile, ": expected ", expected));

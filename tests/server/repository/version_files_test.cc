@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/testing/allocations.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -108,6 +109,26 @@ TEST_F(VersionFilesTest, AnIndexThatNamesOtherFilesIsRefused) {
   Write("model.safetensors.index.json", many + "}}");
   EXPECT_EQ(Error(),
             "model.safetensors.index.json: expected at most 1000 files");
+}
+
+TEST_F(VersionFilesTest, ADeepIndexTakesLittleMemory) {
+  Write("config.json", "{}");
+  Write("a.safetensors", "abc");
+  const std::string map = R"({"weight_map": {"a": "a.safetensors"}, "b": )";
+  const std::string deep(1'000'000, '[');
+  const std::string end(deep.size(), ']');
+  for (const std::string& text :
+       {map + deep + end + "}", map + R"({"c": {"d": )" + deep + end + "}}}"}) {
+    Write("model.safetensors.index.json", text);
+    const int64_t bytes = PeakOfHeap([this] {
+      EXPECT_EQ(Weights(), std::vector<std::string>{"a.safetensors"});
+    });
+    EXPECT_LT(bytes, 50'000'000);
+  }
+  Write("model.safetensors.index.json", deep);
+  EXPECT_EQ(Error(),
+            "model.safetensors.index.json: expected an object with a "
+            "weight_map");
 }
 
 TEST_F(VersionFilesTest, APickleIsNamed) {
