@@ -1,6 +1,8 @@
 // One version of a model at a time: how a repository loads, labels and unloads
 // it.
 
+#include <malloc.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -88,6 +90,7 @@ absl::Status ModelRepository::LoadVersion(
     log_.Error(LogModule::kModels, "model is not ready",
                {{"model", version->name()}, {"error", status.message()}});
     catalog_.Fail(version, status.message());
+    malloc_trim(0);  // Gives back the memory of what was half loaded.
     plan.Failed(number, base::SteadyNow(), options_.poll_period);
     status = started_ ? server::LoadFailed(version->name(), status.message())
                       : absl::Status(status.code(),

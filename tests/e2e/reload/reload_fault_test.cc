@@ -15,6 +15,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/time/time.h"
 #include "client/rpc/vision_client.h"
 #include "gmock/gmock.h"
@@ -111,6 +112,25 @@ TEST_F(ReloadFaultTest, TruncatedWeights) {
   ExpectNotLoaded([](const std::string& path) {
     fs::resize_file(path, fs::file_size(path) / 2);
   });
+}
+
+// The network of 130 blocks is made before the weights are found to lack them.
+TEST_F(ReloadFaultTest, AFailedLoadGivesItsMemoryBack) {
+  Start();
+  const int64_t before = server_->resident_bytes();
+  PublishSpoilt(repository_, "tiny", 2, [](const std::string& path) {
+    const std::string config =
+        (fs::path(path).parent_path() / "config.textproto").string();
+    std::stringstream text;
+    text << std::ifstream(config).rdbuf();
+    std::ofstream(config) << absl::StrReplaceAll(
+        text.str(), {{"dim: 16", "dim: 32"}, {"2, 2]", "64, 64]"}});
+  });
+  EXPECT_THAT(std::string(Load("tiny").message()),
+              HasSubstr("expected [32], got [16]"));
+  EXPECT_GT(server_->peak_resident_bytes(), before + (150 << 20));
+  EXPECT_LT(server_->resident_bytes(), before + (50 << 20));
+  EXPECT_EQ(Serves(), "models/tiny/versions/1");
 }
 
 TEST_F(ReloadFaultTest, WeightsThatAreALinkOutside) {
