@@ -1,5 +1,6 @@
 #include "server/rpc/reflection/reflection_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -108,8 +109,11 @@ ServerReflectionResponse Reflect(const ServerReflectionRequest& request,
 class ReflectionService::Stream final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  Stream(ReflectionService* service, grpc::CallbackServerContext* context)
-      : service_(*service), context_(*context) {}
+  Stream(ReflectionService* service, std::string client,
+         grpc::CallbackServerContext* context)
+      : client_(std::move(client)), service_(*service), context_(*context) {}
+
+  const std::string& client() const { return client_; }
 
   // For callers inside the service, which hold its mu_.
   void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
@@ -174,6 +178,7 @@ class ReflectionService::Stream final
     return Parse(request_, request);
   }
 
+  const std::string client_;  // The caller's name.
   ReflectionService& service_;
   grpc::CallbackServerContext& context_;
   grpc::ByteBuffer request_, response_;
@@ -197,22 +202,26 @@ void ReflectionService::EndStreams() {
 
 StreamReactor* ReflectionService::ServerReflectionInfo(
     grpc::CallbackServerContext* context) {
-  const absl::Status allowed =
-      CheckCaller(&gate_, *context, security::Scope::kRead).status();
-  if (!allowed.ok())
-    return new Refused<StreamReactor>(EndCall(allowed, context));
+  const absl::StatusOr<security::Caller> caller =
+      CheckCaller(&gate_, *context, security::Scope::kRead);
+  if (!caller.ok())
+    return new Refused<StreamReactor>(EndCall(caller.status(), context));
   absl::MutexLock lock(&mu_);
   if (ended_) {
     return new Refused<StreamReactor>(
         EndCall(server::Draining("the server"), context));
   }
-  if (streams_.size() >= kMostStreams) {
-    return new Refused<StreamReactor>(EndCall(
-        absl::ResourceExhaustedError(absl::StrCat(
-            "at most ", kMostStreams, " streams of reflection are served")),
-        context));
+  const size_t of_client = std::count_if(
+      streams_.begin(), streams_.end(),
+      [&](const Stream* s) { return s->client() == caller->name; });
+  if (streams_.size() >= kMostStreams || of_client >= kMostOfClient) {
+    return new Refused<StreamReactor>(
+        EndCall(absl::ResourceExhaustedError(absl::StrCat(
+                    "at most ", kMostStreams, " streams of reflection, ",
+                    kMostOfClient, " of one client, are served")),
+                context));
   }
-  auto* stream = new Stream(this, context);
+  auto* stream = new Stream(this, caller->name, context);
   stream->AssertLocked();
   streams_.insert(stream);
   stream->Read();

@@ -27,7 +27,8 @@ grpc::reflection::v1alpha::ServerReflectionResponse Reflect(
 // may not read, which is asked for each request before that is parsed;
 // INVALID_ARGUMENT for a message that is none or larger than kMostRequestBytes,
 // as each is sent back with its answer; UNAVAILABLE once the server stops. Of
-// streams beyond kMostStreams each is refused with RESOURCE_EXHAUSTED.
+// streams beyond kMostStreams, or kMostOfClient of one client, each is refused
+// with RESOURCE_EXHAUSTED.
 // Thread-safe.
 class ReflectionService final
     : public grpc::reflection::v1alpha::ServerReflection::
@@ -35,6 +36,7 @@ class ReflectionService final
               grpc::reflection::v1alpha::ServerReflection::Service> {
  public:
   static constexpr size_t kMostStreams = 64;
+  static constexpr size_t kMostOfClient = 48;
   static constexpr size_t kMostRequestBytes = 16 << 10;
 
   // `gate` outlives the service.

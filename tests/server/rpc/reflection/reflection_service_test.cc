@@ -145,16 +145,21 @@ TEST_F(ReflectionServiceTest, ALargeRequestIsNotSentBack) {
 }
 
 TEST_F(ReflectionServiceTest, TooManyStreamsAreRefused) {
+  UseTokens(ClientText("hog", "one", "READ") +
+            ClientText("other", "two", "READ"));
   std::vector<std::unique_ptr<Call>> calls;
   for (size_t i = 0; i < ReflectionService::kMostStreams; ++i) {
-    calls.push_back(Begin());
+    const bool hog = i < ReflectionService::kMostOfClient;
+    calls.push_back(Begin(hog ? "one" : "two"));
     ASSERT_TRUE(List(calls.back().get()));
+    if (i + 1 != ReflectionService::kMostOfClient) continue;
+    EXPECT_EQ(EndOf(Begin("one").get()), StatusCode::RESOURCE_EXHAUSTED);
   }
-  EXPECT_EQ(EndOf(Begin().get()), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(EndOf(Begin("two").get()), StatusCode::RESOURCE_EXHAUSTED);
   // There is room again once a stream has ended.
   calls.back()->context.TryCancel();
   EXPECT_EQ(EndOf(calls.back().get()), StatusCode::CANCELLED);
-  WaitUntil([this] { return List(Begin().get()); }, "a place");
+  WaitUntil([this] { return List(Begin("two").get()); }, "a place");
 }
 
 TEST_F(ReflectionServiceTest, AStoppingServerEndsTheStreams) {
