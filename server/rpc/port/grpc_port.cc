@@ -100,10 +100,8 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
                        (server::UsableProcessors() - 1) / kUnansweredShare);
   // Answered calls count a little later than their successors begin.
   options.most_unanswered =
-      std::max(affordable, 2 * std::min(config.max_concurrent_streams(),
-                                        std::numeric_limits<int>::max() / 2));
-  options.most_waiting = 4 * std::min(config.max_concurrent_streams(),
-                                      std::numeric_limits<int>::max() / 4);
+      std::max(affordable, 2 * config.max_concurrent_streams());
+  options.most_waiting = 4 * config.max_concurrent_streams();
   // gRPC refuses a call with a little more than the setting by itself.
   options.most_headers = (64 << 10) + 4 * int64_t{config.max_metadata_size()};
   options.user_timeout = base::FromProto(config.keepalive_timeout());
