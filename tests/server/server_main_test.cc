@@ -1,6 +1,9 @@
 // What the command asks of its engine on GPUs, which need not exist here.
 #include "server/server_main.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -11,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "model/tuning/scan_plan_table.h"
 #include "tests/server/running_server.h"
@@ -108,6 +112,18 @@ TEST_F(ServerMainDeathTest, OneThreadFeedsEachContextOfAGpu) {
 TEST_F(ServerMainDeathTest, AGraphThatIsNotRecordedIsLogged) {
   EXPECT_EXIT(Run({}), ExitedWithCode(3),
               "a graph could not be recorded.*no graph today");
+}
+
+TEST_F(ServerMainDeathTest, ALoadThatOutlivesTheDrainIsLeft) {
+  engine_.load = [](const model::ModelConfig&, absl::Span<const std::string>,
+                    const model::ModelOptions&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    kill(getpid(), SIGTERM);
+    absl::SleepFor(absl::InfiniteDuration());
+    return absl::InternalError("it never ends");
+  };
+  EXPECT_EXIT(Run({"--drain_delay=0s", "--drain_timeout=1ms"}),
+              ExitedWithCode(6), "a load, a batch or an answer outlives");
 }
 
 TEST_F(ServerMainDeathTest, TuningMeasuresAllModelsAndEnds) {
