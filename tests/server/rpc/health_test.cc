@@ -293,6 +293,10 @@ TEST_F(HealthTest, OfTooManyWatchesTheOldestGivesWay) {
   service_.EndWatches();
 }
 
+TEST_F(HealthTest, TheLongestNameIsRead) {
+  EXPECT_EQ(Check(std::string(256, 'x')), kUnknown);
+}
+
 // A long name, a text that is longer than its message, one that is not UTF-8,
 // and more bytes than any request has.
 TEST_F(HealthTest, WhatIsNoRequestIsRefused) {
