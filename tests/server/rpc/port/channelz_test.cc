@@ -110,5 +110,20 @@ TEST_F(ChannelzTest, CallsAreCountedByConnection) {
   EXPECT_EQ(Channelz::CallsOf(0).begun, 0);
 }
 
+TEST_F(ChannelzTest, AConnectionThatHasGoneIsForgotten) {
+  Channelz channelz(absl::ZeroDuration());
+  auto stub = NewConnection();
+  Check(*stub);
+  const std::string peer = service_.peer();
+  EXPECT_GT(channelz.IdOf(peer), 0);
+  stub.reset();
+  WaitUntil(
+      [&] {
+        channelz.IdOf("ipv4:127.0.0.1:1");  // All are listed again.
+        return channelz.IdOf(peer) == 0;
+      },
+      "the end of the connection");
+}
+
 }  // namespace
 }  // namespace sfmamba::rpc
