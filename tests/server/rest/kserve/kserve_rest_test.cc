@@ -264,6 +264,24 @@ TEST_F(KserveRestTest, EveryRequestIsCountedByItsCode) {
   EXPECT_EQ(count("ModelMetadata", "UNAVAILABLE", "_unknown"), 1);
 }
 
+TEST_F(KserveRestTest, ARefusedRequestsBytesAreCountedOnce) {
+  const auto bytes = [this] {
+    double sum = 0;
+    for (const prometheus::MetricFamily& family : metrics_.Collect()) {
+      if (family.name != "sfmamba_request_bytes") continue;
+      for (const auto& metric : family.metric) {
+        sum += metric.histogram.sample_sum;
+      }
+    }
+    return sum;
+  };
+  EXPECT_EQ(Infer("{").status, 400);
+  EXPECT_EQ(bytes(), 1);
+  draining_ = true;
+  EXPECT_EQ(Infer("{    ").status, 503);
+  EXPECT_EQ(bytes(), 6);
+}
+
 TEST_F(KserveRestTest, AnAnswerIsHeldUntilItIsSent) {
   const auto held = [this] {
     return Value("sfmamba_in_flight_requests{method=ModelInfer}");
