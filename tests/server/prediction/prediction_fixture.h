@@ -227,7 +227,7 @@ class PredictionTest : public testing::Test {
                const repository::ModelRepository::CaptureFailed&)
             -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
           if (directory.config.task == model::VisionTask::kDetection) {
-            return std::make_unique<MaskModel>(directory.config, &gate_,
+            return std::make_unique<MaskModel>(directory.config, &mask_gate_,
                                                &masks_);
           }
           return std::make_unique<server::FakeModel>(directory.config, &gate_);
@@ -374,7 +374,7 @@ class PredictionTest : public testing::Test {
   server::MemoryBudget memory_{512 << 20, 192 << 20};
   server::FairPool finish_pool_;
   const std::string folder_;
-  server::Gate gate_;
+  server::Gate gate_, mask_gate_;  // Of "fake" and "maps", and of "masks".
   std::unique_ptr<repository::ModelRepository> repository_;
   // How many own a model that no request uses, one of them for a moment.
   std::map<const repository::LoadedModel*, long> idle_owners_;

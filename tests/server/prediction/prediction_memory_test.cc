@@ -151,7 +151,7 @@ TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
 }
 
 TEST_F(PredictionMemoryTest, WhatIsEncodedIsHeldBesideTheResult) {
-  gate_.Close();
+  mask_gate_.Close();
   PredictionRequest request = LargeRequest(1, 96, 96);
   request.model = "masks";
   v1::DetectParams params;
@@ -161,7 +161,7 @@ TEST_F(PredictionMemoryTest, WhatIsEncodedIsHeldBesideTheResult) {
   response.answer_bytes_ = 1;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
-  gate_.WaitForBatch();
+  mask_gate_.WaitForBatch();
   std::vector<server::MemoryHold> others;  // All that is free.
   for (int64_t bytes = memory_.most_of_request(); bytes > 0;) {
     auto more = memory_.Take(MemoryUse::kAnswer, bytes);
@@ -171,7 +171,7 @@ TEST_F(PredictionMemoryTest, WhatIsEncodedIsHeldBesideTheResult) {
       bytes /= 2;
     }
   }
-  gate_.Open();
+  mask_gate_.Open();
   EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "QUEUE_FULL");
 }
 
@@ -189,7 +189,7 @@ TEST_F(PredictionMemoryTest, TilesHoldTheirInputsUntilTheyHaveRun) {
 }
 
 TEST_F(PredictionMemoryTest, TilesHoldNoMessageOnceTheyAreMade) {
-  gate_.Close();
+  mask_gate_.Close();
   KeptResponse response;
   PredictionRequest request = TiledRequest();
   request.message_bytes = kMessageBytes;
@@ -198,7 +198,7 @@ TEST_F(PredictionMemoryTest, TilesHoldNoMessageOnceTheyAreMade) {
   WaitFor(response.released_, "the release of the request");
   EXPECT_EQ(held(MemoryUse::kMessage), 0);
   EXPECT_GT(held(MemoryUse::kInput), 0);
-  gate_.Open();
+  mask_gate_.Open();
   EXPECT_EQ(response.Wait(), absl::OkStatus());
 }
 
