@@ -77,6 +77,7 @@ TEST_F(ExecutorTest, ADeviceIsBusyUntilItsBatchEnds) {
         return busy() == before;
       },
       "the end of the device's work");
+  EXPECT_LT(busy(), 1);
 }
 
 TEST_F(ExecutorTest, AnImageIsAnsweredWhileTheNextOneRuns) {
