@@ -218,7 +218,7 @@ bool Reader::Value(Json value) {
 }
 
 bool Reader::Open(Json value) {
-  if (stack_.size() > kMaxDepth) {
+  if (stack_.size() >= kMaxDepth) {
     return Malformed(absl::StrCat("got JSON more than ", kMaxDepth,
                                   " levels deep, expected fewer"));
   }
@@ -253,7 +253,7 @@ bool Reader::start_array(size_t) {
     tree_.data.emplace_back(stack_[1].value->size() - 1,
                             JsonElements(json_bytes_, raw_bytes_left_));
   }
-  if (stack_.size() + ++data_depth_ > kMaxDepth + 1) {
+  if (stack_.size() + ++data_depth_ > kMaxDepth) {
     return Malformed(absl::StrCat("got JSON more than ", kMaxDepth,
                                   " levels deep, expected fewer"));
   }

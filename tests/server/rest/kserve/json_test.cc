@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
@@ -222,6 +223,44 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
                                      {"datatype": "BYTES", "data": [""]}]})",
                       11),
               HasSubstr("inputs[1].data: got more than 3 bytes"));
+}
+
+TEST(KserveJsonTest, AsMuchAsTheBoundsAllowIsRead) {
+  std::vector<std::string> inputs, outputs, parameters;
+  const std::string shape = absl::StrJoin(std::vector<int>(16, 1), ",");
+  for (int i = 0; i < 16; ++i) {
+    inputs.push_back(absl::StrCat("{\"name\": \"i", i,
+                                  "\", \"datatype\": \"UINT8\", \"shape\": [",
+                                  shape, "], \"data\": [1]}"));
+    outputs.push_back(absl::StrCat("{\"name\": \"o", i, "\"}"));
+  }
+  for (int i = 0; i < 64; ++i) {
+    parameters.push_back(absl::StrCat("\"p", i, "\": ", i));
+  }
+  const InferJson read = Read(absl::StrCat(
+      "{\"inputs\": [", absl::StrJoin(inputs, ","), "], \"outputs\": [",
+      absl::StrJoin(outputs, ","), "], \"parameters\": {",
+      absl::StrJoin(parameters, ","), "}}"));
+  EXPECT_EQ(read.message.inputs_size(), 16);
+  EXPECT_EQ(read.message.inputs(15).shape_size(), 16);
+  EXPECT_EQ(read.message.outputs_size(), 16);
+  EXPECT_EQ(read.message.parameters_size(), 64);
+}
+
+TEST(KserveJsonTest, LevelsMayBeThirtyTwo) {
+  const auto nested = [](int lists) {
+    return std::string(lists, '[') + "1" + std::string(lists, ']');
+  };
+  const auto unknown = [&](int lists) {
+    return absl::StrCat("{\"a\": ", nested(lists), "}");
+  };
+  const auto data = [&](int lists) {
+    return Input("UINT8", ", \"data\": " + nested(lists));
+  };
+  Read(unknown(31));
+  EXPECT_THAT(Refused(unknown(32)), HasSubstr("more than 32 levels deep"));
+  Read(data(29));
+  EXPECT_THAT(Refused(data(30)), HasSubstr("more than 32 levels deep"));
 }
 
 TEST(KserveJsonTest, OnlyElementsMayBeMany) {
