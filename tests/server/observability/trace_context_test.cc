@@ -112,6 +112,20 @@ TEST(TracestateTest, WhatIsNotInFormIsDropped) {
   }
 }
 
+TEST(TracestateTest, TheLongestIsKept) {
+  for (const std::string& member :
+       {"a=" + std::string(256, 'x'), std::string(256, 'k') + "=1"}) {
+    EXPECT_EQ(KeptTracestate(member), member);
+  }
+  std::string state = "a=" + std::string(98, 'x');
+  for (int i = 1; i < 5; ++i)
+    absl::StrAppend(&state, ",", state.substr(0, 100));
+  absl::StrAppend(&state, ",b=12345");
+  ASSERT_EQ(state.size(), 512);
+  EXPECT_EQ(KeptTracestate(state), state);
+  EXPECT_EQ(KeptTracestate(state + "6"), state.substr(0, 504));
+}
+
 TEST(TracestateTest, OfALongOneTheLargeAndThenTheLastMembersGo) {
   const std::string large = "large=" + std::string(200, 'x');
   const std::string small = "small=" + std::string(94, 'x');
