@@ -241,6 +241,16 @@ TEST(HuggingFaceConfigTest, WhatIsNoConfigurationIsRefused) {
             "config.json: expected a JSON object of at most 20 levels");
 }
 
+TEST(HuggingFaceConfigTest, TwentyLevelsAreRead) {
+  const auto nested = [](int lists) {
+    return Config(absl::StrCat("\"x\": ", std::string(lists, '['), 1,
+                               std::string(lists, ']')));
+  };
+  EXPECT_EQ(VariantOf(nested(19), "mamba_vision_t"), "mamba_vision_t");
+  EXPECT_EQ(ErrorOf(nested(20), ShapesOf("mamba_vision_t")),
+            "config.json: expected a JSON object of at most 20 levels");
+}
+
 TEST(HuggingFaceConfigTest, ATextprotoBesideItMustBeOfTheFamily) {
   const ClassifierShapes shapes = ShapesOf("mamba_vision_t");
   v1::ModelConfig stated;
