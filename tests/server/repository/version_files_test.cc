@@ -4,9 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
 #include "tests/testing/allocations.h"
 
@@ -101,14 +104,19 @@ TEST_F(VersionFilesTest, AnIndexThatNamesOtherFilesIsRefused) {
     EXPECT_TRUE(absl::StartsWith(Error(), "model.safetensors.index.json: "))
         << index << ": " << Error();
   }
-  std::string many = R"({"weight_map": {)";
-  for (int i = 0; i < 1001; ++i) {
-    const std::string key = std::to_string(i);
-    many += (i == 0 ? "\"" : ",\"") + key + "\":\"" + key + ".safetensors\"";
-  }
-  Write("model.safetensors.index.json", many + "}}");
+  const auto index_of = [](int shards) {
+    std::vector<std::string> entries;
+    for (int i = 0; i < shards; ++i) {
+      entries.push_back(absl::StrCat("\"", i, "\":\"", i, ".safetensors\""));
+    }
+    return absl::StrCat("{\"weight_map\": {", absl::StrJoin(entries, ","),
+                        "}}");
+  };
+  Write("model.safetensors.index.json", index_of(1001));
   EXPECT_EQ(Error(),
             "model.safetensors.index.json: expected at most 1000 files");
+  Write("model.safetensors.index.json", index_of(1000));
+  EXPECT_TRUE(absl::StartsWith(Error(), "0.safetensors")) << Error();
 }
 
 TEST_F(VersionFilesTest, ADeepIndexTakesLittleMemory) {
