@@ -114,6 +114,18 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
 }
 
+TEST_F(PredictStreamTest, TheBoundsOfAConfigurationAreTaken) {
+  Start();
+  for (const int max_in_flight : {1, 64}) {
+    Stream stream(server_.get());
+    stream.Send(Config(max_in_flight));
+    stream.Send(Grey("a", 1));
+    EXPECT_TRUE(stream.Next().has_classify());
+    stream.SendNoMore();
+    EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK) << max_in_flight;
+  }
+}
+
 TEST_F(PredictStreamTest, AWrongConfigurationEndsIt) {
   Start();
   for (const int max_in_flight : {0, -1, 65}) {
