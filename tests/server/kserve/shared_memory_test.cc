@@ -155,6 +155,9 @@ TEST(SharedMemoryTest, RefusesNamesAndMoreRegionsThanItHolds) {
   SharedObject object("0123456789");
   SharedMemory memory(kMost);
   EXPECT_EQ(FieldOf(memory.Register(object.Request("", 1))), "name");
+  EXPECT_EQ(FieldOf(memory.Register(object.Request(std::string(255, 'x'), 1))),
+            "");
+  memory.Unregister(std::string(255, 'x'));
   EXPECT_EQ(FieldOf(memory.Register(object.Request(std::string(256, 'x'), 1))),
             "name");
   for (int i = 0; i < SharedMemory::kMaxRegions; ++i) {

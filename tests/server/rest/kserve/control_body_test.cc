@@ -49,6 +49,12 @@ TEST(ControlBodyTest, WhatIsNoSuchObjectIsRefused) {
             "parameters[\"config\"]");
 }
 
+TEST(ControlBodyTest, IsReadUpToItsLimit) {
+  constexpr size_t kMost = 256 << 10;
+  EXPECT_TRUE(ReadLoadBody("m", "{}" + std::string(kMost - 2, ' ')).ok());
+  EXPECT_FALSE(ReadLoadBody("m", "{}" + std::string(kMost - 1, ' ')).ok());
+}
+
 TEST(ControlBodyTest, ARegionOfSharedMemory) {
   const auto request = ReadRegisterBody(
       "r", R"({"key": "/k", "offset": 8, "byte_size": 4294967296})");
