@@ -374,7 +374,8 @@ class PredictionTest : public testing::Test {
   server::MemoryBudget memory_{512 << 20, 192 << 20};
   server::FairPool finish_pool_;
   const std::string folder_;
-  server::Gate gate_, mask_gate_;  // Of "fake" and "maps", and of "masks".
+  server::Gate gate_;
+  server::Gate mask_gate_;  // Batches of "masks" pass it.
   std::unique_ptr<repository::ModelRepository> repository_;
   // How many own a model that no request uses, one of them for a moment.
   std::map<const repository::LoadedModel*, long> idle_owners_;
