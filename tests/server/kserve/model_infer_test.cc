@@ -277,14 +277,15 @@ TEST_F(ModelInferTest, AFullQueueSaysWhenToComeBack) {
   EXPECT_EQ(queued.Wait().code, StatusCode::OK);
 }
 
-TEST_F(ModelInferTest, TheCallersAddressAndDeadlineAreKnown) {
+TEST_F(ModelInferTest, TheCallersAddressIsKnown) {
   Start();
   EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
   const std::string log = server_->Log();
   const size_t line = log.find("sets no deadlines");
   ASSERT_NE(line, std::string::npos) << log;
-  EXPECT_EQ(log.find("\"peer\":\"ipv4:127.0.0.1:", line),
-            log.find("\"peer\":", line));
+  EXPECT_NE(log.substr(line, log.find('\n', line) - line)
+                .find("\"peer\":\"ipv4:127.0.0.1:"),
+            std::string::npos);
 }
 
 TEST_F(ModelInferTest, TheTimeoutEndsTheWait) {
