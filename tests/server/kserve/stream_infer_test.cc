@@ -250,11 +250,13 @@ TEST_F(StreamInferTest, CancellingItCancelsItsRequests) {
   server_->gate().Close();
   {
     Stream stream(*stub_);
-    for (int i = 0; i < 5; ++i) stream.Send(Named(absl::StrCat(i)));
+    stream.Send(Named("0"));
+    server_->gate().WaitForBatch();
+    for (int i = 1; i < 5; ++i) stream.Send(Named(absl::StrCat(i)));
     EXPECT_EQ(InFlight(5), 5);
     stream.Cancel();
   }
-  server_->AwaitRoundTrip();
+  EXPECT_EQ(Ended(R"(code="CANCELLED")", 4), 4) << "those that wait";
   server_->gate().Open();
   EXPECT_EQ(InFlight(0), 0);
   EXPECT_EQ(Ended(R"(code="CANCELLED")", 5), 5);
