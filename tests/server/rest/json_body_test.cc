@@ -208,6 +208,15 @@ TEST(JsonBodyTest, LittleIsReadBesidePictures) {
         }()}) {
     EXPECT_TRUE(absl::StrContains(ErrorOf(bomb), expected));
   }
+  // The limit itself is taken.
+  std::string model = "a";
+  std::string most = R"({"images":[{})";
+  while (most.size() < kMaxJsonRest - 100) most += ",{}";
+  const auto whole = [&] { return most + R"(],"model":")" + model + R"("})"; };
+  model.append(kMaxJsonRest - whole().size(), 'a');
+  EXPECT_EQ(Read(whole()).model(), model);
+  model += 'a';
+  EXPECT_TRUE(absl::StrContains(ErrorOf(whole()), expected));
   // Space does not count.
   EXPECT_EQ(Read("{" + std::string(1 << 20, '\n') + "\"model\":\"a\"}").model(),
             "a");

@@ -74,6 +74,13 @@ TEST(TokensTest, QuotaIsTheClientsOrTheCommonOne) {
   EXPECT_EQ(c.burst, 0);  // The common one is that of another rate.
 }
 
+TEST(TokensTest, NamesMayHave64Characters) {
+  const std::string name(64, 'x');
+  const auto tokens = Tokens::Parse(ClientText(name, "one", "INFER"), {});
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->Find("one")->caller.name, name);
+}
+
 // Which field is wrong.
 void ExpectWrong(const std::string& text, const std::string& field) {
   const absl::Status status = Tokens::Parse(text, {}).status();

@@ -264,6 +264,12 @@ TEST(KserveJsonTest, LevelsMayBeThirtyTwo) {
 }
 
 TEST(KserveJsonTest, OnlyElementsMayBeMany) {
+  // The request and the list are values too.
+  std::string zeros = "0";
+  for (int i = 1; i < 4094; ++i) zeros += ",0";
+  Read(absl::StrCat("{\"a\": [", zeros, "]}"));
+  EXPECT_THAT(Refused(absl::StrCat("{\"a\": [", zeros, ",0]}")),
+              HasSubstr("got more than 4096 values"));
   std::string nulls = "null";
   for (int i = 0; i < 5000; ++i) nulls += ",null";
   EXPECT_THAT(Refused(absl::StrCat("{\"a\": [", nulls, "]}")),
