@@ -15,7 +15,8 @@
 
 namespace sfmamba::admin {
 
-// Names a caller that may administer in the log. `peer` is as gRPC writes it.
+// Returns what the log calls a caller that may administer. `peer` is as gRPC
+// writes it.
 std::string WhoIs(const security::Caller& caller, const std::string& peer);
 
 // The model, and the version of it if there is one, that "{id}", "models/{id}"
@@ -30,8 +31,8 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
 // Changes models at the request of outside callers that may administer, and
-// logs each change and its outcome with `who` asked, a WhoIs(). The methods do
-// what ModelRepository's methods do.
+// logs each change, its outcome and `who` asked for it, as WhoIs() says. The
+// methods do what ModelRepository's methods do.
 //
 // Thread-safe. A load or unload may end after this is gone.
 class ModelChanges {

@@ -91,7 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Clock = std::chrono::steady_clock;
   using Tcp = boost::asio::ip::tcp;
 
-  // What all connections of a port share. Used until End() at most, but `loop`.
+  // Shared by all connections of a port. Only `loop` is used after End().
   struct Environment {
     const HttpOptions& options;
     Room& room;

@@ -80,7 +80,7 @@ class HttpServer::Port {
   const HttpOptions options_;
   server::ListeningSockets sockets_;
   const Handler handler_;
-  Room room_;  // Exchanges and connections give it back what they hold.
+  Room room_;  // Outlives what exchanges and connections hold of it.
   // Exchanges look for it when they are answered.
   std::shared_ptr<asio::io_context> loop_ =
       std::make_shared<asio::io_context>(1);

@@ -16,7 +16,7 @@ namespace sfmamba::http {
 class Room {
  public:
   using Hold = server::Hold<Room>;
-  // What a hold holds.
+  // A client's part of the room.
   struct Part {
     std::string client;
     int64_t bytes = 0;

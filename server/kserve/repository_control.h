@@ -43,7 +43,7 @@ class RepositoryControl {
                     admin::ModelChanges* changes)
       : env_(environment), changes_(changes) {}
 
-  // Whether something is loaded and unloaded: to be asked before both below.
+  // An error if model control is off. Load() and Unload() want it asked before.
   absl::Status Check() const;
 
   // See ReadLoadParameters() and ModelRepository::LoadModel(). `done` may be

@@ -33,9 +33,8 @@ bool Await(const Connection& connection, short event, absl::Duration limit) {
   return poll(&waiting, 1, absl::ToInt64Milliseconds(limit)) == 1;
 }
 
-// To "host:port"; null if there is none within `limit`. It does not block: the
-// kernel lets those wait for minutes that connect to a port with a full
-// backlog.
+// Connects to "host:port"; null if that takes longer than `limit`. It does not
+// block, because connecting to a port with a full backlog takes minutes.
 Connection Connect(const std::string& address, absl::Duration limit) {
   Connection connection(BIO_new_connect(address.c_str()));
   if (connection == nullptr) return nullptr;
