@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/host/peer_name.h"
+#include "server/rpc/port/read_pauses.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -108,10 +109,7 @@ void OpenConnections::EndMostSilent(int count) {
 void OpenConnections::End(const std::string& peer) {
   for (Connection& connection : connections_) {
     if (connection.peer != peer) continue;
-    // Resets the connection and drops what it has received, which may be
-    // megabytes of calls. The owner's next read fails.
-    const sockaddr nobody = {AF_UNSPEC, {}};
-    if (IsOpen(connection)) connect(connection.fd, &nobody, sizeof(nobody));
+    if (IsOpen(connection)) ReadPauses::Get().Reset(connection.fd);
     connection.inode = 0;
   }
   Forget();

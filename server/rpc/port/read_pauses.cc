@@ -77,6 +77,7 @@ void ReadPauses::Begin(int fd, int most_unanswered) {
   readings_[fd].received = 0;
   readings_[fd].most_unanswered = most_unanswered;
   readings_[fd].is_new = true;
+  readings_[fd].was_reset = false;
   UpdateWaiting(&readings_[fd], 0);
   readings_[fd].frames = FrameWatch();
   readings_[fd].peer = server::PeerName(fd);
@@ -88,11 +89,13 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
       fd >= 0 && fd < kMostDescriptors && readings_[fd].limit > 0
           ? &readings_[fd]
           : nullptr;
-  if (reading != nullptr && reading->bytes == kPaused) {
+  // With nothing left to read, no event would follow the end of a pause.
+  const bool pauses = reading != nullptr && !reading->was_reset;
+  if (pauses && reading->bytes == kPaused) {
     errno = EAGAIN;
     return -1;
   }
-  if (reading != nullptr && reading->bytes >= reading->limit) {
+  if (pauses && reading->bytes >= reading->limit) {
     reading->bytes = kPaused;
     worker_.Push([this, fd](bool /*stopped*/) { EndPause(fd); });
     // Also if the pause has ended by now: this thread is to leave.
@@ -132,6 +135,13 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
     reading->bytes += size;
   }
   return size;
+}
+
+void ReadPauses::Reset(int fd) {
+  // First, for the reset may have gRPC read at once.
+  if (fd < kMostDescriptors) readings_[fd].was_reset = true;
+  const sockaddr nobody = {AF_UNSPEC, {}};
+  connect(fd, &nobody, sizeof(nobody));
 }
 
 void ReadPauses::Ban(const std::string& peer) {
@@ -182,9 +192,7 @@ bool ReadPauses::UpdateWaiting(Reading* reading, int waiting) {
 
 void ReadPauses::End(int fd, const std::string& peer) {
   Ban(peer);
-  // Resets the connection and drops what it has received.
-  const sockaddr nobody = {AF_UNSPEC, {}};
-  connect(fd, &nobody, sizeof(nobody));
+  Reset(fd);
   ++ended_;
 }
 

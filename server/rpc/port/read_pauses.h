@@ -68,6 +68,10 @@ class ReadPauses {
   // Does recvmsg(), but fails with EAGAIN while `fd` is paused.
   ssize_t Receive(int fd, msghdr* message, int flags);
 
+  // Resets the connection and drops what it has received, which may be
+  // megabytes of calls. Its next read fails, also while it is paused.
+  void Reset(int fd);
+
   // Refuses the peer's address for `kBan` from now on.
   void Ban(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   bool IsBanned(const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
@@ -87,9 +91,10 @@ class ReadPauses {
     std::atomic<int64_t> received{0};  // Bytes, since it began.
     std::atomic<int> most_unanswered{0};
     std::atomic<bool> is_new{false};  // It was not paused yet.
-    FrameWatch frames;                // Used by the thread that reads.
-    std::string peer;                 // Set by Begin().
-    int waiting = 0;  // The connection's part of waiting_of_addresses_.
+    std::atomic<bool> was_reset{false};
+    FrameWatch frames;  // Used by the thread that reads.
+    std::string peer;   // Set by Begin().
+    int waiting = 0;    // The connection's part of waiting_of_addresses_.
   };
   ReadPauses() = default;
 
@@ -97,7 +102,7 @@ class ReadPauses {
   // Counts the calls of the connection that wait for their messages. False if
   // they and those of its address are too many.
   bool UpdateWaiting(Reading* reading, int waiting) ABSL_LOCKS_EXCLUDED(mu_);
-  // Bans the peer and has the connection's next read fail.
+  // Bans the peer and resets the connection.
   void End(int fd, const std::string& peer) ABSL_LOCKS_EXCLUDED(mu_);
   CallFloods::Seconds Count(int fd, const std::string& peer);
 

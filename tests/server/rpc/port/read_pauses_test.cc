@@ -104,6 +104,25 @@ TEST_F(ReadPausesTest, EachPauseEndsWithAnEvent) {
   close(poll);
 }
 
+// gRPC reads it when the event of its reset comes, which may be in a pause.
+TEST_F(ReadPausesTest, AConnectionThatWasResetIsNotPaused) {
+  for (int i = 0; i < 20; ++i) {
+    ReadPauses::Get().Begin(reader_, 1);
+    Send(3 * ReadPauses::kFirstBytes);
+    EXPECT_GE(ReadAll(), ReadPauses::kFirstBytes);
+    ReadPauses::Get().Reset(reader_);
+    char byte;
+    iovec part = {&byte, 1};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    EXPECT_LE(recvmsg(reader_, &message, 0), 0);
+    EXPECT_NE(errno, EAGAIN);
+    TearDown();
+    Connect();
+  }
+}
+
 TEST_F(ReadPausesTest, BytesThatAreReadInTimeBringNoPause) {
   ReadPauses::Get().Begin(reader_, 1);
   for (int i = 0; i < 20; ++i) {
