@@ -6,9 +6,9 @@ namespace sfmamba::server {
 
 void HeapTrim::Look(const MemoryBudget::Peak& received) {
   const MemoryBudget::Peak peak = memory_.TakePeak();
-  after_peak_ = after_peak_ || std::max(peak.most, received.most) >= kPeak;
-  if (!after_peak_ || peak.now + received.now > kPeak / 4) return;
-  after_peak_ = false;
+  if (std::max(peak.most, received.most) >= kPeak) trims_left_ = kTrims;
+  if (trims_left_ == 0 || peak.now + received.now > kPeak / 4) return;
+  --trims_left_;
   trim_();
 }
 

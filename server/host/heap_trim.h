@@ -22,6 +22,9 @@ class HeapTrim {
   // A peak holds at least this, in bytes; it is over when a quarter of it is
   // left.
   static constexpr int64_t kPeak = 64 << 20;
+  // How often the heap is trimmed after a peak: gRPC frees what a connection
+  // had received some time after it was closed.
+  static constexpr int kTrims = 2;
 
   // `memory` outlives this. `trim` gives the memory back: by default it is
   // malloc_trim(), which takes some milliseconds.
@@ -30,13 +33,13 @@ class HeapTrim {
       : memory_(*memory), trim_(std::move(trim)) {}
 
   // To be called again and again, with what was being received since the last
-  // call.
+  // call, and some time between the calls.
   void Look(const MemoryBudget::Peak& received = {});
 
  private:
   MemoryBudget& memory_;
   const std::function<void()> trim_;
-  bool after_peak_ = false;
+  int trims_left_ = 0;  // After the last peak.
 };
 
 }  // namespace sfmamba::server
