@@ -31,6 +31,17 @@ TEST(BatchTimesTest, TextIsParsedBack) {
   }
 }
 
+TEST(BatchTimesTest, TheLargestNumbersAreParsed) {
+  EXPECT_TRUE(
+      ParseBatchTimes("65536 65536 uint8 65536 3600000000 3600000000\n").ok());
+  for (const char* line : {"65537 65536 uint8 65536 3600000000 3600000000\n",
+                           "65536 65537 uint8 65536 3600000000 3600000000\n",
+                           "65536 65536 uint8 65537 3600000000 3600000000\n",
+                           "65536 65536 uint8 65536 3600000000 3600000001\n"}) {
+    EXPECT_FALSE(ParseBatchTimes(line).ok()) << line;
+  }
+}
+
 TEST(BatchTimesTest, BrokenTextIsRefusedWithItsLine) {
   const std::string text = BatchTimesText(kTimes);
   const auto refused = [&](const std::string& from, const std::string& to,

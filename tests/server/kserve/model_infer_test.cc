@@ -165,7 +165,7 @@ TEST_F(ModelInferTest, ClassificationNamesTheBestClasses) {
   EXPECT_EQ(raw.substr(4, std::strlen(expected)), expected);
   // More than there are: all of them.
   (*request.mutable_outputs(0)->mutable_parameters())["classification"]
-      .set_int64_param(1000);
+      .set_int64_param(1 << 20);
   EXPECT_EQ(Answer(request).outputs(0).shape(1), kClasses);
 }
 

@@ -199,7 +199,10 @@ TEST_F(RefusedInferTest, OutputsThatTheModelDoesNotHave) {
   ExpectRefused(request, "outputs[1].name");
   request.mutable_outputs(1)->set_name("logits");
   ExpectRefused(request, "outputs[1].name");
-  for (int i = 0; i < 100; ++i) request.add_outputs()->set_name("logits");
+  // More than 16 outputs are refused before their names are read.
+  while (request.outputs_size() < 16) request.add_outputs()->set_name("logits");
+  ExpectRefused(request, "outputs[1].name");
+  request.add_outputs()->set_name("logits");
   ExpectRefused(request, "outputs");
   ModelInferRequest classes = Fp32Request();
   classes.add_outputs()->set_name("embedding");
@@ -207,7 +210,8 @@ TEST_F(RefusedInferTest, OutputsThatTheModelDoesNotHave) {
   parameters["classification"].set_int64_param(1);
   ExpectRefused(classes, "outputs[0].parameters.classification");
   classes.mutable_outputs(0)->set_name("logits");
-  for (const int64_t count : {int64_t{0}, int64_t{-1}, kHuge}) {
+  for (const int64_t count :
+       {int64_t{0}, int64_t{-1}, (int64_t{1} << 20) + 1, kHuge}) {
     parameters["classification"].set_int64_param(count);
     ExpectRefused(classes, "outputs[0].parameters.classification");
   }

@@ -128,6 +128,18 @@ TEST(QueryFieldsTest, RefusesOtherValues) {
   }
 }
 
+TEST(QueryFieldsTest, ADurationIsAtMostTheLongestOfProtobuf) {
+  EXPECT_EQ(Good({{"max_queue_wait", "315576000000s"}})
+                .options()
+                .max_queue_wait()
+                .seconds(),
+            315'576'000'000);
+  for (const char* longer : {"315576000001s", "-315576000001s"}) {
+    EXPECT_TRUE(
+        absl::StrContains(ErrorOf("max_queue_wait", longer), "expected"));
+  }
+}
+
 // H7.
 TEST(QueryFieldsTest, AnErrorSaysWhatWouldDo) {
   EXPECT_EQ(ErrorOf("priority", "urgent"),

@@ -116,8 +116,11 @@ TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
   const std::string picture =
       Part("name=image; filename=a", PictureRequest().body);
   refuse(picture + Part("name=topk", "1") + end, "\"field\":\"topk\"");
-  refuse(picture + Part("name=top_k", std::string(2000, '1')) + end,
-         "\"field\":\"top_k\"");
+  // The longest field that is read, and one byte more.
+  refuse(picture + Part("name=top_k", std::string(1024, '1')) + end,
+         "expected a whole number");
+  refuse(picture + Part("name=top_k", std::string(1025, '1')) + end,
+         "expected at most 1024");
   refuse(picture + Part("name=image", "1") + end, "\"field\":\"image\"");
   refuse(picture, "\"reason\":\"MALFORMED_MESSAGE\"");
   std::string many;

@@ -86,6 +86,8 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   stream.Send(Grey("a", 2));                    // In flight already.
   stream.Send(Grey("", 3));                     // No id.
   stream.Send(Grey(std::string(129, 'x'), 3));  // A longer one.
+  // The longest that is read, so that the stream goes on.
+  stream.Send(Grey(std::string(1024, 'x'), 3));
   StreamPredictRequest nothing;
   nothing.set_correlation_id("nothing");
   stream.Send(nothing);
@@ -95,12 +97,13 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   stream.Send(empty);
   stream.Send(Grey(std::string(128, 'x'), 4));
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
-                                {R"(code="INVALID_ARGUMENT")"}, 5),
-            5);
+                                {R"(code="INVALID_ARGUMENT")"}, 6),
+            6);
   server_->gate().Open();
   EXPECT_TRUE(stream.Next().has_classify());
-  for (const char* field : {"correlation_id", "correlation_id",
-                            "correlation_id", "request", "images"}) {
+  for (const char* field :
+       {"correlation_id", "correlation_id", "correlation_id", "correlation_id",
+        "request", "images"}) {
     const server::Ending refused = EndingOf(stream.Next().error());
     EXPECT_EQ(refused.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(refused.reason, "INVALID_FIELD");
@@ -179,7 +182,7 @@ TEST_F(PredictStreamTest, AMalformedMessageEndsIt) {
   for (const std::string& bytes :
        {std::string("\xff\xff"), grey.substr(0, grey.size() - 1),
         std::string("\x0a\x01\xff"), grey + grey,
-        absl::StrCat("\x0a\x80\x10", std::string(2048, 'x'))}) {
+        Grey(std::string(1025, 'x'), 1).SerializeAsString()}) {
     grpc::GenericStub stub(server_->channel());
     grpc::ClientContext context;
     grpc::CompletionQueue queue;
