@@ -1,14 +1,11 @@
 #include "server/rpc/stream/predict_stream.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
-#include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
@@ -125,7 +122,6 @@ absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   return absl::OkStatus();
 }
 
-constexpr int kMaxDepth = 100;      // Most nested groups, protobuf's own limit.
 constexpr int64_t kMaxText = 1024;  // Most bytes of a small field.
 
 absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
@@ -146,8 +142,9 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
   const uint32_t number = NumberOf(tag);
   if (TypeOf(tag) != WireType::kLengthDelimited ||
       number > Proto::kSegmentFieldNumber) {
-    return cursor->SkipField(tag, cursor->size(), kMaxDepth) ? absl::OkStatus()
-                                                             : NotParsed();
+    return cursor->SkipField(tag, cursor->size(), kMaxWireDepth)
+               ? absl::OkStatus()
+               : NotParsed();
   }
   if (number == Proto::kCorrelationIdFieldNumber) {
     const absl::Status status =
@@ -170,21 +167,6 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
   }
   return cursor->SkipBytes(cursor->size(), request) ? absl::OkStatus()
                                                     : NotParsed();
-}
-
-// A buffer of what lies there, in the same memory.
-grpc::ByteBuffer Share(const std::vector<grpc::Slice>& slices,
-                       const WireExtent& extent) {
-  std::vector<grpc::Slice> shared;
-  int64_t start = 0;
-  for (const grpc::Slice& slice : slices) {
-    const int64_t size = slice.size();
-    const int64_t from = std::max<int64_t>(extent.position - start, 0);
-    const int64_t to = std::min(extent.position + extent.length - start, size);
-    if (from < to) shared.push_back(slice.sub(from, to));
-    start += size;
-  }
-  return grpc::ByteBuffer(shared.data(), shared.size());
 }
 
 }  // namespace
@@ -263,7 +245,7 @@ absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
     const absl::Status status = ReadField(&cursor, tag, message, &request);
     if (!status.ok()) return status;
   }
-  message->request = Share(taken.slices, request);
+  message->request = PictureBytes(taken.slices, {request}).Share(0);
   return absl::OkStatus();
 }
 

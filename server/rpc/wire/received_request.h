@@ -53,6 +53,9 @@ class PictureBytes {
   // Returns the bytes that cross slices where they are until Join() or
   // Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
+  // Returns the bytes of the extent of this index, in the same memory, until
+  // Join() or Release().
+  grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
   // Copies bytes that cross slices into one buffer and gives up their share of
   // the slices. Several threads may join different indices at once.
   void Join(int64_t index);

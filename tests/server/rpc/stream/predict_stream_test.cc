@@ -88,6 +88,7 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   stream.Send(Grey(std::string(129, 'x'), 3));  // A longer one.
   // The longest that is read, so that the stream goes on.
   stream.Send(Grey(std::string(1024, 'x'), 3));
+  stream.Send(StreamPredictRequest());  // No byte.
   StreamPredictRequest nothing;
   nothing.set_correlation_id("nothing");
   stream.Send(nothing);
@@ -97,13 +98,13 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   stream.Send(empty);
   stream.Send(Grey(std::string(128, 'x'), 4));
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
-                                {R"(code="INVALID_ARGUMENT")"}, 6),
-            6);
+                                {R"(code="INVALID_ARGUMENT")"}, 7),
+            7);
   server_->gate().Open();
   EXPECT_TRUE(stream.Next().has_classify());
   for (const char* field :
        {"correlation_id", "correlation_id", "correlation_id", "correlation_id",
-        "request", "images"}) {
+        "correlation_id", "request", "images"}) {
     const server::Ending refused = EndingOf(stream.Next().error());
     EXPECT_EQ(refused.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(refused.reason, "INVALID_FIELD");
