@@ -89,7 +89,7 @@ ssize_t ReadPauses::Receive(int fd, msghdr* message, int flags) {
       fd >= 0 && fd < kMostDescriptors && readings_[fd].limit > 0
           ? &readings_[fd]
           : nullptr;
-  // With nothing left to read, no event would follow the end of a pause.
+  // A reset leaves nothing to read, so no event would follow the pause's end.
   const bool pauses = reading != nullptr && !reading->was_reset;
   if (pauses && reading->bytes == kPaused) {
     errno = EAGAIN;
