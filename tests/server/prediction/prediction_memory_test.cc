@@ -70,8 +70,8 @@ TEST_F(PredictionMemoryTest, AnImageThatFailsHoldsTheMessageNoLonger) {
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
   gate_.WaitForBatch();  // The other one is decoded.
-  WaitFor(response.released_, "the release of the request");
-  EXPECT_EQ(held(MemoryUse::kMessage), 0);
+  WaitUntil([&] { return held(MemoryUse::kMessage) == 0; },
+            "the release of the message, which follows the request's");
   gate_.Open();
   EXPECT_EQ(response.Wait(), absl::OkStatus());
 }
@@ -195,8 +195,8 @@ TEST_F(PredictionMemoryTest, TilesHoldNoMessageOnceTheyAreMade) {
   request.message_bytes = kMessageBytes;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
-  WaitFor(response.released_, "the release of the request");
-  EXPECT_EQ(held(MemoryUse::kMessage), 0);
+  WaitUntil([&] { return held(MemoryUse::kMessage) == 0; },
+            "the release of the message, which follows the request's");
   EXPECT_GT(held(MemoryUse::kInput), 0);
   mask_gate_.Open();
   EXPECT_EQ(response.Wait(), absl::OkStatus());
