@@ -24,12 +24,15 @@ namespace {
 
 using testing::ExitedWithCode;
 
+// Writes a line at once, as the log of other threads does.
+void Say(const std::string& line) { std::cerr << line + "\n"; }
+
 // Says which model it is asked about, and has an empty table.
 class FakeTuner : public model::ScanTuner {
  public:
   std::shared_ptr<const tuning::ScanPlanTable> PlansFor(
       const model::ModelToTune& model) override {
-    std::cerr << "plans for batches of " << model.max_batch << std::endl;
+    Say(absl::StrCat("plans for batches of ", model.max_batch));
     return std::make_shared<tuning::ScanPlanTable>(tuning::ScanDevice{});
   }
 };
@@ -53,18 +56,18 @@ class ServerMainDeathTest : public testing::Test {
     };
     engine_.make_scan_tuner = [](int gpu, const model::ScanTuner::Options& o)
         -> absl::StatusOr<std::unique_ptr<model::ScanTuner>> {
-      std::cerr << "tuner of " << gpu << " with " << o.path << std::endl;
+      Say(absl::StrCat("tuner of ", gpu, " with ", o.path));
       return std::make_unique<FakeTuner>();
     };
     engine_.tune_scans =
         [](int gpu, absl::Span<const model::ModelToTune> all,
            const std::string& path) -> absl::StatusOr<model::ScanMeasurement> {
       if (path == "unwritable") return absl::InternalError("no such disk");
-      std::cerr << "tuned " << all.size() << " on " << gpu << std::endl;
+      Say(absl::StrCat("tuned ", all.size(), " on ", gpu));
       return model::ScanMeasurement{/*unknown=*/7, /*measured=*/5, {}};
     };
     engine_.set_compute_threads = [](int threads) {
-      std::cerr << "compute threads " << threads << std::endl;
+      Say(absl::StrCat("compute threads ", threads));
     };
   }
 
