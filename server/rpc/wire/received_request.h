@@ -53,7 +53,7 @@ class PictureBytes {
   // Returns the bytes that cross slices where they are until Join() or
   // Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
-  // Returns the bytes of the extent of this index, in the same memory, until
+  // Returns the bytes at this index without a copy. Not to be called after
   // Join() or Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
   // Copies bytes that cross slices into one buffer and gives up their share of
