@@ -121,31 +121,26 @@ absl::Status WatchedFiles::Open() {
   absl::StatusOr<Contents> contents = Read();
   if (!contents.ok()) return contents.status();
   const absl::Status status = options_.take(*contents);
+  seen_ = settled_ = contents;
   if (status.ok()) taken_ = *std::move(contents);
   return status;
 }
 
 void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
-  absl::Status status = contents.status();
+  // What is still being written is not taken, though it may fit.
+  const bool settled = contents == seen_;
+  seen_ = std::move(contents);
+  if (!settled || seen_ == settled_) return;
+  settled_ = seen_;
+  absl::Status status = seen_.status();
   if (status.ok()) {
     // Equal contents are taken already: a change may have been undone.
-    const bool changed = *contents != taken_;
-    if (changed) status = options_.take(*contents);
-    if (status.ok()) {
-      error_.clear();
-      error_told_ = false;
-      if (!changed) return;
-      taken_ = *std::move(contents);
-      return options_.changed(absl::OkStatus());
-    }
+    if (*seen_ == taken_) return;
+    status = options_.take(*seen_);
+    if (status.ok()) taken_ = *seen_;
   }
-  const bool again = std::exchange(error_, status.ToString()) == error_;
-  if (!again) {
-    error_told_ = false;
-  } else if (!std::exchange(error_told_, true)) {
-    options_.changed(status);
-  }
+  options_.changed(status);
 }
 
 }  // namespace sfmamba::security

@@ -40,9 +40,7 @@ class WatchedFiles {
     // Takes the files' contents. On an error the previous contents stay in use.
     std::function<absl::Status(const Contents&)> take;
     // Called when the files have changed: with OK once they are taken, or once
-    // with the error if they cannot be read or taken. While files are being
-    // written one after another they do not fit each other: an error is
-    // reported only if two looks in a row find it.
+    // with the error if they cannot be read or taken.
     std::function<void(const absl::Status&)> changed;
   };
 
@@ -51,7 +49,8 @@ class WatchedFiles {
   // Takes the files for the first time; `changed` is not called. The error
   // names the setting and the file that cannot be read.
   absl::Status Open();
-  // Takes them again if they have changed. To be called now and then.
+  // Takes them again if they have changed and the last look found the same:
+  // they may be in the midst of being written. To be called now and then.
   void Look();
 
  private:
@@ -59,8 +58,8 @@ class WatchedFiles {
 
   const Options options_;
   Contents taken_;
-  std::string error_;        // The last look's; empty: none.
-  bool error_told_ = false;  // Whether `changed` was called with it.
+  absl::StatusOr<Contents> seen_;     // By the last look.
+  absl::StatusOr<Contents> settled_;  // What two looks last agreed on.
 };
 
 // All that guards the server, by its settings: who may call, how much, and the

@@ -85,7 +85,23 @@ TEST_F(WatchedFilesTest, FilesWrittenOneAfterAnotherAreNoError) {
   files.Look();
   Write("key", "2");
   files.Look();
+  files.Look();
   EXPECT_EQ(taken_, (std::vector<std::string>{"1", "2"}));
+  EXPECT_EQ(told_, std::vector<std::string>{"ok"});
+}
+
+// A file that is written in place is empty before it is whole.
+TEST_F(WatchedFilesTest, WhatIsBeingWrittenIsNotTaken) {
+  WriteBoth("1");
+  WatchedFiles files = Watch();
+  ASSERT_TRUE(files.Open().ok());
+  for (const char* const text : {"", "2", "23"}) {
+    WriteBoth(text);
+    files.Look();
+  }
+  EXPECT_EQ(taken_, std::vector<std::string>{"1"});
+  files.Look();
+  EXPECT_EQ(taken_, (std::vector<std::string>{"1", "23"}));
   EXPECT_EQ(told_, std::vector<std::string>{"ok"});
 }
 
@@ -122,6 +138,7 @@ TEST_F(WatchedFilesTest, MissingAndHugeFilesAreErrors) {
       << told_[1];
   WriteBoth("2");
   files.Look();
+  files.Look();
   EXPECT_EQ(taken_, (std::vector<std::string>{"1", "2"}));
 }
 
@@ -139,6 +156,7 @@ TEST_F(WatchedFilesTest, SwappedLinkIsSeen) {
   ASSERT_TRUE(files.Open().ok());
   fs::create_directory_symlink("2", Path("data.new"));
   fs::rename(Path("data.new"), Path("data"));
+  files.Look();
   files.Look();
   EXPECT_EQ(taken_, (std::vector<std::string>{"1", "2"}));
 }
