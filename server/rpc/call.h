@@ -80,9 +80,10 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
              : NotParsed();
 }
 
-// Writes a message as the bytes to be sent.
+// Writes a message as the bytes to be sent, in place of what `bytes` has.
 template <typename Message>
 void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
+  bytes->Clear();  // gRPC aborts the process if there are some.
   bool owned;  // Always, by `bytes`.
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }

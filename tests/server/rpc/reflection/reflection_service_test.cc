@@ -23,6 +23,9 @@ using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 using security::ClientText;
 
+// A list of it takes more than the 23 bytes that gRPC sends in another way.
+constexpr char kService[] = "sfmamba.v1.VisionService";
+
 class ReflectionServiceTest : public testing::Test {
  protected:
   using Stream = grpc::ClientReaderWriter<ServerReflectionRequest,
@@ -34,7 +37,7 @@ class ReflectionServiceTest : public testing::Test {
   };
 
   ReflectionServiceTest()
-      : gate_(security::Gate::Options()), service_(&gate_, {"a.B"}) {
+      : gate_(security::Gate::Options()), service_(&gate_, {kService}) {
     int port = 0;
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
@@ -68,7 +71,7 @@ class ReflectionServiceTest : public testing::Test {
     ServerReflectionResponse response;
     return call->stream->Write(request) && call->stream->Read(&response) &&
            response.list_services_response().service_size() == 1 &&
-           response.list_services_response().service(0).name() == "a.B";
+           response.list_services_response().service(0).name() == kService;
   }
   static StatusCode EndOf(Call* call) {
     ServerReflectionResponse response;
