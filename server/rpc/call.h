@@ -84,7 +84,7 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
 template <typename Message>
 void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
   bytes->Clear();  // gRPC aborts the process if there are some.
-  bool owned;  // Always, by `bytes`.
+  bool owned;      // Always, by `bytes`.
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }
 
