@@ -166,6 +166,66 @@ TEST_F(ImageInputTest, DecodingAndResizingHaveATimeEach) {
   EXPECT_GT(input->preprocess, absl::ZeroDuration());
 }
 
+TEST_F(ImageInputTest, ADecodedPictureAndATensorHaveATimeEachToo) {
+  const PreparedInput png =
+      Make(Encoded(server::EncodePng(server::Gradient(90, 90))), Classifier());
+  EXPECT_GT(png.decode, absl::ZeroDuration());
+  EXPECT_GT(png.preprocess, absl::ZeroDuration());
+  const std::vector<int64_t> shape = {3, 2, 4};
+  const std::string data(3 * 2 * 4, 'x');
+  ImageSource tensor;
+  tensor.source = InputTensor{InputTensor::Type::kUint8, shape, data};
+  EXPECT_GT(Make(tensor, Detector()).decode, absl::ZeroDuration());
+}
+
+// Heat maps are laid over this part.
+TEST_F(ImageInputTest, AClassifiersInputSaysWhichPartOfThePictureItIs) {
+  const RgbImage picture = server::Gradient(64, 32);
+  model::ModelConfig stretching = Classifier();
+  stretching.resize = model::Resize::kStretch;
+  for (const std::string& file :
+       {server::EncodeJpeg(picture), server::EncodePng(picture)}) {
+    const CropRect middle = Make(Encoded(file), Classifier()).frame.input;
+    EXPECT_FLOAT_EQ(middle.x_min, 0.25f);
+    EXPECT_FLOAT_EQ(middle.x_max, 0.75f);
+    EXPECT_FLOAT_EQ(middle.y_min, 0);
+    EXPECT_FLOAT_EQ(middle.y_max, 1);
+    const CropRect all = Make(Encoded(file), stretching).frame.input;
+    EXPECT_FLOAT_EQ(all.x_min, 0);
+    EXPECT_FLOAT_EQ(all.x_max, 1);
+  }
+}
+
+TEST_F(ImageInputTest, WhatIsSeenHasItsOwnSizeAtWhateverSizeItIsDecoded) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(512, 256));
+  ImageSource image = Encoded(jpeg);
+  const PictureFrame whole = Make(image, Classifier()).frame;
+  EXPECT_LT(whole.picture.width, 512);
+  EXPECT_EQ(whole.seen.width, 512);
+  EXPECT_EQ(whole.seen.height, 256);
+  image.crop = CropRect{0, 0, 0.5f, 1};
+  const PictureFrame left = Make(image, Classifier()).frame;
+  EXPECT_LT(left.picture.width, 512);
+  EXPECT_EQ(left.seen.width, 256);
+  EXPECT_EQ(left.seen.height, 256);
+  const PictureFrame turned =
+      Make(Encoded(server::WithExif(jpeg, server::ExifOrientation(6, true))),
+           Classifier())
+          .frame;
+  EXPECT_EQ(turned.seen.width, 256);
+  EXPECT_EQ(turned.seen.height, 512);
+}
+
+TEST_F(ImageInputTest, AnOrientationThatIsNotWantedChangesNothing) {
+  const std::string jpeg = server::EncodeJpeg(server::Gradient(64, 32));
+  const PreparedInput plain = Make(Encoded(jpeg), Classifier());
+  ImageSource image =
+      Encoded(server::WithExif(jpeg, server::ExifOrientation(6, true)));
+  EXPECT_FALSE(Make(image, Classifier()).image.pixels == plain.image.pixels);
+  image.apply_orientation = false;
+  EXPECT_EQ(Make(image, Classifier()).image.pixels, plain.image.pixels);
+}
+
 TEST_F(ImageInputTest, APicturesMemoryIsForeseenWithinTheLimits) {
   const ImageSource image =
       Encoded(server::EncodePng(server::Gradient(40, 30)));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/image/pixel_pool.h"
 
 namespace sfmamba::image {
 namespace {
@@ -52,6 +54,12 @@ TEST(PixelsTest, EachFormatBecomesRgb) {
 TEST(PixelsTest, StrideSkipsTheRestOfARow) {
   EXPECT_EQ(Rgb(Buffer(1, 2, Format::kRgb8, "\1\2\3xx\4\5\6xx", 5)),
             (std::vector<uint8_t>{1, 2, 3, 4, 5, 6}));
+}
+
+TEST(PixelsTest, ATooSmallStrideIsToldTheLeastOne) {
+  const absl::Status status = ValidatePixels(
+      Buffer(2, 1, Format::kRgba8, "12345678", 7), ImageLimits());
+  EXPECT_EQ(status.message(), "got 7, expected at least 8");
 }
 
 TEST(PixelsTest, Nv12IsBt601VideoRange) {
@@ -148,6 +156,32 @@ TEST(TensorTest, Uint8StaysInPlanes) {
             (std::vector<uint8_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}));
   EXPECT_TRUE(buffer->planar);
   EXPECT_EQ(buffer->height, 2);
+}
+
+TEST(TensorTest, PixelsInPooledMemoryAreTheSame) {
+  const auto tensor = MakeTensor<uint8_t>(
+      Type::kUint8, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {3, 2, 2});
+  std::shared_ptr<uint8_t> memory(new uint8_t[12],
+                                  std::default_delete<uint8_t[]>());
+  PixelPool pool(memory, 12, 1);
+  const auto buffer = ToImageBuffer(tensor, &pool);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_TRUE(buffer->pixels.is_pooled());
+  EXPECT_EQ(buffer->pixels, ToImageBuffer(tensor)->pixels);
+}
+
+TEST(TensorTest, AShapeIsRepeatedUnlessItIsLong) {
+  const auto message = [](std::vector<int64_t> shape) {
+    return std::string(
+        ValidateTensor(MakeTensor<float>(Type::kFloat32, {0}, std::move(shape)),
+                       ModelOfSide(1))
+            .message());
+  };
+  EXPECT_EQ(message({3, 2, 2}), "got [3, 2, 2], expected [3, 1, 1]");
+  EXPECT_EQ(message({1, 2, 3, 4, 5, 6, 7, 8}),
+            "got [1, 2, 3, 4, 5, 6, 7, 8], expected [3, 1, 1]");
+  EXPECT_EQ(message({1, 2, 3, 4, 5, 6, 7, 8, 9}),
+            "got [1, 2, 3, 4, 5, 6, 7, 8, ...], expected [3, 1, 1]");
 }
 
 TEST(TensorTest, BytesInPiecesAreReadAsTheyAreInOne) {
