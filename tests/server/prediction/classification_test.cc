@@ -116,6 +116,17 @@ TEST(ClassificationTest, EmbeddingOnRequest) {
   EXPECT_EQ(result.embedding(1), -0.5f);
 }
 
+TEST(ClassificationTest, AnAnswersFloatsCountAsItsBytes) {
+  v1::ClassifyParams params;
+  params.set_include_embedding(true);
+  const auto handler = MakeHandler(params);
+  const repository::ModelDirectory model = ModelOf(Labels());
+  model::Classification found{{1, 3, 0, 2}, std::vector<float>(100)};
+  const auto encoder = handler->MakeEncoder(model, found, {});
+  ASSERT_TRUE(encoder->EncodeNext().ok());
+  EXPECT_GE(encoder->bytes(), 100 * 4);
+}
+
 v1::ClassifyResult ConvertHeatMap(const v1::ClassifyParams& params) {
   image::PictureFrame frame;
   frame.seen = {20, 30};

@@ -63,6 +63,15 @@ TEST(ExpectedCostsTest, LearnEachFormatByItself) {
   EXPECT_GT(costs.Decode(Facts("unknown", 1'000'000)), absl::ZeroDuration());
 }
 
+TEST(ExpectedCostsTest, TheInputsOfADividedPictureTakeTimeToo) {
+  const ExpectedCosts costs;
+  ImageFacts facts = Facts("jpeg", 1'000'000);
+  facts.input_bytes = 2'000'000;
+  EXPECT_EQ(costs.Decode(facts), absl::Milliseconds(6));
+  facts.parts.resize(2);
+  EXPECT_EQ(costs.Decode(facts), absl::Milliseconds(8));
+}
+
 TEST(ExpectedCostsTest, LearnEachTasksAnswersByThemselves) {
   ExpectedCosts costs;
   const absl::Duration cost = absl::Milliseconds(4);

@@ -70,6 +70,16 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
               ElementsAre(85, 170));
 }
 
+// A pixel belongs to the part if its middle does, which has its low edge.
+TEST(HeatMapEncoderTest, TheModelSawFromOneEdgeUpToTheOther) {
+  EXPECT_THAT(Pixels(Encode(MapOf(1, 2, {5, 6}),
+                            FrameOf(1, 4, {0.375f, 0, 0.875f, 1}))),
+              ElementsAre(0, 0, 128, 0));
+  EXPECT_THAT(Pixels(Encode(MapOf(1, 2, {6, 5}),
+                            FrameOf(1, 4, {0.375f, 0, 0.875f, 1}))),
+              ElementsAre(0, 255, 128, 0));
+}
+
 TEST(HeatMapEncoderTest, EqualValuesAreZero) {
   const v1::HeatMap map = Encode(MapOf(2, 2, {3, 3, 3, 3}), FrameOf(5, 3));
   EXPECT_EQ(map.low(), 3);
@@ -84,6 +94,14 @@ TEST(HeatMapEncoderTest, LargePicturesAreEncodedInPieces) {
   EXPECT_EQ(Pixels(map).size(), 600'000);
   EXPECT_EQ(pieces, 3);
   EXPECT_EQ(Pixels(Encode(MapOf(1, 1, {3}), FrameOf(1, 1))).size(), 1);
+}
+
+TEST(HeatMapEncoderTest, APieceIsExpectedToTakeItsPartOfTheWhole) {
+  const HeatMapEncoder small(MapOf(1, 1, {3}), FrameOf(10, 20));
+  EXPECT_EQ(small.NextCost(), HeatMapEncoder::Cost({10, 20}));
+  const HeatMapEncoder large(MapOf(1, 1, {3}), FrameOf(600, 1000));
+  EXPECT_LT(large.NextCost(), HeatMapEncoder::Cost({600, 1000}) / 2);
+  EXPECT_GT(large.NextCost(), HeatMapEncoder::Cost({600, 1000}) / 4);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What is foreseen of an image before it is decoded.
 
 #include <cstdio>  // Before jpeglib.h.
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -136,6 +137,93 @@ TEST(ImageFactsTest, ForeseesTheMemoryOfEachFormat) {
   }
 }
 
+// Decodes the picture, then makes the inputs of its parts one after another.
+int64_t PeakOfParts(const image::ImageSource& source, const ImageFacts& facts,
+                    const model::ModelConfig& model) {
+  const auto make = [&] {
+    const auto picture = image::DecodePicture(source, image::ImageLimits(),
+                                              image::DecodeWatch());
+    ASSERT_TRUE(picture.ok()) << picture.status();
+    for (const PartFacts& part : facts.parts) {
+      const auto input = image::MakeInput(picture->rgb, part.region, model,
+                                          std::nullopt, image::DecodeWatch());
+      ASSERT_TRUE(input.ok()) << input.status();
+      EXPECT_EQ(input->bytes(), part.input_bytes);
+    }
+  };
+  make();  // What libraries keep is allocated now.
+  return PeakOfHeap(make);
+}
+
+// The picture as a PNG, as a JPEG and as pixels.
+void ForEachFormat(
+    const image::RgbImage& picture,
+    const std::function<void(const image::ImageSource&)>& check) {
+  for (const std::string& bytes :
+       {server::EncodePng(picture), server::EncodeJpeg(picture)}) {
+    check(Encoded(bytes));
+  }
+  image::PixelBuffer pixels;
+  pixels.width = picture.width;
+  pixels.height = picture.height;
+  pixels.data = {reinterpret_cast<const char*>(picture.data.data()),
+                 picture.data.size()};
+  image::ImageSource source;
+  source.source = pixels;
+  check(source);
+}
+
+TEST(ImageFactsTest, PartsAreMadeOneAfterAnotherOfAWholePicture) {
+  const image::RgbImage picture = server::Gradient(1601, 1203);
+  for (const model::ModelConfig& model : {Classifier(), Detector()}) {
+    ForEachFormat(picture, [&](const image::ImageSource& source) {
+      ImageFacts facts = Facts(source, model);
+      facts.parts = {PartOf(model, {0, 0, 10, 1203}),
+                     PartOf(model, {0, 0, 1601, 1203})};
+      RequestLimits limits;
+      ASSERT_TRUE(ValidateParts(source, model, limits, &facts).ok());
+      EXPECT_EQ(facts.input_bytes,
+                facts.parts[0].input_bytes + facts.parts[1].input_bytes);
+      const int64_t peak = PeakOfParts(source, facts, model);
+      EXPECT_GE(facts.decode_bytes, peak);
+      EXPECT_LE(facts.decode_bytes, peak / 2 * 3);
+      limits.max_decode_bytes = facts.decode_bytes;
+      EXPECT_TRUE(ValidateParts(source, model, limits, &facts).ok());
+      --limits.max_decode_bytes;
+      const absl::Status refused = ValidateParts(source, model, limits, &facts);
+      EXPECT_EQ(server::GetErrorDetail(refused).reason, "IMAGE_TOO_LARGE");
+    });
+  }
+}
+
+TEST(ImageFactsTest, APictureThatIsKeptForItsCropsIsThereAsAWhole) {
+  const image::RgbImage picture = server::Gradient(1601, 1203);
+  for (const model::ModelConfig& model : {Classifier(), Detector()}) {
+    ForEachFormat(picture, [&](const image::ImageSource& source) {
+      ImageFacts facts = Facts(source, model);
+      RequestLimits limits;
+      ASSERT_TRUE(ValidateKeptPicture(source, model, limits, &facts).ok());
+      EXPECT_EQ(facts.picture_bytes, 3 * 1601 * 1203);
+      const auto make = [&] {
+        image::RgbImage kept;
+        ASSERT_TRUE(image::MakeInput(source, model, std::nullopt,
+                                     image::ImageLimits(), nullptr, nullptr,
+                                     &kept)
+                        .ok());
+        EXPECT_EQ(kept.data.size(), picture.data.size());
+      };
+      make();  // What libraries keep is allocated now.
+      const int64_t peak = PeakOfHeap(make);
+      EXPECT_GE(facts.decode_bytes, peak);
+      EXPECT_LE(facts.decode_bytes, peak / 2 * 3);
+      limits.max_decode_bytes = facts.decode_bytes - 1;
+      const absl::Status refused =
+          ValidateKeptPicture(source, model, limits, &facts);
+      EXPECT_EQ(server::GetErrorDetail(refused).reason, "IMAGE_TOO_LARGE");
+    });
+  }
+}
+
 TEST(ImageFactsTest, RefusesWhatCannotBeDecodedInTheMemoryThatThereIs) {
   const std::string png = server::EncodePng(server::Gradient(480, 320));
   RequestLimits limits;
@@ -155,6 +243,7 @@ TEST(ImageFactsTest, APartOfADecodedPictureTakesItsOwnMemory) {
   image::ImageSource source;
   source.source = image::PictureRegion{&picture, {10, 20, 40, 30}};
   const ImageFacts facts = Facts(source);
+  EXPECT_EQ(facts.format, "pixels");
   EXPECT_EQ(facts.seen.width, 40);
   EXPECT_EQ(facts.seen.height, 30);
   EXPECT_GE(facts.decode_bytes, 3 * 40 * 30 + kInput);
@@ -166,6 +255,9 @@ TEST(ImageFactsTest, ATensorIsTheInput) {
   image::ImageSource source;
   source.source =
       image::InputTensor{image::InputTensor::Type::kFloat32, shape, data};
+  EXPECT_EQ(Facts(source).format, "tensor");
+  EXPECT_EQ(Facts(source).pixels, kSide * kSide);
+  EXPECT_EQ(Facts(source).seen.width, kSide);
   EXPECT_EQ(Facts(source).input_bytes, 4 * kInput);
   EXPECT_EQ(Facts(source).decode_bytes, 4 * kInput);
   EXPECT_EQ(Facts(source).key.type, batching::ImageType::kFloat32);

@@ -29,13 +29,16 @@ class ImagePartsTest : public testing::Test {
  protected:
   std::shared_ptr<ImageParts> Make(int parts) {
     return std::make_shared<ImageParts>(
-        parts, &counter_, [this](absl::Status status, std::vector<InputRun>) {
+        parts, &counter_,
+        [this](absl::Status status, std::vector<InputRun> runs) {
           ends_.push_back(std::move(status));
+          runs_ = std::move(runs);
         });
   }
 
   Counter counter_;
   std::vector<absl::Status> ends_;
+  std::vector<InputRun> runs_;
 };
 
 TEST_F(ImagePartsTest, TheLastToLetGoEndsThem) {
@@ -48,6 +51,19 @@ TEST_F(ImagePartsTest, TheLastToLetGoEndsThem) {
   parts = nullptr;
   EXPECT_EQ(ends_, std::vector<absl::Status>{absl::OkStatus()});
   EXPECT_EQ(counter_.added, 2);
+}
+
+TEST_F(ImagePartsTest, WhatHappenedToEachPartIsTold) {
+  auto parts = Make(2);
+  InputRun first, second;
+  first.span = 7;
+  second.span = 8;
+  parts->End(1, model::Detections(), second);
+  parts->End(0, absl::InternalError("broken"), first);
+  parts = nullptr;
+  ASSERT_EQ(runs_.size(), 2u);
+  EXPECT_EQ(runs_[0].span, 7);
+  EXPECT_EQ(runs_[1].span, 8);
 }
 
 TEST_F(ImagePartsTest, ACauseIsKeptAndNotWhatItDropped) {

@@ -116,6 +116,47 @@ TEST(MergeDetectionsTest, AMasksPixelsMoveWithItsBox) {
   }
 }
 
+TEST(MergeDetectionsTest, BoxesMatchFromTheThresholdOn) {
+  const std::vector<Row> rows = {{0, 0, 2, 2, 0.9, 0}, {1, 0, 3, 2, 0.8, 0}};
+  MergeRule rule;
+  rule.match = v1::Tiles::IOS;
+  rule.threshold = 0.5f;  // Half of each is in both.
+  EXPECT_EQ(Merge(FromRows(rows), rule).size(), 1u);
+  rule.threshold = 0.51f;
+  EXPECT_EQ(Merge(FromRows(rows), rule).size(), 2u);
+}
+
+TEST(MergeDetectionsTest, MasksGrowWithTheirBoxesOrAreDroppedWithThem) {
+  std::vector<model::Detection> detections = FromRows(
+      {{0, 0, 4, 4, 0.9, 0}, {1, 0, 5, 4, 0.8, 0}, {50, 0, 54, 4, 1, 0}});
+  for (const int i : {0, 1}) {
+    detections[i].mask = std::make_shared<PixelMask>(Full(i, 0, 4, 4));
+  }
+  MergeRule rule;
+  const std::vector<model::Detection> kept = Merge(detections, rule);
+  ASSERT_EQ(kept.size(), 2u);
+  EXPECT_EQ(kept[0].mask, nullptr);
+  EXPECT_EQ(PixelsOf(*kept[1].mask).width, 4);
+  rule.merge = v1::Tiles::GREEDY_NMM;
+  const std::vector<model::Detection> grown = Merge(detections, rule);
+  ASSERT_EQ(grown.size(), 2u);
+  EXPECT_EQ(grown[0].mask, nullptr);
+  const base::Mask mask = PixelsOf(*grown[1].mask);
+  EXPECT_EQ(mask.left, 0);
+  EXPECT_EQ(mask.width, 5);
+  EXPECT_EQ(mask.data, std::vector<uint8_t>(5 * 4, 1));
+}
+
+TEST(MergeDetectionsTest, MasksThatTouchAreOneRun) {
+  const auto together =
+      UnionOf({std::make_shared<PixelMask>(Full(0, 0, 4, 2)),
+               std::make_shared<PixelMask>(Full(4, 0, 3, 2))});
+  base::LineRuns rows;
+  together->AddRows(0, 2, &rows);
+  ASSERT_EQ(rows.lines(), 2);
+  EXPECT_EQ(rows.line(0), (std::vector<int>{0, 7}));
+}
+
 TEST(MergeDetectionsTest, AnObjectsMaskIsTheUnionOfAllThatMatch) {
   const std::vector<base::Mask> masks = {Full(0, 0, 10, 10), Full(8, 2, 6, 4),
                                          Full(4, 5, 4, 8)};

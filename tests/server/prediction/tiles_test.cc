@@ -57,6 +57,21 @@ TEST(TilesTest, ThePictureIsTheLastPart) {
   EXPECT_EQ(image.parts.size(), 30u);
 }
 
+TEST(TilesTest, ARequestMayAskForFewerAtMost) {
+  ImageFacts image;
+  image.seen = {3000, 4000};
+  v1::Tiles tiles;
+  tiles.set_max_tiles(31);
+  EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
+  image.parts.clear();
+  tiles.set_max_tiles(30);
+  const absl::Status fewer = DivideIntoTiles(tiles, Detector(), 64, &image);
+  EXPECT_EQ(server::GetMetadata("max", fewer), "30");
+  tiles.set_max_tiles(1000);
+  const absl::Status more = DivideIntoTiles(tiles, Detector(), 20, &image);
+  EXPECT_EQ(server::GetMetadata("max", more), "20");
+}
+
 TEST(TilesTest, ASmallPictureIsOnePart) {
   ImageFacts image;
   image.seen = {300, 500};
