@@ -170,6 +170,21 @@ TEST(DetectionTest, PngMasksSmallerThanTheirBoxArePlacedInIt) {
   EXPECT_EQ(png.values, expected);
 }
 
+TEST(DetectionTest, AMasksRunsBesideItsBoxAreLeftOut) {
+  model::Detection detection = MakeDetection({0, 0, 8, 2});
+  base::Mask mask = MakeMask(0, 0, 12, 2);
+  for (const int x : {2, 3, 8, 12 + 0, 12 + 1, 12 + 7, 12 + 8}) {
+    mask.data[x] = 0;
+  }
+  detection.mask = std::make_shared<PixelMask>(mask);
+  const v1::DetectResult result =
+      Convert({detection}, Frame(), v1::DetectParams::PNG_CROP);
+  const server::GreyPng png =
+      server::DecodeGreyPng(result.detections(0).png_crop());
+  EXPECT_EQ(png.values, (std::vector<int>{1, 1, 0, 0, 1, 1, 1, 1,  //
+                                          0, 0, 1, 1, 1, 1, 1, 0}));
+}
+
 // Rows of any runs, in files whose last byte is filled to any bit.
 TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   std::mt19937 random(1);
@@ -340,6 +355,32 @@ TEST_P(MaskPiecesTest, AMaskCountsWhileItGrows) {
 TEST(DetectionPiecesTest, ObjectsWithoutMasksAreOnePiece) {
   EXPECT_EQ(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 1000, 5000, 2),
             1);
+  EXPECT_GT(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 50'000, 50, 2),
+            2);
+}
+
+TEST_P(MaskPiecesTest, WhatIsLeftIsExpectedToTakeLess) {
+  repository::ModelDirectory model = ModelOf(Labels());
+  model.config.detector.masks = true;
+  v1::DetectParams params;
+  params.set_mask_encoding(GetParam());
+  model::Detections result;
+  for (int i = 0; i < 1000; ++i) {
+    result.detections.push_back(MakeDetection({0, 0, 9, 9}));
+    result.detections.back().mask = std::make_shared<EdgyMask>(9, 9, 200);
+  }
+  const auto handler = MakeHandler(params);
+  const auto encoder = handler->MakeEncoder(model, result, Frame());
+  absl::Duration cost = encoder->NextCost();
+  ASSERT_LT(cost, absl::Milliseconds(4)) << "without the edges it is one piece";
+  int pieces = 0;
+  for (; !encoder->done(); ++pieces) {
+    EXPECT_LE(encoder->NextCost(), cost);
+    cost = encoder->NextCost();
+    ASSERT_TRUE(encoder->EncodeNext().ok());
+  }
+  EXPECT_GE(pieces, 4);
+  EXPECT_LT(cost, absl::Milliseconds(1));
 }
 
 }  // namespace

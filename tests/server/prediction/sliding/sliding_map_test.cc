@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "tests/testing/allocations.h"
 #include "tests/testing/fixture.h"
 
 namespace sfmamba::prediction {
@@ -188,11 +189,72 @@ TEST(SlidingMapTest, AnyThreadMayAskWhileTheLastRowsAreComputed) {
   EXPECT_FALSE(maps.back().IsReady());
 }
 
+TEST(SlidingMapTest, ASmallMapIsOnePart) {
+  const SlideGrid grid({64, 64}, {64, 64}, {64, 64});
+  SlidingMap map(grid, /*classes=*/2, {100, 100}, false);
+  model::Segmentation logits;
+  logits.height = logits.width = 16;
+  logits.logits.assign(16 * 16 * 2, 1);
+  map.Add(0, std::move(logits));
+  EXPECT_GT(map.NextCost(), SlidingMap::Cost(grid, 2, {100, 100}) / 10 * 9);
+  EXPECT_LE(map.NextCost(), SlidingMap::Cost(grid, 2, {100, 100}));
+  map.ComputeNext();
+  EXPECT_TRUE(map.done());
+  EXPECT_EQ(map.NextCost(), absl::ZeroDuration());
+}
+
+TEST(SlidingMapTest, ItsCostGrowsWithWindowsPixelsAndClasses) {
+  const SlideGrid grid({2048, 2048}, {512, 512}, {512, 512});
+  const SlideGrid dense({2048, 2048}, {512, 512}, {128, 128});
+  const auto cost = [](const SlideGrid& grid, int classes, int side) {
+    return SlidingMap::Cost(grid, classes, {side, side});
+  };
+  EXPECT_GT(cost(grid, 1, 1), absl::ZeroDuration());
+  EXPECT_GT(cost(dense, 150, 1), 10 * cost(grid, 150, 1));
+  EXPECT_GT(cost(grid, 150, 6000), 5 * cost(grid, 150, 1));
+  EXPECT_GT(cost(grid, 1500, 1), 5 * cost(grid, 150, 1));
+  EXPECT_LT(cost(grid, 1500, 1), 10 * cost(grid, 150, 1));
+}
+
+// What a map takes of the heap, beside itself, while windows come.
+TEST(SlidingMapTest, TakesTheMemoryThatItSays) {
+  const struct {
+    PictureSize picture, window, stride;
+    int classes;
+  } cases[] = {
+      {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits.
+      {{60, 60}, {4, 4}, {1, 1}, 2},         // Windows.
+      {{8, 4000}, {8, 4000}, {8, 8}, 100},   // Rows.
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.classes);
+    const SlideGrid grid(c.picture, c.window, c.stride);
+    const int height = (c.window.height + 3) / 4;
+    const int width = (c.window.width + 3) / 4;
+    const int64_t peak = PeakOfHeap([&] {
+      SlidingMap map(grid, c.classes, {8, 8}, /*confidence=*/false);
+      for (int64_t done = 0; !map.done();) {
+        for (const int64_t wanted = map.Wanted(); done < wanted; ++done) {
+          model::Segmentation logits;
+          logits.height = height;
+          logits.width = width;
+          logits.logits.assign(int64_t{1} * height * width * c.classes, 1);
+          map.Add(done, std::move(logits));
+        }
+        while (map.IsReady()) map.ComputeNext();
+      }
+    });
+    EXPECT_GE(SlidingMap::Bytes(grid, c.classes), peak / 10 * 8);
+    EXPECT_LE(SlidingMap::Bytes(grid, c.classes), peak * 2);
+  }
+}
+
 TEST(SlidingMapTest, TakesPartsOfSomeMilliseconds) {
   // 64 windows of 512 x 512 and 150 classes.
   const SlideGrid grid({2048, 2048}, {512, 512}, {220, 220});
   SlidingMap map(grid, 150, {3000, 4000}, false);
   EXPECT_LE(map.NextCost(), absl::Milliseconds(20));
+  EXPECT_GE(map.NextCost(), absl::Milliseconds(2));
   EXPECT_GE(SlidingMap::Cost(grid, 150, {3000, 4000}), absl::Milliseconds(500));
   // A row of windows takes 8 * 128 * 128 * 150 floats.
   EXPECT_LT(SlidingMap::Bytes(grid, 150), int64_t{450} << 20);
