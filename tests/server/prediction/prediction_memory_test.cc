@@ -26,6 +26,18 @@ class PredictionMemoryTest : public PredictionTest {
     request.params = params;
     return request;
   }
+  std::vector<server::MemoryHold> TakeAllThatIsFree() {
+    std::vector<server::MemoryHold> holds;
+    for (int64_t bytes = memory_.most_of_request(); bytes > 0;) {
+      auto more = memory_.Take(MemoryUse::kAnswer, bytes);
+      if (more.ok()) {
+        holds.push_back(*std::move(more));
+      } else {
+        bytes /= 2;
+      }
+    }
+    return holds;
+  }
   int64_t held(MemoryUse use) const { return memory_.held(use); }
   int64_t held() const {
     return held(MemoryUse::kMessage) + held(MemoryUse::kDecode) +
@@ -59,6 +71,23 @@ TEST_F(PredictionMemoryTest, TheMessageIsHeldUntilAllImagesAreDecoded) {
   EXPECT_EQ(response.Wait(), absl::OkStatus());
   EXPECT_EQ(response.times_released_.load(), 1);
   EXPECT_EQ(held(MemoryUse::kMessage), 0);
+}
+
+TEST_F(PredictionMemoryTest, AnImageThatIsAnsweredReleasesNoOthersMessage) {
+  MayDecode(1);
+  KeptResponse response;
+  Prediction prediction(*environment_, RequestOf(2, kMessageBytes), &response);
+  prediction.Start(absl::OkStatus());
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_items_total{model=fake,outcome=ok,version=3}") ==
+               1;
+      },
+      "the first image's answer");
+  EXPECT_EQ(response.times_released_.load(), 0);
+  EXPECT_EQ(held(MemoryUse::kMessage), kMessageBytes);
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
 }
 
 TEST_F(PredictionMemoryTest, AnImageThatFailsHoldsTheMessageNoLonger) {
@@ -135,6 +164,69 @@ TEST_F(PredictionMemoryTest, WhatCanNeverFitIsNotToldToRetry) {
   EXPECT_EQ(held(), 0);
 }
 
+TEST_F(PredictionMemoryTest, ARequestMayTakeAllThatOneMayTake) {
+  EXPECT_EQ(Ask(RequestOf(1, memory_.most_of_message())), absl::OkStatus());
+  server::MemoryBudget little(320 << 10, 160 << 10);
+  PredictionEnvironment small{*repository_,     decode_pool_, decode_room_,
+                              finish_pool_,     finish_room_, little,
+                              costs_,           metrics_,     log_,
+                              without_deadline_};
+  const auto ask = [&](int64_t message_bytes) {
+    KeptResponse response;
+    Prediction prediction(small, RequestOf(2, message_bytes), &response);
+    prediction.Start(absl::OkStatus());
+    return server::GetErrorDetail(response.Wait()).reason;
+  };
+  // An answer, however small, is kept 4 KiB.
+  const int64_t rest = little.most_of_request() - 2 * (kInputBytes + 4096);
+  ASSERT_LE(rest, little.most_of_message());
+  EXPECT_EQ(ask(rest), "");
+  EXPECT_EQ(ask(rest + 1), "INPUTS_TOO_LARGE");
+}
+
+TEST_F(PredictionMemoryTest, ASmallAnswerIsNotRefusedOnceItIsComputed) {
+  gate_.Close();
+  KeptResponse response;
+  Prediction prediction(*environment_, RequestOf(1, kMessageBytes), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  const std::vector<server::MemoryHold> others = TakeAllThatIsFree();
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
+// The queue holds the result's bytes until it is encoded, the input's no more.
+TEST_F(PredictionMemoryTest, AResultTakesRoomInTheQueueUntilItIsAnswered) {
+  const auto masks = [this] {
+    PredictionRequest request = LargeRequest(1, 48, 48);
+    request.model = "masks";
+    v1::DetectParams params;
+    params.set_mask_encoding(v1::DetectParams::COCO_RLE);
+    request.params = params;
+    return request;
+  };
+  const auto version =
+      repository_->Find("masks", "model", model::VisionTask::kDetection,
+                        repository::ModelRepository::Use::kPredict);
+  ASSERT_TRUE(version.ok());
+  const auto loaded = (*version)->Loaded();
+  ASSERT_TRUE(loaded.ok());
+  const v1::DetectParams params = std::get<v1::DetectParams>(masks().params);
+  const int64_t result =
+      MakeHandler(params)->ResultBytes((*loaded)->directory, ImageFacts());
+  ASSERT_GT(result, 3 * 48 * 48);
+  (*loaded)->executor->SetQueueLimits({100, result / 2 * 3});
+  mask_gate_.Close();
+  KeptResponse response;
+  Prediction prediction(*environment_, masks(), &response);
+  prediction.Start(absl::OkStatus());
+  mask_gate_.WaitForBatch();
+  EXPECT_EQ(server::GetErrorDetail(Ask(masks())).reason, "QUEUE_FULL");
+  mask_gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  EXPECT_EQ(Ask(masks()), absl::OkStatus());
+}
+
 TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
   gate_.Close();
   KeptResponse response;
@@ -162,15 +254,7 @@ TEST_F(PredictionMemoryTest, WhatIsEncodedIsHeldBesideTheResult) {
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
   mask_gate_.WaitForBatch();
-  std::vector<server::MemoryHold> others;  // All that is free.
-  for (int64_t bytes = memory_.most_of_request(); bytes > 0;) {
-    auto more = memory_.Take(MemoryUse::kAnswer, bytes);
-    if (more.ok()) {
-      others.push_back(*std::move(more));
-    } else {
-      bytes /= 2;
-    }
-  }
+  const std::vector<server::MemoryHold> others = TakeAllThatIsFree();
   mask_gate_.Open();
   EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "QUEUE_FULL");
 }

@@ -118,6 +118,61 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
       << "who sets no deadline is refused only when a queue is full";
 }
 
+// Twenty pictures, each of which takes 0.1 s to decode and 0.3 s to encode the
+// heat map of.
+TEST_F(PredictionTest, AllThatARequestBringsCountsForItsOwnDeadline) {
+  const auto ask = [this](bool with_maps, absl::Duration deadline) {
+    PredictionRequest request = LargeRequest(20, 6000, 6000);
+    if (with_maps) {
+      request.params.emplace<v1::ClassifyParams>()
+          .mutable_heat_map()
+          ->set_encoding(v1::HeatMapParams::PNG);
+    }
+    request.options.validate_only = true;
+    request.call.deadline = base::SteadyNow() + deadline;
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return server::GetErrorDetail(response.Wait()).reason;
+  };
+  EXPECT_EQ(ask(false, absl::Milliseconds(1500)), "PREDICTED_DEADLINE_MISS");
+  EXPECT_EQ(ask(false, absl::Seconds(20)), "");
+  EXPECT_EQ(ask(true, absl::Seconds(4)), "PREDICTED_DEADLINE_MISS");
+  EXPECT_EQ(ask(true, absl::Seconds(100)), "");
+  environment_->default_deadline = absl::Seconds(4);
+  EXPECT_EQ(ask(true, absl::InfiniteDuration()), "PREDICTED_DEADLINE_MISS")
+      << "no caller may have as long as that";
+}
+
+TEST_F(PredictionTest, AnAnswerThatFindsNoRoomIsRefused) {
+  auto others = finish_room_.Take(64, 0);
+  ASSERT_TRUE(others.ok());
+  const auto ask = [this] {
+    KeptResponse response;
+    Prediction prediction(*environment_, Request(1), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  const absl::Status refused = ask();
+  EXPECT_EQ(server::GetErrorDetail(refused).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetMetadata("queue", refused), "answer");
+  others->Release();
+  EXPECT_EQ(ask(), absl::OkStatus());
+}
+
+TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
+  KeptResponse bytes_response, images_response;
+  Prediction bytes(*environment_, Request(36), &bytes_response);
+  bytes.Start(absl::OkStatus());
+  EXPECT_EQ(bytes_response.Wait(), absl::OkStatus()) << "the batch queue's";
+  PredictionRequest request = LargeRequest(kDecodeItems, 48, 48);
+  request.model = "masks";
+  request.params = v1::DetectParams();
+  Prediction images(*environment_, std::move(request), &images_response);
+  images.Start(absl::OkStatus());
+  EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
+}
+
 // The first image says nothing of the second, which has another size and type.
 TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
   constexpr absl::Duration kSlow = absl::Milliseconds(600);
