@@ -260,6 +260,52 @@ TEST_F(PredictionCropsTest, HoldThePictureUntilTheirInputsAreMade) {
   ExpectNothingHeld();
 }
 
+TEST_F(PredictionCropsTest, WaitWithTheRequestsPriorityAndOutsideTheAnswers) {
+  gate_.Close();
+  PredictionRequest request = Detect(1, 3);
+  request.options.priority = server::Priority::kLow;
+  Asked asked(*environment_, std::move(request));
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_queue_items{model=fake,priority=low}") == 2;
+      },
+      "two crops in the queue");
+  EXPECT_EQ(finish_room_.items(), 0) << "no answer is encoded meanwhile";
+  gate_.Open();
+  EXPECT_EQ(asked.response.Wait(), absl::OkStatus());
+}
+
+TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
+  gate_.Close();
+  PredictionRequest request = Detect(1, 3);
+  request.options.max_queue_wait = absl::Seconds(2);
+  Asked asked(*environment_, std::move(request));
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") ==
+               2;
+      },
+      "two crops to expire");
+  gate_.Open();
+  EXPECT_EQ(asked.response.Wait().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(PredictionCropsTest, MayBeMoreThanARequestsImages) {
+  environment_->limits.max_images = 3;
+  EXPECT_EQ(Ask(Detect(1, 5)), absl::OkStatus());
+}
+
+TEST_F(PredictionCropsTest, NameTheClassesFromTheScoreOn) {
+  PredictionRequest request = Detect(1, 1);
+  CropsOf(&request).set_min_score(1.5f);
+  Asked asked(*environment_, std::move(request));
+  ASSERT_EQ(asked.response.Wait(), absl::OkStatus());
+  EXPECT_TRUE(asked.objects(0)[0].has_crop());
+  EXPECT_EQ(asked.objects(0)[0].crop().categories_size(), 0);
+}
+
 TEST_F(PredictionCropsTest, ACancelledRequestCancelsThem) {
   gate_.Close();
   {

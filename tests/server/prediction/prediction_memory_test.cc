@@ -184,17 +184,6 @@ TEST_F(PredictionMemoryTest, ARequestMayTakeAllThatOneMayTake) {
   EXPECT_EQ(ask(rest + 1), "INPUTS_TOO_LARGE");
 }
 
-TEST_F(PredictionMemoryTest, ASmallAnswerIsNotRefusedOnceItIsComputed) {
-  gate_.Close();
-  KeptResponse response;
-  Prediction prediction(*environment_, RequestOf(1, kMessageBytes), &response);
-  prediction.Start(absl::OkStatus());
-  gate_.WaitForBatch();
-  const std::vector<server::MemoryHold> others = TakeAllThatIsFree();
-  gate_.Open();
-  EXPECT_EQ(response.Wait(), absl::OkStatus());
-}
-
 // The queue holds the result's bytes until it is encoded, the input's no more.
 TEST_F(PredictionMemoryTest, AResultTakesRoomInTheQueueUntilItIsAnswered) {
   const auto masks = [this] {

@@ -1,6 +1,9 @@
 // Segment through a sliding window: an image is several tasks of the batching,
 // and its map is made of their logits while they come.
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -8,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/prediction/sliding/sliding_map.h"
 #include "tests/server/prediction/prediction_fixture.h"
@@ -288,6 +292,37 @@ TEST_F(PredictionSlideTest, ADeadlineEndsAPictureInTheMiddle) {
     EXPECT_EQ(response.Wait().code(), absl::StatusCode::kDeadlineExceeded);
   }
   ExpectNothingLeft();
+}
+
+// Its map is computed in time, but not its answer.
+TEST_F(PredictionSlideTest, TheMapsTimeCountsAsPostprocessing) {
+  std::atomic<int> asked{0};
+  environment_->clock = [&asked] {
+    char thread[16] = "";
+    pthread_getname_np(pthread_self(), thread, sizeof(thread));
+    const bool after_batch =
+        absl::StartsWith(thread, "finish") || absl::StartsWith(thread, "batch");
+    const bool is_late = after_batch && asked++ > 0;
+    return base::SteadyNow() + (is_late ? absl::Hours(1) : absl::Hours(0));
+  };
+  EXPECT_EQ(Ask({kWidth, kHeight}).code(), absl::StatusCode::kDeadlineExceeded);
+  EXPECT_EQ(Value("sfmamba_stage_duration_seconds{model=maps,outcome=expired,"
+                  "stage=postprocess}"),
+            1);
+}
+
+TEST_F(PredictionSlideTest, TheInputIsHeldUntilItsLastWindowIsCutOut) {
+  gate_.Close();
+  KeptResponse response;
+  Prediction prediction(*environment_, SlideRequest({48, 48, 48, 48}),
+                        &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] { return memory_.held(MemoryUse::kInput) == 2 * 3 * 48 * 48; },
+      "the input to be released, but not its two windows");
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
 }
 
 TEST_F(PredictionSlideTest, APictureWithADeadlineGoesBeforeWorkWithoutOne) {

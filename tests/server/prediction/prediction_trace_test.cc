@@ -8,6 +8,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/proto_duration.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
@@ -118,6 +119,125 @@ TEST_F(PredictionTraceTest, EachImageHasASpanForEachStage) {
     EXPECT_EQ(End(stages["queue"]), Start(stages["inference"]));
     EXPECT_LE(End(stages["inference"]), Start(stages["postprocess"]));
   }
+}
+
+TEST_F(PredictionTraceTest, TheSpanOfDecodingIsAsLongAsItsTimes) {
+  PredictionRequest request = Sampled(1);
+  request.options.include_timing = true;
+  KeptResponse response;
+  {
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    ASSERT_EQ(response.Wait(), absl::OkStatus());
+  }
+  const absl::Duration told = base::FromProto(response.timing_->decode()) +
+                              base::FromProto(response.timing_->preprocess());
+  const json decode = Spans().find("decode")->second;
+  EXPECT_NEAR(End(decode) - Start(decode), absl::ToInt64Nanoseconds(told), 2);
+}
+
+TEST_F(PredictionTraceTest, EachTileHasASpanOfItsOwn) {
+  PredictionRequest request = LargeRequest(1, 144, 96);
+  request.call.traceparent = kSampled;
+  request.model = "masks";
+  request.params.emplace<v1::DetectParams>().mutable_tiles()->set_overlap(0);
+  ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
+  const auto spans = Spans();
+  EXPECT_EQ(spans.count("queue"), 7) << "six tiles and the picture";
+  EXPECT_EQ(spans.count("inference"), 7);
+  EXPECT_EQ(spans.count("decode"), 1);
+  EXPECT_EQ(spans.count("postprocess"), 1);
+}
+
+TEST_F(PredictionTraceTest, AMapOfWindowsIsPostprocessedFromItsFirstRowOn) {
+  PredictionRequest request = LargeRequest(1, 48, 96);
+  request.call.traceparent = kSampled;
+  request.model = "maps";
+  request.params.emplace<v1::SegmentParams>().mutable_slide();
+  ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
+  const auto spans = Spans();
+  EXPECT_EQ(spans.count("inference"), 3);
+  EXPECT_EQ(spans.count("postprocess"), 1);
+}
+
+TEST_F(PredictionTraceTest, TheClassificationOfCropsIsBelowItsDetection) {
+  const auto detect = [this](const char* traceparent) {
+    PredictionRequest request = Request(1);
+    request.method = observability::Method::kDetect;
+    request.call.traceparent = traceparent;
+    request.model = "masks";
+    v1::DetectParams params;
+    params.set_max_detections(2);
+    params.mutable_crops()->set_model("fake");
+    request.params = params;
+    return Predict(std::move(request));
+  };
+  ASSERT_EQ(detect(kNotSampled), absl::OkStatus());
+  ASSERT_EQ(detect(kSampled), absl::OkStatus());
+  std::map<std::string, json> calls;
+  const auto spans = Spans();
+  EXPECT_EQ(spans.count("rpc"), 2);
+  for (auto [it, end] = spans.equal_range("rpc"); it != end; ++it) {
+    calls[AttributeOf(it->second, "rpc.method")] = it->second;
+  }
+  ASSERT_EQ(calls.size(), 2);
+  EXPECT_EQ(calls["Classify"]["traceId"], kTrace);
+  EXPECT_EQ(calls["Classify"]["parentSpanId"], calls["Detect"]["spanId"]);
+}
+
+TEST_F(PredictionTraceTest, AnImageThatReachedNoStageSaysNothingOfAnother) {
+  for (const int malformed : {0, 1}) {
+    malformed_ = malformed;
+    PredictionRequest request = Sampled(2);
+    request.options.allow_partial_results = true;
+    ASSERT_EQ(Predict(std::move(request)), absl::OkStatus());
+  }
+  const auto spans = Spans();
+  EXPECT_EQ(spans.count("inference"), 2);
+  for (const auto& [name, span] : spans) {
+    EXPECT_EQ(AttributeOf(span, "sfmamba.reason"), "") << name;
+  }
+}
+
+// The server's own deadline says nothing of how urgent an image is.
+TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
+  constexpr char kOther[] = "11111111111111111111111111111111";
+  gate_.Close();
+  KeptResponse running_response, far_response, none_response;
+  Prediction running(*environment_, Request(1), &running_response);
+  running.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  const auto await_queue = [this](int images) {
+    WaitUntil(
+        [this, images] {
+          return Value("sfmamba_queue_items{model=fake,priority=normal}") ==
+                 images;
+        },
+        "an image in the queue");
+  };
+  PredictionRequest far_request = Sampled(1), none_request = Sampled(1);
+  far_request.call.deadline = base::SteadyNow() + absl::Seconds(100);
+  none_request.call.traceparent =
+      absl::StrCat("00-", kOther, "-00f067aa0ba902b7-01");
+  {
+    Prediction far(*environment_, std::move(far_request), &far_response);
+    far.Start(absl::OkStatus());
+    await_queue(1);
+    Prediction none(*environment_, std::move(none_request), &none_response);
+    none.Start(absl::OkStatus());
+    await_queue(2);
+    gate_.Open();
+    EXPECT_EQ(far_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(none_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(running_response.Wait(), absl::OkStatus());
+  }
+  std::map<std::string, int64_t> starts;  // By trace.
+  const auto spans = Spans();
+  for (auto [it, end] = spans.equal_range("inference"); it != end; ++it) {
+    starts[it->second["traceId"]] = Start(it->second);
+  }
+  ASSERT_EQ(starts.size(), 2);
+  EXPECT_LT(starts[kOther], starts[kTrace]);
 }
 
 TEST_F(PredictionTraceTest, ABatchAndItsImagesNameEachOther) {
