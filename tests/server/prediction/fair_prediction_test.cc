@@ -1,5 +1,7 @@
 // What one request's work costs another, counted in pieces of work.
 
+#include <pthread.h>
+
 #include <memory>
 #include <string>
 #include <utility>
@@ -60,6 +62,100 @@ TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
   EXPECT_EQ(low_response.Wait(), absl::OkStatus());
 }
 
+TEST_F(PredictionTest, ACallerOfOneImageGoesBeforeOneWhoHoldsMany) {
+  MayDecode(0);
+  KeptResponse first_response, many_response, one_response;
+  Prediction first(*environment_, Request(1), &first_response);
+  first.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_pool_.busy() == 1; },
+            "the first image on the decode thread");
+  Prediction many(*environment_, Request(10), &many_response);
+  many.Start(absl::OkStatus());
+  PredictionRequest request = Request(1);
+  request.call.peer = "ipv4:10.0.0.7:1";
+  Prediction one(*environment_, std::move(request), &one_response);
+  one.Start(absl::OkStatus());
+  MayDecode(2);
+  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(one_response.Wait(), absl::OkStatus());
+  EXPECT_FALSE(many_response.done_.HasBeenNotified());
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(many_response.Wait(), absl::OkStatus());
+}
+
+TEST_F(PredictionTest, ACancelledRequestEndsBeforeOthersAreDecoded) {
+  MayDecode(0);
+  KeptResponse first_response, other_response, gone_response;
+  Prediction first(*environment_, Request(1), &first_response);
+  first.Start(absl::OkStatus());
+  WaitUntil([this] { return decode_pool_.busy() == 1; },
+            "the first image on the decode thread");
+  Prediction other(*environment_, LargeRequest(10, 2000, 2000),
+                   &other_response);
+  Prediction gone(*environment_, LargeRequest(10, 2000, 2000), &gone_response);
+  other.Start(absl::OkStatus());
+  gone.Start(absl::OkStatus());
+  gone.Cancel();
+  // An image that was cancelled asks the time once, and so does its request.
+  decoding_.Allow(3 + 10 + 1);
+  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(gone_response.Wait().code(), absl::StatusCode::kCancelled);
+  EXPECT_FALSE(other_response.done_.HasBeenNotified());
+  other.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(other_response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(PredictionTest, ImagesThatDoNotFitIntoMemoryTogetherAreDecodedInTurn) {
+  server::FairPool::Options options;
+  options.threads = 2;
+  options.memory_bytes = 1;
+  server::FairPool pool(options);
+  Steps steps;
+  steps.Allow(0);
+  PredictionEnvironment environment{
+      *repository_, pool,   decode_room_, finish_pool_, finish_room_,
+      memory_,      costs_, metrics_,     log_,         without_deadline_};
+  environment.clock = [&steps, test = pthread_self()] {
+    if (!pthread_equal(pthread_self(), test)) steps.Take();
+    return base::SteadyNow();
+  };
+  KeptResponse first_response, second_response;
+  Prediction first(environment, Request(1), &first_response);
+  Prediction second(environment, Request(1), &second_response);
+  first.Start(absl::OkStatus());
+  WaitUntil([&pool] { return pool.busy() == 1; }, "the first image's thread");
+  second.Start(absl::OkStatus());
+  WaitUntil([&pool] { return pool.queued() == 1; }, "the second one");
+  // The other thread is free for what takes no memory.
+  absl::Notification done;
+  server::Work work;
+  work.group = pool.NewGroup();
+  work.run = [&done] { done.Notify(); };
+  pool.Run(std::move(work));
+  WaitFor(done, "work that takes no memory");
+  steps.Allow(Steps::kAll);
+  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
+  EXPECT_EQ(second_response.Wait(), absl::OkStatus());
+}
+
+TEST_F(PredictionTest, ImagesWaitForTheirBatchWithTheRequestsPriority) {
+  gate_.Close();
+  PredictionRequest request = Request(2);
+  request.options.priority = server::Priority::kHigh;
+  KeptResponse response;
+  Prediction prediction(*environment_, std::move(request), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_queue_items{model=fake,priority=high}") == 1;
+      },
+      "the second image in the queue");
+  gate_.Open();
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
 class MaskPiecesTest : public PredictionTest {
  protected:
   // Detects 100 masks, which are a piece each.
@@ -111,8 +207,10 @@ TEST_F(MaskPiecesTest, ASmallAnswerOfAnIdleModelWaitsForNoMask) {
   small.Start(absl::OkStatus());
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
   EXPECT_EQ(masks_.taken(), 0);
+  EXPECT_EQ(finish_room_.items(), 1) << "it is still encoded";
   masks_.Allow(Steps::kAll);
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
+  EXPECT_EQ(finish_room_.items(), 0);
 }
 
 TEST_F(MaskPiecesTest, ASlowAnswerHasNoOtherAnswerRefused) {
