@@ -139,6 +139,22 @@ TEST_F(PredictionTest, ImagesThatDoNotFitIntoMemoryTogetherAreDecodedInTurn) {
   EXPECT_EQ(second_response.Wait(), absl::OkStatus());
 }
 
+TEST_F(PredictionTest, ImagesOfACancelledRequestLeaveTheQueue) {
+  const auto queued = [this] {
+    return Value("sfmamba_queue_items{model=fake,priority=normal}");
+  };
+  gate_.Close();
+  KeptResponse response;
+  Prediction prediction(*environment_, Request(3), &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  WaitUntil([&] { return queued() == 2; }, "two images in the queue");
+  prediction.Cancel();
+  WaitUntil([&] { return queued() == 0; }, "them to leave it");
+  gate_.Open();
+  EXPECT_EQ(response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(PredictionTest, ImagesWaitForTheirBatchWithTheRequestsPriority) {
   gate_.Close();
   PredictionRequest request = Request(2);
@@ -229,6 +245,29 @@ TEST_F(MaskPiecesTest, ASlowAnswerHasNoOtherAnswerRefused) {
   Prediction boxes(*environment_, std::move(request), &response);
   boxes.Start(absl::OkStatus());
   EXPECT_EQ(response.Wait(), absl::OkStatus());
+}
+
+TEST_F(MaskPiecesTest, ACancelledAnswerEndsBeforeOthersAreEncoded) {
+  masks_.Allow(0);
+  Prediction large(*environment_, MaskRequest(), &large_response_);
+  large.Start(absl::OkStatus());
+  AwaitFirstMask();
+  KeptResponse other_response, gone_response;
+  Prediction other(*environment_, MaskRequest(), &other_response);
+  other.Start(absl::OkStatus());
+  WaitUntil([this] { return finish_pool_.queued() == 1; }, "another answer");
+  Prediction gone(*environment_, MaskRequest(), &gone_response);
+  gone.Start(absl::OkStatus());
+  WaitUntil([this] { return finish_pool_.queued() == 2; }, "a third one");
+  gone.Cancel();
+  masks_.Allow(1);
+  EXPECT_EQ(gone_response.Wait().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(masks_.taken(), 1);
+  large.Cancel();
+  other.Cancel();
+  masks_.Allow(Steps::kAll);
+  EXPECT_EQ(large_response_.Wait().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(other_response.Wait().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(MaskPiecesTest, ACancelledAnswerEndsWithItsPiece) {

@@ -157,6 +157,15 @@ TEST(MergeDetectionsTest, MasksThatTouchAreOneRun) {
   EXPECT_EQ(rows.line(0), (std::vector<int>{0, 7}));
 }
 
+TEST(MergeDetectionsTest, MasksApartAreRunsFromLeftToRight) {
+  const auto together =
+      UnionOf({std::make_shared<PixelMask>(Full(10, 0, 2, 1)),
+               std::make_shared<PixelMask>(Full(0, 0, 3, 1))});
+  base::LineRuns rows;
+  together->AddRows(0, 1, &rows);
+  EXPECT_EQ(rows.line(0), (std::vector<int>{0, 3, 10, 12}));
+}
+
 TEST(MergeDetectionsTest, AnObjectsMaskIsTheUnionOfAllThatMatch) {
   const std::vector<base::Mask> masks = {Full(0, 0, 10, 10), Full(8, 2, 6, 4),
                                          Full(4, 5, 4, 8)};

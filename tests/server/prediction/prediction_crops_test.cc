@@ -280,6 +280,7 @@ TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
   gate_.Close();
   PredictionRequest request = Detect(1, 3);
   request.options.max_queue_wait = absl::Seconds(2);
+  request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   Asked asked(*environment_, std::move(request));
   gate_.WaitForBatch();
   WaitUntil(

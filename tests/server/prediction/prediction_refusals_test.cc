@@ -171,6 +171,15 @@ TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
   Prediction images(*environment_, std::move(request), &images_response);
   images.Start(absl::OkStatus());
   EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
+  // To be received it needs a place too, but no more once it has been.
+  PredictionRequest received = LargeRequest(kDecodeItems, 48, 48);
+  received.model = "masks";
+  received.params = v1::DetectParams();
+  received.receive = [] { return absl::OkStatus(); };
+  KeptResponse received_response;
+  Prediction last(*environment_, std::move(received), &received_response);
+  last.Start(absl::OkStatus());
+  EXPECT_EQ(received_response.Wait(), absl::OkStatus());
 }
 
 // The first image says nothing of the second, which has another size and type.

@@ -73,6 +73,7 @@ TEST_F(PredictionTimingTest, TheStatisticsAddUpWhatIsTold) {
   const v1::Timing timing = *response_->timing_;
   const auto statistics =
       repository_->List().front()->metrics()->statistics().Get();
+  EXPECT_EQ(Value("sfmamba_image_pixels{format=pixels}"), 1);
   EXPECT_EQ(statistics.success.count, 1);
   EXPECT_EQ(statistics.fail.count, 0);
   EXPECT_EQ(statistics.images, 1);

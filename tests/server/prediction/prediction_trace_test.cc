@@ -1,5 +1,6 @@
 // The spans of a prediction.
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +25,7 @@ using nlohmann::json;
 using tracing::AttributeOf;
 
 constexpr char kTrace[] = "4bf92f3577b34da6a3ce929d0e0e4736";
+constexpr char kOther[] = "11111111111111111111111111111111";
 constexpr char kSampled[] =
     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 constexpr char kNotSampled[] =
@@ -61,6 +63,24 @@ class PredictionTraceTest : public PredictionTest {
     PredictionRequest request = Request(images);
     request.call.traceparent = kSampled;
     return request;
+  }
+
+  void AwaitQueue(const std::string& model, int images) {
+    WaitUntil(
+        [&] {
+          return Value("sfmamba_queue_items{model=" + model +
+                       ",priority=normal}") == images;
+        },
+        "an image in the queue");
+  }
+
+  // When the inference of each trace's only image began.
+  std::map<std::string, int64_t> InferenceStarts() {
+    std::map<std::string, int64_t> starts;
+    for (const auto& [name, span] : Spans()) {
+      if (name == "inference") starts[span["traceId"]] = Start(span);
+    }
+    return starts;
   }
 
   // All spans, by name; the exporter has ended then.
@@ -201,20 +221,11 @@ TEST_F(PredictionTraceTest, AnImageThatReachedNoStageSaysNothingOfAnother) {
 
 // The server's own deadline says nothing of how urgent an image is.
 TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
-  constexpr char kOther[] = "11111111111111111111111111111111";
   gate_.Close();
   KeptResponse running_response, far_response, none_response;
   Prediction running(*environment_, Request(1), &running_response);
   running.Start(absl::OkStatus());
   gate_.WaitForBatch();
-  const auto await_queue = [this](int images) {
-    WaitUntil(
-        [this, images] {
-          return Value("sfmamba_queue_items{model=fake,priority=normal}") ==
-                 images;
-        },
-        "an image in the queue");
-  };
   PredictionRequest far_request = Sampled(1), none_request = Sampled(1);
   far_request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   none_request.call.traceparent =
@@ -222,20 +233,53 @@ TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
   {
     Prediction far(*environment_, std::move(far_request), &far_response);
     far.Start(absl::OkStatus());
-    await_queue(1);
+    AwaitQueue("fake", 1);
     Prediction none(*environment_, std::move(none_request), &none_response);
     none.Start(absl::OkStatus());
-    await_queue(2);
+    AwaitQueue("fake", 2);
     gate_.Open();
     EXPECT_EQ(far_response.Wait(), absl::OkStatus());
     EXPECT_EQ(none_response.Wait(), absl::OkStatus());
     EXPECT_EQ(running_response.Wait(), absl::OkStatus());
   }
-  std::map<std::string, int64_t> starts;  // By trace.
-  const auto spans = Spans();
-  for (auto [it, end] = spans.equal_range("inference"); it != end; ++it) {
-    starts[it->second["traceId"]] = Start(it->second);
+  std::map<std::string, int64_t> starts = InferenceStarts();
+  ASSERT_EQ(starts.size(), 2);
+  EXPECT_LT(starts[kOther], starts[kTrace]);
+}
+
+TEST_F(PredictionTraceTest, AnImageWhoseAnswerTakesLongGoesFirst) {
+  const auto detect = [this](PredictionRequest request, int masks) {
+    request.model = "masks";
+    auto& params = request.params.emplace<v1::DetectParams>();
+    params.set_max_detections(std::max(masks, 1));
+    if (masks > 0) params.set_mask_encoding(v1::DetectParams::COCO_RLE);
+    return request;
+  };
+  mask_gate_.Close();
+  KeptResponse running_response, short_response, long_response;
+  Prediction running(*environment_, detect(Request(1), 0), &running_response);
+  running.Start(absl::OkStatus());
+  mask_gate_.WaitForBatch();
+  const absl::Time deadline = base::SteadyNow() + absl::Seconds(100);
+  PredictionRequest short_request = detect(Sampled(1), 0);
+  // Its input has another size, and so another batch.
+  PredictionRequest long_request = detect(LargeRequest(1, 1000, 2000), 20);
+  short_request.call.deadline = long_request.call.deadline = deadline;
+  long_request.call.traceparent =
+      absl::StrCat("00-", kOther, "-00f067aa0ba902b7-01");
+  {
+    Prediction first(*environment_, std::move(short_request), &short_response);
+    first.Start(absl::OkStatus());
+    AwaitQueue("masks", 1);
+    Prediction second(*environment_, std::move(long_request), &long_response);
+    second.Start(absl::OkStatus());
+    AwaitQueue("masks", 2);
+    mask_gate_.Open();
+    EXPECT_EQ(short_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(long_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(running_response.Wait(), absl::OkStatus());
   }
+  std::map<std::string, int64_t> starts = InferenceStarts();
   ASSERT_EQ(starts.size(), 2);
   EXPECT_LT(starts[kOther], starts[kTrace]);
 }
