@@ -211,6 +211,31 @@ TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   }
 }
 
+// A mask of more lines than are encoded at a time.
+TEST(DetectionTest, LargeMasksComeBackWhole) {
+  constexpr int kSide = 700;
+  image::PictureFrame frame;
+  frame.picture = {kSide, kSide};
+  std::mt19937 random(1);
+  base::Mask mask = MakeMask(0, 0, kSide, kSide);
+  int value = 0;
+  for (uint8_t& pixel : mask.data) {
+    if (random() % 9 == 0) value ^= 1;
+    pixel = value;
+  }
+  const std::vector<int> expected(mask.data.begin(), mask.data.end());
+  model::Detection detection = MakeDetection({0, 0, kSide, kSide});
+  detection.mask = std::make_shared<PixelMask>(mask);
+  const v1::DetectResult rle =
+      Convert({detection}, frame, v1::DetectParams::COCO_RLE);
+  EXPECT_EQ(server::DecodeRle(rle.detections(0).rle().counts(), kSide, kSide),
+            expected);
+  const v1::DetectResult png =
+      Convert({detection}, frame, v1::DetectParams::PNG_CROP);
+  EXPECT_EQ(server::DecodeGreyPng(png.detections(0).png_crop()).values,
+            expected);
+}
+
 model::DetectionOptions OptionsFor(const v1::DetectParams& params,
                                    bool model_has_masks) {
   repository::ModelDirectory model = ModelOf(Labels());
@@ -256,131 +281,6 @@ TEST(DetectionTest, AModelWithoutMasksAnswersWithoutThem) {
   const v1::DetectResult result = AnswerOf<v1::DetectResult>(
       params, model, model::Detections{{MakeDetection({1, 2, 3, 4})}}, Frame());
   EXPECT_EQ(result.detections(0).mask_case(), v1::Detection::MASK_NOT_SET);
-}
-
-// A mask of `height` rows and `width` columns with `edges` edges in each line.
-class EdgyMask final : public model::InstanceMask {
- public:
-  EdgyMask(int height, int width, int edges)
-      : height_(height), width_(width), edges_(edges) {}
-
-  Bounds bounds() const override { return {0, 0, width_, height_}; }
-  void AddRows(int begin, int end, base::LineRuns* runs) const override {
-    AddLines(end - begin, runs);
-  }
-  void AddColumns(int begin, int end, base::LineRuns* runs) const override {
-    AddLines(end - begin, runs);
-  }
-
- private:
-  void AddLines(int lines, base::LineRuns* runs) const {
-    for (; lines > 0; --lines) {
-      for (int i = 0; i < edges_; ++i) runs->edges.push_back(i);
-      runs->line_ends.push_back(runs->edges.size());
-    }
-  }
-
-  const int height_, width_, edges_;
-};
-
-class MaskPiecesTest : public testing::TestWithParam<MaskEncoding> {};
-
-INSTANTIATE_TEST_SUITE_P(Encodings, MaskPiecesTest,
-                         testing::Values(v1::DetectParams::COCO_RLE,
-                                         v1::DetectParams::PNG_CROP));
-
-// The number of pieces in which masks of these sides and edges are encoded.
-int Pieces(MaskEncoding encoding, int objects, int side, int edges) {
-  v1::DetectParams params;
-  params.set_mask_encoding(encoding);
-  repository::ModelDirectory model = ModelOf(Labels());
-  model.config.detector.masks = true;
-  model::Detections result;
-  for (int i = 0; i < objects; ++i) {
-    const float end = side;
-    result.detections.push_back(MakeDetection({0, 0, end, end}));
-    result.detections.back().mask =
-        std::make_shared<EdgyMask>(side, side, edges);
-  }
-  image::PictureFrame frame;
-  frame.picture = {7000, 7000};
-  const auto handler = MakeHandler(params);
-  const auto encoder = handler->MakeEncoder(model, result, frame);
-  int pieces = 0;
-  for (int64_t bytes = 0; !encoder->done(); ++pieces) {
-    EXPECT_LE(encoder->NextCost(), absl::Milliseconds(5));
-    EXPECT_GT(encoder->NextCost(), absl::ZeroDuration());
-    EXPECT_TRUE(encoder->EncodeNext().ok());
-    EXPECT_GE(encoder->bytes(), bytes);
-    bytes = encoder->bytes();
-  }
-  const Answer answer = encoder->Take();
-  EXPECT_EQ(std::get<v1::DetectResult>(answer.result).detections_size(),
-            objects);
-  return pieces;
-}
-
-TEST_P(MaskPiecesTest, SmallMasksShareAPiece) {
-  EXPECT_EQ(Pieces(GetParam(), 0, 1, 0), 0);
-  EXPECT_EQ(Pieces(GetParam(), 1000, 7, 2), 1);
-  EXPECT_EQ(Pieces(GetParam(), 100, 100, 4), 1);
-}
-
-TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
-  const bool png = GetParam() == v1::DetectParams::PNG_CROP;
-  const int once = Pieces(GetParam(), 40, 7000, 2);
-  EXPECT_GE(once, png ? 80 : 10);  // 280,000 lines.
-  EXPECT_LE(once, png ? 150 : 20);
-  // Edges count too: in noise one mask is cut.
-  EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 12);
-}
-
-TEST_P(MaskPiecesTest, AMaskCountsWhileItGrows) {
-  repository::ModelDirectory model = ModelOf(Labels());
-  model.config.detector.masks = true;
-  v1::DetectParams params;
-  params.set_mask_encoding(GetParam());
-  model::Detections result{{MakeDetection({0, 0, 7000, 7000})}};
-  result.detections[0].mask = std::make_shared<EdgyMask>(7000, 7000, 500);
-  image::PictureFrame frame;
-  frame.picture = {7000, 7000};
-  const auto encoder = MakeHandler(params)->MakeEncoder(model, result, frame);
-  for (int piece = 0; piece < 6; ++piece) {
-    ASSERT_TRUE(encoder->EncodeNext().ok());
-  }
-  EXPECT_FALSE(encoder->done());
-  EXPECT_GT(encoder->bytes(), 0);
-}
-
-TEST(DetectionPiecesTest, ObjectsWithoutMasksAreOnePiece) {
-  EXPECT_EQ(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 1000, 5000, 2),
-            1);
-  EXPECT_GT(Pieces(v1::DetectParams::MASK_ENCODING_UNSPECIFIED, 50'000, 50, 2),
-            2);
-}
-
-TEST_P(MaskPiecesTest, WhatIsLeftIsExpectedToTakeLess) {
-  repository::ModelDirectory model = ModelOf(Labels());
-  model.config.detector.masks = true;
-  v1::DetectParams params;
-  params.set_mask_encoding(GetParam());
-  model::Detections result;
-  for (int i = 0; i < 1000; ++i) {
-    result.detections.push_back(MakeDetection({0, 0, 9, 9}));
-    result.detections.back().mask = std::make_shared<EdgyMask>(9, 9, 200);
-  }
-  const auto handler = MakeHandler(params);
-  const auto encoder = handler->MakeEncoder(model, result, Frame());
-  absl::Duration cost = encoder->NextCost();
-  ASSERT_LT(cost, absl::Milliseconds(4)) << "without the edges it is one piece";
-  int pieces = 0;
-  for (; !encoder->done(); ++pieces) {
-    EXPECT_LE(encoder->NextCost(), cost);
-    cost = encoder->NextCost();
-    ASSERT_TRUE(encoder->EncodeNext().ok());
-  }
-  EXPECT_GE(pieces, 4);
-  EXPECT_LT(cost, absl::Milliseconds(1));
 }
 
 }  // namespace

@@ -68,6 +68,9 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
   EXPECT_THAT(Pixels(Encode(MapOf(4, 1, {0, 1, 2, 3}),
                             FrameOf(2, 1, {0, -0.5f, 1, 1.5f}))),
               ElementsAre(85, 170));
+  EXPECT_THAT(
+      Pixels(Encode(MapOf(2, 1, {5, 6}), FrameOf(4, 1, {0, 0.25f, 1, 0.75f}))),
+      ElementsAre(0, 0, 255, 0));
 }
 
 // A pixel belongs to the part if its middle does, which has its low edge.

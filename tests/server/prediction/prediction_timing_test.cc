@@ -160,10 +160,12 @@ TEST_F(PredictionTimingTest, AnAtomicRequestFailsByTheImageThatIsTheCause) {
     return absl::StatusOr<image::ImageSource>(source);
   };
   gate_.Close();
+  MayDecode(1);
   KeptResponse response;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
   gate_.WaitForBatch();
+  MayDecode(Steps::kAll);
   WaitUntil([this] { return Items("error") == 1; }, "the other to fail");
   gate_.Open();
   const absl::Status status = response.Wait();
@@ -193,6 +195,27 @@ TEST_F(PredictionTimingTest, ADeadlineThatPassesWhileDecodingEndsThere) {
   MayDecode(1);
   EXPECT_TRUE(absl::IsDeadlineExceeded(response.Wait()));
   EXPECT_EQ(Value("sfmamba_deadline_misses_total{model=fake,stage=decode}"), 1);
+}
+
+// A client library hangs up when the deadline passes, maybe just before it.
+TEST_F(PredictionTimingTest, WhoHangsUpAtTheDeadlineHasMissedIt) {
+  for (const bool is_late : {false, true}) {
+    gate_.Close();
+    PredictionRequest request = Request(1);
+    request.call.deadline = base::SteadyNow() + absl::Seconds(100);
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    gate_.WaitForBatch();
+    if (is_late) AdvanceClock(absl::Seconds(100));
+    prediction.Cancel();
+    gate_.Open();
+    EXPECT_EQ(response.Wait().code(), is_late
+                                          ? absl::StatusCode::kDeadlineExceeded
+                                          : absl::StatusCode::kCancelled);
+    EXPECT_EQ(Items("cancelled"), 1);
+    EXPECT_EQ(Items("expired"), is_late ? 1 : 0);
+  }
 }
 
 TEST_F(PredictionTimingTest, TheWholeMessageCountsForTheResponsesSize) {

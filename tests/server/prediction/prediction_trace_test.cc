@@ -74,11 +74,13 @@ class PredictionTraceTest : public PredictionTest {
         "an image in the queue");
   }
 
-  // When the inference of each trace's only image began.
+  // When the inference of each trace's last image began.
   std::map<std::string, int64_t> InferenceStarts() {
     std::map<std::string, int64_t> starts;
     for (const auto& [name, span] : Spans()) {
-      if (name == "inference") starts[span["traceId"]] = Start(span);
+      if (name != "inference") continue;
+      int64_t& start = starts[span["traceId"]];
+      start = std::max(start, Start(span));
     }
     return starts;
   }
@@ -240,6 +242,33 @@ TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
     gate_.Open();
     EXPECT_EQ(far_response.Wait(), absl::OkStatus());
     EXPECT_EQ(none_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(running_response.Wait(), absl::OkStatus());
+  }
+  std::map<std::string, int64_t> starts = InferenceStarts();
+  ASSERT_EQ(starts.size(), 2);
+  EXPECT_LT(starts[kOther], starts[kTrace]);
+}
+
+TEST_F(PredictionTraceTest, ACallersOnlyImageRunsBeforeAnothersMany) {
+  gate_.Close();
+  KeptResponse running_response, many_response, one_response;
+  Prediction running(*environment_, Request(1), &running_response);
+  running.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  PredictionRequest one_request = Sampled(1);
+  one_request.call.peer = "ipv4:10.0.0.7:1";
+  one_request.call.traceparent =
+      absl::StrCat("00-", kOther, "-00f067aa0ba902b7-01");
+  {
+    Prediction many(*environment_, Sampled(8), &many_response);
+    many.Start(absl::OkStatus());
+    AwaitQueue("fake", 8);
+    Prediction one(*environment_, std::move(one_request), &one_response);
+    one.Start(absl::OkStatus());
+    AwaitQueue("fake", 9);
+    gate_.Open();
+    EXPECT_EQ(many_response.Wait(), absl::OkStatus());
+    EXPECT_EQ(one_response.Wait(), absl::OkStatus());
     EXPECT_EQ(running_response.Wait(), absl::OkStatus());
   }
   std::map<std::string, int64_t> starts = InferenceStarts();

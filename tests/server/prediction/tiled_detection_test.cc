@@ -41,7 +41,7 @@ class TilesMergingTest : public testing::Test {
     facts_.parts.resize(2);
     facts_.parts[0].region = {0, 0, 48, 48};
     facts_.parts[1].region = {24, 0, 48, 48};
-    // Of the boxes' 24 columns 16 are in both, of 16 rows all.
+    // The boxes share 16 of their 24 columns, and all rows.
     left_.detections = {MakeDetection({20, 10, 40, 30}, 0, 0.9f)};
     right_.detections = {MakeDetection({0, 10, 20, 30}, 0, 0.8f)};
   }
