@@ -45,10 +45,12 @@ TEST(SoftmaxTest, TakesLogitsOfAnyMagnitude) {
 }
 
 TEST(SoftmaxTest, EqualLogitsHaveEqualScoresWhereverTheyStand) {
-  std::vector<float> logits(37, -1.25f);
-  logits[20] = 2;
-  const std::vector<float> scores = Softmax(logits);
-  EXPECT_EQ(std::count(scores.begin(), scores.end(), scores[0]), 36);
+  for (float logit = -9; logit < 2; logit += 0.0371f) {
+    std::vector<float> logits(37, logit);
+    logits[20] = 2;
+    const std::vector<float> scores = Softmax(logits);
+    EXPECT_EQ(std::count(scores.begin(), scores.end(), scores[0]), 36) << logit;
+  }
 }
 
 TEST(SoftmaxTest, KeepsTheOrderOfLogits) {
