@@ -224,6 +224,7 @@ TEST_F(MaskPiecesTest, ASmallAnswerOfAnIdleModelWaitsForNoMask) {
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
   EXPECT_EQ(masks_.taken(), 0);
   EXPECT_EQ(finish_room_.items(), 1) << "it is still encoded";
+  EXPECT_EQ(memory_.held(server::MemoryUse::kInput), 0) << "they have run";
   masks_.Allow(Steps::kAll);
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
   EXPECT_EQ(finish_room_.items(), 0);

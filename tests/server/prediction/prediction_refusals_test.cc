@@ -279,6 +279,18 @@ TEST_F(PredictionTest, ARequestThatCanNeverFitIsNotToldToRetry) {
                   " bytes of memory, expected at most ", kQueueBytes)));
 }
 
+TEST_F(PredictionTest, AQueueSmallerThanTheDecodeQueueBoundsARequest) {
+  executor().SetQueueLimits({3, kQueueBytes});
+  const auto ask = [this](int images) {
+    KeptResponse response;
+    Prediction prediction(*environment_, Request(images), &response);
+    prediction.Start(absl::OkStatus());
+    return response.Wait();
+  };
+  EXPECT_EQ(ask(3), absl::OkStatus());
+  EXPECT_EQ(ask(4).message(), "got 4 images, expected 1 to 3");
+}
+
 TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
   for (const char* thread : {"decode", "finish", "batch-0"}) {
     ThrowOn(thread);

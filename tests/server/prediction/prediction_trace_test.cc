@@ -186,6 +186,7 @@ TEST_F(PredictionTraceTest, TheClassificationOfCropsIsBelowItsDetection) {
   const auto detect = [this](const char* traceparent) {
     PredictionRequest request = Request(1);
     request.method = observability::Method::kDetect;
+    request.request_id = "mine";
     request.call.traceparent = traceparent;
     request.model = "masks";
     v1::DetectParams params;
@@ -204,6 +205,7 @@ TEST_F(PredictionTraceTest, TheClassificationOfCropsIsBelowItsDetection) {
   }
   ASSERT_EQ(calls.size(), 2);
   EXPECT_EQ(calls["Classify"]["traceId"], kTrace);
+  EXPECT_EQ(AttributeOf(calls["Classify"], "sfmamba.request_id"), "mine");
   EXPECT_EQ(calls["Classify"]["parentSpanId"], calls["Detect"]["spanId"]);
 }
 

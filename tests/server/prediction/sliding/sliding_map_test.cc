@@ -54,6 +54,15 @@ TEST(SlideGridTest, AWindowIsCutToThePicture) {
   EXPECT_EQ(grid.MostKept(), 3);
 }
 
+TEST(SlideGridTest, TheRowsThatCoverAPixelAreKeptAndOneMore) {
+  const SlideGrid grid({96, 40}, {16, 16}, {8, 8});
+  EXPECT_EQ(grid.rows(), 11);
+  EXPECT_EQ(grid.columns(), 4);
+  // Two rows cover a pixel, or three where the last one is moved inwards.
+  EXPECT_EQ(grid.MostKept(), (3 + 1) * 4);
+  EXPECT_EQ(SlideGrid({20, 40}, {16, 16}, {8, 8}).MostKept(), 2 * 4);
+}
+
 // A recorded case: see tools/pytorch/record_slide.py.
 struct Case {
   explicit Case(int i) : fixture("slide"), name(absl::StrCat(i, ".")) {
