@@ -70,6 +70,40 @@ TEST_F(ConnectionLimitsTest, ABodyMustComeAtTheLeastRate) {
   }
 }
 
+TEST_F(ConnectionLimitsTest, ABodyThatComesAtTheLeastRateIsWaitedFor) {
+  options_.head_time = absl::Milliseconds(1);
+  options_.min_body_rate = 1;
+  Start();
+  RawClient client(server_->port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 1001\r\n\r\n" +
+              std::string(1000, 'x'));
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(Other(), "other");
+  client.Send("x");
+  Next()->Answer(Text("done"), [] {});
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "done"));
+}
+
+TEST_F(ConnectionLimitsTest, ABodyMustComeInItsTimeAtAnyRate) {
+  options_.body_time = absl::Milliseconds(50);
+  options_.min_body_rate = 1;
+  Start();
+  RawClient client(server_->port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 1001\r\n\r\n" +
+              std::string(1000, 'x'));
+  EXPECT_TRUE(absl::StartsWith(client.ReadAll(), "HTTP/1.1 408"));
+}
+
+TEST_F(ConnectionLimitsTest, AHeadThatDripsHasNoMoreTime) {
+  options_.head_time = absl::Milliseconds(50);
+  options_.max_head_bytes = 1 << 30;
+  Start();
+  RawClient client(server_->port());
+  client.Send("GET /a HTTP/1.1\r\nA: ");
+  TimeLimit limit("the refusal of a slow head");
+  while (client.Send("x")) {
+  }
+}
+
 TEST_F(ConnectionLimitsTest,
        BodiesBeyondTheRoomAreRefusedUntilOthersAreAnswered) {
   options_.max_body_bytes = 60'000;
@@ -107,12 +141,26 @@ TEST_F(ConnectionLimitsTest,
 TEST_F(ConnectionLimitsTest, TheLargestBodyFitsInAClientsPartOfASmallRoom) {
   options_.max_body_bytes = 60'000;
   options_.max_held_bytes = 1;
+  options_.client_share = 0.5;
   Start();
   RawClient client(server_->port());
   client.Send("POST /a HTTP/1.1\r\nContent-Length: 60000\r\n\r\n" +
               std::string(60'000, 'x'));
   Next()->Answer(Text("done"), [] {});
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "done"));
+  WaitUntil([this] { return server_->held_bytes() == 0; },
+            "the room, while the connection goes on");
+}
+
+TEST_F(ConnectionLimitsTest, WithoutIdleTimeAConnectionHasOneRequest) {
+  options_.idle_time = absl::ZeroDuration();
+  Start();
+  RawClient client(server_->port());
+  client.Send(absl::StrCat(kGet, kGet));
+  Next()->Answer(Text("only"), [] {});
+  const std::string answer = client.ReadAll();
+  EXPECT_TRUE(absl::StrContains(answer, "\r\nConnection: close\r\n"));
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nonly")) << answer;
 }
 
 TEST_F(ConnectionLimitsTest, AnIdleConnectionEndsAfterItsTime) {
@@ -138,6 +186,19 @@ TEST_F(ConnectionLimitsTest, OneThatWaitsForItsAnswerIsNeverEndedForOthers) {
   other->Answer(Text("done"), [] {});
   EXPECT_TRUE(absl::EndsWith(first.ReadAnswer(), "done"));
   EXPECT_TRUE(absl::EndsWith(second.ReadAnswer(), "done"));
+  EXPECT_EQ(Other(), "other");
+}
+
+TEST_F(ConnectionLimitsTest, AClientThatCrashesMakesRoomBeforeItsAnswer) {
+  options_.max_connections = 1;
+  Start();
+  RawClient client(server_->port());
+  client.Send(kGet);
+  auto exchange = Next();
+  absl::Notification cancelled;
+  exchange->OnCancel([&cancelled] { cancelled.Notify(); });
+  client.Reset();
+  WaitFor(cancelled, "the cancellation");
   EXPECT_EQ(Other(), "other");
 }
 

@@ -204,6 +204,48 @@ TEST_F(ConnectionTest, AHalfClosedClientIsCancelledAndStillAnswered) {
   EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "\r\n\r\nwhole"));
 }
 
+TEST_F(ConnectionTest, WhatAHalfClosedClientAskedAheadIsCancelledToo) {
+  Start();
+  RawClient client(server_->port());
+  client.Send(absl::StrCat(kGet, kGet));
+  client.CloseSending();
+  for (const char* answer : {"first", "second"}) {
+    auto exchange = Next();
+    absl::Notification cancelled;
+    exchange->OnCancel([&cancelled] { cancelled.Notify(); });
+    WaitFor(cancelled, "the cancellation");
+    exchange->Answer(Text(answer), [] {});
+    EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), answer));
+  }
+}
+
+TEST_F(ConnectionTest, AClientThatGoesAfterItsAnswerCancelsNothing) {
+  Start();
+  std::atomic<bool> cancelled{false};
+  {
+    RawClient client(server_->port());
+    client.Send(kGet);
+    auto exchange = Next();
+    exchange->OnCancel([&cancelled] { cancelled = true; });
+    absl::Notification sent;
+    exchange->Answer(Text("whole"), [&sent] { sent.Notify(); });
+    WaitFor(sent, "the answer to be sent");
+  }
+  server_ = nullptr;
+  EXPECT_FALSE(cancelled);
+}
+
+TEST_F(ConnectionTest, ARefusalAfterAHeadRequestHasItsBody) {
+  Start();
+  RawClient client(server_->port());
+  client.Send("HEAD /other HTTP/1.1\r\n\r\n");
+  client.ReadAnswer(/*has_body=*/false);
+  client.Send("nonsense\r\n\r\n\r\n");
+  const std::string answer = client.ReadAll();
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 400 ")) << answer;
+  EXPECT_FALSE(absl::EndsWith(answer, "\r\n\r\n")) << answer;
+}
+
 TEST_F(ConnectionTest, AThousandRequestsWaitAtOnce) {
   options_.max_connections = 1000;
   Start();

@@ -3,11 +3,14 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "server/observability/metrics.h"
+#include "tests/server/http/raw_client.h"
 #include "tests/testing/http.h"
 
 namespace sfmamba::http {
@@ -63,6 +66,29 @@ TEST_F(MetricsServerTest, OtherPathsAndMethodsAreNotFound) {
   auto answer = client.Post("/metrics");
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 404);
+}
+
+TEST_F(MetricsServerTest, NoBodyIsTaken) {
+  auto server = Start("127.0.0.1");
+  ASSERT_NE(server, nullptr);
+  httplib::Client client("127.0.0.1", server->port());
+  auto answer = client.Post("/metrics", "x", "text/plain");
+  ASSERT_TRUE(answer) << httplib::to_string(answer.error());
+  EXPECT_EQ(answer->status, 413);
+}
+
+TEST_F(MetricsServerTest, ConnectionsBeyondTheLimitAreCountedAsRefused) {
+  auto server = Start("127.0.0.1");
+  ASSERT_NE(server, nullptr);
+  constexpr int kMost = 256;
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < kMost + 10; ++i) {
+    silent.push_back(std::make_unique<RawClient>(server->port()));
+  }
+  const std::string metrics = HttpGet(server->port(), "/metrics");
+  EXPECT_TRUE(absl::StrContains(
+      metrics, "sfmamba_connections_refused_total{port=\"http\"} 11\n"))
+      << metrics;
 }
 
 TEST_F(MetricsServerTest, AnIpv6AddressMayHaveBrackets) {

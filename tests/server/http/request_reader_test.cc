@@ -77,10 +77,13 @@ TEST_F(RequestReaderTest, ALongHeadIsRefusedWhetherItEndsOrNot) {
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\n" + line), 431);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\n" + line + "\r\n\r\n"), 431);
   const std::string exact = "GET / HTTP/1.1\r\nA: b\r\n\r\n";
+  const std::string without_end = exact.substr(0, exact.size() - 1);
   limits_.head_bytes = exact.size();
   EXPECT_EQ(StatusOf(exact), 200);
+  EXPECT_EQ(StatusOf(without_end), 0);
   limits_.head_bytes = exact.size() - 1;
   EXPECT_EQ(StatusOf(exact), 431);
+  EXPECT_EQ(StatusOf(without_end), 431);
 }
 
 // Beast's own limit is of what it is given at a time.
@@ -211,6 +214,15 @@ TEST_F(RequestReaderTest, OtherCodingsAreRefused) {
   EXPECT_EQ(StatusOfChunks("1;a=\"b\nc\"\r\n"), 400);
 }
 
+TEST_F(RequestReaderTest, ExtensionsOfChunksMayBeSixteenKibibytes) {
+  const std::string chunk =
+      absl::StrCat("1;", std::string(127, 'x'), "\r\na\r\n");
+  std::string chunks;
+  for (int i = 0; i < (16 << 10) / 128; ++i) chunks += chunk;
+  EXPECT_EQ(StatusOfChunks(chunks + "0\r\n\r\n"), 200);
+  EXPECT_EQ(StatusOfChunks(chunks + "1;\r\na\r\n0\r\n\r\n"), 400);
+}
+
 TEST_F(RequestReaderTest, MuchElseButDataIsRefused) {
   std::string small_chunks, trailers = "0\r\n";
   for (int i = 0; i < 1000; ++i) {
@@ -268,6 +280,8 @@ TEST_F(RequestReaderTest, TakesRoomBeforeTheBodyComes) {
 
 TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   std::string text = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(StatusOf(text + "1\r\nx\r\n"), 0);
+  EXPECT_LE(room_->held(), 16 << 10);
   for (int i = 0; i < 50; ++i) {
     absl::StrAppend(&text, "3e8\r\n", std::string(1000, 'x'), "\r\n");
   }

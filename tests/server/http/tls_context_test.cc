@@ -1,17 +1,69 @@
 #include "server/http/tls_context.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "boost/asio/ssl/context.hpp"
 #include "gtest/gtest.h"
+#include "openssl/bio.h"
+#include "openssl/evp.h"
+#include "openssl/pem.h"
 #include "openssl/ssl.h"
+#include "openssl/x509.h"
 #include "server/security/tls_identity.h"
 #include "tests/testing/certificates.h"
 
 namespace sfmamba::http {
 namespace {
+
+struct Free {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+  void operator()(SSL_SESSION* session) const { SSL_SESSION_free(session); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(BIO* bio) const { BIO_free(bio); }
+};
+template <typename T>
+using Owned = std::unique_ptr<T, Free>;
+
+Owned<BIO> Reader(const std::string& pem) {
+  return Owned<BIO>(BIO_new_mem_buf(pem.data(), pem.size()));
+}
+
+// A context of clients that speak TLS 1.2, in which the handshake brings the
+// ticket, and that show a chain of `length` certificates, all of them `own`.
+Owned<SSL_CTX> ClientContext(const Certificate& own, int length = 1) {
+  Owned<SSL_CTX> context(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
+  const Owned<X509> certificate(
+      PEM_read_bio_X509(Reader(own.pem).get(), nullptr, nullptr, nullptr));
+  const Owned<EVP_PKEY> key(PEM_read_bio_PrivateKey(Reader(own.key).get(),
+                                                    nullptr, nullptr, nullptr));
+  SSL_CTX_use_certificate(context.get(), certificate.get());
+  SSL_CTX_use_PrivateKey(context.get(), key.get());
+  for (int i = 1; i < length; ++i) {
+    SSL_CTX_add1_chain_cert(context.get(), certificate.get());
+  }
+  return context;
+}
+
+// Whether the two ends of a connection agree, without a network.
+bool Greet(SSL* client, SSL* server) {
+  BIO *of_client, *of_server;
+  BIO_new_bio_pair(&of_client, 0, &of_server, 0);
+  SSL_set_bio(client, of_client, of_client);
+  SSL_set_bio(server, of_server, of_server);
+  SSL_set_connect_state(client);
+  SSL_set_accept_state(server);
+  for (int turn = 0; turn < 100; ++turn) {
+    const bool client_is_done = SSL_do_handshake(client) == 1;
+    if (SSL_do_handshake(server) == 1 && client_is_done) return true;
+  }
+  return false;
+}
 
 class TlsContextTest : public testing::Test {
  protected:
@@ -24,6 +76,15 @@ class TlsContextTest : public testing::Test {
     const absl::Status status = Create(identity);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_TRUE(absl::StartsWith(status.message(), setting)) << status;
+  }
+
+  // A context whose clients must show a certificate of ca_.
+  std::unique_ptr<TlsContext> AskingForCertificates() {
+    identity_.Set({own_.pem, own_.key, ca_.pem});
+    return *TlsContext::Create({&identity_});
+  }
+  static Owned<SSL> Server(TlsContext& tls) {
+    return Owned<SSL>(SSL_new(tls.Current().native_handle()));
   }
 
   security::CurrentTlsIdentity identity_;
@@ -47,6 +108,33 @@ TEST_F(TlsContextTest, TellsClientsWhichCasItTakes) {
     const STACK_OF(X509_NAME)* const names =
         SSL_CTX_get_client_CA_list((*tls)->Current().native_handle());
     EXPECT_EQ(sk_X509_NAME_num(names), cas == ca_.pem ? 1 : 2);
+  }
+}
+
+// A ticket holds the session, so the server keeps none.
+TEST_F(TlsContextTest, ASessionIsResumedByATicketAlone) {
+  const auto tls = AskingForCertificates();
+  const Owned<SSL_CTX> clients =
+      ClientContext(MakeCertificate({"client", &ca_}));
+  for (const bool takes_tickets : {true, false}) {
+    if (!takes_tickets) SSL_CTX_set_options(clients.get(), SSL_OP_NO_TICKET);
+    const Owned<SSL> first(SSL_new(clients.get())), server = Server(*tls);
+    ASSERT_TRUE(Greet(first.get(), server.get()));
+    const Owned<SSL_SESSION> session(SSL_get1_session(first.get()));
+    const Owned<SSL> second(SSL_new(clients.get())), next = Server(*tls);
+    SSL_set_session(second.get(), session.get());
+    ASSERT_TRUE(Greet(second.get(), next.get()));
+    EXPECT_EQ(SSL_session_reused(next.get()) == 1, takes_tickets);
+  }
+}
+
+TEST_F(TlsContextTest, ClientsShowFewCertificates) {
+  const auto tls = AskingForCertificates();
+  const Certificate own = MakeCertificate({"client", &ca_});
+  for (const int length : {10, 150}) {
+    const Owned<SSL_CTX> clients = ClientContext(own, length);
+    const Owned<SSL> client(SSL_new(clients.get())), server = Server(*tls);
+    EXPECT_EQ(Greet(client.get(), server.get()), length == 10) << length;
   }
 }
 
