@@ -9,10 +9,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/json.h"
-#include "google/protobuf/util/json_util.h"
-#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/errors/error.h"
+#include "server/rest/response_body.h"
 #include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rest {
@@ -69,18 +68,10 @@ std::string Worded(const absl::Status& error, absl::string_view field) {
   return absl::StrCat(field, ": ", message);
 }
 
-std::string ToJson(const absl::Status& error) {
+std::string JsonOf(const absl::Status& error) {
   google::rpc::Status proto = rpc::ToRpcStatus(error);
   proto.set_message(Worded(error, server::GetErrorDetail(error).field));
-  std::string json;
-  if (google::protobuf::util::MessageToJsonString(proto, &json).ok()) {
-    return json;
-  }
-  // JSON cannot be written for a detail whose type is not linked in.
-  proto.clear_details();
-  json.clear();
-  (void)google::protobuf::util::MessageToJsonString(proto, &json);
-  return json;
+  return ToJson(proto);
 }
 
 http::HttpResponse WithBody(int http_code, const absl::Status& error,
@@ -104,7 +95,7 @@ http::HttpResponse WithBody(int http_code, const absl::Status& error,
 }  // namespace
 
 http::HttpResponse ErrorResponse(const absl::Status& error) {
-  return WithBody(HttpCode(error.code()), error, ToJson(error));
+  return WithBody(HttpCode(error.code()), error, JsonOf(error));
 }
 
 http::HttpResponse KserveError(const absl::Status& error) {
