@@ -49,8 +49,7 @@ absl::StatusOr<absl::Duration> ParseRequestTimeout(absl::string_view value) {
   absl::Duration timeout;
   double seconds = 0;
   if (absl::SimpleAtod(value, &seconds)) {
-    timeout = absl::Seconds(seconds);  // Zero for NaN.
-    if (seconds != seconds) timeout = absl::ZeroDuration();
+    timeout = absl::Seconds(seconds > 0 ? seconds : 0);  // NaN is not above 0.
   } else if (!absl::ParseDuration(value, &timeout)) {
     timeout = absl::ZeroDuration();
   }

@@ -31,9 +31,11 @@ std::string TimeOf(const std::string& header, const std::string& value) {
 TEST(CallHeadersTest, ARequestMaySayNothing) {
   http::HttpRequest request;
   request.peer = "ipv4:127.0.0.1:5000";
+  request.caller.name = "camera";
   const absl::StatusOr<rpc::CallInfo> call = CallOf(request, kNow);
   ASSERT_TRUE(call.ok());
   EXPECT_EQ(call->peer, "ipv4:127.0.0.1:5000");
+  EXPECT_EQ(call->caller.name, "camera");
   EXPECT_EQ(call->traceparent, "");
   EXPECT_EQ(call->deadline, absl::InfiniteFuture());
 }
