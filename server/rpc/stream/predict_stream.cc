@@ -173,7 +173,6 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
 
 StreamCall::Options PredictStream::Options() {
   StreamCall::Options options;
-  options.method = observability::Method::kStreamPredict;
   options.max_in_flight = kDefaultInFlight;
   v1::StreamPredictResponse notice;
   notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
