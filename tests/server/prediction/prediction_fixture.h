@@ -2,7 +2,9 @@
 #define SFMAMBA_TESTS_SERVER_PREDICTION_PREDICTION_FIXTURE_H_
 
 #include <pthread.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <functional>
@@ -14,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -323,13 +326,37 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
-  // The clock of predictions. A decode thread asks it before, while and after
-  // it decodes an image.
   // A metric's value; 0 if there is no such series.
   double Value(const std::string& series) {
     return observability::Values(metrics_)[series];
   }
+  // How many requests of `method` were counted for `model`, which is empty for
+  // those about no single one.
+  double Requests(const std::string& method, const std::string& model) {
+    double requests = 0;
+    for (const auto& [series, value] : observability::Values(metrics_)) {
+      if (absl::StartsWith(series, "sfmamba_requests_total{") &&
+          absl::StrContains(series, absl::StrCat(",method=", method,
+                                                 ",model=", model, ","))) {
+        requests += value;
+      }
+    }
+    return requests;
+  }
 
+  // What was logged so far.
+  std::string Log() {
+    EXPECT_TRUE(log_.Flush(kPatience));
+    std::string text(1 << 20, '\0');
+    // Not by the file's position, at which the log writes.
+    const ssize_t size =
+        pread(fileno(log_file_.get()), text.data(), text.size(), 0);
+    text.resize(std::max<ssize_t>(0, size));
+    return text;
+  }
+
+  // The clock of predictions. A decode thread asks it before, while and after
+  // it decodes an image.
   absl::Time Now() {
     char thread[16] = "";
     pthread_getname_np(pthread_self(), thread, sizeof(thread));

@@ -98,11 +98,9 @@ TEST(FormDataTest, TheBoundaryIsNotWithinAPart) {
 
 TEST(FormDataTest, RefusesPartsWithoutAName) {
   for (const char* head : {"", "Content-Type: text/plain\r\n\r\n",
-                           "Content-Disposition: form-data\r\n\r\n",
-                           "Content-Disposition: form-data; name\r\n\r\n"}) {
-    const absl::Status status =
-        FindParts(kType, absl::StrCat("--b\r\n", head, "1\r\n--b--")).status();
-    EXPECT_FALSE(status.ok() && *head != 'C') << head;
+                           "Content-Disposition: form-data\r\n\r\n"}) {
+    ExpectRefused(absl::StrCat("--b\r\n", head, "1\r\n--b--"),
+                  "without a name");
   }
   ExpectRefused("--b\r\nA: " + std::string(5000, 'x') + Part("a", "1"),
                 "without a name");

@@ -80,6 +80,13 @@ TEST(QueryFieldsTest, ListsMayBeOneOrManyParameters) {
   EXPECT_EQ(request.params().class_filter(2), 2);
 }
 
+TEST(QueryFieldsTest, ATextMayBeEmpty) {
+  v1::DetectRequest request;
+  request.set_request_id("other");
+  EXPECT_TRUE(Set({{"request_id", ""}}, &request).ok());
+  EXPECT_EQ(request.request_id(), "");
+}
+
 TEST(QueryFieldsTest, AFloatHasTheBitsThatJsonGives) {
   EXPECT_EQ(Good({{"score_threshold", "0.1"}}).params().score_threshold(),
             0.1f);

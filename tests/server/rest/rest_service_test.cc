@@ -33,16 +33,18 @@ class RestServiceTest : public prediction::PredictionTest {
         prediction::TransportEnvironment{*environment_}, options_);
   }
 
-  // The status and the body of an answer.
+  // The status and the body of an answer, whose type is type_ then.
   std::string Ask(const http::HttpRequest& request) {
     http::FakeClient client;
     service_->Handle(client.Ask(request));
     const std::string body = client.Body();
     const int status = client.Answer().status;
+    type_ = client.Header("Content-Type");
     client.TakeAnswer();
     return absl::StrCat(status, " ", body);
   }
 
+  std::string type_;
   std::atomic<bool> live_{true};
   std::atomic<bool> ready_{true};
   RestService::Options options_;
@@ -71,6 +73,7 @@ TEST_F(RestServiceTest, EachPathHasItsHandler) {
   EXPECT_TRUE(absl::StrContains(Ask(Get("/metrics")), "sfmamba_"));
   EXPECT_TRUE(absl::StrContains(Ask(Get("/v1/models")), "models/fake"));
   const std::string description = Ask(Get("/openapi.json"));
+  EXPECT_EQ(type_, "application/json");
   EXPECT_TRUE(absl::StrContains(description, "\"3.0.3\""));
   EXPECT_TRUE(absl::StrContains(description, "\"version\": \"1.2\""));
   for (const char* path :

@@ -22,6 +22,16 @@ TEST_F(VisionRoutesTest, ADrainingServerSendsClientsElsewhere) {
   ExpectRefused(RequestOf("GET", "/v1/models/fake"), 503, "DRAINING");
 }
 
+TEST_F(VisionRoutesTest, ARefusedCallIsLoggedWithItsClient) {
+  http::HttpRequest request = PictureRequest();
+  request.caller.name = "camera";
+  request.headers.emplace("x-request-timeout", "soon");
+  Ask(std::move(request), 400);
+  const std::string log = Log();
+  EXPECT_TRUE(absl::StrContains(log, "\"client\":\"camera\"")) << log;
+  EXPECT_TRUE(absl::StrContains(log, "\"peer\":\"ipv4:127.0.0.1:1\"")) << log;
+}
+
 TEST_F(VisionRoutesTest, AFullQueueSaysWhenToComeBack) {
   MayDecode(0);
   v1::ClassifyRequest message;

@@ -305,6 +305,8 @@ TEST_F(VisionRoutesTest, DescribesModels) {
   const auto model =
       FromJson<v1::Model>(Ask(RequestOf("GET", "/v1/models/fake")));
   EXPECT_EQ(model.classes_size(), server::FakeModel::kClasses);
+  EXPECT_EQ(Requests("ListModels", ""), 1);
+  EXPECT_EQ(Requests("GetModel", "fake"), 1);
   EXPECT_EQ(
       FromJson<v1::Model>(Ask(RequestOf("HEAD", "/v1/models/masks/versions/1")))
           .task(),

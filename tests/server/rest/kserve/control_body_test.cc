@@ -55,6 +55,12 @@ TEST(ControlBodyTest, IsReadUpToItsLimit) {
   EXPECT_FALSE(ReadLoadBody("m", "{}" + std::string(kMost - 1, ' ')).ok());
 }
 
+TEST(ControlBodyTest, AnIndexMayBeOfWhatIsReady) {
+  EXPECT_TRUE(ReadIndexBody(R"({"ready": true})")->ready());
+  EXPECT_FALSE(ReadIndexBody(R"({"ready": false})")->ready());
+  EXPECT_FALSE(ReadIndexBody("{}")->ready());
+}
+
 TEST(ControlBodyTest, ARegionOfSharedMemory) {
   const auto request = ReadRegisterBody(
       "r", R"({"key": "/k", "offset": 8, "byte_size": 4294967296})");

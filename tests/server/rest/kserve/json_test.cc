@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -91,6 +92,18 @@ TEST(KserveJsonTest, NumbersAreFlattenedInTheirOrder) {
             std::vector<float>({1, -2.5f, 300, 0.1f}));
 }
 
+TEST(KserveJsonTest, TheLargestNumbersAreRead) {
+  const InferJson read = Read(
+      R"({"parameters": {"timeout": 9223372036854775807},
+          "inputs": [{"datatype": "FP32", "shape": [9223372036854775807],
+                      "data": [3.4028234663852886e38]}]})");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(read.message.parameters().at("timeout").int64_param(), kMost);
+  EXPECT_EQ(read.message.inputs(0).shape(0), kMost);
+  EXPECT_EQ(Floats(*read.inputs[0].raw),
+            std::vector<float>({std::numeric_limits<float>::max()}));
+}
+
 TEST(KserveJsonTest, TheTypeMayFollowItsData) {
   const InferJson read = Read(
       R"({"inputs": [{"data": [7, 8], "shape": [2], "datatype": "UINT8"}]})");
@@ -175,6 +188,10 @@ TEST(KserveJsonTest, EachWrongElementIsNamed) {
       {"BYTES", "1", "got numbers, expected the strings of BYTES"},
       {"BYTES", R"({"b64": "*"})", "got no base64 as element 0"},
       {"BYTES", R"({"b64": 7})", "got an integer, expected a string"},
+      {"BYTES", R"({"b64": ["AA=="]})", "got an array, expected a string"},
+      {"BYTES", R"({"b64": {}})", "got an object, expected a string"},
+      {"BYTES", R"({"x": "AA=="})", "got an object, expected {\"b64\""},
+      {"BYTES", R"({"b64": "AA==", "b64": "AA=="})", "expected {\"b64\""},
       {"BYTES", "{}", "got an object, expected {\"b64\""},
   };
   for (const auto& [datatype, data, error] : kCases) {
@@ -190,6 +207,8 @@ TEST(KserveJsonTest, NothingIsSaidTwice) {
               HasSubstr("id: got it twice"));
   EXPECT_THAT(Refused(R"({"inputs": [{"shape": [1], "shape": [2]}]})"),
               HasSubstr("inputs[0].shape: got it twice"));
+  EXPECT_THAT(Refused(R"({"inputs": [{"data": [1], "data": []}]})"),
+              HasSubstr("inputs[0].data: got it twice"));
   EXPECT_THAT(Refused(R"({"parameters": {"a": 1, "a": 1}})"),
               HasSubstr("parameters.a: got it twice"));
   EXPECT_THAT(Refused(Input("UINT8", R"(, "data": [1], "parameters":
@@ -237,6 +256,9 @@ TEST(KserveJsonTest, AsMuchAsTheBoundsAllowIsRead) {
   for (int i = 0; i < 64; ++i) {
     parameters.push_back(absl::StrCat("\"p", i, "\": ", i));
   }
+  EXPECT_TRUE(ReadInferJson(Input("FP32", ", \"data\": [1, 2, 3]"), 12).ok());
+  EXPECT_TRUE(
+      ReadInferJson(Input("BYTES", ", \"data\": [\"abcdefgh\"]"), 12).ok());
   const InferJson read = Read(absl::StrCat(
       "{\"inputs\": [", absl::StrJoin(inputs, ","), "], \"outputs\": [",
       absl::StrJoin(outputs, ","), "], \"parameters\": {",

@@ -121,6 +121,21 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   EXPECT_EQ(Ask("DELETE", "/v2/models/fake").status, 405);
 }
 
+TEST_F(KserveRestTest, WhatIsAboutNoModelIsCountedForNone) {
+  Ask("POST", "/v2/repository/index");
+  Ask("POST", "/v2/repository/index", "no JSON");
+  Ask("POST", "/v2/repository/models/fake/load", "{}");
+  Ask("POST", "/v2/repository/models/fake/unload");
+  Ask("GET", "/v2/systemsharedmemory/status");
+  Ask("POST", "/v2/cudasharedmemory/region/r/register", "{}");
+  EXPECT_EQ(Requests("RepositoryIndex", ""), 2);
+  EXPECT_EQ(Requests("RepositoryModelLoad", ""), 1);
+  EXPECT_EQ(Requests("RepositoryModelUnload", ""), 1);
+  EXPECT_EQ(Requests("SharedMemory", ""), 2);
+  Ask("GET", "/v2/models/fake");
+  EXPECT_EQ(Requests("ModelMetadata", "fake"), 1);
+}
+
 TEST_F(KserveRestTest, BinaryTensorsAreAnsweredInEitherForm) {
   const Answer json = InferBinary(R"("id": "seven")");
   ASSERT_EQ(json.status, 200) << json.body;

@@ -77,6 +77,7 @@ TEST(KserveRouteTest, OtherPathsHaveNone) {
         "/v2/models//infer", "/v2/models/a/", "/v2/models/a/b/infer",
         "/v2/models/a/versions//infer", "/v2/models/a/versions/3/infer/",
         "/v2/health", "/v2/repository/models/a/reload", "v2",
+        "/v2/repository/models", "/v2/models/a/versions",
         "/v2/systemsharedmemory", "/v2/systemsharedmemory/region/status",
         "/v2/systemsharedmemory/region/a/b/status"}) {
     EXPECT_FALSE(FindKserveRoute(path).has_value()) << path;
