@@ -302,6 +302,7 @@ TEST_F(HttpTlsTest, WhoDripsTheHandshakeIsEnded) {
 }
 
 TEST_F(HttpTlsTest, WhoSpeaksInClearIsToldSo) {
+  options_.head_time = absl::Hours(1);
   Start();
   RawClient plain(port());
   plain.Send(kGet);

@@ -24,6 +24,7 @@ TEST(RequestTargetTest, IsAPathAndAQuery) {
       {"/a?b=c+d%2B&b=e&&f==g?h",
        "/a",
        {{"b", "c d+"}, {"b", "e"}, {"f", "=g?h"}}},
+      {"/a?b+c=d", "/a", {{"b c", "d"}}},
       {"/a?b=%0A", "/a", {{"b", "\n"}}},
       {"/a#b?c", "/a", {}},
       {"/a%zz%4", "/a%zz%4", {}},
