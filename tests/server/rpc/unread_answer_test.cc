@@ -69,6 +69,28 @@ class UnreadAnswerTest : public server::VisionServiceTest {
   }
 };
 
+TEST_F(UnreadAnswerTest, EachHasTheWholeTime) {
+  Start("max_queue_delay {}", v1::ServerConfig(), true,
+        model::VisionTask::kSegmentation);
+  const auto answered = [this](double calls) {
+    return server_->WaitForSum("sfmamba_requests_total", {"code=\"OK\""},
+                               calls);
+  };
+  const auto in_flight = [this](double calls) {
+    return server_->WaitForSum("sfmamba_in_flight_requests", {}, calls);
+  };
+  UnreadCall first(server_->server().port());
+  ASSERT_EQ(answered(1), 1);
+  server_->AdvanceClock(absl::Seconds(15));
+  UnreadCall second(server_->server().port());
+  ASSERT_EQ(answered(2), 2);
+  EXPECT_EQ(in_flight(2), 2);
+  server_->AdvanceClock(absl::Seconds(6));
+  EXPECT_EQ(in_flight(1), 1);
+  server_->AdvanceClock(absl::Seconds(15));
+  EXPECT_EQ(in_flight(0), 0);
+}
+
 TEST_F(UnreadAnswerTest, CountsAsHeldUntilItsCallIsEnded) {
   Start("max_queue_delay {}", v1::ServerConfig(), true,
         model::VisionTask::kSegmentation);

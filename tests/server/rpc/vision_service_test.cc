@@ -254,12 +254,21 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   EXPECT_EQ(model.name(), "models/fake/versions/3");
   EXPECT_EQ(model.task(), v1::Model::CLASSIFICATION);
   EXPECT_EQ(model.state(), v1::Model::READY);
+  EXPECT_EQ(model.state_reason(), "");
+  EXPECT_FALSE(model.default_for_task());
+  EXPECT_EQ(model.precision(), "FP32");
+  EXPECT_EQ(model.variant(), "custom");
+  EXPECT_EQ(model.config_source(), "config.textproto");
+  EXPECT_EQ(model.input().mean_size(), 3);
+  EXPECT_EQ(model.input().std_size(), 3);
+  EXPECT_EQ(model.input().channel_order(), "RGB");
   EXPECT_EQ(model.input().buckets(0).width(), server::FakeModel::kSide);
   EXPECT_EQ(model.input().resize(), "center_crop");
   EXPECT_GE(model.input().resize_size(), server::FakeModel::kSide);
   EXPECT_EQ(model.class_count(), 10);
   ASSERT_EQ(model.classes_size(), 10);
   EXPECT_EQ(model.classes(9).label(), "label 9");
+  EXPECT_EQ(model.classes(9).class_id(), 9);
   EXPECT_EQ(model.max_batch_size(), 6);
   EXPECT_EQ(model.weights_size_bytes(), 15);
   EXPECT_EQ(model.content_sha256().size(), 64u);
@@ -269,6 +278,12 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   EXPECT_EQ(server::EndingOf(server_->stub().GetModel(&other, request, &model))
                 .reason,
             "MODEL_NOT_FOUND");
+  const auto counted = [this](const std::string& model) {
+    return server_->Sum("sfmamba_requests_total",
+                        {R"(method="GetModel")", R"(model=")" + model + '"'});
+  };
+  EXPECT_EQ(counted("fake"), 1);
+  EXPECT_EQ(counted("_unknown"), 1);
 }
 
 TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {
@@ -291,7 +306,8 @@ TEST_F(VisionServiceTest, GetModelTellsEachTask) {
       {v1::Model::DETECTION, model::VisionTask::kDetection},
       {v1::Model::SEGMENTATION, model::VisionTask::kSegmentation}};
   for (const auto& [named, task] : tasks) {
-    server::WriteModel(repository_, absl::StrCat("m", named), "1", "", task);
+    server::WriteModel(repository_, absl::StrCat("m", named), "1", "", task,
+                       "default_for_task: true");
   }
   Start();
   for (const auto& [named, task] : tasks) {
@@ -301,6 +317,7 @@ TEST_F(VisionServiceTest, GetModelTellsEachTask) {
     v1::Model model;
     ASSERT_TRUE(server_->stub().GetModel(&context, request, &model).ok());
     EXPECT_EQ(model.task(), named);
+    EXPECT_TRUE(model.default_for_task());
   }
 }
 
@@ -341,6 +358,9 @@ TEST_F(VisionServiceTest, ListModelsGoesByPages) {
   EXPECT_EQ(field(-1, ""), "page_size");
   EXPECT_EQ(field(5000, ""), "");
   EXPECT_EQ(field(1, "nonsense"), "page_token");
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(method="ListModels")", R"(model="")"}),
+            pages + 3);
 }
 
 TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -100,6 +101,10 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
   EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
                                 {R"(code="INVALID_ARGUMENT")"}, 7),
             7);
+  // All but one were refused before they were asked of a model.
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(code="INVALID_ARGUMENT")", R"(model="")"}),
+            6);
   server_->gate().Open();
   EXPECT_TRUE(stream.Next().has_classify());
   for (const char* field :
@@ -175,6 +180,19 @@ TEST_F(PredictStreamTest, SaysThatTheServerDrains) {
   EXPECT_EQ(ending.reason, "DRAINING");
   Join(stopper, "the end of Shutdown()");
   EXPECT_TRUE(clean);
+}
+
+TEST(OpenStreamMessageTest, OfAFieldThatComesTwiceTheLastCounts) {
+  StreamMessage message;
+  const std::string empty("\x0a\0", 2);
+  const std::pair<std::string, std::string> kCases[] = {
+      {"\x0a\x02xy\x0a\x01z", "z"}, {"\x0a\x01x" + empty, ""}, {empty, ""}};
+  for (const auto& [bytes, id] : kCases) {
+    const grpc::Slice slice(bytes);
+    grpc::ByteBuffer received(&slice, 1);
+    EXPECT_TRUE(OpenStreamMessage(&received, &message).ok());
+    EXPECT_EQ(message.correlation_id, id);
+  }
 }
 
 TEST_F(PredictStreamTest, AMalformedMessageEndsIt) {

@@ -109,9 +109,20 @@ TEST_F(StreamCallTest, ADeadlineEndsItAndItsRequests) {
 
 TEST_F(StreamCallTest, EndsWhenNothingHasBeenAskedForLong) {
   Start();
-  Stream stream(server_.get());
-  stream.Send(Grey("a", 1));
-  EXPECT_TRUE(stream.Next().has_classify());
+  Stream idle(server_.get()), stream(server_.get());
+  for (Stream* each : {&idle, &stream}) {
+    each->Send(Grey("a", 1));
+    EXPECT_TRUE(each->Next().has_classify());
+  }
+  EXPECT_EQ(InFlight(0), 0);
+  server_->AdvanceClock(StreamCall::kMostIdle / 2);
+  stream.Send(Unknown("b"));
+  EXPECT_EQ(stream.Next().correlation_id(), "b");
+  EXPECT_EQ(InFlight(0), 0);
+  server_->AdvanceClock(StreamCall::kMostIdle / 2);
+  EXPECT_EQ(idle.ExpectEnd().code, StatusCode::OK);
+  stream.Send(Unknown("c"));
+  EXPECT_EQ(stream.Next().correlation_id(), "c") << "it was idle half as long";
   EXPECT_EQ(InFlight(0), 0);
   server_->AdvanceClock(StreamCall::kMostIdle);
   EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);

@@ -1,5 +1,12 @@
 #include "server/rpc/wire/from_proto.h"
 
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
 #include "server/shares/priority.h"
@@ -48,6 +55,87 @@ TEST(FromProtoTest, AnUnsetSideOfACropIsThePictures) {
   source = FromProto(image);
   ASSERT_TRUE(source.ok()) << source.status();
   EXPECT_EQ(source->crop->y_max, 0);
+}
+
+TEST(FromProtoTest, OptionsAreTaken) {
+  v1::RequestOptions options;
+  options.set_include_timing(true);
+  options.set_validate_only(true);
+  options.set_resize(v1::RequestOptions::LETTERBOX);
+  prediction::RequestOptions result;
+  ASSERT_TRUE(FromProto(options, &result).ok());
+  EXPECT_TRUE(result.include_timing);
+  EXPECT_TRUE(result.validate_only);
+  EXPECT_FALSE(result.allow_partial_results);
+  EXPECT_EQ(result.resize, image::ResizeMode::kLetterbox);
+  options.Clear();
+  options.set_allow_partial_results(true);
+  ASSERT_TRUE(FromProto(options, &result).ok());
+  EXPECT_FALSE(result.include_timing);
+  EXPECT_FALSE(result.validate_only);
+  EXPECT_TRUE(result.allow_partial_results);
+  EXPECT_EQ(result.resize, std::nullopt);
+}
+
+TEST(FromProtoTest, AWaitIsADurationOfProtobufThatIsNotNegative) {
+  constexpr int64_t kMost = 315'576'000'000;  // Seconds, by duration.proto.
+  const auto read = [](int64_t seconds, int nanos) {
+    v1::RequestOptions options;
+    options.mutable_max_queue_wait()->set_seconds(seconds);
+    options.mutable_max_queue_wait()->set_nanos(nanos);
+    prediction::RequestOptions result;
+    const absl::Status status = FromProto(options, &result);
+    const std::string field = server::GetErrorDetail(status).field;
+    EXPECT_EQ(field, status.ok() ? "" : "options.max_queue_wait");
+    return status.ok() ? result.max_queue_wait : -absl::InfiniteDuration();
+  };
+  EXPECT_EQ(read(0, 0), absl::ZeroDuration());
+  EXPECT_EQ(read(1, 500'000'000), absl::Milliseconds(1500));
+  EXPECT_EQ(read(kMost, 999'999'999),
+            absl::Seconds(kMost) + absl::Nanoseconds(999'999'999));
+  for (const auto& [seconds, nanos] :
+       {std::pair{int64_t{-1}, 0}, std::pair{int64_t{0}, -1},
+        std::pair{kMost + 1, 0}, std::pair{int64_t{0}, 1'000'000'000}}) {
+    EXPECT_EQ(read(seconds, nanos), -absl::InfiniteDuration())
+        << seconds << " " << nanos;
+  }
+}
+
+TEST(FromProtoTest, AnOrientationIsAppliedUnlessItIsToBeIgnored) {
+  v1::Image image;
+  image.set_encoded("x");
+  EXPECT_TRUE(FromProto(image)->apply_orientation);
+  image.set_orientation(v1::Image::IGNORE);
+  EXPECT_FALSE(FromProto(image)->apply_orientation);
+  image.set_orientation(static_cast<v1::Image::Orientation>(99));
+  EXPECT_EQ(server::GetErrorDetail(FromProto(image).status()).field,
+            ".orientation");
+}
+
+TEST(FromProtoTest, PixelsAndTensorsKeepTheirShape) {
+  v1::Image image;
+  v1::PixelBuffer* pixels = image.mutable_pixels();
+  pixels->set_width(3);
+  pixels->set_height(2);
+  pixels->set_row_stride_bytes(10);
+  pixels->set_format(v1::PixelBuffer::BGR8);
+  pixels->set_data("bytes");
+  absl::StatusOr<image::ImageSource> source = FromProto(image);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(source->pixels()->width, 3);
+  EXPECT_EQ(source->pixels()->height, 2);
+  EXPECT_EQ(source->pixels()->row_stride_bytes, 10);
+  EXPECT_EQ(source->pixels()->format, image::PixelBuffer::Format::kBgr8);
+  EXPECT_EQ(source->pixels()->data, "bytes");
+  v1::Tensor* tensor = image.mutable_tensor();
+  tensor->add_shape(7);
+  tensor->set_data_type(v1::Tensor::BF16);
+  tensor->set_data("values");
+  source = FromProto(image);
+  ASSERT_TRUE(source.ok()) << source.status();
+  EXPECT_EQ(source->tensor()->shape, absl::Span<const int64_t>({7}));
+  EXPECT_EQ(source->tensor()->type, image::InputTensor::Type::kBfloat16);
+  EXPECT_EQ(source->tensor()->data, "values");
 }
 
 TEST(FromProtoTest, PixelsAndTensorsMustSayWhatTheyAre) {

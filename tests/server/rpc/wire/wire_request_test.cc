@@ -1,9 +1,11 @@
 #include "server/rpc/wire/wire_request.h"
 
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/rpc/wire/wire_cursor.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rpc {
@@ -99,6 +101,43 @@ TEST(WireRequestTest, AMalformedMessageIsRefused) {
   }
   EXPECT_EQ(ReasonOf("not a message"), "MALFORMED_MESSAGE");
   EXPECT_EQ(ReasonOf(std::string(200, '\x4b')), "MALFORMED_MESSAGE");
+}
+
+// Groups within groups, in a request or in messages of it, which are levels
+// too.
+TEST(WireRequestTest, LevelsHaveALimit) {
+  const auto within = [](const std::string& tags, int groups) {
+    std::string bytes =
+        std::string(groups, '\x4b') + std::string(groups, '\x4c');
+    for (const char tag : tags) {
+      std::string length;
+      AppendVarint(bytes.size(), &length);
+      bytes = tag + length + bytes;
+    }
+    return bytes;
+  };
+  const std::pair<const char*, int> kCases[] = {
+      {"", kMaxWireDepth},
+      {"\x12", kMaxWireDepth - 1},       // In an image.
+      {"\x1a\x12", kMaxWireDepth - 2}};  // In an image's tensor.
+  for (const auto& [tags, most] : kCases) {
+    EXPECT_EQ(ReasonOf(within(tags, most)), "");
+    EXPECT_EQ(ReasonOf(within(tags, most + 1)), "MALFORMED_MESSAGE");
+  }
+}
+
+TEST(WireRequestTest, TheRestIsNeverLongerThanItsLimit) {
+  const WireLimits limits;
+  int taken = 0, refused = 0;
+  for (int less = 0; less < 64; ++less) {
+    v1::ClassifyRequest sent;
+    sent.set_model(std::string(limits.max_rest_bytes - less, 'x'));
+    WireRequest request;
+    ++(Walk(sent.SerializeAsString(), &request).ok() ? taken : refused);
+    EXPECT_LE(request.rest.size(), limits.max_rest_bytes);
+  }
+  EXPECT_GT(taken, 0);
+  EXPECT_GT(refused, 0);
 }
 
 TEST(WireRequestTest, TooMuchBesidePicturesIsRefusedByItsField) {
