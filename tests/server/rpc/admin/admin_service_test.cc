@@ -1,6 +1,7 @@
 #include "server/rpc/admin/admin_service.h"
 
 #include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -89,9 +90,24 @@ TEST_F(AdminServiceTest, ANewVersionIsLoadedAndAnOldOneUnloaded) {
   EXPECT_THAT(server_->Log(),
               HasSubstr("\"action\":\"unload\",\"what\":\"models/fake/"
                         "versions/4\",\"caller\":\"ipv4:127.0.0.1:"));
-  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
-                                {"method=\"LoadModel\"", "code=\"OK\""}, 2),
+  EXPECT_EQ(server_->WaitForSum(
+                "sfmamba_requests_total",
+                {"method=\"LoadModel\"", "model=\"\"", "code=\"OK\""}, 2),
             2);
+}
+
+TEST_F(AdminServiceTest, AVersionThatDoesNotLoadSaysWhy) {
+  StartExplicit();
+  server::WriteModel(repository_, "fake", "4");
+  std::ofstream(repository_ + "/fake/4/model.safetensors") << "other weights";
+  EXPECT_NE(Load("models/fake/versions/4").code, StatusCode::OK);
+  v1::ServerInfo info;
+  ASSERT_EQ(Info(&info).code, StatusCode::OK);
+  ASSERT_EQ(info.models(0).versions_size(), 2);
+  const v1::Model& failed = info.models(0).versions(1).model();
+  EXPECT_EQ(failed.name(), "models/fake/versions/4");
+  EXPECT_EQ(failed.state(), v1::Model::UNAVAILABLE);
+  EXPECT_THAT(failed.state_reason(), HasSubstr("model.safetensors"));
 }
 
 TEST_F(AdminServiceTest, AnUnloadedModelIsNotServed) {
@@ -151,6 +167,7 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   v1::ServerInfo info;
   ASSERT_EQ(Info(&info).code, StatusCode::OK);
   EXPECT_EQ(info.model_control(), "explicit");
+  EXPECT_EQ(info.version(), "test");
   EXPECT_GT(info.start_time().seconds(), 0);
   EXPECT_GT(info.memory().resident_bytes(), 1 << 20);
   EXPECT_GT(info.memory().requests_limit_bytes(), 0);
@@ -163,6 +180,9 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   EXPECT_EQ(version.model().name(), "models/fake/versions/4");
   EXPECT_THAT(version.model().version_labels(), ElementsAre("canary"));
   EXPECT_EQ(version.device(), "fake");
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {"method=\"GetServerInfo\"", "model=\"\""}),
+            1);
 }
 
 TEST_F(AdminServiceTest, TellsHowManyImagesOfAModelWait) {
@@ -176,6 +196,8 @@ TEST_F(AdminServiceTest, TellsHowManyImagesOfAModelWait) {
   v1::ServerInfo info;
   ASSERT_EQ(Info(&info).code, StatusCode::OK);
   EXPECT_EQ(info.models(0).versions(0).waiting_images(), 2);
+  EXPECT_GT(info.memory().requests_bytes(), 0);
+  EXPECT_TRUE(info.models(0).versions(0).has_predicted_wait());
   server_->gate().Open();
   for (server::Call* call : {&running, &second, &third}) {
     EXPECT_EQ(call->Wait().code, StatusCode::OK);

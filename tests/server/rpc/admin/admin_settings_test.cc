@@ -34,6 +34,8 @@ TEST_F(AdminSettingsTest, ChangesTheShareOfTracesWhileItRuns) {
   v1::RuntimeSettings settings;
   ASSERT_EQ(Update("trace_ratio: 0.5", &settings).code, StatusCode::OK);
   EXPECT_EQ(settings.trace_ratio(), 0.5);
+  EXPECT_THAT(server_->Log(), HasSubstr("\"action\":\"settings\",\"what\":"
+                                        "\"trace_ratio: 0.5\""));
   EXPECT_EQ(settings.log_level(), "info");
 }
 
