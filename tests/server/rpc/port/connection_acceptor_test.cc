@@ -3,10 +3,14 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +22,7 @@
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/rpc/port/read_pauses.h"
+#include "tests/e2e/raw_http2.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
@@ -47,6 +52,18 @@ class KeptConnections {
       ports.push_back(ntohs(peer.sin_port));
     }
     return ports;
+  }
+  // Reads what comes by the newest, as gRPC does. Returns the error, or 0.
+  int Read() {
+    absl::MutexLock lock(&mu_);
+    pollfd waiting = {fds_.back(), POLLIN, 0};
+    EXPECT_EQ(poll(&waiting, 1, absl::ToInt64Milliseconds(kTestPatience)), 1);
+    char bytes[8 << 10];
+    iovec part = {bytes, sizeof(bytes)};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    return recvmsg(waiting.fd, &message, 0) < 0 ? errno : 0;
   }
   // TCP's option of the first.
   int Option(int name) {
@@ -82,14 +99,22 @@ absl::Duration ProcessorTime() {
 
 class ConnectionAcceptorTest : public testing::Test {
  protected:
+  static constexpr int kMostConnections = 10;
+  static constexpr int kMostDescriptor = 1000;
+  static constexpr int kMostWaiting = 20;
+  static constexpr int kMostHeaders = 4 << 10;
+
   ConnectionAcceptorTest() {
     auto sockets = server::ListeningSockets::Bind("port", "127.0.0.1", 0);
     EXPECT_TRUE(sockets.ok()) << sockets.status();
     port_ = sockets->port();
     ConnectionAcceptor::Options options;
-    options.max_connections = 10;
-    options.max_descriptor = 1000;
+    options.max_connections = kMostConnections;
+    options.max_descriptor = kMostDescriptor;
+    options.most_waiting = kMostWaiting;
+    options.most_headers = kMostHeaders;
     options.receives = &receives_;
+    options.refused = [this] { ++refused_; };
     acceptor_.emplace(options, *std::move(sockets),
                       std::make_unique<FakeAcceptor>(&kept_));
   }
@@ -107,10 +132,12 @@ class ConnectionAcceptorTest : public testing::Test {
     EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address),
                       sizeof(address)),
               0);
-    const std::string sent(bytes, 'a');
-    EXPECT_EQ(send(client, sent.data(), bytes, 0), bytes);
+    Send(client, std::string(bytes, 'a'));
     clients_.push_back(client);
     return client;
+  }
+  static void Send(int client, const std::string& bytes) {
+    EXPECT_EQ(send(client, bytes.data(), bytes.size(), 0), bytes.size());
   }
   static int PortOf(int client) {
     sockaddr_in own = {};
@@ -119,7 +146,15 @@ class ConnectionAcceptorTest : public testing::Test {
     return ntohs(own.sin_port);
   }
 
+  // How many of the clients' connections end within `limit`.
+  int CountEnded(absl::Duration limit) const {
+    std::vector<pollfd> ends;
+    for (const int client : clients_) ends.push_back({client, POLLRDHUP, 0});
+    return poll(ends.data(), ends.size(), absl::ToInt64Milliseconds(limit));
+  }
+
   KeptConnections kept_;
+  std::atomic<int> refused_{0};
   ReceiveGuard receives_{{/*most_bytes=*/1 << 30}};
   int port_ = 0;
   std::vector<int> clients_;
@@ -133,6 +168,59 @@ TEST_F(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
   const absl::Duration before = ProcessorTime();
   absl::SleepFor(absl::Milliseconds(300));
   EXPECT_LT(ProcessorTime() - before, absl::Milliseconds(30));
+  EXPECT_EQ(refused_, 0);
+}
+
+TEST_F(ConnectionAcceptorTest, OneTooManyEndsTheMostSilent) {
+  for (int i = 0; i < kMostConnections; ++i) Connect(0);
+  kept_.AwaitPorts(kMostConnections);
+  EXPECT_EQ(CountEnded(absl::ZeroDuration()), 0);
+  EXPECT_EQ(refused_, 0);
+  Connect(0);
+  kept_.AwaitPorts(kMostConnections + 1);
+  EXPECT_EQ(CountEnded(kTestPatience), 1);
+  EXPECT_EQ(refused_, 1);
+}
+
+TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
+  std::vector<int> taken = {dup(STDERR_FILENO)};
+  while (taken.back() <= kMostDescriptor) taken.push_back(dup(STDERR_FILENO));
+  const auto give_back = [&taken](int number) {
+    taken.erase(std::find(taken.begin(), taken.end(), number));
+    close(number);
+  };
+  give_back(kMostDescriptor - 2);  // The client's.
+  give_back(kMostDescriptor - 1);  // The server's.
+  Connect(0);
+  kept_.AwaitPorts(1);
+  EXPECT_EQ(refused_, 0);
+  give_back(kMostDescriptor - 3);
+  give_back(kMostDescriptor);
+  Connect(0);
+  EXPECT_EQ(CountEnded(kTestPatience), 1);
+  EXPECT_EQ(refused_, 1);
+  for (const int fd : taken) close(fd);
+}
+
+TEST_F(ConnectionAcceptorTest, TooManyCallsThatWaitEndTheirConnection) {
+  std::string begun = Http2Preface();
+  for (int i = 0; i < kMostWaiting; ++i) {
+    begun += Http2Headers(2 * i + 1, "/a/b");
+  }
+  const int client = Connect(0);
+  kept_.AwaitPorts(1);
+  Send(client, begun);
+  EXPECT_EQ(kept_.Read(), 0);
+  Send(client, Http2Headers(2 * kMostWaiting + 1, "/a/b"));
+  EXPECT_EQ(kept_.Read(), ECONNRESET);
+}
+
+TEST_F(ConnectionAcceptorTest, HeadersWithoutEndEndTheirConnection) {
+  const int client = Connect(0);
+  kept_.AwaitPorts(1);
+  Send(client,
+       Http2Preface() + Http2HeadersPart(1, std::string(kMostHeaders, 'x')));
+  EXPECT_EQ(kept_.Read(), ECONNRESET);
 }
 
 TEST_F(ConnectionAcceptorTest, ConnectionsSendAtOnceAndGiveUpInTime) {

@@ -72,6 +72,10 @@ TEST(FrameWatchTest, CallsWaitUntilTheirMessageComes) {
   EXPECT_EQ(
       WaitingAfter(begun + Http2Message(1, std::string(1024, 'x'), false)), 1);
   EXPECT_EQ(WaitingAfter(begun + Http2Message(1, "x", false)), 2);
+  // A message's five bytes of head count too.
+  const std::string most(FrameWatch::kLeastMessage - 6, 'x');
+  EXPECT_EQ(WaitingAfter(begun + Http2Message(1, most, false)), 2);
+  EXPECT_EQ(WaitingAfter(begun + Http2Message(1, most + "x", false)), 1);
   EXPECT_EQ(WaitingAfter(begun + Http2Headers(1, "/a/b")), 2);
 }
 

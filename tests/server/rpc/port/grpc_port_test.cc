@@ -1,5 +1,6 @@
 #include "server/rpc/port/grpc_port.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class GrpcPortTest : public testing::Test {
     return options;
   }
 
+  // Until when what a test waits for must have come.
+  static std::chrono::system_clock::time_point Soon() {
+    return absl::ToChronoTime(absl::Now() + absl::Seconds(20));
+  }
   // Calls Check() on a new connection, over TLS if `authority` is given, as a
   // client that shows `own`.
   static grpc::Status Call(int port, const Certificate* authority = nullptr,
@@ -41,7 +46,7 @@ class GrpcPortTest : public testing::Test {
                 : grpc::SslCredentials({authority->pem, own.key, own.pem}),
             arguments));
     grpc::ClientContext context;
-    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+    context.set_deadline(Soon());
     grpc::health::v1::HealthCheckRequest request;
     request.set_service("liveness");
     grpc::health::v1::HealthCheckResponse response;
@@ -55,6 +60,23 @@ TEST_F(GrpcPortTest, ServesItsServices) {
   const auto port = GrpcPort::Start(Options());
   ASSERT_TRUE(port.ok()) << port.status();
   EXPECT_TRUE(Call((*port)->port()).ok());
+}
+
+TEST_F(GrpcPortTest, ConnectionsEndAtTheirAgeOrWhenTheyAreIdle) {
+  for (const bool by_age : {true, false}) {
+    GrpcPort::Options options = Options();
+    (by_age ? options.config.mutable_max_connection_age()
+            : options.config.mutable_max_connection_idle())
+        ->set_nanos(200'000'000);
+    const auto port = GrpcPort::Start(options);
+    ASSERT_TRUE(port.ok()) << port.status();
+    const auto channel =
+        grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*port)->port()),
+                            grpc::InsecureChannelCredentials());
+    EXPECT_TRUE(channel->WaitForConnected(Soon()));
+    EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, Soon()))
+        << by_age;
+  }
 }
 
 TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {

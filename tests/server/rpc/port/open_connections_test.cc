@@ -7,14 +7,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/host/peer_name.h"
+#include "tests/server/rpc/port/channelz_fixture.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -122,6 +125,62 @@ TEST(OpenConnectionsTest, MeasuresWhatHasComeFromThoseThatAreOpen) {
   EXPECT_EQ(traffic[1].peer, server::PeerName(second.server));
   open.End(traffic[0].peer);
   EXPECT_EQ(open.MeasureTraffic(guard).size(), 1u);
+}
+
+class OpenCallsTest : public ChannelzTest {
+ protected:
+  // The descriptors of the server's connections.
+  std::vector<int> Descriptors() const {
+    std::vector<int> found;
+    for (int fd = 0; fd < 1000; ++fd) {
+      sockaddr_in own = {}, peer = {};
+      socklen_t size = sizeof(own), peer_size = sizeof(peer);
+      if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+          getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) ==
+              0 &&
+          ntohs(own.sin_port) == port_) {
+        found.push_back(fd);
+      }
+    }
+    return found;
+  }
+};
+
+TEST_F(OpenCallsTest, OneLookCountsTheCallsOfAFewConnections) {
+  constexpr int kConnections = 3;
+  struct Watching {
+    std::unique_ptr<Health::Stub> stub;
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> call;
+  };
+  Watching clients[kConnections];
+  for (Watching& client : clients) {
+    client.stub = NewConnection();
+    const int64_t id = Check(*client.stub);
+    client.call = client.stub->Watch(&client.context, HealthCheckRequest());
+    Await(id, 2, 1, 0);
+  }
+  OpenConnections open;
+  ReceiveGuard guard({});
+  for (const int fd : Descriptors()) open.Add(fd);
+  ASSERT_EQ(open.size(), kConnections);
+  const std::string peer = service_.peer();  // The last client's.
+  const int64_t id = channelz_.IdOf(peer);
+  guard.CallCame(peer);
+  for (const ReceiveGuard::Traffic& one : open.MeasureTraffic(guard)) {
+    EXPECT_GT(one.received, 0);
+    EXPECT_EQ(one.calls, 1);
+    EXPECT_EQ(one.waiting, one.peer == peer ? 0 : 1);
+    EXPECT_EQ(one.failed, 0);
+  }
+  for (Watching& client : clients) client.context.TryCancel();
+  Await(id, 2, 1, 1);
+  for (const ReceiveGuard::Traffic& one : open.MeasureTraffic(guard)) {
+    if (one.peer != peer) continue;
+    EXPECT_EQ(one.calls, 0);
+    EXPECT_EQ(one.failed, 1);
+  }
+  for (Watching& client : clients) client.call->Finish();
 }
 
 // What it sends would otherwise wait for room until the kernel forgets it.

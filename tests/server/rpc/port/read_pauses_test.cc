@@ -11,6 +11,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "tests/e2e/raw_http2.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
@@ -71,6 +72,16 @@ class ReadPausesTest : public testing::Test {
     }
   }
 
+  // Reads once; returns the error, or 0.
+  int Read() {
+    char bytes[kReadAtOnce];
+    iovec part = {bytes, sizeof(bytes)};
+    msghdr message = {};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    return recvmsg(reader_, &message, 0) < 0 ? errno : 0;
+  }
+
   int sender_ = -1;
   int reader_ = -1;
 };
@@ -111,13 +122,7 @@ TEST_F(ReadPausesTest, AConnectionThatWasResetIsNotPaused) {
     Send(3 * ReadPauses::kFirstBytes);
     EXPECT_GE(ReadAll(), ReadPauses::kFirstBytes);
     ReadPauses::Get().Reset(reader_);
-    char byte;
-    iovec part = {&byte, 1};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    EXPECT_EQ(recvmsg(reader_, &message, 0), -1);
-    EXPECT_EQ(errno, ECONNRESET);
+    EXPECT_EQ(Read(), ECONNRESET);
     TearDown();
     Connect();
   }
@@ -136,16 +141,63 @@ constexpr char kEndless[] =
     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x20\0\0\1\0\0\0\0\1";
 
 TEST_F(ReadPausesTest, WhoSendsHeadersWithoutEndIsSentAway) {
-  ReadPauses::Get().Begin(reader_, 1);
-  send(sender_, kEndless, sizeof(kEndless) - 1, 0);
-  char bytes[100];
-  iovec part = {bytes, sizeof(bytes)};
-  msghdr message = {};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  EXPECT_EQ(recvmsg(reader_, &message, 0), -1);
-  EXPECT_EQ(errno, ECONNRESET);
+  // The second has the first one's descriptor.
+  for (int i = 0; i < 2; ++i) {
+    ReadPauses::Get().Begin(reader_, 1);
+    send(sender_, kEndless, sizeof(kEndless) - 1, 0);
+    EXPECT_EQ(Read(), ECONNRESET);
+    EXPECT_EQ(ReadPauses::Get().TakeEnded(), 1);
+    TearDown();
+    Connect();
+  }
+}
+
+// HTTP/2's preface, and the beginnings of `calls` calls.
+std::string Begun(int calls) {
+  std::string bytes = Http2Preface();
+  for (int i = 0; i < calls; ++i) bytes += Http2Headers(2 * i + 1, "/a/b");
+  return bytes;
+}
+
+TEST_F(ReadPausesTest, CallsOfAnAddressThatWaitAreFew) {
+  constexpr int kMost = 20;
+  ReadPauses::Get().SetMostWaiting(kMost);
+  const int first_reader = reader_, first_sender = sender_;
+  const auto begin = [this](const std::string& bytes) {
+    ReadPauses::Get().Begin(reader_, 1);
+    send(sender_, bytes.data(), bytes.size(), 0);
+    return Read();
+  };
+  EXPECT_EQ(begin(Begun(kMost)), 0);
+  // One more, of a connection that has few, may be another client's.
+  Connect();
+  EXPECT_EQ(begin(Begun(15)), 0);
+  TearDown();
+  Connect();
+  EXPECT_EQ(begin(Begun(16)), ECONNRESET);
   EXPECT_EQ(ReadPauses::Get().TakeEnded(), 1);
+  TearDown();
+  // The calls of a connection that has ended wait no more.
+  shutdown(first_sender, SHUT_WR);
+  reader_ = first_reader;
+  EXPECT_EQ(Read(), 0);
+  Connect();
+  EXPECT_EQ(begin(Begun(kMost)), 0);
+  // Nor do those of a closed one, once its descriptor is another's.
+  TearDown();
+  Connect();
+  ReadPauses::Get().Begin(reader_, 1);
+  const int silent_reader = reader_, silent_sender = sender_;
+  Connect();
+  EXPECT_EQ(begin(Begun(kMost)), 0);
+  TearDown();
+  Connect();
+  EXPECT_EQ(begin(Begun(kMost + 1)), ECONNRESET);
+  EXPECT_EQ(ReadPauses::Get().TakeEnded(), 1);
+  for (const int fd :
+       {first_reader, first_sender, silent_reader, silent_sender}) {
+    close(fd);
+  }
 }
 
 // Such as a connection of a client in the same process.

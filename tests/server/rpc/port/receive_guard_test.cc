@@ -163,6 +163,14 @@ TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
   EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
 }
 
+TEST_F(ReceiveGuardTest, WhoWaitedTooLongMakesRoomForOthers) {
+  const Traffic traffic = {{"ipv4:1.1.1.1:1", 60 * kMiB, 4, /*waiting=*/4}};
+  Check(traffic);
+  now_ += ReceiveGuard::kMostWait;
+  EXPECT_THAT(Check({traffic[0], {"ipv4:2.2.2.2:1", 90 * kMiB}}),
+              ElementsAre("ipv4:1.1.1.1:1"));
+}
+
 TEST_F(ReceiveGuardTest, MessagesThatComeSlowlyAreWaitedFor) {
   Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4}};
   for (int i = 0; i < 10; ++i) {
