@@ -22,7 +22,12 @@ TEST_F(VisionRoutesTest, ADrainingServerSendsClientsElsewhere) {
   ExpectRefused(RequestOf("GET", "/v1/models/fake"), 503, "DRAINING");
 }
 
-TEST_F(VisionRoutesTest, ARefusedCallIsLoggedWithItsClient) {
+TEST_F(VisionRoutesTest, CallsAreLoggedWithTheirClient) {
+  http::HttpRequest read = RequestOf("GET", "/v1/models/fake");
+  read.caller.name = "reader";
+  Ask(std::move(read));
+  EXPECT_TRUE(absl::StrContains(Log(), "\"client\":\"reader\""));
+
   http::HttpRequest request = PictureRequest();
   request.caller.name = "camera";
   request.headers.emplace("x-request-timeout", "soon");
