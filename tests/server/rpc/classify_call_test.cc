@@ -4,7 +4,9 @@
 
 #include "absl/time/time.h"
 #include "tests/server/picture.h"
+#include "tests/server/security/token_texts.h"
 #include "tests/server/vision_service_fixture.h"
+#include "tests/testing/certificates.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -75,6 +77,17 @@ TEST_F(ClassifyCallTest, AClientWithoutDeadlinesIsLoggedOnce) {
   ASSERT_NE(first, std::string::npos) << log;
   EXPECT_EQ(log.find("sets no deadlines", first + 1), std::string::npos);
   EXPECT_NE(log.find("\"seconds\":30", first), std::string::npos);
+}
+
+TEST_F(ClassifyCallTest, ACallWithoutATokenIsCountedForNoModel) {
+  v1::ServerConfig config;
+  config.set_token_file(WriteTestFile(
+      "tokens", security::ClientText("camera", "secret", "INFER")));
+  Start("", config);
+  EXPECT_EQ(Classify(server::GreyRequest(1)).code, StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(code="UNAUTHENTICATED")", R"(model="")"}),
+            1);
 }
 
 // ---- Overload, deadlines, cancellation ----

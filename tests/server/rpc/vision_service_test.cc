@@ -284,6 +284,8 @@ TEST_F(VisionServiceTest, GetModelTellsAllOfIt) {
   };
   EXPECT_EQ(counted("fake"), 1);
   EXPECT_EQ(counted("_unknown"), 1);
+  EXPECT_NE(server_->Log().find(R"("client":"ipv4:127.0.0.1")"),
+            std::string::npos);
 }
 
 TEST_F(VisionServiceTest, GetModelTellsTheTaskAndTheLargestInput) {

@@ -144,6 +144,8 @@ TEST_F(PredictStreamTest, AWrongConfigurationEndsIt) {
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT) << max_in_flight;
     EXPECT_EQ(ending.field, "config.max_in_flight");
   }
+  EXPECT_NE(server_->Log().find(R"("client":"ipv4:127.0.0.1")"),
+            std::string::npos);
   Stream late(server_.get());
   late.Send(Grey("a", 1));
   EXPECT_TRUE(late.Next().has_classify());
