@@ -29,6 +29,9 @@ TEST_F(AdminServiceTest, TellsWhatWasMeasuredAtLoadAndWhatRan) {
   ASSERT_EQ(Classify(server::GreyRequest(1), &response).code, StatusCode::OK);
   v1::BatchProfile profile;
   ASSERT_EQ(GetBatchProfile("fake", &profile).code, StatusCode::OK);
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {"method=\"GetBatchProfile\"", "model=\"fake\""}),
+            1);
   EXPECT_EQ(profile.model(), "models/fake/versions/3");
   EXPECT_EQ(profile.device(), "fake");
   EXPECT_EQ(profile.max_batch_size(), 4);

@@ -178,7 +178,7 @@ TEST_F(ConnectionAcceptorTest, OneTooManyEndsTheMostSilent) {
   EXPECT_EQ(refused_, 0);
   Connect(0);
   kept_.AwaitPorts(kMostConnections + 1);
-  EXPECT_EQ(CountEnded(kTestPatience), 1);
+  EXPECT_EQ(CountEnded(kPatience), 1);
   EXPECT_EQ(refused_, 1);
 }
 
@@ -197,7 +197,7 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
   give_back(kMostDescriptor - 3);
   give_back(kMostDescriptor);
   Connect(0);
-  EXPECT_EQ(CountEnded(kTestPatience), 1);
+  EXPECT_EQ(CountEnded(kPatience), 1);
   EXPECT_EQ(refused_, 1);
   for (const int fd : taken) close(fd);
 }

@@ -76,7 +76,9 @@ TEST(FrameWatchTest, CallsWaitUntilTheirMessageComes) {
   const std::string most(FrameWatch::kLeastMessage - 6, 'x');
   EXPECT_EQ(WaitingAfter(begun + Http2Message(1, most, false)), 2);
   EXPECT_EQ(WaitingAfter(begun + Http2Message(1, most + "x", false)), 1);
+  // Further headers, such as trailers, begin no call.
   EXPECT_EQ(WaitingAfter(begun + Http2Headers(1, "/a/b")), 2);
+  EXPECT_EQ(WaitingAfter(begun + Http2Reset(3) + Http2Headers(3, "/a/b")), 1);
 }
 
 // A client may begin calls that gRPC refuses, without end.

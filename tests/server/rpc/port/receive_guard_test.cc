@@ -11,6 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 constexpr int64_t kMiB = 1 << 20;
@@ -60,6 +61,15 @@ TEST_F(ReceiveGuardTest, SmallOnesAreNeverEnded) {
         {"ipv4:1.1.1.1:" + std::to_string(i), ReceiveGuard::kLittle - 1});
   }
   EXPECT_THAT(Check(traffic), IsEmpty());
+}
+
+TEST_F(ReceiveGuardTest, AMebibyteIsNotSmall) {
+  Traffic traffic;
+  for (int i = 0; i < 101; ++i) {
+    traffic.push_back(
+        {"ipv4:1.1.1.1:" + std::to_string(i), ReceiveGuard::kLittle});
+  }
+  EXPECT_THAT(Check(traffic), SizeIs(1));
 }
 
 TEST_F(ReceiveGuardTest, WhatWasHandedOverIsNotInReception) {
