@@ -93,6 +93,18 @@ TEST_F(ConnectionLimitsTest, ABodyMustComeInItsTimeAtAnyRate) {
   EXPECT_TRUE(absl::StartsWith(client.ReadAll(), "HTTP/1.1 408"));
 }
 
+TEST_F(ConnectionLimitsTest, ARefusedClientThatSendsOnIsCutOff) {
+  options_.admit = [](HttpRequest&) { return Text("refused"); };
+  Start();
+  RawClient client(server_->port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n");
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "\r\n\r\nrefused"));
+  const std::string part(1 << 20, 'x');
+  int parts = 0;
+  while (client.Send(part)) ++parts;
+  EXPECT_LT(parts, 64);  // Four, and what the sockets hold.
+}
+
 TEST_F(ConnectionLimitsTest, AHeadThatDripsHasNoMoreTime) {
   options_.head_time = absl::Milliseconds(50);
   options_.max_head_bytes = 1 << 30;
