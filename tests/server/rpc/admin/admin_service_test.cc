@@ -272,6 +272,9 @@ TEST_F(AdminServiceTest, ACallThatIsCancelledDoesNotStopTheLoad) {
       server_->WaitForSum("sfmamba_requests_total",
                           {"method=\"LoadModel\"", "code=\"CANCELLED\""}, 1),
       1);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_in_flight_requests",
+                                {"method=\"LoadModel\""}, 0),
+            0);
   server_->gate().Open();
   ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/4");

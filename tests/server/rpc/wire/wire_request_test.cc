@@ -132,9 +132,14 @@ TEST(WireRequestTest, TheRestIsNeverLongerThanItsLimit) {
   for (int less = 0; less < 64; ++less) {
     v1::ClassifyRequest sent;
     sent.set_model(std::string(limits.max_rest_bytes - less, 'x'));
+    sent.add_images()->set_encoded("picture");
     WireRequest request;
-    ++(Walk(sent.SerializeAsString(), &request).ok() ? taken : refused);
+    const bool ok = Walk(sent.SerializeAsString(), &request).ok();
+    ++(ok ? taken : refused);
     EXPECT_LE(request.rest.size(), limits.max_rest_bytes);
+    v1::ClassifyRequest rest;
+    EXPECT_TRUE(!ok || rest.ParseFromString(request.rest));
+    EXPECT_TRUE(!ok || rest.images(0).has_encoded()) << less;
   }
   EXPECT_GT(taken, 0);
   EXPECT_GT(refused, 0);
