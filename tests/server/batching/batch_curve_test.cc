@@ -119,10 +119,10 @@ TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
   BatchCurve fast(1), slow(1);
   fast.Record(1, Ms(10), kStart);
   slow.Record(1, absl::Seconds(5), kStart);
-  EXPECT_TRUE(fast.IsFresh(kStart + Ms(900)));
-  EXPECT_FALSE(fast.IsFresh(kStart + Ms(1100)));
-  EXPECT_TRUE(slow.IsFresh(kStart + absl::Seconds(14)));
-  EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(16)));
+  EXPECT_TRUE(fast.IsFresh(kStart + Ms(1000)));
+  EXPECT_FALSE(fast.IsFresh(kStart + Ms(1001)));
+  EXPECT_TRUE(slow.IsFresh(kStart + absl::Seconds(15)));
+  EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(15.001)));
 }
 
 // Nothing new will be known of a larger size that has not run.
@@ -174,7 +174,7 @@ TEST(BatchCurveTest, LargerBatchesAreOldAfterAWhileWithoutThem) {
   RunOften(&curve, 1, 10);
   RunOften(&curve, 4, 40);
   const absl::Time later = kStart + absl::Seconds(11);
-  EXPECT_FALSE(curve.LargerAreOld(1, kStart + absl::Seconds(9)));
+  EXPECT_FALSE(curve.LargerAreOld(1, kStart + absl::Seconds(10)));
   EXPECT_TRUE(curve.LargerAreOld(1, later));
   RunOften(&curve, 2, 20, later);
   EXPECT_FALSE(curve.LargerAreOld(1, later + absl::Seconds(9)));

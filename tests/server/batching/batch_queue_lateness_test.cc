@@ -50,6 +50,21 @@ TEST(BatchQueueLatenessTest,
   EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2, 3}));
 }
 
+TEST(BatchQueueLatenessTest, ABatchThatEndsAtADeadlineIsInTime) {
+  BatchQueue queue(Options(4, 0));
+  const absl::Duration one = absl::Milliseconds(40), three = 2 * one;
+  queue.profile().Import({{Key(), 1, one, one}, {Key(), 3, three, three}},
+                         At(0));
+  for (int id : {1, 2, 3}) {
+    queue.Push(MakeTaskToFinish(id, At(id == 1 ? 40 : 500)), At(0));
+  }
+  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1})) << "the smaller batch";
+  queue.Push(MakeTaskToFinish(4, At(120)), At(40));
+  const std::optional<Batch> batch = queue.PopBatch(At(40));
+  EXPECT_EQ(Ids(batch), Numbers({4, 2, 3}));
+  EXPECT_TRUE(batch->dropped.empty());
+}
+
 TEST(BatchQueueLatenessTest, ABatchMayConsistOfLateTasksAlone) {
   BatchQueue queue(Options(4, 0));
   Teach(&queue, 1, 60);

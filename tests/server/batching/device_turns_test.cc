@@ -144,6 +144,19 @@ TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
   EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
 }
 
+// It counts from its start, as long as is expected.
+TEST_F(DeviceTurnsTest, ABatchThatRunsIsAModelsTurn) {
+  DeviceTurns turns(2, clock_);
+  const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
+  const auto running =
+      a->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
+  auto other = c->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
+  TakeLater(turns, *a, server::Priority::kNormal, 1);
+  TakeLater(turns, *b, server::Priority::kNormal, 2);
+  other.reset();
+  EXPECT_EQ(JoinAll(), std::vector<int>({2, 1}));
+}
+
 // One batch after another of 3 ms, of a model beside one that has just had 30.
 TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
   DeviceTurns turns(1, clock_);

@@ -127,14 +127,17 @@ int Tried(const WaitingLine& line, absl::Duration after,
 }
 
 TEST(DecideTest, TriesTwiceAsManyOnceInAWhile) {
-  const BatchCurve nothing_saved = Linear(0, 10), slow = Linear(0, 101);
-  const absl::Duration soon = absl::Seconds(9), late = absl::Seconds(11);
+  const BatchCurve nothing_saved = Linear(0, 10), slow = Linear(0, 100),
+                   slower = Linear(0, 101);
+  const absl::Duration soon = absl::Seconds(10), late = soon + Ms(1);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), soon), 1);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), late), 2);
   EXPECT_EQ(Tried(Line(nothing_saved, 8), late, kThroughput), 2);
   EXPECT_EQ(Tried(Line(nothing_saved, 1), late), 1);
+  EXPECT_EQ(Tried(Line(nothing_saved, 8, 20), late), 2);
   EXPECT_EQ(Tried(Line(nothing_saved, 8, 19), late), 1) << "it would be late";
-  EXPECT_EQ(Tried(Line(slow, 8), late), 1) << "others would wait for 101 ms";
+  EXPECT_EQ(Tried(Line(slow, 8), late), 2) << "others wait for 100 ms";
+  EXPECT_EQ(Tried(Line(slower, 8), late), 1) << "others would wait for 101 ms";
 }
 
 TEST(DecideTest, TriesWhatTakesLongerThanOneByOne) {
@@ -258,8 +261,10 @@ TEST(ChooseSizeTest, CutsWhereTheRestWillHaveGrownToABatch) {
   }
   WaitingLine line = Line(curve, 6);
   EXPECT_EQ(ChooseSize(kLatency, line), 6);
-  line.gap = Ms(1);
+  line.gap = Ms(5);
   EXPECT_EQ(ChooseSize(kLatency, line), 4);
+  line.gap = Ms(6);
+  EXPECT_EQ(ChooseSize(kLatency, line), 6) << "one is missing after 10 ms";
 }
 
 TEST(ChooseSizeTest, CutsWhereMoreWaitThanABatchTakes) {
@@ -287,6 +292,16 @@ TEST(DecideTest, TheMostUrgentLineLeavesFirst) {
   EXPECT_EQ(decision.line, 1);
 }
 
+TEST(DecideTest, ABatchThatIsAboutAsFullDoesNotGoFirst) {
+  const BatchCurve curve = Linear(0.2, 1);
+  ScheduleOptions eager = kLatency;
+  eager.max_queue_delay = absl::ZeroDuration();
+  WaitingLine growing = Line(curve, 4, 400);
+  growing.gap = Ms(1);
+  // Seven images a second more than four of a hundred.
+  EXPECT_EQ(Decide(eager, {growing, Line(curve, 8, 500)}, kStart).line, 0);
+}
+
 TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
   const BatchCurve curve = Linear(10, 1);
   const auto first = [&](double deadline, absl::Duration gap,
@@ -298,8 +313,11 @@ TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
     return Decide(eager, {growing, Line(curve, 8, 500)}, now).line;
   };
   EXPECT_EQ(first(400, Ms(5)), 1);
-  EXPECT_EQ(first(400, Ms(50)), 0) << "it would not grow";
-  EXPECT_EQ(first(20, Ms(5)), 0) << "it would be late";
+  EXPECT_EQ(first(400, Ms(18)), 1) << "a batch of eight takes 18 ms";
+  EXPECT_EQ(first(400, Ms(19)), 0) << "it would not grow";
+  EXPECT_EQ(first(18 + 11, Ms(5)), 1);
+  EXPECT_EQ(first(18 + 10, Ms(5)), 0) << "it would be late";
+  EXPECT_EQ(first(400, Ms(5), At(200)), 1);
   EXPECT_EQ(first(400, Ms(5), At(201)), 0) << "it has waited for long";
 }
 

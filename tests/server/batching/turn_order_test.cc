@@ -153,6 +153,15 @@ TEST(TurnOrderTest, EqualWishesGoByPriorityThenArrival) {
   EXPECT_EQ(order.Next({low, normal}), 1);
 }
 
+TEST(TurnOrderTest, AModelsFirstWishSaysWhenItCame) {
+  TurnOrder order;
+  const auto wish = [](int model, uint64_t arrival) {
+    return TurnWish{model, server::Priority::kNormal, absl::Seconds(1),
+                    arrival};
+  };
+  EXPECT_EQ(order.Next({wish(0, 2), wish(1, 3), wish(1, 1)}), 2);
+}
+
 TEST(TurnOrderTest, ARemovedModelIsForgotten) {
   TurnOrder order;
   const TurnWish gone{0, server::Priority::kNormal, absl::Seconds(9), 1};
