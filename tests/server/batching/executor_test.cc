@@ -40,6 +40,7 @@ TEST_F(ExecutorTest, TellsEachImageOfItsBatch) {
   EXPECT_EQ(first.info.padded_batch_size, 2);
   EXPECT_EQ(first.info.fold_factor, 20);
   EXPECT_EQ(first.info.size_class, "4x4");
+  EXPECT_GT(first.info.started, then) << "once both are there";
   EXPECT_GT(first.info.queue, second.info.queue);
   EXPECT_LE(first.info.inference, second.info.inference);
   EXPECT_EQ(Metric("sfmamba_batches_total",

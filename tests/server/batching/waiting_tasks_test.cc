@@ -1,10 +1,9 @@
 #include "server/batching/waiting_tasks.h"
 
-#include <gtest/gtest.h>
-
 #include <utility>
 #include <vector>
 
+#include "gtest/gtest.h"
 #include "tests/server/batching/numbered_tasks.h"
 
 namespace sfmamba::batching {
