@@ -1,5 +1,6 @@
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
@@ -38,6 +39,24 @@ TEST(LoadParametersTest, LimitsOfBatchesAreTaken) {
   EXPECT_EQ((*batching)->max_queue_items(), 64);
   EXPECT_EQ(base::FromProto((*batching)->max_queue_delay()),
             absl::Microseconds(1500));
+}
+
+TEST(LoadParametersTest, TheLargestLimitsAreTaken) {
+  const auto read = [](const std::string& items, const std::string& delay) {
+    return ReadConfig(absl::StrCat(
+        R"({"dynamic_batching": {"max_queue_delay_microseconds": ")", delay,
+        R"(", "default_queue_policy": {"max_queue_size": )", items, "}}}"));
+  };
+  const auto most = read("2147483647", "86400000000");
+  ASSERT_TRUE(most.ok()) << most.status();
+  EXPECT_EQ((*most)->max_queue_items(), 2147483647);
+  EXPECT_EQ(base::FromProto((*most)->max_queue_delay()), absl::Hours(24));
+  EXPECT_EQ(FieldOf(read("2147483648", "0").status()),
+            "parameters[\"config\"].dynamic_batching.default_queue_policy."
+            "max_queue_size");
+  EXPECT_EQ(FieldOf(read("1", "86400000001").status()),
+            "parameters[\"config\"].dynamic_batching."
+            "max_queue_delay_microseconds");
 }
 
 TEST(LoadParametersTest, NothingElseOfAConfigIs) {

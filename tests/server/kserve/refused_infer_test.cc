@@ -79,6 +79,9 @@ TEST_F(RefusedInferTest, MoreImagesThanAllowed) {
   ModelInferRequest files = RequestFor("BYTES", {kHuge});
   files.add_raw_input_contents(RawElement("x"));
   ExpectRefused(files, "inputs[0]", "TOO_MANY_IMAGES");
+  ModelInferRequest most = RequestFor("UINT8", {64, 3, kSide, kSide});
+  most.add_raw_input_contents(std::string(64 * kValues, '\0'));
+  Answer(most);
 }
 
 TEST_F(RefusedInferTest, RawContentsOfAnotherSize) {
@@ -250,6 +253,7 @@ TEST_F(RefusedInferTest, ParametersOfAnotherTypeOrServer) {
   EXPECT_LT(Infer(wordy).message.size(), 1000u);
   ModelInferRequest request = Fp32Request();
   auto& parameters = *request.mutable_parameters();
+  parameters["timeout"].set_int64_param(0);  // None.
   parameters["sequence_id"].set_int64_param(0);
   parameters["sequence_end"].set_bool_param(false);
   parameters["triton_enable_empty_final_response"].set_bool_param(true);

@@ -96,6 +96,8 @@ TEST(SharedMemoryTest, ReadsAndWritesAPartOfARegion) {
   EXPECT_EQ(object.Bytes(), "012345ab89");
   EXPECT_FALSE(tensor->Write("abcd").ok());
   EXPECT_EQ(object.Bytes(), "012345ab89");
+  EXPECT_TRUE(tensor->Write("abc").ok());
+  EXPECT_EQ(object.Bytes(), "012345abc9");
 }
 
 TEST(SharedMemoryTest, DescribesWhatIsRegistered) {

@@ -132,6 +132,9 @@ TEST(TensorElementsTest, NoShapeIsMultipliedBeyondItsType) {
   EXPECT_FALSE(CountImages(fp32, {kLarge, 3, kLarge, 4}).ok());
   EXPECT_FALSE(CountImages(fp32, {-1, 3, -1, 4}).ok());
   EXPECT_TRUE(CountImages(fp32, {1, 3, kLarge, 4}).ok());
+  EXPECT_TRUE(CountImages(fp32, {1, 3, 1, 1}).ok());
+  EXPECT_FALSE(CountImages(fp32, {1, 3, 0, 1}).ok());
+  EXPECT_FALSE(CountImages(fp32, {1, 3, 1, 0}).ok());
 }
 
 }  // namespace
