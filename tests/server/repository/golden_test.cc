@@ -133,15 +133,24 @@ TEST(CheckResultTest, LogitsMayDifferALittle) {
 TEST(CheckResultTest, SureDetectionsMustBeThere) {
   const model::Detection sure = {{0, 0, 10, 10}, 1, 0.9f, nullptr};
   const model::Detection unsure = {{5, 5, 10, 10}, 1, 0.3f, nullptr};
-  model::Detection near = sure, other_class = sure, far = sure, faint = sure;
+  model::Detection near = sure, other_class = sure, faint = sure;
   near.box.x2 = 9;
   near.score = 0.85f;
   other_class.class_id = 2;
-  far.box.x2 = 5;
   faint.score = 0.7f;
   EXPECT_TRUE(CheckResult(Found({near}), Found({sure, unsure})).ok());
   EXPECT_TRUE(CheckResult(Found({sure, unsure}), Found({sure})).ok());
-  for (const model::Detection& wrong : {other_class, far, faint}) {
+  for (const model::Detection& wrong : {other_class, faint}) {
+    EXPECT_FALSE(CheckResult(Found({wrong}), Found({sure})).ok());
+  }
+  for (const model::Box& far : {model::Box{5, 0, 10, 10},
+                                {0, 5, 10, 10},
+                                {0, 0, 5, 10},
+                                {0, 0, 10, 5},
+                                {0, 0, 20, 10},
+                                {20, 20, 30, 30}}) {
+    model::Detection wrong = sure;
+    wrong.box = far;
     EXPECT_FALSE(CheckResult(Found({wrong}), Found({sure})).ok());
   }
   EXPECT_FALSE(CheckResult(Found({}), Found({sure})).ok());

@@ -164,6 +164,9 @@ TEST(ModelPlanTest, WhatACallDroppedStaysAway) {
   EXPECT_TRUE(plan.IsDropped(2));
   EXPECT_FALSE(plan.IsDropped(1));
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1}));
+  plan.Want();
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2})) << "with the model";
+  plan.Drop(2);
   plan.Drop();
   plan.Found(Folder({{1, "a"}, {2, "b"}, {3, "c"}}));
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>());
@@ -171,6 +174,8 @@ TEST(ModelPlanTest, WhatACallDroppedStaysAway) {
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1})) << "and nothing else";
   plan.Want();
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1, 3}));
+  plan.Drop();
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>()) << "what a call wanted, too";
 }
 
 TEST(ModelPlanTest, FollowsThePolicyAndKeepsItWhileItIsBroken) {

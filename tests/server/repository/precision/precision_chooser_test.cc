@@ -17,6 +17,7 @@
 #include "server/repository/golden_images.h"
 #include "server/threads/worker.h"
 #include "tests/testing/fake_context.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -231,8 +232,19 @@ TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
   server::Worker background({"background"});
   job_.background = &background;
   job_.devices = std::make_shared<batching::Devices>();
-  EXPECT_EQ(Choose(), Precision::kBFloat16);
-  EXPECT_EQ(threads_, Threads({std::this_thread::get_id()}));
+  batching::DeviceTurns& device = job_.devices->Get("fake", /*at_once=*/1);
+  const auto other = device.Join();
+  auto turn = other->TryTake(server::Priority::kLow, absl::Seconds(1));
+  std::thread::id chooser;
+  std::thread choice([&] {
+    chooser = std::this_thread::get_id();
+    EXPECT_EQ(Choose(), Precision::kBFloat16);
+  });
+  WaitUntil([&device] { return device.waiting() == 1; }, "a wish for a turn");
+  EXPECT_TRUE(threads_.empty());
+  turn.reset();
+  Join(choice, "the choice");
+  EXPECT_EQ(threads_, Threads({chooser}));
 }
 
 TEST_F(PrecisionChooserTest, OnACpuImagesRunBesideTheBatchesOfOthers) {
