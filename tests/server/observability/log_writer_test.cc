@@ -76,6 +76,15 @@ TEST_F(LogWriterTest, APipeThatNobodyReadsBlocksNobodyAndLosesNoQueuedLine) {
   EXPECT_TRUE(writer.Flush(kPatience));
 }
 
+TEST_F(LogWriterTest, WhoFlushesWaitsNoLongerThanUntilTheLastLine) {
+  LogWriter writer(this->writer(), {});
+  writer.Write(std::string(10'000, 'x'), false);  // More than the pipe takes.
+  std::thread flusher(
+      [&] { EXPECT_TRUE(writer.Flush(absl::InfiniteDuration())); });
+  EXPECT_EQ(Read(10'000).size(), 10'000);
+  Join(flusher, "the end of Flush()");
+}
+
 TEST_F(LogWriterTest, EndsWhileNobodyReads) {
   TimeLimit limit("the end of the writer");
   LogWriter writer(this->writer(), {});

@@ -1,9 +1,11 @@
 #include "server/observability/metrics.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "tests/server/observability/metric_values.h"
@@ -304,15 +306,63 @@ TEST(MetricsTest, DecodePoolGauges) {
   EXPECT_EQ(Values(metrics)["sfmamba_decode_threads_busy{}"], 0);
 }
 
-TEST(MetricsTest, ProcessSeriesAreThere) {
+TEST(MetricsTest, WhatHasNotHappenedIsZero) {
   Metrics metrics(BuildInfo{});
+  auto model = metrics.Model("m", "1");
   auto values = Values(metrics);
-  EXPECT_GT(values["process_resident_memory_bytes{}"], 1e6);
-  EXPECT_GT(values["process_open_fds{}"], 2);
-  EXPECT_GT(values["sfmamba_memory_limit_bytes{}"],
-            values["process_resident_memory_bytes{}"]);
-  EXPECT_GT(values["process_start_time_seconds{}"], 1e9);
-  EXPECT_EQ(values.count("process_cpu_seconds_total{}"), 1);
+  const auto expect = [&values](const std::string& series) {
+    EXPECT_EQ(values.count(series), 1) << series;
+    EXPECT_EQ(values[series], 0) << series;
+  };
+  for (int i = 0; i < kMethodCount; ++i) {
+    const auto method = MethodName(static_cast<Method>(i));
+    expect(absl::StrCat("sfmamba_in_flight_requests{method=", method, "}"));
+    expect(absl::StrCat("sfmamba_request_bytes{method=", method, "}"));
+  }
+  for (int i = 0; i < kItemOutcomeCount; ++i) {
+    expect(absl::StrCat("sfmamba_items_total{model=m,outcome=",
+                        ItemOutcomeName(static_cast<ItemOutcome>(i)),
+                        ",version=1}"));
+  }
+  for (const char* series :
+       {"decode_threads_busy{}", "decode_queue_items{}",
+        "log_lines_dropped_total{}", "trace_spans_exported_total{}",
+        "trace_spans_dropped_total{}", "tls_handshake_failures_total{}",
+        "connections_refused_total{port=grpc}",
+        "connections_refused_total{port=http}"}) {
+    expect(absl::StrCat("sfmamba_", series));
+  }
+}
+
+TEST(MetricsTest, WhatBefallsTheServerIsCounted) {
+  Metrics metrics(BuildInfo{});
+  for (int i = 0; i < 2; ++i) {
+    metrics.LogLinesDropped(3);
+    metrics.SpansExported(4);
+    metrics.SpansDropped(5);
+    metrics.GrpcConnectionRefused();
+    metrics.CallRefused("TOKEN_INVALID");
+    metrics.TlsHandshakeFailed();
+    metrics.FilesReloaded("tokens", /*taken=*/true);
+    metrics.CertificateExpires(absl::FromUnixSeconds(7 + i));
+  }
+  metrics.HttpConnectionRefused();
+  metrics.FilesReloaded("tokens", /*taken=*/false);
+  metrics.Model("m", "1")->ReloadDone(true);
+  auto values = Values(metrics);
+  for (const auto& [series, value] : std::map<std::string, double>{
+           {"log_lines_dropped_total{}", 6},
+           {"trace_spans_exported_total{}", 8},
+           {"trace_spans_dropped_total{}", 10},
+           {"connections_refused_total{port=grpc}", 2},
+           {"connections_refused_total{port=http}", 1},
+           {"unauthorized_total{reason=TOKEN_INVALID}", 2},
+           {"tls_handshake_failures_total{}", 2},
+           {"security_reloads_total{files=tokens,outcome=taken}", 2},
+           {"security_reloads_total{files=tokens,outcome=kept_old}", 1},
+           {"tls_certificate_expiry_timestamp_seconds{}", 8}}) {
+    EXPECT_EQ(values["sfmamba_" + series], value) << series;
+  }
 }
 
 TEST(MetricsTest, ADenseModelsManyBucketsAreCountedTogether) {
