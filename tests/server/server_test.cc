@@ -300,6 +300,15 @@ TEST_F(ServerTest, AModelThatDoesNotLoadIsUnavailable) {
       1);
 }
 
+TEST_F(ServerTest, WithoutAModelThatLoadsNothingIsServed) {
+  std::ofstream(config_.model_repository() + "/fake/1/model.safetensors")
+      << "other bytes";
+  config_.set_exit_on_load_error(false);
+  RunningServer server(config_, /*load=*/false);
+  EXPECT_FALSE(server.server().LoadModels().ok());
+  EXPECT_EQ(Check(server, ""), HealthCheckResponse::NOT_SERVING);
+}
+
 TEST_F(ServerTest, LoadingStopsWhenAsked) {
   RunningServer server(config_, /*load=*/false);
   EXPECT_EQ(server.server().LoadModels([] { return true; }).code(),
