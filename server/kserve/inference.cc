@@ -88,7 +88,6 @@ Inference::Inference(const prediction::TransportEnvironment& environment,
       model_(FindModel(environment, received_.message().model_name(),
                        received_.message().model_version(), "model_name",
                        repository::ModelRepository::Use::kPredict)),
-      model_name_(model_.ok() ? model_->version->name() : ""),
       ended_(std::move(ended)),
       prediction_(environment, Translate(method, std::move(call)), this) {}
 
@@ -110,7 +109,6 @@ prediction::PredictionRequest Inference::Translate(observability::Method method,
   prediction::PredictionRequest request;
   request.method = method;
   request.call = std::move(call);
-  request.model = model_name_;
   if (model_.ok()) request.version = model_->version;
   request.request_id = received_.message().id();
   request.message_bytes = received_.bytes();

@@ -72,7 +72,6 @@ class Inference final : private prediction::ResponseWriter {
   const SharedMemory* const memory_;
   ReceivedInference received_;
   const absl::StatusOr<PublishedModel> model_;
-  const std::string model_name_;  // The version's name, for the prediction.
   InferOutputs outputs_;
   Ended ended_;
   prediction::Prediction prediction_;  // Last: it uses everything above.

@@ -251,6 +251,12 @@ TEST_F(KserveServiceTest, CountsRequestsImagesAndBatches) {
       Ask(&Stub::ModelStatistics, inference::ModelStatisticsRequest(), &all)
           .code,
       StatusCode::OK);
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(method="ModelStatistics")", R"(model="fake")"}),
+            2);
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(method="ModelStatistics")", R"(model="")"}),
+            1);
   ASSERT_EQ(all.model_stats_size(), 1);
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
       all.model_stats(0), statistics));
@@ -274,6 +280,9 @@ TEST_F(KserveServiceTest, ListsTheModelsAndTheirStates) {
   EXPECT_EQ(index(true).models(0).name(), "fake");
   EXPECT_EQ(index(true).models(0).version(), "3");
   EXPECT_EQ(index(true).models(0).state(), "READY");
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(method="RepositoryIndex")", R"(model="")"}),
+            7);
   inference::RepositoryIndexRequest other;
   other.set_repository_name("other");
   inference::RepositoryIndexResponse response;

@@ -76,6 +76,37 @@ TEST_F(PublishedModelTest, IsThereOnceUnlessAsked) {
   EXPECT_EQ(Metadata("a fake", "", &metadata).field, "name");
 }
 
+TEST_F(PublishedModelTest, TellsHowAModelIsBatched) {
+  v1::ServerConfig server;
+  server.mutable_default_deadline()->set_seconds(7);
+  Start(
+      "max_batch_size: 100 max_queue_items: 200 "
+      "max_queue_delay { nanos: 2000000 }",
+      server);
+  const inference::ModelConfig config = Config("fake");
+  EXPECT_EQ(config.max_batch_size(), 64) << "as many as a request has";
+  EXPECT_EQ(config.platform(), "sfmamba");
+  EXPECT_EQ(config.backend(), "sfmamba");
+  EXPECT_EQ(config.version_policy().latest().num_versions(), 1);
+  EXPECT_EQ(config.input(0).format(), inference::ModelInput::FORMAT_NCHW);
+  EXPECT_EQ(config.output(0).label_filename(), "labels.txt");
+  EXPECT_EQ(config.output(1).label_filename(), "");
+  ASSERT_EQ(config.instance_group_size(), 1);
+  EXPECT_EQ(config.instance_group(0).name(), "fake");
+  EXPECT_EQ(config.instance_group(0).count(), 1);
+  EXPECT_EQ(config.instance_group(0).kind(),
+            inference::ModelInstanceGroup::KIND_GPU)
+      << "it is not on a CPU";
+  const inference::ModelDynamicBatching& batching = config.dynamic_batching();
+  EXPECT_EQ(batching.max_queue_delay_microseconds(), 2000);
+  EXPECT_EQ(batching.priority_levels(), 3);
+  EXPECT_EQ(batching.default_priority_level(), 2);
+  const auto& queue = batching.default_queue_policy();
+  EXPECT_EQ(queue.default_timeout_microseconds(), 7'000'000);
+  EXPECT_TRUE(queue.allow_timeout_override());
+  EXPECT_EQ(queue.max_queue_size(), 200);
+}
+
 TEST_F(PublishedModelTest, TheSecondNameIsDescribedWithFiles) {
   StartTwice();
   EXPECT_EQ(Index(), (std::vector<std::string>{"fake:3", "fake_encoded:3"}));

@@ -1,5 +1,6 @@
 // Inference whose tensors are in shared memory, as a client sees it.
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ TEST_F(SharedInferTest, InputsAndOutputsAreThoseOfMessages) {
   ASSERT_EQ(Register(out, "out"), StatusCode::OK);
   EXPECT_EQ(Regions(), 2);
   EXPECT_EQ(Regions("out"), 1);
+  EXPECT_EQ(server_->Sum("sfmamba_requests_total",
+                         {R"(method="SharedMemory")", R"(model="")"}),
+            4);
 
   ModelInferRequest request = SharedRequest();
   request.add_outputs()->set_name("logits");
@@ -85,6 +89,16 @@ TEST_F(SharedInferTest, InputsAndOutputsAreThoseOfMessages) {
   EXPECT_TRUE(stub_->SystemSharedMemoryUnregister(&context, {}, &done).ok());
   EXPECT_EQ(Regions(), 0);
   EXPECT_EQ(Infer(SharedRequest()).code, StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(SharedInferTest, TheServerSaysThatItTakesPartInIt) {
+  grpc::ClientContext context;
+  inference::ServerMetadataResponse metadata;
+  ASSERT_TRUE(stub_->ServerMetadata(&context, {}, &metadata).ok());
+  const auto& extensions = metadata.extensions();
+  EXPECT_EQ(
+      std::count(extensions.begin(), extensions.end(), "system_shared_memory"),
+      1);
 }
 
 TEST_F(SharedInferTest, PicturesAreFilesWithTheirLengths) {
