@@ -58,6 +58,15 @@ TEST_F(KeptTextsTest, AFolderThatCannotBeMadeFailsNothing) {
   EXPECT_EQ(texts.Read(kModel, "key"), "1");
 }
 
+TEST_F(KeptTextsTest, WhatIsWrittenAgainReplacesNothingElse) {
+  KeptTexts texts = In("");
+  texts.Write(kOther, "other key", "its own");
+  for (size_t i = 0; i < KeptTexts::kMostTexts; ++i) {
+    texts.Write(kModel, "key", absl::StrCat(i));
+  }
+  EXPECT_EQ(texts.Read(kOther, "other key"), "its own");
+}
+
 TEST_F(KeptTextsTest, ForgetsWhatWasWrittenLongAgo) {
   KeptTexts texts = In("");
   for (size_t i = 0; i < 3 * KeptTexts::kMostTexts; ++i) {

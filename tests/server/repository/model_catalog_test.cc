@@ -2,10 +2,15 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <memory>
 #include <string>
+#include <thread>
 
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/observability/metrics.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -73,6 +78,38 @@ TEST_F(ModelCatalogTest, NoNameMeansNoneOfSeveralDefaultsOrOfNone) {
   EXPECT_EQ(Found(VisionTask::kClassification),
             "got no name, expected one: there are 4 models for "
             "classification, 2 of them default_for_task");
+}
+
+TEST_F(ModelCatalogTest, AModelThatIsReplacedIsAwaited) {
+  Add("m", kNames);
+  const ModelCatalog::Version first = catalog_.Get("m", 1);
+  const auto old = std::make_shared<LoadedModel>();
+  catalog_.Serve(first, old);
+  EXPECT_TRUE(catalog_.AwaitFreed(absl::ZeroDuration()));
+  catalog_.Serve(catalog_.Make("m", 1, first->path()),
+                 std::make_shared<LoadedModel>());
+  EXPECT_FALSE(catalog_.AwaitFreed(absl::ZeroDuration()));
+  std::thread waiter(
+      [this] { EXPECT_TRUE(catalog_.AwaitFreed(absl::InfiniteDuration())); });
+  catalog_.Freed(old.get());
+  Join(waiter, "the old model's end");
+  EXPECT_TRUE(catalog_.IsServing("m")) << "the new one stays in the list";
+}
+
+TEST_F(ModelCatalogTest, AVersionIsUnavailableForTheLastReasonOfItsOwn) {
+  std::map<std::string, std::shared_ptr<LoadedModel>> models;
+  for (const char* id : {"m", "other"}) {
+    Add(id, kNames);
+    models[id] = std::make_shared<LoadedModel>();
+    catalog_.Serve(catalog_.Get(id, 1), models[id]);
+    ASSERT_TRUE(catalog_.Unload(id, 1, "a reason").ok());
+  }
+  EXPECT_EQ(catalog_.Get("m", 1)->state(),
+            observability::ModelState::kUnloading);
+  ASSERT_TRUE(catalog_.Unload("m", 1, "another").ok());
+  for (const auto& [id, model] : models) catalog_.Freed(model.get());
+  EXPECT_EQ(catalog_.Get("m", 1)->state_reason(), "another");
+  EXPECT_EQ(catalog_.Get("other", 1)->state_reason(), "a reason");
 }
 
 TEST_F(ModelCatalogTest, AConfigurationThatCannotBeReadIsForNoTask) {

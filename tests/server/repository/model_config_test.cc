@@ -286,6 +286,7 @@ TEST(ToModelConfigTest, WhatIsUnsetIsReadFromTheWeights) {
   EXPECT_EQ(detector.box_convs, 0);
   EXPECT_EQ(detector.box_fcs, 2);
   EXPECT_FALSE(detector.masks);
+  EXPECT_FALSE(detector.class_agnostic_masks);
   EXPECT_TRUE(detector.class_agnostic_boxes);
   EXPECT_EQ(detector.channels, 64);
   EXPECT_EQ(detector.fc_width, 96);

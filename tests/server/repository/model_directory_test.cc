@@ -68,6 +68,7 @@ TEST_F(ModelDirectoryTest, ReadsAndTranslates) {
   const auto directory = ReadModelDirectory(version_);
   ASSERT_TRUE(directory.ok()) << directory.status();
   EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(directory->config_source, "config.textproto");
   EXPECT_EQ(directory->weights_size, 3);
   EXPECT_EQ(directory->weights_elements, 0) << "they are no safetensors";
   EXPECT_EQ(directory->weights_sha256, kAbcSha256);
@@ -154,7 +155,9 @@ TEST_F(ModelDirectoryTest, R3BlankLastLinesAndByteOrderMarksAreTaken) {
 
 TEST_F(ModelDirectoryTest, LabelsMustBeAsManyAsClasses) {
   Write(kConfigFile, Config(kAbcSha256, 3) + " num_classes: 3");
-  EXPECT_NE(Error().find("num_classes: got 3, expected 2"), std::string::npos);
+  EXPECT_EQ(Error(),
+            "config.textproto: num_classes: got 3, expected 2, the lines of "
+            "labels.txt");
   Write(kLabelsFile, "cat\n\ndog\n");
   EXPECT_NE(Error().find("labels.txt: line 2"), std::string::npos);
   Write(kLabelsFile, "cat\n\xff\n");

@@ -1,8 +1,19 @@
 #include "server/repository/model_loader.h"
 
+#include <pthread.h>
+
+#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/server/repository/reload_fixture.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/fake_context.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -21,6 +32,65 @@ TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
     EXPECT_GE(estimate, c.measured_mib << 20) << c.file_bytes;
     EXPECT_LE(estimate, (c.measured_mib << 20) * 4 / 3) << c.file_bytes;
   }
+}
+
+// A fake model on a CPU that has BF16. Adds the names of the threads that
+// compute to `threads`.
+class CpuModel : public server::FakeModel {
+ public:
+  CpuModel(const model::ModelConfig& config, server::Gate* gate,
+           std::set<std::string>* threads)
+      : FakeModel(config, gate), threads_(*threads) {}
+
+  std::string context_device(int /*index*/) const override { return "cpu"; }
+  model::Precision precision() const override { return config().precision; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    return std::make_unique<model::FakeContext>(
+        [this](absl::Span<const model::ModelInput> images)
+            -> absl::StatusOr<std::vector<model::Result>> {
+          char name[16] = "";
+          pthread_getname_np(pthread_self(), name, sizeof(name));
+          threads_.insert(name);
+          model::Classification answer;
+          answer.logits.resize(kClasses);
+          return std::vector<model::Result>(images.size(), answer);
+        });
+  }
+
+ private:
+  std::set<std::string>& threads_;
+};
+
+using ModelLoaderTest = ModelReloadTest;
+
+TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
+  std::set<std::string> threads;
+  std::atomic<std::thread::id> background, loader;
+  options_.background_starts = [&] { background = std::this_thread::get_id(); };
+  repository_ = std::make_unique<ModelRepository>(
+      options_,
+      [&](const ModelDirectory& directory,
+          const ModelRepository::CaptureFailed&)
+          -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+        loader = std::this_thread::get_id();
+        return std::make_unique<CpuModel>(directory.config, &gate_, &threads);
+      },
+      &metrics_, &log_);
+  ASSERT_TRUE(repository_->Scan().ok());
+  ASSERT_TRUE(
+      repository_->LoadAll([](const ModelVersion&) {}, [] { return false; })
+          .ok());
+  EXPECT_NE(background.load(), loader.load()) << "nothing serves yet";
+  threads.clear();
+  server::WriteModel(folder_, "m", "2", "", model::VisionTask::kClassification,
+                     "precision: AUTO");
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ((*(*repository_->Find("m", "model"))->Loaded())->precision,
+            model::Precision::kBFloat16);
+  EXPECT_EQ(background.load(), loader.load());
+  EXPECT_EQ(threads.count("background"), 1);
+  EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
 }
 
 }  // namespace

@@ -30,6 +30,8 @@ TEST_F(ModelReloadTest, RequestsInFlightAreAnsweredByWhatTheyFound) {
   const auto before = *repository_->Find("m", "model");
   EXPECT_EQ(Unload("m"), absl::OkStatus()) << "it does not wait for them";
   EXPECT_EQ(States(), std::vector<std::string>{"1 UNLOADING"});
+  EXPECT_EQ(Metric("sfmamba_model_state{model=m,state=UNLOADING,version=1}"),
+            1);
   EXPECT_TRUE(before->Loaded().ok()) << "found before";
   gate_.Open();
   Join(request, "the answer");

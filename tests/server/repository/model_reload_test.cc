@@ -324,6 +324,7 @@ TEST_F(ModelReloadTest, ALabelOfAVersionThatIsNotThereIsLoggedOnce) {
   EXPECT_NE(line, std::string::npos) << log;
   EXPECT_EQ(log.find("next of version 3", line + 1), std::string::npos) << log;
   EXPECT_EQ(log.find("stable of version"), std::string::npos) << log;
+  EXPECT_EQ(log.find("the weights are random"), std::string::npos) << log;
 }
 
 TEST_F(ModelReloadTest, AVersionOfThePolicyThatIsNotThereIsLoggedOnce) {
