@@ -82,9 +82,6 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
     const double needed = std::min<double>(items, burst);
     const double missing = bucket.lacking + needed - burst;
     if (missing > 0) {
-      if (client.items == 0 && bucket.lacking == 0) {
-        clients_.erase(caller.name);
-      }
       return server::OverQuota(caller.name, "images a second", items,
                                absl::StrCat(quota.items_per_second),
                                absl::Seconds(missing / quota.items_per_second));

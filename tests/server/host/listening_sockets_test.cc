@@ -37,6 +37,7 @@ TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
     EXPECT_TRUE(Connects(moved.port())) << host;
     moved.Close();
     EXPECT_FALSE(Connects(moved.port())) << host;
+    EXPECT_TRUE(moved.fds().empty()) << "their numbers may be others' by now";
   }
 }
 
