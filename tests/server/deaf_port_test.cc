@@ -1,13 +1,11 @@
 // What a server does when its port takes no new connections any more.
 
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "tests/server/listeners.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/patience.h"
 
@@ -16,22 +14,6 @@ namespace {
 
 using grpc::health::v1::HealthCheckRequest;
 using grpc::health::v1::HealthCheckResponse;
-
-// Ends the listening at a port of this process, behind the server's back.
-void ShutListeners(int port) {
-  for (int fd = 0; fd < 1024; ++fd) {
-    sockaddr_in address = {};
-    socklen_t size = sizeof(address);
-    int listens = 0;
-    socklen_t flag = sizeof(listens);
-    if (getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0 &&
-        ntohs(address.sin_port) == port &&
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &flag) == 0 &&
-        listens != 0) {
-      shutdown(fd, SHUT_RDWR);
-    }
-  }
-}
 
 TEST(DeafPortTest, EndsTheServing) {
   const TimeLimit limit("the end of the test", kTestPatience);

@@ -122,12 +122,16 @@ TEST(ServerConfigTest, EachRangeIsChecked) {
   check("max_message_bytes", "max_message_bytes: 4294967296");
   check("max_message_bytes", "max_message_bytes: 4611686018427387904");
   check("max_message_bytes", "max_message_bytes: -4611686018427387904");
-  check("max_image_bytes", "max_image_bytes: 100000000");
+  check("max_image_bytes: got 100000000, expected at most 67108864, as",
+        "max_image_bytes: 100000000");
   check("drain_delay", "drain_delay { seconds: -1 }");
-  check("memory_budget_bytes", "memory_budget_bytes: 536870911");
+  check(
+      "memory_budget_bytes: got 536870911, expected at least 536870912, 8 "
+      "times",
+      "memory_budget_bytes: 536870911");
   check("memory_budget_bytes",
         "memory_budget_bytes: 999999999 max_message_bytes: 125000000");
-  check("decode_memory_budget_bytes",
+  check("decode_memory_budget_bytes: got 500000001, expected at most 500000000",
         "memory_budget_bytes: 1000000000 decode_memory_budget_bytes: "
         "500000001");
   check("default_deadline", "default_deadline {}");

@@ -17,6 +17,8 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "model/tuning/scan_plan_table.h"
+#include "tests/server/fake_model.h"
+#include "tests/server/listeners.h"
 #include "tests/server/running_server.h"
 
 namespace sfmamba::server {
@@ -127,6 +129,25 @@ TEST_F(ServerMainDeathTest, ALoadThatOutlivesTheDrainIsLeft) {
   };
   EXPECT_EXIT(Run({"--drain_delay=0s", "--drain_timeout=1ms"}),
               ExitedWithCode(6), "a load, a batch or an answer outlives");
+}
+
+TEST_F(ServerMainDeathTest, ADeviceAndAPortThatFailHaveTheirExitCodes) {
+  const auto gate = std::make_shared<Gate>();
+  engine_.load = [gate](const model::ModelConfig& config,
+                        absl::Span<const std::string>,
+                        const model::ModelOptions&) {
+    gate->BreakDevice();
+    return std::make_unique<FakeModel>(config, gate.get());
+  };
+  EXPECT_EXIT(Run({}), ExitedWithCode(7), "a device has failed for good");
+  engine_.load = [gate](const model::ModelConfig& config,
+                        absl::Span<const std::string>,
+                        const model::ModelOptions&) {
+    ShutListeners();
+    return std::make_unique<FakeModel>(config, gate.get());
+  };
+  EXPECT_EXIT(Run({"--self_check_period=1ms", "--drain_delay=0s"}),
+              ExitedWithCode(8), "the gRPC port takes no new connections");
 }
 
 TEST_F(ServerMainDeathTest, TuningMeasuresAllModelsAndEnds) {

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -228,6 +229,19 @@ TEST_F(ServerTest, ShutdownLetsCallsFinish) {
   Join(caller, "the end of the call");
   EXPECT_TRUE(clean);
   EXPECT_TRUE(status.ok()) << status.error_message();
+}
+
+TEST_F(ServerTest, ShutdownWritesTheLastSpans) {
+  config_.set_trace_file(NewFolder("spans") + "/spans");
+  config_.set_trace_ratio(1);
+  RunningServer server(config_);
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  EXPECT_TRUE(server.stub().Classify(&context, GreyRequest(1), &response).ok());
+  EXPECT_TRUE(server.server().Shutdown());
+  std::ifstream file(config_.trace_file());
+  const std::string spans(std::istreambuf_iterator<char>(file), {});
+  EXPECT_NE(spans.find("\"batch\""), std::string::npos) << spans;
 }
 
 TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
