@@ -72,6 +72,7 @@ TEST_F(TopologyTest, NeighboursStandSideBySide) {
   EXPECT_EQ(last.node, 1);
   EXPECT_EQ(last.core, 3);
   EXPECT_EQ(last.cache, 3);
+  EXPECT_EQ(ReadTopology({4}, root_)[0].core, 0);
 }
 
 TEST_F(TopologyTest, ThoseOfACacheStandTogether) {
@@ -112,6 +113,8 @@ TEST(ParseProcessorListTest, ReadsNumbersAndRanges) {
   EXPECT_EQ(ParseProcessorList("0-3,8,10-11"),
             Numbers({0, 1, 2, 3, 8, 10, 11}));
   EXPECT_EQ(ParseProcessorList(" 0-1\n"), Numbers({0, 1}));
+  EXPECT_EQ(ParseProcessorList("65535"), Numbers({65535}));
+  EXPECT_TRUE(ParseProcessorList("65536").empty());
 }
 
 TEST(ParseProcessorListTest, WhatIsMalformedIsNone) {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -11,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -34,6 +36,7 @@ class SecurityTest : public testing::Test {
 
   Security::Events Events() {
     Security::Events events;
+    events.refused = [this](absl::string_view) { ++refused_; };
     events.reloaded = [this](absl::string_view what, const absl::Status& s) {
       absl::MutexLock lock(&mu_);
       ++(s.ok() ? taken_ : kept_)[std::string(what)];
@@ -66,6 +69,7 @@ class SecurityTest : public testing::Test {
   }
 
   std::string folder_;
+  std::atomic<int> refused_{0};
   absl::Mutex mu_;
   std::map<std::string, int> taken_, kept_;
   absl::Time expires_;
@@ -91,6 +95,18 @@ TEST_F(SecurityTest, WithoutTokensAllHaveTheSettingsQuota) {
   EXPECT_EQ(caller->quota.max_items, 7);
   EXPECT_EQ(caller->quota.items_per_second, 2.5);
   EXPECT_EQ(caller->quota.burst, 5);
+}
+
+TEST_F(SecurityTest, ClientsMayBeSignedByAnAuthority) {
+  WritePair(MakeCertificate());
+  Write("tokens", ClientText("a", "one", "INFER"));
+  const Certificate authority = MakeCertificate();
+  Write("ca", authority.pem);
+  v1::ServerConfig config = Config();
+  config.set_tls_client_ca_file(folder_ + "ca");
+  Security security(config, Events());
+  ASSERT_TRUE(security.Open().ok());
+  EXPECT_EQ(security.tls()->Get()->client_ca, authority.pem);
 }
 
 TEST_F(SecurityTest, ErrorOfAStartNamesTheFileOrTheField) {
@@ -148,7 +164,9 @@ TEST_F(SecurityTest, FilesThatChangeAreTakenAndBadOnesAreNot) {
   Write("tokens", ClientText("a", "two", "INFER"));
   WaitUntil([&] { return Count(taken_, "tokens") == 1; }, "the new tokens");
   EXPECT_TRUE(check("two"));
+  EXPECT_EQ(refused_, 0);
   EXPECT_FALSE(check("one"));
+  EXPECT_EQ(refused_, 1);
   Write("tokens", "junk");
   const Certificate renewed = MakeCertificate();
   WritePair(renewed);

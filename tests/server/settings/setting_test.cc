@@ -1,6 +1,7 @@
 #include "server/settings/setting.h"
 
 #include <array>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/config.pb.h"
@@ -163,6 +165,11 @@ TEST(SettingTest, ATextReplacesTheValue) {
       "decode_memory_budget_bytes: 12345 host: '::1' random_init: true",
       &expected));
   EXPECT_EQ(config.DebugString(), expected.DebugString());
+  constexpr int64_t kMostGibibytes = 8'589'934'591;
+  EXPECT_TRUE(SetFromText(Field("decode_memory_budget_bytes"),
+                          absl::StrCat(kMostGibibytes, "GiB"), &config)
+                  .ok());
+  EXPECT_EQ(config.decode_memory_budget_bytes(), kMostGibibytes << 30);
   EXPECT_TRUE(SetFromText(Field("gpus"), "", &config).ok());
   EXPECT_TRUE(config.gpus().empty());
 }

@@ -126,6 +126,17 @@ TEST_F(SpanExporterTest, WhatIsRefusedForNowIsTriedAgain) {
   EXPECT_TRUE(changes().empty());
 }
 
+TEST_F(SpanExporterTest, WhatIsRefusedForNowAgainAndAgainIsDropped) {
+  const absl::Status busy = absl::UnavailableError("busy");
+  sink_->answers = {busy, busy, busy, busy, absl::OkStatus()};
+  options_.batch = 1;
+  Start().Add(Spans(2));
+  ASSERT_TRUE(sink_->AwaitAttempts(5, kPatience));
+  const SpanExporter::Counts counts = Stop();
+  EXPECT_EQ(counts.dropped, 1) << "after four attempts";
+  EXPECT_EQ(counts.exported, 1);
+}
+
 TEST_F(SpanExporterTest, WhatIsRefusedForGoodIsDroppedAndToldOnce) {
   const absl::Status refused = absl::FailedPreconditionError("not found");
   sink_->answers = {refused, refused, absl::OkStatus()};
