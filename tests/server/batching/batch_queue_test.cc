@@ -32,6 +32,7 @@ TEST(BatchQueueTest, IsDueOnceTheOldestTaskHasWaitedMaxDelay) {
   queue.Push(MakeTask(2), At(3));
   EXPECT_EQ(queue.Due(At(0)), At(5));
   EXPECT_FALSE(queue.PopBatch(At(4)).has_value());
+  EXPECT_EQ(queue.Due(At(5)), absl::InfinitePast());
 
   const std::optional<Batch> batch = queue.PopBatch(At(5));
   EXPECT_EQ(Ids(batch), Numbers({1, 2}));

@@ -189,7 +189,9 @@ TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join();
   for (int i = 0; i < 10; ++i) {
-    a->TryTake(server::Priority::kNormal, absl::Seconds(5))->Return();
+    auto turn = a->TryTake(server::Priority::kNormal, absl::Seconds(5));
+    now_ += absl::Seconds(5);
+    turn->Return();
   }
   auto running = b->TryTake(server::Priority::kNormal, absl::Seconds(1));
   TakeLater(turns, *b, server::Priority::kNormal, 2);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
@@ -171,7 +172,12 @@ TEST_F(AdmitTest, RefusesWhatWouldBeLate) {
   EXPECT_FALSE(Try(*executor).ok());
   request_.answer = absl::ZeroDuration();
   request_.decode = absl::Seconds(59);
-  EXPECT_FALSE(Try(*executor).ok());
+  const absl::Status late = Try(*executor);
+  int milliseconds = 0;
+  EXPECT_TRUE(absl::SimpleAtoi(server::GetMetadata("predicted_wait_ms", late),
+                               &milliseconds))
+      << late;
+  EXPECT_NEAR(milliseconds, 59'000, 100);
   request_.start_by = In(absl::Seconds(30));
   EXPECT_FALSE(Try(*executor).ok())
       << "it would wait for longer than max_queue_wait";

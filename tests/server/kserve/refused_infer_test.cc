@@ -26,6 +26,8 @@ class RefusedInferTest : public KserveTest {
     EXPECT_EQ(ending.reason, reason) << ending.message;
     EXPECT_EQ(ending.field, field) << ending.message;
     EXPECT_NE(ending.message.find(field), std::string::npos) << ending.message;
+    EXPECT_EQ(ending.message.find("images["), std::string::npos)
+        << "a field of another API: " << ending.message;
   }
 };
 

@@ -122,7 +122,8 @@ TEST(TensorElementsTest, AnImageOfATensorIsAPartOfIt) {
   ASSERT_TRUE(extents.ok());
   EXPECT_EQ((*extents)[1].position, 127);
   EXPECT_EQ((*extents)[1].length, 120);
-  EXPECT_FALSE(SplitRawNumbers(type, shape, 2, {7, 239}).ok());
+  EXPECT_EQ(SplitRawNumbers(type, shape, 2, {7, 239}).status().message(),
+            "got 239 bytes, expected 240 of the shape [2, 3, 4, 5]");
 }
 
 TEST(TensorElementsTest, NoShapeIsMultipliedBeyondItsType) {

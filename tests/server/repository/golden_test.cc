@@ -155,6 +155,9 @@ TEST(CheckResultTest, SureDetectionsMustBeThere) {
   }
   EXPECT_FALSE(CheckResult(Found({}), Found({sure})).ok());
   EXPECT_FALSE(CheckResult(Found({sure}), Found({})).ok());
+  model::Detection empty = sure;
+  empty.box = {3, 3, 3, 3};
+  EXPECT_TRUE(CheckResult(Found({empty}), Found({empty})).ok());
   model::Detections broken;
   broken.finite = false;
   EXPECT_FALSE(CheckResult(broken, Found({})).ok());

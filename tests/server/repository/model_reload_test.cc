@@ -213,10 +213,15 @@ TEST_F(ModelReloadTest, TheVersionsOfAModelShareItsTurnsOnADevice) {
   WriteModel(folder_, "other", "1");
   WritePolicy("all: true");
   Start();
-  const auto model_of = [this](const std::string& name) {
+  const auto options_of = [this](const std::string& name) {
     const auto version = repository_->Find(name, "model");
-    return (*(*version)->Loaded())->executor->options().batch.model;
+    return (*(*version)->Loaded())->executor->options();
   };
+  const auto model_of = [&options_of](const std::string& name) {
+    return options_of(name).batch.model;
+  };
+  EXPECT_EQ(options_of("models/m/versions/1").name, "m");
+  EXPECT_EQ(options_of("models/m/versions/1").version, "1");
   EXPECT_EQ(model_of("models/m/versions/1"), "m");
   EXPECT_EQ(model_of("models/m/versions/2"), "m");
   EXPECT_EQ(model_of("other"), "other");
