@@ -20,7 +20,7 @@ bool ClientShares::Take(absl::string_view client, int64_t amount,
   const auto found = held_.find(client);
   const int64_t before = found == held_.end() ? 0 : found->second;
   if (!IsShare(before + amount, free)) return false;
-  if (amount > 0) held_[client] = before + amount;
+  held_[client] = before + amount;
   return true;
 }
 

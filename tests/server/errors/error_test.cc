@@ -1,5 +1,9 @@
 #include "server/errors/error.h"
 
+#include <string>
+#include <vector>
+
+#include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
 #include "server/errors/reasons.h"
 
@@ -23,6 +27,26 @@ TEST(ErrorTest, DetailSurvivesTheStatus) {
   EXPECT_EQ(read.retry_after, absl::Milliseconds(1250));
   EXPECT_EQ(read.quota_subject, "ipv4:10.0.0.7");
   EXPECT_EQ(read.metadata, detail.metadata);
+}
+
+TEST(ErrorTest, EachDetailIsDescribedByTheMessage) {
+  ErrorDetail detail;
+  detail.reason = "CLIENT_QUOTA";
+  detail.field = "images";
+  detail.quota_subject = "ipv4:10.0.0.7";
+  const google::rpc::Status proto = ToRpcStatus(
+      MakeError(absl::StatusCode::kResourceExhausted, "too many", detail));
+  std::vector<std::string> descriptions;
+  for (const auto& any : proto.details()) {
+    google::rpc::BadRequest request;
+    google::rpc::QuotaFailure failure;
+    if (any.UnpackTo(&request)) {
+      descriptions.push_back(request.field_violations(0).description());
+    } else if (any.UnpackTo(&failure)) {
+      descriptions.push_back(failure.violations(0).description());
+    }
+  }
+  EXPECT_EQ(descriptions, std::vector<std::string>(2, "too many"));
 }
 
 TEST(ErrorTest, TextsThatAreNoUtf8AreMended) {

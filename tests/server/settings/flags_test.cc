@@ -68,6 +68,9 @@ TEST(FlagsTest, HelpShowsFormRangeAndDefault) {
         "  --config=FILE\n"}) {
     EXPECT_NE(help.find(text), std::string::npos) << text << help;
   }
+  for (const char* text : {"default false", "default ]", " []"}) {
+    EXPECT_EQ(help.find(text), std::string::npos) << text << help;
+  }
 }
 
 TEST(FlagsTest, EachFieldsDefaultCanBeGiven) {
