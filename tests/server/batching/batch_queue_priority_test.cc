@@ -143,6 +143,29 @@ TEST(BatchQueueAdmissionTest, CountsOnlyWhatIsMoreUrgent) {
               510, 1);
 }
 
+TEST(BatchQueueAdmissionTest, CountsThoseWithAnEarlierDeadlineAmongOthers) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  for (int deadline : {300, 600}) queue.Push(MakeTask(1, At(deadline)), At(0));
+  const auto start = [&](int deadline) {
+    return absl::ToDoubleMilliseconds(
+        queue.Estimate(Request(At(deadline)), At(0)).start - At(0));
+  };
+  EXPECT_NEAR(start(299), 0, 0.1);
+  EXPECT_NEAR(start(500), 10, 0.1);
+  EXPECT_NEAR(start(600), 20, 0.1);
+}
+
+TEST(BatchQueueAdmissionTest, ThoseWithALaterDeadlineFillTheRequestsBatch) {
+  BatchQueue queue(Options(8, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 8, 24);  // And four images 16.
+  for (int i = 0; i < 3; ++i) queue.Push(MakeTask(i, At(900)), At(0));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(Request(At(500)), At(0)).finish - At(0)),
+              16, 1);
+}
+
 TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);

@@ -111,6 +111,10 @@ TEST_F(ExecutorContextsTest, OneContextIsPreparedForTheBatches) {
   std::vector<int> sizes = prepared();
   std::sort(sizes.begin(), sizes.end());
   EXPECT_EQ(sizes, std::vector<int>({1, 6})) << "the other one for one image";
+  FakeModel::Options lone;
+  lone.device = "cpu";
+  EXPECT_EQ(MakeExecutor(6, lone)->WaitUntilPrepared(), absl::OkStatus());
+  EXPECT_EQ(prepared().back(), 6);
 }
 
 TEST_F(ExecutorContextsTest, GpusAreSetUpAtTheSameTime) {

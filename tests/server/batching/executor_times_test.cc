@@ -42,7 +42,7 @@ TEST_F(ExecutorTimesTest, ARunBesideAnotherProgramIsNotTakenForTheTime) {
   options_.profile_budget = absl::Hours(1);
   FakeModel::Options model;
   model.before = [run = 0]() mutable {
-    if (++run <= 2) absl::SleepFor(absl::Milliseconds(500));
+    if (++run == 2 || run == 4) absl::SleepFor(absl::Milliseconds(500));
   };
   const auto executor = MakeExecutor(6, model);
   ASSERT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
@@ -66,10 +66,18 @@ TEST_F(ExecutorTimesTest, MeasuresNoLongerThanItsBudgetAndNoDenseModel) {
   options_.profile_budget = absl::Nanoseconds(1);
   EXPECT_EQ(MakeExecutor(6)->WaitUntilPrepared(), absl::OkStatus());
   EXPECT_EQ(sizes(), std::vector<int>({1, 1}));
+  FakeModel::Options cpu;
+  cpu.device = "cpu";
+  const int max = 2 * server::UsableProcessors() + 2;
+  const auto executor = MakeExecutor(max, cpu);
+  EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
+  EXPECT_EQ(executor->Times().back().images,
+            server::UsableProcessors() > 1 ? 1 : max)
+      << "nothing follows from a part of what runs at once";
   FakeModel::Options dense;
   dense.task = model::VisionTask::kDetection;
   EXPECT_EQ(MakeExecutor(6, dense)->WaitUntilPrepared(), absl::OkStatus());
-  EXPECT_EQ(sizes(), std::vector<int>({1, 1}));
+  EXPECT_EQ(sizes(), std::vector<int>({1, 1, 1, 1}));
 }
 
 TEST_F(ExecutorTimesTest, AModelWhoseValuesAreNotFiniteIsNotPrepared) {
