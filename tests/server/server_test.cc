@@ -244,6 +244,17 @@ TEST_F(ServerTest, ShutdownWritesTheLastSpans) {
   EXPECT_NE(spans.find("\"batch\""), std::string::npos) << spans;
 }
 
+TEST_F(ServerTest, SpansThatCannotBeWrittenAreLogged) {
+  config_.set_trace_file("/nonexistent/spans");
+  config_.set_trace_ratio(1);
+  RunningServer server(config_);
+  grpc::ClientContext context;
+  v1::ClassifyResponse response;
+  EXPECT_TRUE(server.stub().Classify(&context, GreyRequest(1), &response).ok());
+  WaitUntil([&] { return Logged(server, "spans are dropped"); },
+            "a line that spans are dropped");
+}
+
 TEST_F(ServerTest, ShutdownGivesUpAfterTheTimeout) {
   config_.mutable_drain_timeout()->set_nanos(50'000'000);
   RunningServer server(config_);

@@ -1,6 +1,7 @@
 #include "server/repository/model_loader.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <cstdint>
@@ -67,7 +68,10 @@ using ModelLoaderTest = ModelReloadTest;
 TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
   std::set<std::string> threads;
   std::atomic<std::thread::id> background, loader;
-  options_.background_starts = [&] { background = std::this_thread::get_id(); };
+  options_.background_starts = [&] {
+    background = std::this_thread::get_id();
+    EXPECT_EQ(getpriority(PRIO_PROCESS, 0), 10) << "lower than others'";
+  };
   repository_ = std::make_unique<ModelRepository>(
       options_,
       [&](const ModelDirectory& directory,

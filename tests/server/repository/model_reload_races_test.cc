@@ -209,6 +209,17 @@ TEST_F(PollTest, AFolderThatIsAwayForAWhileChangesNothing) {
   EXPECT_EQ(loads_, loads);
 }
 
+TEST_F(PollTest, WhatACallUnloadedStaysAway) {
+  options_.explicit_control = true;
+  WriteModel(folder_, "m", "2");
+  WritePolicy("all: true");
+  Start();
+  EXPECT_EQ(Unload("m", 1), absl::OkStatus());
+  WriteModel(folder_, "other", "1");
+  WaitUntil([this] { return repository_->IsServing("other"); }, "a look");
+  AwaitStates({"1 UNAVAILABLE", "2 READY"});
+}
+
 TEST_F(PollTest, ABrokenPolicyChangesNothing) {
   WriteModel(folder_, "m", "2");
   WritePolicy("all: true");

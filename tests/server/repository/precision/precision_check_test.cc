@@ -119,7 +119,9 @@ TEST(PrecisionCheckTest, AnswersThatCannotBeComparedAreNotAllowed) {
   EXPECT_FALSE(ComparePrecisions({}, {}).allowed);
   EXPECT_FALSE(ComparePrecisions({}, {Logits({1})}).allowed);
   EXPECT_FALSE(Compare(Logits({1}), Logits({1, 2})).allowed);
+  EXPECT_THAT(Compare(Map({1}), Map({1, 2})).figures, HasSubstr("in size"));
   EXPECT_FALSE(Compare(Map({1}), Map({1, 2})).allowed);
+  EXPECT_FALSE(Compare(Map({}), Map({})).allowed);
   EXPECT_FALSE(Compare(Map({1}), Logits({1})).allowed);
   EXPECT_FALSE(Compare(Logits({}), Logits({})).allowed);
 }
