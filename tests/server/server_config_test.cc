@@ -1,9 +1,11 @@
 #include "server/server_config.h"
 
+#include <algorithm>
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/host/processors.h"
 #include "server/observability/log.h"
 #include "server/settings/setting.h"
 
@@ -28,6 +30,8 @@ TEST(ServerConfigTest, WhatIsSetWinsOverTheDefaults) {
   EXPECT_EQ(all.default_deadline().nanos(), 5'000'000);
   EXPECT_EQ(all.max_deadline().seconds(), 120);
   EXPECT_GE(all.decode_threads(), 1);
+  EXPECT_LT(all.decode_threads(), std::max(2, UsableProcessors()))
+      << "some processors are the models'";
   EXPECT_TRUE(all.exit_on_load_error());
   EXPECT_TRUE(Validate(all).ok()) << Validate(all);
 }

@@ -150,6 +150,29 @@ TEST_F(ServerMainDeathTest, ADeviceAndAPortThatFailHaveTheirExitCodes) {
               ExitedWithCode(8), "the gRPC port takes no new connections");
 }
 
+TEST_F(ServerMainDeathTest, RunsUntilASignalAndReleasesMemoryMeanwhile) {
+  const auto gate = std::make_shared<Gate>();
+  engine_.load = [gate](const model::ModelConfig& config,
+                        absl::Span<const std::string>,
+                        const model::ModelOptions&) {
+    return std::make_unique<FakeModel>(config, gate.get());
+  };
+  engine_.release_memory = [released = false]() mutable {
+    if (std::exchange(released, true)) return;
+    Say("memory is released");
+    kill(getpid(), SIGTERM);
+  };
+  EXPECT_EXIT(Run({"--drain_delay=0s"}), ExitedWithCode(0),
+              "memory is released\n(.*\n)*.*drained");
+}
+
+TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
+  EXPECT_EXIT(Run({"--ports=1"}), ExitedWithCode(2),
+              "--ports=1: there is no such flag, did you mean --port");
+  EXPECT_EXIT(Run({"--port=65536"}), ExitedWithCode(2),
+              "port: got 65536, expected 0 to 65535");
+}
+
 TEST_F(ServerMainDeathTest, TuningMeasuresAllModelsAndEnds) {
   WriteModel(repository_, "n", "1");
   EXPECT_EXIT(Run({"--tune", "--fold_table=table", "--gpus=1"}),

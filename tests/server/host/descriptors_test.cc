@@ -1,7 +1,11 @@
 #include "server/host/descriptors.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <algorithm>
+#include <limits>
 
 #include "gtest/gtest.h"
 
@@ -19,6 +23,18 @@ TEST(FillStandardDescriptorsTest, NothingElseGetsTheNumberOfAClosedOne) {
   close(next);
   dup2(kept, STDIN_FILENO);
   close(kept);
+}
+
+TEST(RaiseDescriptorLimitTest, RaisesItToTheHardLimit) {
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit lower = {100, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &lower), 0);
+  EXPECT_EQ(DescriptorLimit(), 100);
+  RaiseDescriptorLimit();
+  EXPECT_EQ(DescriptorLimit(),
+            std::min<rlim_t>(before.rlim_max, std::numeric_limits<int>::max()));
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST(FillStandardDescriptorsTest, OpenOnesAreLeft) {
