@@ -161,6 +161,18 @@ TEST(BatchQueueTest, WhatIsCancelledNeverRuns) {
   EXPECT_EQ(Ids(batch->dropped), Numbers({1}));
 }
 
+TEST(BatchQueueTest, WhatIsCancelledBetweenLooksIsDroppedFromItsBatch) {
+  BatchQueue queue(Options(2, 0));
+  queue.TakeDropped(At(0));
+  queue.Push(MakeTask(1), At(1));
+  BatchTask task = MakeTask(2);
+  task.cancelled = std::make_shared<std::atomic<bool>>(true);
+  queue.Push(std::move(task), At(1));
+  const std::optional<Batch> batch = queue.PopBatch(At(1));
+  EXPECT_EQ(Ids(batch), Numbers({1}));
+  EXPECT_EQ(Ids(batch->dropped), Numbers({2}));
+}
+
 TEST(BatchQueueTest, PopBatchDropsWhatExpiredThoughNoBatchIsDue) {
   BatchQueue queue(Options(4, 50));
   queue.Push(MakeTask(1, At(10)), At(0));

@@ -44,7 +44,7 @@ TEST_F(ExecutorTimesTest, ARunBesideAnotherProgramIsNotTakenForTheTime) {
   model.before = [run = 0]() mutable {
     if (++run == 2 || run == 4) absl::SleepFor(absl::Milliseconds(500));
   };
-  const auto executor = MakeExecutor(6, model);
+  const auto executor = MakeExecutor(1, model);
   ASSERT_EQ(executor->WaitUntilPrepared(), absl::OkStatus());
   EXPECT_LT(executor->Times()[0].median, absl::Milliseconds(250));
 }

@@ -157,7 +157,7 @@ TEST_F(KserveServiceTest, MetadataAndConfigAgree) {
     EXPECT_EQ(metadata.versions(0), "3");
     EXPECT_GT(config.max_batch_size(), 0);
     EXPECT_TRUE(config.has_dynamic_batching());
-    EXPECT_NE(config.platform(), "ensemble");
+    EXPECT_EQ(metadata.platform(), "sfmamba");
     EXPECT_FALSE(config.model_transaction_policy().decoupled());
     EXPECT_EQ(config.parameters().at("precision").string_value(), "FP32");
     ASSERT_EQ(config.input_size(), metadata.inputs_size());

@@ -218,6 +218,19 @@ TEST_F(PollTest, WhatACallUnloadedStaysAway) {
   WriteModel(folder_, "other", "1");
   WaitUntil([this] { return repository_->IsServing("other"); }, "a look");
   AwaitStates({"1 UNAVAILABLE", "2 READY"});
+  EXPECT_EQ(Unload("m"), absl::OkStatus());
+  WriteModel(folder_, "third", "1");
+  WaitUntil([this] { return repository_->IsServing("third"); }, "a look");
+  AwaitStates({"1 UNAVAILABLE", "2 UNAVAILABLE"});
+}
+
+TEST_F(PollTest, FollowsLabelsWhereNothingIsLoaded) {
+  WriteModel(folder_, "m", "2");
+  WritePolicy("all: true");
+  Start();
+  WritePolicy("all: true labels { key: 'old' value: 1 }");
+  WaitUntil([this] { return Found("models/m/labels/old") == 1; }, "a label");
+  EXPECT_EQ(loads_, 2);
 }
 
 TEST_F(PollTest, ABrokenPolicyChangesNothing) {
