@@ -156,6 +156,21 @@ TEST(BatchQueueAdmissionTest, CountsThoseWithAnEarlierDeadlineAmongOthers) {
   EXPECT_NEAR(start(600), 20, 0.1);
 }
 
+// The request leaves after the image that is decoded, and so after the task of
+// the other key.
+TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 1, 40, 256);
+  for (int deadline : {100, 300}) queue.Push(MakeTask(1, At(deadline)), At(0));
+  queue.Push(MakeTask(2, At(400), 256), At(0));
+  AdmissionRequest request = Request(At(500));
+  request.decoding = 1;
+  EXPECT_NEAR(
+      absl::ToDoubleMilliseconds(queue.Estimate(request, At(0)).start - At(0)),
+      3 * 10 + 40, 1);
+}
+
 TEST(BatchQueueAdmissionTest, ThoseWithALaterDeadlineFillTheRequestsBatch) {
   BatchQueue queue(Options(8, 0));
   Teach(&queue, 1, 10);

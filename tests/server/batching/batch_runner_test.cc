@@ -21,11 +21,15 @@ class FakeContext : public model::ExecutionContext {
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override {
     sizes.push_back(static_cast<int>(images.size()));
+    last = images.back();
     info->padded_images = static_cast<int>(images.size()) + 1;
     if (sizes.back() > most) return absl::ResourceExhaustedError("too many");
     std::vector<model::Result> results;
     for (const model::ModelInput& image : images) {
       if (fails(*image.pixels)) return absl::InternalError("failed");
+      if (*image.pixels == large && images.size() > 1) {
+        return absl::ResourceExhaustedError("too large");
+      }
       model::Classification result;
       result.logits = {static_cast<float>(*image.pixels)};
       if (one_by_one) {
@@ -45,6 +49,8 @@ class FakeContext : public model::ExecutionContext {
   }
 
   Numbers sizes, prepared;  // The batches it was given.
+  model::ModelInput last;   // The last image that it was given.
+  int large = -1;           // An image that does not fit beside others.
   int most = 100;           // More images do not fit into memory.
   bool one_by_one = false;  // Whether images are answered before the run ends.
   std::function<bool(int image)> fails = [](int) { return false; };
@@ -118,6 +124,28 @@ TEST_F(BatchRunnerTest, HalvesABatchThatDoesNotFitAndRemembers) {
   context_->sizes.clear();
   Run(3, {1, 2});
   EXPECT_EQ(context_->sizes, Numbers({3})) << "another size has no limit";
+}
+
+TEST_F(BatchRunnerTest, WhatIsAnsweredBeforeMemoryRunsOutIsNotRunAgain) {
+  context_->one_by_one = true;
+  context_->large = 2;
+  Run(4);
+  EXPECT_TRUE(failed_.empty());
+  EXPECT_EQ(context_->sizes, Numbers({4, 2, 1, 1}));
+}
+
+TEST_F(BatchRunnerTest, MeasuresBlackImagesOfTheSize) {
+  int answers = 0;
+  EXPECT_TRUE(
+      runner_
+          ->Measure({2, 3}, 4, [&answers](const model::Result&) { ++answers; })
+          .ok());
+  EXPECT_EQ(answers, 4);
+  EXPECT_EQ(context_->sizes, Numbers({4}));
+  EXPECT_EQ(context_->last.height, 2);
+  EXPECT_EQ(context_->last.width, 3);
+  context_->fails = [](int) { return true; };
+  EXPECT_FALSE(runner_->Measure({2, 3}, 4, [](const model::Result&) {}).ok());
 }
 
 TEST_F(BatchRunnerTest, AnImageThatDoesNotFitAloneFails) {

@@ -6,6 +6,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"
 #include "tests/server/batching/batch_tasks.h"
@@ -102,6 +103,32 @@ TEST(BatcherObserverTest, IsToldHowLongBatchesTookAndTheNextWouldWait) {
   EXPECT_EQ(log.times[0].predicted, absl::ZeroDuration()) << "nothing known";
   EXPECT_EQ(log.times[1].predicted, absl::Milliseconds(200));
   EXPECT_EQ(log.times[1].measured, absl::Milliseconds(200));
+}
+
+TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
+  FakeClock clock;
+  QueueLog log;
+  absl::Notification all;
+  std::vector<absl::Duration> waits;  // As told at the start of each batch.
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
+                  OnEachThread([&](Batch batch) {
+                    WaitFor(all, "all tasks");
+                    {
+                      absl::MutexLock lock(&log.mu);
+                      waits.push_back(log.wait);
+                    }
+                    clock.Advance(absl::Milliseconds(200));
+                    AnswerAll(std::move(batch));
+                  }),
+                  &log, clock.clock());
+  const absl::Duration time = absl::Milliseconds(200);
+  batcher.ImportProfile({{BatchKey(), 1, time, time}});
+  Answer answers[3];
+  for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
+  all.Notify();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  EXPECT_EQ(waits[1], 2 * time) << "both that are left";
+  EXPECT_EQ(waits[2], time);
 }
 
 // Halves of a failed batch are run again, and errors come early or late.

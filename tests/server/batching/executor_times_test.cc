@@ -111,6 +111,21 @@ TEST_F(ExecutorTimesTest, WhatIsKnownIsNotMeasuredAgain) {
   EXPECT_EQ(executor->Times()[0].median, absl::Seconds(7));
 }
 
+TEST_F(ExecutorTimesTest, WhatWasPredictedIsInTheMetrics) {
+  const absl::Duration known = absl::Seconds(7);
+  options_.times = {{{4, 4, ImageType::kFloat32}, 1, known, known}};
+  const auto executor = MakeExecutor(1);
+  Answer answer;
+  executor->Submit(MakeTask(answer, 1));
+  EXPECT_TRUE(answer.Wait().ok());
+  WaitUntil([this] { return Metric("sfmamba_cost_model_error_ratio") > 0; },
+            "the batch's end in the metrics");
+  EXPECT_LT(Metric("sfmamba_cost_model_error_ratio"), 1);
+  const double wait = Metric("sfmamba_predicted_wait_seconds");
+  EXPECT_GE(wait, 0);
+  EXPECT_LT(wait, 7) << "nothing is left";
+}
+
 TEST_F(ExecutorTimesTest, ABatchThatFailedTeachesNothing) {
   const auto executor = MakeExecutor(1);
   Answer poison, good;

@@ -41,6 +41,17 @@ TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
   }
 }
 
+TEST(ListeningSocketsTest, ThoseThatAreReplacedAreClosed) {
+  auto sockets = ListeningSockets::Bind("a port", "127.0.0.1", 0);
+  auto others = ListeningSockets::Bind("a port", "127.0.0.1", 0);
+  ASSERT_TRUE(sockets.ok() && others.ok());
+  const int before = sockets->port(), after = others->port();
+  *sockets = *std::move(others);
+  EXPECT_FALSE(Connects(before));
+  EXPECT_TRUE(Connects(after));
+  EXPECT_EQ(sockets->port(), after);
+}
+
 // A connection that the server closed first stays with the kernel for a minute.
 TEST(ListeningSocketsTest, APortIsFreeAgainThoughItsConnectionsLinger) {
   auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);

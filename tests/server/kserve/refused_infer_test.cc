@@ -270,6 +270,9 @@ TEST_F(RefusedInferTest, AThresholdOutOfRangeOfADetector) {
       BytesRequest({server::EncodePng(server::Gradient(64, 48))});
   (*request.mutable_parameters())["score_threshold"].set_double_param(2);
   ExpectRefused(request, "parameters.score_threshold");
+  ModelInferRequest shapeless = RequestFor("FP32", {});
+  shapeless.add_raw_input_contents("");
+  ExpectRefused(shapeless, "inputs[0].shape");
 }
 
 TEST_F(RefusedInferTest, SharedMemory) {

@@ -188,6 +188,9 @@ TEST(SharedMemoryTest, RefusesTensorsBeyondTheirRegion) {
   EXPECT_EQ(field(Parameters("mine", 1, -1)),
             ".parameters.shared_memory_offset");
   EXPECT_EQ(field(Parameters("other", 1)), ".parameters.shared_memory_region");
+  ParameterMap offset = Parameters("mine", 1);
+  offset["shared_memory_offset"].set_string_param("1");
+  EXPECT_EQ(field(offset), ".parameters.shared_memory_offset");
   ParameterMap text = Parameters("mine", 1);
   text["shared_memory_byte_size"].set_string_param("1");
   EXPECT_EQ(field(text), kBytes);

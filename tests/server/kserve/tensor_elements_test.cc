@@ -44,6 +44,18 @@ TEST(TensorElementsTest, FilesAreFoundBehindTheirLengths) {
   }
 }
 
+TEST(TensorElementsTest, SaysWhatOfAFileIsMissingOrTooMuch) {
+  const auto error = [](const std::string& raw) {
+    const Cut cut(raw, 0);
+    return std::string(SplitRawFiles(cut.parts, 1, cut.all).status().message());
+  };
+  EXPECT_EQ(error("\5"), "got 0 whole elements, expected 1");
+  EXPECT_EQ(error(std::string("\5\0\0\0abc", 7)),
+            "got 3 bytes in element 0, expected 5 as it says");
+  EXPECT_EQ(error(std::string("\1\0\0\0abc", 7)),
+            "got 2 bytes after 1 elements, expected none");
+}
+
 TEST(TensorElementsTest, TypedFilesAreFoundAmongUnknownFields) {
   inference::InferTensorContents contents;
   contents.add_bytes_contents("abc");

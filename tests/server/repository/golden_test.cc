@@ -130,6 +130,15 @@ TEST(CheckResultTest, LogitsMayDifferALittle) {
   EXPECT_FALSE(CheckResult(Logits({0, 10}), expected).ok());
 }
 
+TEST(CheckResultTest, WhatLiesBehindLogitsIsNotRead) {
+  model::Classification got, expected;
+  got.logits = {0, 10, 1000};
+  expected.logits = {0, 10, -1000};
+  got.logits.pop_back();  // Its value stays in memory.
+  expected.logits.pop_back();
+  EXPECT_TRUE(CheckResult(std::move(got), std::move(expected)).ok());
+}
+
 TEST(CheckResultTest, SureDetectionsMustBeThere) {
   const model::Detection sure = {{0, 0, 10, 10}, 1, 0.9f, nullptr};
   const model::Detection unsure = {{5, 5, 10, 10}, 1, 0.3f, nullptr};
@@ -155,6 +164,12 @@ TEST(CheckResultTest, SureDetectionsMustBeThere) {
   }
   EXPECT_FALSE(CheckResult(Found({}), Found({sure})).ok());
   EXPECT_FALSE(CheckResult(Found({sure}), Found({})).ok());
+  model::Detection almost = sure;
+  almost.box = {20, 20, 30, 30};
+  almost.score = 0.59f;
+  EXPECT_TRUE(CheckResult(Found({sure, almost}), Found({sure})).ok());
+  almost.score = 0.61f;
+  EXPECT_FALSE(CheckResult(Found({sure, almost}), Found({sure})).ok());
   model::Detection empty = sure;
   empty.box = {3, 3, 3, 3};
   EXPECT_TRUE(CheckResult(Found({empty}), Found({empty})).ok());

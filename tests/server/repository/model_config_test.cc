@@ -167,6 +167,13 @@ TEST(ToModelConfigTest, AStemMayStandInForTheFirstStages) {
   EXPECT_EQ(longer->backbone.stem, model::Stem::kEfficientNetLite0Stride32);
 }
 
+TEST(ToModelConfigTest, SwapsAndAttentionCanBeSwitchedOff) {
+  EXPECT_TRUE(Translated("").backbone.swap);
+  EXPECT_TRUE(Translated("").backbone.attention);
+  EXPECT_FALSE(Translated("backbone { swap: false }").backbone.swap);
+  EXPECT_FALSE(Translated("backbone { attention: false }").backbone.attention);
+}
+
 TEST(ToModelConfigTest, AClassifierMayHaveLayersBeforeItsClasses) {
   EXPECT_EQ(Translated("").classifier.channels, 0);
   EXPECT_EQ(Translated("").classifier.features, 0);

@@ -133,6 +133,8 @@ TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {
   wrong[0] = 'c';
   Write(kConfigFile, Config(wrong, 3));
   EXPECT_NE(Error().find("sha256: got ba78"), std::string::npos);
+  Write(kConfigFile, Config("", 3));
+  EXPECT_NE(Error().find("sha256: got ba78"), std::string::npos);
   Write(kConfigFile, Config("", 0));
   EXPECT_EQ(Error(),
             "config.textproto: weights.size_bytes: got none, expected 3 as "

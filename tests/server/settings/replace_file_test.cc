@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -32,6 +33,18 @@ TEST_F(ReplaceFileTest, LeavesTheNewTextAlone) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 1)
       << "a temporary file was left";
   fs::remove(path);
+}
+
+TEST_F(ReplaceFileTest, LeavesNoDescriptorOpen) {
+  const auto next = [] {
+    const int fd = open("/dev/null", O_RDONLY);
+    close(fd);
+    return fd;
+  };
+  const int before = next();
+  EXPECT_TRUE(ReplaceFile(folder_ / "file", "text").ok());
+  fs::remove(folder_ / "file");
+  EXPECT_EQ(next(), before);
 }
 
 TEST_F(ReplaceFileTest, WhatCannotBeWrittenLeavesNoFile) {
