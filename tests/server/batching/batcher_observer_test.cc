@@ -109,7 +109,7 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   FakeClock clock;
   QueueLog log;
   absl::Notification all;
-  std::vector<absl::Duration> waits;  // As told at the start of each batch.
+  std::vector<absl::Duration> waits;  // Each batch tells one at its start.
   Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
                   OnEachThread([&](Batch batch) {
                     WaitFor(all, "all tasks");
