@@ -321,5 +321,18 @@ TEST_F(ExecutorContextsTest, WaitsAreDividedAmongTheContexts) {
   EXPECT_EQ(held.size(), 10);
 }
 
+TEST_F(ExecutorTest, InputsHaveMemoryForABatchOrOnGpusForAllThatWait) {
+  constexpr int64_t kImage = 3 * 4 * 4;
+  options_.batch.max_queue_items = 10;
+  FakeModel::Options model;
+  model.contexts = 2;
+  model.device = "cpu";
+  MakeExecutor(6, model);
+  EXPECT_EQ(input_bytes(), 6 * kImage);
+  model.device = "cuda:0";
+  MakeExecutor(6, model);
+  EXPECT_EQ(input_bytes(), (2 * 6 + 10) * kImage);
+}
+
 }  // namespace
 }  // namespace sfmamba::batching

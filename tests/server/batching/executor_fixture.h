@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -47,6 +48,7 @@ class FakeModel : public model::VisionModel {
     model::ModelInput last
         ABSL_GUARDED_BY(mu);  // The last image of the last Run.
     std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // The device's.
+    int64_t input_bytes ABSL_GUARDED_BY(mu) = 0;  // Allocated for inputs.
   };
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;
@@ -73,6 +75,11 @@ class FakeModel : public model::VisionModel {
     config_.long_side = 16;
   }
 
+  std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const override {
+    absl::MutexLock lock(&log_->mu);
+    log_->input_bytes = bytes;
+    return VisionModel::AllocateInputs(bytes);
+  }
   int contexts() const override { return options_.contexts; }
   std::string context_device(int index) const override {
     return options_.one_device ? options_.device
@@ -236,6 +243,11 @@ class ExecutorTest : public ::testing::Test {
   std::vector<int> prepared() {
     absl::MutexLock lock(&log_.mu);
     return log_.prepared;
+  }
+
+  int64_t input_bytes() {
+    absl::MutexLock lock(&log_.mu);
+    return log_.input_bytes;
   }
 
   // What the model was given last; its pixels are gone.

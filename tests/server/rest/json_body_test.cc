@@ -164,6 +164,7 @@ TEST(JsonBodyTest, WhatIsNoJsonOfAMessageIsRefused) {
         std::string("{\"model\":\"a"), std::string("{\"model\":\"a\\"),
         std::string("{\"params\":{\"scoreThreshold\":1e999}}"),
         std::string("{\"params\":{\"maxDetections\":99999999999}}"),
+        std::string("{\"params\":{\"maxDetections\":1 0}}"),
         std::string("{\"params\":{\"maskEncoding\":\"NONE_SUCH\"}}"),
         std::string("{\"model\":\"\xff\"}"), std::string("\0", 1),
         std::string("{\"images\":[{\"encoded\":\"*\"}]}"), deep,
