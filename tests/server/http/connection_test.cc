@@ -219,6 +219,19 @@ TEST_F(ConnectionTest, WhatAHalfClosedClientAskedAheadIsCancelledToo) {
   }
 }
 
+TEST_F(ConnectionTest, WhatComesWhileAnAnswerIsWrittenIsAskedAfterIt) {
+  Start();
+  RawClient client(server_->port());
+  client.Send(kGet);
+  Next()->Answer(Large(), [] {});
+  client.Send(kGet);
+  EXPECT_EQ(Other(), "other");
+  EXPECT_FALSE(IsAsked());
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "xxx"));
+  Next()->Answer(Text("second"), [] {});
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "second"));
+}
+
 TEST_F(ConnectionTest, AClientThatGoesAfterItsAnswerCancelsNothing) {
   Start();
   std::atomic<bool> cancelled{false};

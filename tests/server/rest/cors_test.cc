@@ -48,6 +48,7 @@ TEST(CorsHeadersTest, BeforeItAsksAPageLearnsWhatItMaySend) {
       absl::StrContains(headers["Access-Control-Allow-Methods"], "PUT"));
   EXPECT_TRUE(absl::StrContains(headers["Access-Control-Allow-Headers"],
                                 "Authorization"));
+  EXPECT_EQ(headers["Access-Control-Max-Age"], "600");
   EXPECT_EQ(Ask({"https://a.org"}, "POST", "https://a.org")
                 .count("Access-Control-Allow-Methods"),
             0);

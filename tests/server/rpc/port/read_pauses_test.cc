@@ -148,6 +148,7 @@ TEST_F(ReadPausesTest, WhoSendsHeadersWithoutEndIsSentAway) {
     send(sender_, kEndless, sizeof(kEndless) - 1, 0);
     EXPECT_EQ(Read(), ECONNRESET);
     EXPECT_EQ(ReadPauses::Get().TakeEnded(), 1);
+    EXPECT_TRUE(ReadPauses::Get().IsBanned("ipv4:127.0.0.1:1"));
     TearDown();
     Connect();
   }
