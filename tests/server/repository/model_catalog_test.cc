@@ -115,5 +115,14 @@ TEST_F(ModelCatalogTest, AConfigurationThatCannotBeReadIsForNoTask) {
   EXPECT_EQ(Found(VisionTask::kClassification), "namer");
 }
 
+TEST_F(ModelCatalogTest, AfterClearItHasNone) {
+  Add("first", kNames);
+  EXPECT_EQ(Found(VisionTask::kClassification), "first");
+  catalog_.Clear();
+  EXPECT_EQ(Found(VisionTask::kClassification),
+            "got no name, expected one: there are 0 models for "
+            "classification");
+}
+
 }  // namespace
 }  // namespace sfmamba::repository

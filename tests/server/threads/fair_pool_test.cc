@@ -189,6 +189,28 @@ TEST(FairPoolTest, AnExpeditedGroupIsNext) {
   EXPECT_EQ(order, (std::vector<int>{2, 1}));
 }
 
+TEST(FairPoolTest, AGroupThatIsDoneIsForgotten) {
+  std::vector<int> order;
+  {
+    FairPool pool(Threads(1));
+    const auto run = [&pool](int group, absl::Duration cost,
+                             absl::AnyInvocable<void()> run) {
+      Work work = Of(std::move(run));
+      work.group = group;
+      work.cost = cost;
+      pool.Run(std::move(work));
+    };
+    absl::Notification ran;
+    run(1, absl::Seconds(10), [&ran] { ran.Notify(); });
+    WaitFor(ran, "the first piece of the group");
+    Held held(&pool);
+    run(2, absl::Seconds(2), [&order] { order.push_back(2); });
+    run(1, absl::Seconds(1), [&order] { order.push_back(1); });
+    held.Release();
+  }
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
 TEST(FairPoolTest, ItsClockSaysWhatHasExpired) {
   std::vector<int> order;
   FairPool::Options options = Threads(1);
