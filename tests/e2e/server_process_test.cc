@@ -267,14 +267,15 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
 
 TEST(ServerProcessTest, ASecondSignalEndsItAtOnce) {
   const std::string repository = WriteTinyModel();
-  for (int signal : {SIGINT, SIGTERM}) {
+  for (const int first : {SIGINT, SIGTERM}) {
+    const int second = first == SIGINT ? SIGTERM : SIGINT;
     ServerProcess server(
         {"--model_repository=" + repository, "--drain_delay=1h"});
     ASSERT_TRUE(server.WaitUntilServing()) << server.output();
-    server.Signal(SIGTERM);
+    server.Signal(first);
     ASSERT_TRUE(server.WaitForLog("\"msg\":\"draining\"")) << server.output();
-    server.Signal(signal);
-    EXPECT_EQ(server.Wait(), 128 + signal);
+    server.Signal(second);
+    EXPECT_EQ(server.Wait(), 128 + second);
   }
 }
 
