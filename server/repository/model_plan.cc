@@ -74,6 +74,7 @@ void ModelPlan::Want(int64_t version) {
 void ModelPlan::Drop() {
   dropped_ = true;
   asked_for_.clear();
+  not_wanted_.clear();
   SetLabelsOf(policy_, v1::VersionPolicy());
 }
 

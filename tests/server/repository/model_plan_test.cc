@@ -260,6 +260,15 @@ TEST(ModelPlanTest, ADroppedModelGetsThePolicysLabelsAgainOnceItIsWanted) {
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1, 2}));
 }
 
+TEST(ModelPlanTest, ADroppedModelForgetsWhichVersionsWereDropped) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}, {2, "b"}}));
+  plan.Drop(1);
+  EXPECT_EQ(plan.Wanted({1}), std::set<int64_t>({2}));
+  plan.Drop();
+  EXPECT_EQ(plan.Wanted({1}), std::set<int64_t>({1})) << "it has a label";
+}
+
 TEST(ModelPlanTest, ForgetsWhatIsGone) {
   ModelPlan plan;
   plan.Found(Folder({{1, "a"}}));
