@@ -26,7 +26,7 @@ namespace {
 
 using testing::ExitedWithCode;
 
-// Writes a line at once, as the log of other threads does.
+// Writes a line in one piece: other threads write to the log beside it.
 void Say(const std::string& line) { std::cerr << line + "\n"; }
 
 // Says which model it is asked about, and has an empty table.

@@ -167,7 +167,7 @@ TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
   curve.Record(8, Ms(40), kStart + absl::Seconds(2));
   EXPECT_EQ(curve.Points().count(4), 0);
   EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
-  // Three are none that stray.
+  // Three batches of the size are believed.
   for (int i = 0; i < 3; ++i) {
     curve.Record(4, Ms(30), kStart + absl::Seconds(2));
   }

@@ -144,7 +144,7 @@ TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
   EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
 }
 
-// It counts from its start, as long as is expected.
+// A batch is charged to its model from its start, by its expected duration.
 TEST_F(DeviceTurnsTest, ABatchThatRunsIsAModelsTurn) {
   DeviceTurns turns(2, clock_);
   const auto a = turns.Join(), b = turns.Join(), c = turns.Join();

@@ -171,7 +171,7 @@ TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
   Prediction images(*environment_, std::move(request), &images_response);
   images.Start(absl::OkStatus());
   EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
-  // To be received it needs a place too, but no more once it has been.
+  // A request needs a place while it is received, and none afterwards.
   PredictionRequest received = LargeRequest(kDecodeItems, 48, 48);
   received.model = "masks";
   received.params = v1::DetectParams();

@@ -133,7 +133,7 @@ TEST_F(PredictionTimingTest, APictureInTilesHasTheLongestWaitOfThem) {
   WaitUntil([now] { return base::SteadyNow() >= now + kWait; }, "their wait");
   mask_gate_.Open();
   ASSERT_EQ(response.Wait(), absl::OkStatus());
-  // The tile of the longest inference did not wait.
+  // The longest wait and the longest inference are of different tiles.
   EXPECT_GE(Told(response.timing_->queue()), kWait);
   EXPECT_GE(Told(response.timing_->inference()), kWait);
 }

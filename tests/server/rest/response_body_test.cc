@@ -19,7 +19,7 @@ v1::ClassifyResult ResultOf(int categories) {
 
 class ResponseBodyTest : public testing::TestWithParam<Encoding> {
  protected:
-  // The response that `text` is, in this encoding.
+  // Parses a response of the encoding under test.
   static v1::ClassifyResponse Parsed(const std::string& text) {
     v1::ClassifyResponse response;
     if (GetParam() == Encoding::kProtobuf) {

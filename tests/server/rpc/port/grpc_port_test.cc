@@ -28,7 +28,7 @@ class GrpcPortTest : public testing::Test {
     return options;
   }
 
-  // Until when what a test waits for must have come.
+  // The deadline of what a test waits for.
   static std::chrono::system_clock::time_point Soon() {
     return absl::ToChronoTime(absl::Now() + absl::Seconds(20));
   }

@@ -23,7 +23,8 @@ using grpc::reflection::v1alpha::ServerReflectionRequest;
 using grpc::reflection::v1alpha::ServerReflectionResponse;
 using security::ClientText;
 
-// A list of it takes more than the 23 bytes that gRPC sends in another way.
+// So long that an answer with it has more than 23 bytes: gRPC serializes
+// shorter ones by other code.
 constexpr char kService[] = "sfmamba.v1.VisionService";
 
 class ReflectionServiceTest : public testing::Test {
