@@ -283,12 +283,13 @@ TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
   request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   Asked asked(*environment_, std::move(request));
   gate_.WaitForBatch();
+  // The first of the two that expires may cancel the other one.
   WaitUntil(
       [this] {
-        return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") ==
-               2;
+        return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") >=
+               1;
       },
-      "two crops to expire");
+      "a crop to expire");
   gate_.Open();
   EXPECT_EQ(asked.response.Wait().code(), absl::StatusCode::kDeadlineExceeded);
 }
