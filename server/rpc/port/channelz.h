@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_RPC_PORT_CHANNELZ_H_
 #define SFMAMBA_SERVER_RPC_PORT_CHANNELZ_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -19,7 +20,10 @@ class Channelz {
     int64_t answered = 0;
     int64_t failed = 0;  // Ended by the client or with the connection.
 
-    int64_t open() const { return begun - answered - failed; }
+    // gRPC reads the counts one after the other while calls begin and end.
+    int64_t open() const {
+      return std::max<int64_t>(begun - answered - failed, 0);
+    }
   };
 
   // All connections are listed again at most once in `interval`, for one that

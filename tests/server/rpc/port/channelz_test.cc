@@ -12,6 +12,11 @@
 namespace sfmamba::rpc {
 namespace {
 
+TEST(ChannelzCallsTest, ThatEndedBetweenTheCountsAreNotOpen) {
+  EXPECT_EQ((Channelz::Calls{3, 1, 1}.open()), 1);
+  EXPECT_EQ((Channelz::Calls{1, 1, 1}.open()), 0);
+}
+
 TEST_F(ChannelzTest, CallsAreCountedByConnection) {
   const auto first = NewConnection(), second = NewConnection();
   const int64_t id = Check(*first);
