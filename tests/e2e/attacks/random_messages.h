@@ -1,0 +1,51 @@
+#ifndef SFMAMBA_TESTS_E2E_ATTACKS_RANDOM_MESSAGES_H_
+#define SFMAMBA_TESTS_E2E_ATTACKS_RANDOM_MESSAGES_H_
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "google/protobuf/message.h"
+
+namespace sfmamba {
+
+// Random messages of any type, by its descriptor: about as often valid as the
+// fields' words make them. Thread-compatible.
+class RandomMessages {
+ public:
+  // By "field" or "Message.field": the values that strings, bytes and numbers
+  // mostly have. These fields, and messages named here, are almost always set,
+  // and others one time in five.
+  using Words = std::map<std::string, std::vector<std::string>>;
+
+  RandomMessages(uint32_t seed, Words words)
+      : random_(seed), words_(std::move(words)) {}
+
+  // Returns a message of `type`, serialized. One in thirty has wrong bytes.
+  std::string Next(const google::protobuf::Descriptor& type);
+
+  // Returns a number of 0 .. n - 1.
+  int Below(int n);
+
+ private:
+  bool OneIn(int n) { return Below(n) == 0; }
+  void Fill(google::protobuf::Message* message, int depth);
+  void FillField(google::protobuf::Message* message,
+                 const google::protobuf::FieldDescriptor& field, int depth);
+  // Null: it has none.
+  const std::vector<std::string>* WordsOf(
+      const google::protobuf::FieldDescriptor& field) const;
+  // Null: take anything.
+  const std::string* Word(const google::protobuf::FieldDescriptor& field);
+  std::string Text(const google::protobuf::FieldDescriptor& field);
+  int64_t Number(const google::protobuf::FieldDescriptor& field);
+
+  std::mt19937 random_;
+  const Words words_;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_E2E_ATTACKS_RANDOM_MESSAGES_H_
