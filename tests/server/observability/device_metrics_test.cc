@@ -1,6 +1,8 @@
 #include "server/observability/device_metrics.h"
 
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::observability {
 namespace {
@@ -53,6 +55,16 @@ TEST(BusyMeterTest, AnEndLongAfterOthersLeavesNothingOfThem) {
   meter.Start(At(100));
   meter.End(At(101));
   EXPECT_EQ(meter.Share(At(101)), 0.2);
+}
+
+TEST(DeviceMetricsTest, IsNoLongerBusyOnceItsBatchHasEnded) {
+  DeviceMetrics device;
+  device.BatchStarted();
+  device.BatchEnded();
+  const double share = device.BusyShare();
+  const absl::Time then = base::SteadyNow();
+  WaitUntil([then] { return base::SteadyNow() > then; }, "the next moment");
+  EXPECT_LE(device.BusyShare(), share);
 }
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "server/observability/memory_limit.h"
 
+#include <sys/resource.h>
+
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -68,6 +71,18 @@ TEST_F(MemoryLimitTest, ALimitBeyondTheMachineIsNone) {
 
 TEST_F(MemoryLimitTest, IsZeroIfNothingIsKnown) {
   EXPECT_EQ(MemoryLimit(root_ + "/nothing"), 0);
+}
+
+TEST(ResidentMemoryTest, IsWhatTheProcessHolds) {
+  constexpr int64_t kBytes = 64 << 20;
+  const std::string held(kBytes, 'x');
+  std::string untouched;
+  untouched.reserve(4 * kBytes);  // Virtual memory only.
+  rusage used = {};
+  ASSERT_EQ(getrusage(RUSAGE_SELF, &used), 0);
+  EXPECT_GT(ResidentMemory(), kBytes);
+  // The kernel counts a thread's newest pages late.
+  EXPECT_LT(ResidentMemory(), used.ru_maxrss * 1024 + kBytes);
 }
 
 }  // namespace

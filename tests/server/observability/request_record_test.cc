@@ -1,6 +1,7 @@
 #include "server/observability/request_record.h"
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "server/errors/reasons.h"
+#include "tests/server/observability/metric_values.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::observability {
@@ -16,12 +18,16 @@ namespace {
 class RequestRecordTest : public testing::Test {
  protected:
   // What a request that ends with `status` leaves in the log.
-  std::string LineOf(const absl::Status& status) {
+  std::string LineOf(
+      const absl::Status& status,
+      const std::function<void(RequestRecord&)>& prepare = [](RequestRecord&) {
+      }) {
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(),
                                                                &std::fclose);
     Logger log(file.get(), LogLevel::kInfo, LogFormat::kText);
     RequestRecord record(Method::kClassify, 1, "ipv4:127.0.0.1:1", "",
                          &metrics_, &log);
+    prepare(record);
     record.Finish(status).IgnoreError();
     EXPECT_TRUE(log.Flush(kPatience));
     std::rewind(file.get());
@@ -42,6 +48,29 @@ TEST_F(RequestRecordTest, OnlyTheServersFaultsAreLoggedAsErrors) {
   expect(server::InvalidField("f", "m"), "info    requests request method=");
   expect(absl::InternalError("broken"),
          "error   requests request failed method=");
+}
+
+TEST_F(RequestRecordTest, IsCountedForItsModelAndNamesItsCaller) {
+  const auto model = metrics_.Model("m", "3");
+  const std::string line =
+      LineOf(absl::OkStatus(), [&model](RequestRecord& record) {
+        record.set_model("models/m/versions/3", model);
+        record.set_images(7);
+        record.set_request_id("r1");
+        record.set_client("alice");
+        record.CountAs(server::InvalidField("f", "m"));
+      });
+  for (const char* part :
+       {"method=Classify model=models/m/versions/3 code=INVALID_ARGUMENT "
+        "reason=INVALID_FIELD error=",
+        " images=7 ", " request_id=r1 ", " client=alice ",
+        " peer=ipv4:127.0.0.1:1"}) {
+    EXPECT_TRUE(absl::StrContains(line, part)) << line;
+  }
+  EXPECT_EQ(Values(metrics_)["sfmamba_requests_total{code=INVALID_ARGUMENT,"
+                             "method=Classify,model=m,reason=INVALID_FIELD,"
+                             "version=3}"],
+            1);
 }
 
 }  // namespace

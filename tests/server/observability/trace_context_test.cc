@@ -141,6 +141,19 @@ TEST(TracestateTest, OfALongOneTheLargeAndThenTheLastMembersGo) {
   EXPECT_EQ(many.substr(0, kept.size()), kept);
 }
 
+TEST(TracestateTest, NoMoreMembersGoThanMust) {
+  const std::string large = "l=" + std::string(127, 'x');  // 129 bytes.
+  const std::string small = "s=" + std::string(126, 'x');
+  std::string kept = small;
+  for (int i = 0; i < 3; ++i) absl::StrAppend(&kept, ",", small.substr(0, 127));
+  ASSERT_EQ(kept.size(), 512);
+  EXPECT_EQ(KeptTracestate(absl::StrCat(kept, ",", large)), kept);
+  EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept)), kept);
+  std::string many = "a=" + std::string(18, 'x');
+  for (int i = 1; i < 32; ++i) absl::StrAppend(&many, ",", many.substr(0, 20));
+  EXPECT_EQ(KeptTracestate(many).size(), 24 * 20 + 23);
+}
+
 TEST(TracestateTest, OfManyMembersNoneIsKept) {
   std::string state = "a=1";
   for (int i = 1; i < 32; ++i) absl::StrAppend(&state, ",a=1");
