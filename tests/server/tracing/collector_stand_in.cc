@@ -31,9 +31,11 @@ std::string CollectorStandIn::url() const {
   return absl::StrCat("http://127.0.0.1:", port_, "/v1/traces");
 }
 
-void CollectorStandIn::AnswerWith(int code, httplib::Headers headers) {
+void CollectorStandIn::AnswerWith(int code, httplib::Headers headers,
+                                  std::string text) {
   absl::MutexLock lock(&mu_);
   code_ = code;
+  text_ = std::move(text);
   headers_ = std::move(headers);
 }
 
@@ -76,7 +78,7 @@ void CollectorStandIn::Post(const httplib::Request& request,
   mu_.Await(absl::Condition(&may_answer));
   response.status = code_;
   response.headers = headers_;
-  response.set_content("{}", "application/json");
+  response.set_content(text_, "application/json");
 }
 
 std::string AttributeOf(const json& span, const std::string& key) {

@@ -26,9 +26,9 @@ class CollectorStandIn {
   int port() const { return port_; }
   std::string url() const;  // "http://127.0.0.1:port/v1/traces"
 
-  // Answers are codes; `headers` go with each.
-  void AnswerWith(int code, httplib::Headers headers = {})
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Answers have this code and text; `headers` go with each.
+  void AnswerWith(int code, httplib::Headers headers = {},
+                  std::string text = "{}") ABSL_LOCKS_EXCLUDED(mu_);
   // From now on no answer is sent.
   void Hang() ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -49,6 +49,7 @@ class CollectorStandIn {
   mutable absl::Mutex mu_;
   int code_ ABSL_GUARDED_BY(mu_) = 200;
   httplib::Headers headers_ ABSL_GUARDED_BY(mu_);
+  std::string text_ ABSL_GUARDED_BY(mu_) = "{}";
   bool hangs_ ABSL_GUARDED_BY(mu_) = false;
   bool ending_ ABSL_GUARDED_BY(mu_) = false;
   std::vector<httplib::Request> posts_ ABSL_GUARDED_BY(mu_);

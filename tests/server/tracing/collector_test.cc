@@ -55,6 +55,17 @@ TEST_F(CollectorTest, ARedirectionIsNotFollowed) {
   EXPECT_EQ(stand_in_.posts().size(), 1);
 }
 
+TEST_F(CollectorTest, ReadsNoAnswerLongerThan64KiB) {
+  constexpr int kMost = 64 << 10;
+  stand_in_.AnswerWith(200, {}, std::string(kMost, 'x'));
+  Collector collector(options_);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(collector.Write("{}", [] { return false; }), absl::OkStatus());
+  }
+  stand_in_.AnswerWith(200, {}, std::string(kMost + 1, 'x'));
+  EXPECT_TRUE(absl::IsUnavailable(Write("{}")));
+}
+
 TEST_F(CollectorTest, SilenceIsUnavailableOnceItsTimeHasPassed) {
   stand_in_.Hang();
   options_.time = absl::Milliseconds(100);

@@ -87,7 +87,22 @@ TEST_F(SpanFileTest, AFolderThatIsMissingIsAnErrorUntilItIsThere) {
 
 TEST_F(SpanFileTest, WhatIsNoFileIsRefused) {
   SpanFile file("/dev/null", 100);
-  EXPECT_FALSE(Write(file, "{1}").ok());
+  for (int i = 0; i < 2; ++i) EXPECT_FALSE(Write(file, "{1}").ok());
+}
+
+TEST_F(SpanFileTest, NoLineIsWrittenBeyondTheLimitIfTheFileCannotBeRenamed) {
+  std::filesystem::create_directory(path_ + ".1");
+  SpanFile file(path_, 10);
+  EXPECT_TRUE(Write(file, "123456789").ok());
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = Write(file, "{2}");
+    EXPECT_NE(status.message().find("cannot be renamed"), status.message().npos)
+        << status;
+  }
+  EXPECT_EQ(Read(path_), "123456789\n");
+  std::filesystem::remove(path_ + ".1");
+  EXPECT_TRUE(Write(file, "{3}").ok());
+  EXPECT_EQ(Read(path_), "{3}\n");
 }
 
 // Opening a pipe to write waits for somebody who reads.
