@@ -79,7 +79,6 @@ absl::string_view BatchTriggerName(BatchTrigger trigger) {
 int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;
   const int all = std::min(line.tasks, options.max_batch_size);
-  if (!curve.is_known()) return all;
   const std::vector<int>& sizes = curve.efficient_sizes();
   const int efficient =
       *std::prev(std::upper_bound(sizes.begin(), sizes.end(), all));
@@ -113,14 +112,13 @@ absl::Duration Margin(const WaitingLine& line) {
 absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
   const BatchCurve& curve = *line.curve;
   const absl::Time delayed = line.oldest + options.max_queue_delay;
-  if (line.tasks >= options.max_batch_size) return absl::InfinitePast();
-
   const auto latest = [&](int images) {
     return std::min(line.start_by, line.finish_by - curve.P95(images)) -
            Margin(line);
   };
   const std::vector<int>& sizes = curve.efficient_sizes();
   const auto next = std::upper_bound(sizes.begin(), sizes.end(), line.tasks);
+  // A curve has no size above max_batch_size, so a full batch never waits.
   if (next == sizes.end()) return absl::InfinitePast();
   if (options.mode == BatchMode::kThroughput) {
     return std::min(delayed, latest(line.tasks));
@@ -138,7 +136,6 @@ namespace {
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;
-  if (!curve.is_known()) return images;
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
   const bool harmless =
       curve.Median(larger) - curve.Median(images) <= kLongestTrial &&
@@ -173,8 +170,7 @@ Decision Decide(const ScheduleOptions& options,
   const WaitingLine& line = lines[chosen.line];
   decision.line = chosen.line;
   decision.images = TryLarger(options, line, chosen.images, now);
-  const bool is_full = decision.images == options.max_batch_size ||
-                       decision.images >= line.curve->best_size();
+  const bool is_full = decision.images >= line.curve->best_size();
   decision.trigger = is_full ? BatchTrigger::kFull : BatchTrigger::kDelay;
   return decision;
 }

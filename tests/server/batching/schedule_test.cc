@@ -321,5 +321,24 @@ TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
   EXPECT_EQ(first(400, Ms(5), At(201)), 0) << "it has waited for long";
 }
 
+TEST(DecideTest, AFullerBatchMakesNoneOfSeveralLinesLate) {
+  const BatchCurve curve = Linear(10, 1);  // One image takes 11 ms, eight 18.
+  ScheduleOptions eager = kLatency;
+  eager.max_queue_delay = absl::ZeroDuration();
+  const auto leaves = [&](int second, double deadline, int third) {
+    WaitingLine first = Line(curve, 1, 29);
+    first.gap = Ms(5);
+    return Decide(
+               eager,
+               {first, Line(curve, second, deadline), Line(curve, third, 500)},
+               kStart)
+        .line;
+  };
+  EXPECT_EQ(leaves(1, 40, 8), 2);
+  EXPECT_EQ(leaves(1, 39, 8), 0) << "18 + 11 ms, then its own 11";
+  EXPECT_EQ(leaves(8, 40, 1), 1) << "only others must not become late";
+  EXPECT_EQ(leaves(8, 400, 4), 1) << "the fullest";
+}
+
 }  // namespace
 }  // namespace sfmamba::batching
