@@ -100,6 +100,19 @@ TEST(BatchCurveTest, NeverFallsWithTheImages) {
   }
 }
 
+TEST(BatchCurveTest, SizesThatSeemToTakeLongerThanLargerOnesGetTheirMean) {
+  BatchCurve curve(16);
+  RunOften(&curve, 2, 10);
+  RunOften(&curve, 4, 31);
+  for (int i = 0; i < 5; ++i) curve.Record(8, Ms(21), kStart);
+  RunOften(&curve, 16, 40);
+  for (const int n : {4, 8}) {
+    EXPECT_NEAR(ToMs(curve.Median(n)), 29, 0.1) << "20 weigh as five";
+  }
+  EXPECT_NEAR(ToMs(curve.Median(2)), 10, 0.1);
+  EXPECT_NEAR(ToMs(curve.Median(16)), 40, 0.1);
+}
+
 TEST(BatchCurveTest, SizesJustAboveAStepAreNotEfficient) {
   BatchCurve curve(9);
   for (int n = 1; n <= 9; ++n) RunOften(&curve, n, n <= 4 ? 10 : 20);
@@ -146,6 +159,7 @@ TEST(BatchCurveTest, SizesThatDoNotRunAreCorrectedByThoseThatDo) {
   }
   EXPECT_NEAR(ToMs(curve.Median(8)), 80, 1);
   EXPECT_NEAR(ToMs(curve.Median(1)), 20, 1);
+  EXPECT_NEAR(ToMs(curve.P95(1)), 24, 1);
 }
 
 TEST(BatchCurveTest, NoiseDoesNotMoveSizesThatDoNotRun) {
@@ -246,6 +260,11 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   EXPECT_NEAR(ToMs(curve.Median(2)), 20, 0.1);
   EXPECT_NEAR(ToMs(curve.Median(4)), 40, 0.1);
   EXPECT_NEAR(ToMs(curve.Median(8)), 160, 1) << "this has run";
+  BatchCurve uneven(8);
+  for (int n : {1, 2, 4}) uneven.Set(n, {Ms(20 * n), Ms(30 * n)}, kStart);
+  RunOften(&uneven, 1, 20, later);
+  uneven.Record(2, Ms(20), later);
+  EXPECT_NEAR(ToMs(uneven.P95(4)), 60, 0.1);
   // More than was measured says nothing of others.
   BatchCurve slower(8);
   for (int n : {1, 2, 4}) slower.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);

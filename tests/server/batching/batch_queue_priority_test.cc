@@ -156,6 +156,21 @@ TEST(BatchQueueAdmissionTest, CountsThoseWithAnEarlierDeadlineAmongOthers) {
   EXPECT_NEAR(start(600), 20, 0.1);
 }
 
+TEST(BatchQueueAdmissionTest, HigherClassesOfItsKeyGoBeforeTheirTime) {
+  BatchQueue queue(Options(1, 0));
+  Teach(&queue, 1, 10);
+  for (int i = 0; i < 3; ++i) queue.Push(MakeTask(i, At(400)), At(0));
+  for (int i = 0; i < 20; ++i) {
+    BatchTask task = MakeTask(i, At(900));
+    task.priority = server::Priority::kHigh;
+    queue.Push(std::move(task), At(0));
+  }
+  // While the three of its class run, the higher class gets 8/3 of that time.
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(
+                  queue.Estimate(Request(At(500)), At(0)).start - At(0)),
+              30 + 80, 1);
+}
+
 // The request leaves after the image that is decoded, and so after the task of
 // the other key.
 TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {

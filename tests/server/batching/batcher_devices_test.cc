@@ -8,6 +8,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "server/batching/batcher.h"
 #include "server/batching/device_turns.h"
@@ -189,6 +190,37 @@ TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
   const std::vector<std::string> ran = log_.ran();
   ASSERT_EQ(ran.size(), 3);
   EXPECT_EQ(ran[0], "b1");
+}
+
+TEST_F(BatcherDevicesTest, AModelWaitsWithThePriorityOfItsTasks) {
+  Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
+  Batcher b(Options(1, kAtOnce), {&device_}, log_.Named("b"));
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  Answer low, normal;
+  a.Submit(WithPriority(low, server::Priority::kLow));
+  WaitForWaiting(1, device_);
+  b.Submit(MakeTask(normal));
+  WaitForWaiting(2, device_);
+  busy.reset();
+  for (Answer* answer : {&low, &normal}) EXPECT_TRUE(answer->Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"b1", "a1"}));
+}
+
+TEST_F(BatcherDevicesTest, OfTwoVersionsTheOneWithTheMoreUrgentTaskGoesFirst) {
+  BatchOptions options = Options(1, kAtOnce);
+  options.model = "m";
+  Batcher old(options, {&device_}, log_.Named("o"));
+  Batcher next(options, {&device_}, log_.Named("n"));
+  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  Answer late, early;
+  const absl::Time now = base::SteadyNow();
+  old.Submit(MakeTask(late, now + 2 * kNever));
+  WaitForWaiting(1, device_);
+  next.Submit(MakeTask(early, now + kNever));
+  WaitForWaiting(2, device_);
+  busy.reset();
+  for (Answer* answer : {&late, &early}) EXPECT_TRUE(answer->Wait().ok());
+  EXPECT_EQ(log_.ran(), std::vector<std::string>({"n1", "o1"}));
 }
 
 TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {

@@ -334,5 +334,22 @@ TEST_F(ExecutorTest, InputsHaveMemoryForABatchOrOnGpusForAllThatWait) {
   EXPECT_EQ(input_bytes(), (2 * 6 + 10) * kImage);
 }
 
+TEST_F(ExecutorTest, OnlyInputsOfTheModelsOwnMemoryArePageLocked) {
+  const auto executor = MakeExecutor(1);
+  const auto run = [&](image::Pixels pixels) {
+    Answer answer;
+    BatchTask task = MakeTask(answer, 0);
+    task.image.values.clear();
+    task.image.pixels = std::move(pixels);
+    std::fill_n(task.image.pixels.data(), task.image.pixels.size(), 77);
+    executor->Submit(std::move(task));
+    EXPECT_EQ(answer.logit(), 77);
+  };
+  run(executor->pixels().Take(3 * 4 * 4));
+  EXPECT_TRUE(last().page_locked);
+  run(std::vector<uint8_t>(3 * 4 * 4));
+  EXPECT_FALSE(last().page_locked);
+}
+
 }  // namespace
 }  // namespace sfmamba::batching
