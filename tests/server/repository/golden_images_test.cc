@@ -13,6 +13,7 @@ TEST(GoldenImagesTest, NoPixelIsAsTheOneBesideOrBelowIt) {
   model::ModelConfig config;
   config.image_size = 64;
   for (const auto& image : MadeUpImages(config)) {
+    ASSERT_EQ(image.pixels.size(), 3 * 64 * 64);
     const auto pixel = [&image](int y, int x) {
       return image.pixels.begin() + (y * image.width + x) * 3;
     };

@@ -98,9 +98,24 @@ TEST(HuggingFaceConfigTest, ReadsTheLongForm) {
             (std::vector<std::string>{"tench", "goldfish, Carassius auratus"}));
 }
 
+TEST(HuggingFaceConfigTest, TheFirstSizeOfTheInputCounts) {
+  for (const char* sizes :
+       {R"("input_size": 448)", R"("input_size": [448, 448])",
+        R"("input_size": [3, 448, 448], "image_size": [3, 448])",
+        R"("image_size": 448, "img_size": 224)", R"("img_size": [448, 448])"}) {
+    const auto read = ReadHuggingFaceConfig(
+        Config(absl::StrCat(R"("crop_mode": "center", )", sizes)),
+        ShapesOf("mamba_vision_t"));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->config.input().size(), 448) << sizes;
+    EXPECT_EQ(read->config.input().resize(), v1::Input::CENTER_CROP);
+  }
+}
+
 TEST(HuggingFaceConfigTest, OtherShapesAreACustomNetwork) {
   ClassifierShapes shapes = ShapesOf("mamba_vision_t");
   shapes.depths = {1, 3, 9, 4};
+  shapes.layer_scale = true;
   const std::string windows = R"("window_size": [8, 8, 14, 7])";
   const std::string heads = R"("num_heads": [2, 4, 8, 16])";
   const auto read =
@@ -110,6 +125,9 @@ TEST(HuggingFaceConfigTest, OtherShapesAreACustomNetwork) {
   EXPECT_EQ(backbone.variant(), "custom");
   EXPECT_EQ(backbone.tokens(), v1::Backbone::NONE);
   EXPECT_EQ(backbone.dim(), 80);
+  EXPECT_EQ(backbone.in_dim(), 32);
+  EXPECT_TRUE(backbone.layer_scale());
+  EXPECT_EQ(absl::StrJoin(backbone.windows(), ","), "14,7");
   EXPECT_EQ(absl::StrJoin(backbone.depths(), ","), "1,3,9,4");
   EXPECT_EQ(ErrorOf(Config(windows), shapes),
             "config.json: num_heads: got none, expected 4 numbers");

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -95,6 +96,22 @@ TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
   EXPECT_EQ(background.load(), loader.load());
   EXPECT_EQ(threads.count("background"), 1);
   EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
+}
+
+TEST_F(ModelLoaderTest, AtTheStartOnlyTheWeightsMustFit) {
+  const int64_t weights =
+      std::filesystem::file_size(folder_ + "/m/1/model.safetensors");
+  options_.free_memory = [weights] { return weights; };
+  Start();
+  server::WriteModel(folder_, "m", "2");
+  EXPECT_FALSE(Load("m").ok()) << "beside others it takes more";
+}
+
+TEST_F(ModelLoaderTest, TheServersClientShareIsEachModels) {
+  options_.executor.batch.client_share = 0.75;
+  Start();
+  const auto loaded = (*repository_->Find("m", "model"))->Loaded();
+  EXPECT_EQ((*loaded)->executor->options().batch.client_share, 0.75);
 }
 
 }  // namespace

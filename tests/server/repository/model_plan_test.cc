@@ -155,6 +155,8 @@ TEST(ModelPlanTest, ACallWantsAnotherVersionBesideThePolicys) {
   EXPECT_EQ(plan.ToUnload({}), Numbers());
   plan.Drop(1);
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2}));
+  plan.Want();
+  EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2})) << "nor with the model";
   plan.Want(1);
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1, 2})) << "again";
 }

@@ -144,6 +144,43 @@ TEST_F(ModelReloadTest, AModelThatDoesNotFitIsRefusedOrReplacesTheOthers) {
   EXPECT_EQ(*Predict("m"), 2);
 }
 
+TEST_F(ModelReloadTest, AVersionThatNeedsAllMemoryWaitsUntilTheOtherIsFreed) {
+  options_.free_memory = [this] {
+    return repository_->IsServing("m") ? 1 << 20 : int64_t{1} << 40;
+  };
+  options_.unload_first = true;
+  Start();
+  WriteModel(folder_, "m", "2");
+  gate_.Close();
+  std::thread request([&] { EXPECT_EQ(*Predict("m"), 1); });
+  gate_.WaitForBatch();
+  std::atomic<bool> opened{false}, opened_before{false};
+  on_load_ = [&] { opened_before = opened.load(); };
+  std::thread load([&] { EXPECT_EQ(Load("m"), absl::OkStatus()); });
+  WaitUntil([&] { return States().front() == "1 UNLOADING"; },
+            "the end of the first version");
+  opened = true;
+  gate_.Open();
+  Join(request, "the answer");
+  Join(load, "the load");
+  EXPECT_TRUE(opened_before);
+  EXPECT_EQ(*Predict("m"), 2);
+}
+
+TEST_F(ModelReloadTest, WhatIsWrittenWhileItIsLoadedDoesNotServe) {
+  Start();
+  WriteModel(folder_, "m", "2");
+  on_load_ = [this] {
+    std::ofstream(folder_ + "/m/2/labels.txt", std::ios::app) << " ";
+  };
+  EXPECT_EQ(Load("m").message(),
+            "models/m/versions/2: its files were written while it was loaded");
+  EXPECT_EQ(*Predict("m"), 1);
+  on_load_ = nullptr;
+  EXPECT_EQ(Load("m"), absl::OkStatus());
+  EXPECT_EQ(*Predict("m"), 2);
+}
+
 // ---- Polling ----
 
 class PollTest : public ModelReloadTest {

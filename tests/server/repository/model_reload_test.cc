@@ -119,6 +119,9 @@ TEST_F(ModelReloadTest, AFailedLoadLeavesTheOldVersion) {
   EXPECT_EQ(Metric("sfmamba_model_reloads_total{model=m,result=error}"), 1);
   EXPECT_EQ(Metric("sfmamba_model_state{model=m,state=UNAVAILABLE,version=2}"),
             1);
+  const std::string loads = "sfmamba_model_load_duration_seconds{model=m,";
+  EXPECT_EQ(Metric(loads + "result=ok,version=1}"), 1);
+  EXPECT_EQ(Metric(loads + "result=error,version=2}"), 1);
   fs::remove(folder_ + "/m/2/unloadable");
   EXPECT_EQ(Load("m"), absl::OkStatus());
   AwaitStates({"2 READY"});
@@ -286,8 +289,10 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
 
   // What a call says holds until the file says something else.
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
+  ASSERT_TRUE(repository_->SetCanaryShare("m", 20).ok());
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2);
+  EXPECT_EQ(repository_->CanaryShare("m"), 20);
   WriteModel(folder_, "m", "3");
   WritePolicy(
       "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
