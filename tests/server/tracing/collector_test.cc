@@ -79,6 +79,15 @@ TEST_F(CollectorTest, AClosedPortIsUnavailable) {
   EXPECT_NE(status.message().find("trace_endpoint: "), std::string::npos);
 }
 
+// Before anything is said by TLS.
+TEST_F(CollectorTest, TheFileOfAuthoritiesMustBeThere) {
+  options_.url = absl::StrCat("https://127.0.0.1:", stand_in_.port(), "/");
+  options_.ca_file = testing::TempDir() + "/missing.pem";
+  const absl::Status status = Write("{}");
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_NE(status.message().find("CA cert"), std::string::npos) << status;
+}
+
 TEST_F(CollectorTest, GivesUpAsSoonAsItIsToldTo) {
   stand_in_.Hang();
   options_.time = absl::Hours(1);
