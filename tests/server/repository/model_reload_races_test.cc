@@ -154,16 +154,15 @@ TEST_F(ModelReloadTest, AVersionThatNeedsAllMemoryWaitsUntilTheOtherIsFreed) {
   gate_.Close();
   std::thread request([&] { EXPECT_EQ(*Predict("m"), 1); });
   gate_.WaitForBatch();
-  std::atomic<bool> opened{false}, opened_before{false};
-  on_load_ = [&] { opened_before = opened.load(); };
+  absl::Notification loading;
+  on_load_ = [&loading] { loading.Notify(); };
   std::thread load([&] { EXPECT_EQ(Load("m"), absl::OkStatus()); });
   WaitUntil([&] { return States().front() == "1 UNLOADING"; },
             "the end of the first version");
-  opened = true;
+  EXPECT_FALSE(loading.WaitForNotificationWithTimeout(absl::Milliseconds(100)));
   gate_.Open();
   Join(request, "the answer");
   Join(load, "the load");
-  EXPECT_TRUE(opened_before);
   EXPECT_EQ(*Predict("m"), 2);
 }
 
