@@ -204,6 +204,16 @@ TEST_F(PollTest, FollowsTheFolder) {
   AwaitStates({"2 READY"});
 }
 
+TEST_F(PollTest, AModelWhoseFolderIsGoneIsNotFoundByCalls) {
+  options_.explicit_control = true;
+  WriteModel(folder_, "gone", "1");
+  Start();
+  EXPECT_EQ(Unload("gone"), absl::OkStatus());
+  fs::remove_all(folder_ + "/gone");
+  WaitUntil([this] { return absl::IsNotFound(Unload("gone")); },
+            "the end of a model");
+}
+
 TEST_F(PollTest, WaitsForAFolderThatIsBeingWritten) {
   Start();
   WriteModel(folder_, "whole", "2");
