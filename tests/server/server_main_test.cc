@@ -2,9 +2,12 @@
 #include "server/server_main.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <memory>
@@ -17,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "model/tuning/scan_plan_table.h"
+#include "server/host/topology.h"
 #include "tests/server/fake_model.h"
 #include "tests/server/listeners.h"
 #include "tests/server/running_server.h"
@@ -54,7 +58,8 @@ class ServerMainDeathTest : public testing::Test {
           absl::StrCat("gpus ", absl::StrJoin(options.gpus, ","), " slots ",
                        options.slots_per_gpu, " deterministic ",
                        options.deterministic, " exact ", options.exact_gelu,
-                       " plans ", options.scan_plans != nullptr));
+                       " plans ", options.scan_plans != nullptr, " groups ",
+                       options.processor_groups.size()));
     };
     engine_.make_scan_tuner = [](int gpu, const model::ScanTuner::Options& o)
         -> absl::StatusOr<std::unique_ptr<model::ScanTuner>> {
@@ -96,6 +101,18 @@ TEST_F(ServerMainDeathTest, ModelsAreLoadedOnTheGpusAsConfigured) {
               "gpus 1 slots 4 deterministic 1 exact 0 plans 1");
   EXPECT_EXIT(Run({"--exact_gelu"}), ExitedWithCode(3), "exact 1");
   EXPECT_EXIT(Run({"--device=cpu"}), ExitedWithCode(3), "gpus  .*plans 0");
+}
+
+TEST_F(ServerMainDeathTest, SeveralContextsOfTheCpuDivideItsProcessors) {
+  EXPECT_EXIT(Run({"--device=cpu", "--cpu_contexts=1"}), ExitedWithCode(3),
+              "gpus  .*groups 0");
+  if (!CheckContexts(AllowedTopology(), 2, 2).ok()) {
+    GTEST_SKIP() << "this machine has one core";
+  }
+  EXPECT_EXIT(Run({"--device=cpu", "--cpu_contexts=2", "--compute_threads=2"}),
+              ExitedWithCode(3), "gpus  .*groups 2");
+  EXPECT_EXIT(Run({"--cpu_contexts=2", "--compute_threads=2"}),
+              ExitedWithCode(3), "gpus 0,1 .*groups 0");
 }
 
 TEST_F(ServerMainDeathTest, ScansAreMeasuredOnTheFirstGpuForEachModel) {
@@ -140,6 +157,9 @@ TEST_F(ServerMainDeathTest, ADeviceAndAPortThatFailHaveTheirExitCodes) {
     return std::make_unique<FakeModel>(config, gate.get());
   };
   EXPECT_EXIT(Run({}), ExitedWithCode(7), "a device has failed for good");
+  // Calls that such a device could answer are not waited for.
+  EXPECT_EXIT(Run({"--exit_on_load_error=false", "--drain_delay=1h"}),
+              ExitedWithCode(7), "draining(.*\n)*.*drained");
   engine_.load = [gate](const model::ModelConfig& config,
                         absl::Span<const std::string>,
                         const model::ModelOptions&) {
@@ -164,6 +184,125 @@ TEST_F(ServerMainDeathTest, RunsUntilASignalAndReleasesMemoryMeanwhile) {
   };
   EXPECT_EXIT(Run({"--drain_delay=0s"}), ExitedWithCode(0),
               "memory is released\n(.*\n)*.*drained");
+}
+
+TEST_F(ServerMainDeathTest, ASignalEndsItThoughNoModelHasLoaded) {
+  engine_.release_memory = [killed = false]() mutable {
+    if (!std::exchange(killed, true)) kill(getpid(), SIGTERM);
+  };
+  EXPECT_EXIT(Run({"--exit_on_load_error=false", "--drain_delay=0s"}),
+              ExitedWithCode(0), "models did not load(.*\n)*.*drained");
+}
+
+TEST_F(ServerMainDeathTest, ASignalDuringALoadEndsItWithoutAnError) {
+  engine_.load = [gate = std::make_shared<Gate>()](
+                     const model::ModelConfig& config,
+                     absl::Span<const std::string>,
+                     const model::ModelOptions&) {
+    kill(getpid(), SIGTERM);
+    return std::make_unique<FakeModel>(config, gate.get());
+  };
+  EXPECT_EXIT(Run({"--drain_delay=0s"}), ExitedWithCode(0), "drained");
+}
+
+TEST_F(ServerMainDeathTest, ASecondSignalEndsItAtOnce) {
+  engine_.load = [](const model::ModelConfig&, absl::Span<const std::string>,
+                    const model::ModelOptions&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    while (true) {
+      kill(getpid(), SIGTERM);
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+  };
+  EXPECT_EXIT(Run({"--drain_timeout=1h"}), ExitedWithCode(128 + SIGTERM), "");
+}
+
+TEST_F(ServerMainDeathTest, ASignalEndsTheTuningAtOnce) {
+  engine_.tune_scans =
+      [](int, absl::Span<const model::ModelToTune>,
+         const std::string&) -> absl::StatusOr<model::ScanMeasurement> {
+    kill(getpid(), SIGTERM);
+    return absl::InternalError("it went on");
+  };
+  EXPECT_EXIT(Run({"--tune", "--fold_table=table"}),
+              testing::KilledBySignal(SIGTERM), "");
+}
+
+TEST_F(ServerMainDeathTest, AHangUpDrainsUnlessItIsIgnored) {
+  engine_.load = [gate = std::make_shared<Gate>()](
+                     const model::ModelConfig& config,
+                     absl::Span<const std::string>,
+                     const model::ModelOptions&) {
+    return std::make_unique<FakeModel>(config, gate.get());
+  };
+  engine_.release_memory = [looks = 0]() mutable {
+    kill(getpid(), SIGHUP);
+    if (++looks != 2) return;
+    Say("it still runs");
+    kill(getpid(), SIGTERM);
+  };
+  const auto run = [this](void (*hang_up)(int)) {
+    signal(SIGHUP, hang_up);
+    Run({"--drain_delay=0s"});
+  };
+  EXPECT_EXIT(run(SIG_DFL), ExitedWithCode(0), "drained");
+  EXPECT_EXIT(run(SIG_IGN), ExitedWithCode(0),
+              "it still runs\n(.*\n)*.*drained");
+}
+
+// A supervisor may start it without standard input and with a low limit.
+TEST_F(ServerMainDeathTest, TheProcessIsReadyForConnections) {
+  engine_.load = [](const model::ModelConfig&, absl::Span<const std::string>,
+                    const model::ModelOptions&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    rlimit limit = {};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    Say(absl::StrCat("raised ", limit.rlim_cur == limit.rlim_max));
+    const auto input = std::filesystem::read_symlink("/proc/self/fd/0");
+    Say(absl::StrCat("input ", input.string()));
+    for (const int number : {SIGPIPE, SIGXFSZ}) {
+      struct sigaction action = {};
+      sigaction(number, nullptr, &action);
+      Say(absl::StrCat("ignored ", action.sa_handler == SIG_IGN));
+    }
+    return absl::InternalError("no model");
+  };
+  const auto run = [this] {
+    close(STDIN_FILENO);
+    rlimit limit = {};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 256;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    Run({});
+  };
+  EXPECT_EXIT(run(), ExitedWithCode(3),
+              "raised 1\n(.*\n)*input /dev/null\n(.*\n)*ignored 1\n(.*\n)*"
+              "ignored 1\n");
+}
+
+TEST_F(ServerMainDeathTest, SaysWhatItIsAskedAndEnds) {
+  engine_.build.version = "1.2.3";
+  const std::string file = NewFolder("config") + "/server.textproto";
+  std::ofstream(file) << "port: 77 decode_threads: 3";
+  const auto run = [this](std::vector<std::string> flags) {
+    std::fflush(stdout);
+    dup2(STDERR_FILENO, STDOUT_FILENO);
+    Run(std::move(flags));
+  };
+  EXPECT_EXIT(run({"--help"}), ExitedWithCode(0),
+              "^sfmamba_server \\[flags\\]\n(.*\n)*  --port=N");
+  EXPECT_EXIT(run({"--version"}), ExitedWithCode(0), "^sfmamba_server 1.2.3\n");
+  EXPECT_EXIT(
+      run({"--config=" + file, "--port=78", "--print_effective_config"}),
+      ExitedWithCode(0), "port: 78\n(.*\n)*decode_threads: 3\n");
+  EXPECT_EXIT(run({"--validate_config"}), ExitedWithCode(0), "^$");
+  EXPECT_EXIT(run({"--config=/nonexistent"}), ExitedWithCode(2),
+              "config: /nonexistent: got");
+  engine_.check_environment = [] {
+    return absl::InvalidArgumentError("wrong environment");
+  };
+  EXPECT_EXIT(run({"--validate_config"}), ExitedWithCode(2),
+              "^wrong environment\n$");
 }
 
 TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
