@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "opencv2/core/utility.hpp"
 #include "tests/testing/fixture.h"
 #include "tests/testing/patience.h"
 
@@ -93,6 +94,12 @@ TEST(KeepRatioTest, ThreadsGetWhatOneGets) {
   }
   for (std::thread& thread : threads) Join(thread, "a thread");
   for (const RgbImage& result : resized) EXPECT_EQ(result.data, expected.data);
+}
+
+// The decode pool has a thread for each processor already.
+TEST(KeepRatioTest, OpenCvStartsNoThreads) {
+  ResizeBilinear(RgbImage{2, 2, std::vector<uint8_t>(12)}, {5, 5});
+  EXPECT_EQ(cv::getNumThreads(), 1);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "opencv2/core/utility.hpp"
 #include "server/errors/error.h"
 #include "server/image/pixel_pool.h"
 
@@ -49,6 +50,12 @@ TEST(PixelsTest, EachFormatBecomesRgb) {
   EXPECT_EQ(Rgb(Buffer(2, 1, Format::kBgra8, "\3\2\1\x9\6\5\4\x9")), expected);
   EXPECT_EQ(Rgb(Buffer(2, 1, Format::kGray8, "\1\4")),
             (std::vector<uint8_t>{1, 1, 1, 4, 4, 4}));
+}
+
+// The decode pool has a thread for each processor already.
+TEST(PixelsTest, OpenCvStartsNoThreads) {
+  ToRgb(Buffer(2, 1, Format::kGray8, "\1\4"));
+  EXPECT_EQ(cv::getNumThreads(), 1);
 }
 
 TEST(PixelsTest, StrideSkipsTheRestOfARow) {

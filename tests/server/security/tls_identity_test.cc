@@ -1,5 +1,7 @@
 #include "server/security/tls_identity.h"
 
+#include <openssl/err.h>
+
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +18,7 @@ void ExpectWrong(const absl::StatusOr<TlsIdentity>& identity,
   EXPECT_EQ(identity.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(absl::StartsWith(identity.status().message(), setting))
       << identity.status();
+  EXPECT_EQ(ERR_peek_error(), 0u) << "another user would take it for its own";
 }
 
 class TlsIdentityTest : public testing::Test {

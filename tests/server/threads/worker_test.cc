@@ -1,5 +1,6 @@
 #include "server/threads/worker.h"
 
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <atomic>
@@ -30,6 +31,13 @@ TEST(WorkerTest, DoesJobsInTheirOrder) {
   worker.Push([&last](bool) { last.Notify(); });
   ASSERT_TRUE(last.WaitForNotificationWithTimeout(kPatience));
   EXPECT_EQ(done, (std::vector<int>{0, 1, 2, 3, 4}));
+}
+
+TEST(WorkerTest, ItsThreadHasItsName) {
+  Worker worker({"one of several"});
+  char name[16] = "";
+  worker.Run([&] { pthread_getname_np(pthread_self(), name, sizeof(name)); });
+  EXPECT_STREQ(name, "one of several");
 }
 
 TEST(WorkerTest, WhatAJobHoldsMayPushAnotherAsItGoes) {
