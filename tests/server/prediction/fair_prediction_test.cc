@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/picture.h"
 #include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::prediction {
@@ -153,6 +154,35 @@ TEST_F(PredictionTest, ImagesOfACancelledRequestLeaveTheQueue) {
   WaitUntil([&] { return queued() == 0; }, "them to leave it");
   gate_.Open();
   EXPECT_EQ(response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(PredictionTest, TilesOfAPictureThatFailsLeaveTheQueue) {
+  std::string jpeg = server::EncodeJpeg(server::Gradient(240, 240));
+  jpeg.resize(jpeg.size() / 2);  // The first tiles are whole.
+  mask_gate_.Close();
+  PredictionRequest whole = LargeRequest(1, 48, 48);
+  whole.model = "masks";
+  auto& params = whole.params.emplace<v1::DetectParams>();
+  params.mutable_tiles()->set_overlap(0);
+  PredictionRequest torn = Request(1);
+  torn.model = "masks";
+  torn.params = params;
+  torn.image = [&jpeg](int) {
+    image::ImageSource source;
+    source.source = image::EncodedImage{jpeg};
+    return absl::StatusOr<image::ImageSource>(source);
+  };
+  KeptResponse whole_response, torn_response;
+  Prediction running(*environment_, std::move(whole), &whole_response);
+  running.Start(absl::OkStatus());
+  mask_gate_.WaitForBatch();
+  Prediction failing(*environment_, std::move(torn), &torn_response);
+  failing.Start(absl::OkStatus());
+  EXPECT_EQ(server::GetErrorDetail(torn_response.Wait()).reason,
+            "IMAGE_DECODE_FAILED")
+      << "it waits for no batch";
+  mask_gate_.Open();
+  EXPECT_EQ(whole_response.Wait(), absl::OkStatus());
 }
 
 TEST_F(PredictionTest, ImagesWaitForTheirBatchWithTheRequestsPriority) {

@@ -58,6 +58,10 @@ TEST(HeatMapEncoderTest, ResizesBilinearly) {
   EXPECT_TRUE(map.values().empty());
   // 255 for 3: the columns' middles are at -0.25, 0.25, 0.75 and 1.25.
   EXPECT_THAT(Pixels(map), ElementsAre(0, 21, 64, 85, 170, 191, 234, 255));
+  // The rows' middles are at -0.25, 0.25 and so on.
+  EXPECT_THAT(Pixels(Encode(MapOf(3, 2, {0, 0, 100, 200, 255, 40}),
+                            FrameOf(/*height=*/6, /*width=*/2))),
+              ElementsAre(0, 0, 25, 50, 75, 150, 139, 160, 216, 80, 255, 40));
 }
 
 TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {

@@ -144,6 +144,31 @@ TEST_F(PredictionTest, AllThatARequestBringsCountsForItsOwnDeadline) {
       << "no caller may have as long as that";
 }
 
+// Nineteen pictures take 2 s to decode. Of normal priority they wait for as
+// many of another request, of high priority for less than half of those.
+TEST_F(PredictionTest, HighPriorityWaitsForFewerOthers) {
+  MayDecode(0);
+  KeptResponse others_response;
+  Prediction others(*environment_, LargeRequest(17, 6000, 6000),
+                    &others_response);
+  others.Start(absl::OkStatus());
+  const auto ask = [this](server::Priority priority) {
+    PredictionRequest request = LargeRequest(17, 6000, 6000);
+    request.options.validate_only = true;
+    request.options.priority = priority;
+    request.call.deadline = base::SteadyNow() + absl::Seconds(3);
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    return server::GetErrorDetail(response.Wait()).reason;
+  };
+  EXPECT_EQ(ask(server::Priority::kNormal), "PREDICTED_DEADLINE_MISS");
+  EXPECT_EQ(ask(server::Priority::kHigh), "");
+  others.Cancel();
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(others_response.Wait().code(), absl::StatusCode::kCancelled);
+}
+
 TEST_F(PredictionTest, AnAnswerThatFindsNoRoomIsRefused) {
   auto others = finish_room_.Take(64, 0);
   ASSERT_TRUE(others.ok());
