@@ -1,0 +1,135 @@
+// That a server's parts are made as the configuration says.
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/grpcpp.h"
+#include "gtest/gtest.h"
+#include "server/server_config.h"
+#include "tests/server/running_server.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::server {
+namespace {
+
+class ServerPartsTest : public testing::Test {
+ protected:
+  ServerPartsTest() {
+    config_.set_model_repository(NewFolder("models"));
+    WriteModel(config_.model_repository(), "fake", "1");
+  }
+
+  static grpc::Status Classify(RunningServer& server) {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    return server.stub().Classify(&context, GreyRequest(1), &response);
+  }
+  // How many threads of this process have the name.
+  static int Threads(const std::string& name) {
+    int count = 0;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/self/task")) {
+      std::ifstream file(task.path() / "comm");
+      std::string own;
+      count += std::getline(file, own) && own == name;
+    }
+    return count;
+  }
+
+  const TimeLimit limit_{"the end of the test", kTestPatience};
+  v1::ServerConfig config_;
+};
+
+TEST_F(ServerPartsTest, PoolsHaveTheThreadsThatAreConfigured) {
+  config_.set_decode_threads(3);
+  RunningServer server(config_);
+  WaitUntil([] { return Threads("finish") == 3; }, "threads that encode");
+  WaitUntil([] { return Threads("decode") == 4; },
+            "threads that decode, one of them for what takes little time");
+}
+
+TEST_F(ServerPartsTest, EachPortInUseIsNamed) {
+  config_.set_health_port(0);
+  config_.set_admin_port(0);
+  RunningServer first(config_);
+  observability::Logger log(stderr, observability::LogLevel::kError,
+                            observability::LogFormat::kText);
+  Server::Options options;
+  options.config = WithDefaults(config_);
+  options.config.set_port(0);
+  options.config.set_metrics_port(0);
+  options.config.set_http_port(-1);
+  const auto error = [&] {
+    return std::string(Server::Start(options, &log).status().message());
+  };
+  options.config.set_health_port(first.server().health_port());
+  EXPECT_TRUE(
+      absl::StrContains(error(), absl::StrCat("the health port: 127.0.0.1:",
+                                              first.server().health_port())))
+      << error();
+  options.config.set_health_port(0);
+  options.config.set_admin_port(first.server().admin_port());
+  EXPECT_TRUE(absl::StrContains(
+      error(), absl::StrCat("the port of administration: 127.0.0.1:",
+                            first.server().admin_port())))
+      << error();
+}
+
+TEST_F(ServerPartsTest, SpansSayWhoseTheyAreAndAreCounted) {
+  config_.set_trace_file(NewFolder("spans") + "/spans");
+  config_.set_trace_ratio(1);
+  RunningServer server(config_);
+  EXPECT_TRUE(Classify(server).ok());
+  WaitUntil(
+      [&] { return server.Sum("sfmamba_trace_spans_exported_total", {}) >= 4; },
+      "the spans of an image and its request");
+  std::ifstream file(config_.trace_file());
+  const std::string spans(std::istreambuf_iterator<char>(file), {});
+  char host[256] = "";
+  ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
+  for (const std::string& value :
+       {std::string("sfmamba"), std::string("test"), std::string(host)}) {
+    EXPECT_TRUE(absl::StrContains(
+        spans, absl::StrCat("\"stringValue\":\"", value, "\"")))
+        << value << spans;
+  }
+}
+
+TEST_F(ServerPartsTest, SpansThatAreLostAreCounted) {
+  config_.set_trace_file("/nonexistent/spans");
+  config_.set_trace_ratio(1);
+  RunningServer server(config_);
+  EXPECT_TRUE(Classify(server).ok());
+  WaitUntil(
+      [&] { return server.Sum("sfmamba_trace_spans_dropped_total", {}) >= 4; },
+      "the spans of an image and its request");
+}
+
+TEST_F(ServerPartsTest, FailedHandshakesOfTheGrpcPortAreCountedAndLogged) {
+  const Certificate pair = MakeCertificate();
+  config_.set_tls_cert_file(WriteTestFile("cert", pair.pem));
+  config_.set_tls_key_file(WriteTestFile("key", pair.key));
+  RunningServer server(config_);
+  EXPECT_EQ(Classify(server).error_code(), grpc::StatusCode::UNAVAILABLE)
+      << "its client speaks no TLS";
+  WaitUntil(
+      [&] {
+        return server.Sum("sfmamba_tls_handshake_failures_total", {}) >= 1;
+      },
+      "a failed handshake");
+  WaitUntil(
+      [&] {
+        return absl::StrContains(server.Log(), "a TLS handshake has failed");
+      },
+      "its line in the log");
+}
+
+}  // namespace
+}  // namespace sfmamba::server
