@@ -89,9 +89,12 @@ TEST(MergeDetectionsTest, TheBestAreKept) {
   EXPECT_FLOAT_EQ(objects[2].score, 0.75f);
 }
 
-TEST(MergeDetectionsTest, BoxesWithoutAreaMatchNothing) {
+TEST(MergeDetectionsTest, BoxesWithoutAreaShareNothing) {
   const std::vector<Row> rows(5, Row{10, 10, 10, 10, 0.5, 0});
   EXPECT_EQ(Merge(FromRows(rows), MergeRule()).size(), 5u);
+  MergeRule any;
+  any.threshold = 0;
+  EXPECT_EQ(Merge(FromRows(rows), any).size(), 1u) << "whatever they share";
 }
 
 base::Mask Full(int left, int top, int width, int height) {

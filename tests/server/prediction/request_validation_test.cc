@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "server/errors/error.h"
 #include "tests/server/vision_service_fixture.h"
@@ -311,6 +312,28 @@ TEST(RequestIdTest, HasAtMost128CharactersOfUtf8) {
        {std::string(129, 'x'), std::string("\xff"), std::string("a\xc3")}) {
     const absl::Status status = ValidateRequestId(bad);
     EXPECT_EQ(server::GetErrorDetail(status).field, "request_id");
+  }
+}
+
+TEST(ResizeOptionTest, AModelThatKeepsTheRatioTakesNone) {
+  model::ModelConfig keeps, classifier;
+  keeps.resize = model::Resize::kKeepRatio;
+  PredictionRequest request;
+  request.images = 1;
+  EXPECT_EQ(ValidateRequest(request, keeps, RequestLimits()), absl::OkStatus());
+  for (const auto& [mode, name] :
+       {std::make_pair(image::ResizeMode::kStretch, "STRETCH"),
+        std::make_pair(image::ResizeMode::kLetterbox, "LETTERBOX"),
+        std::make_pair(image::ResizeMode::kCenterCrop, "CENTER_CROP")}) {
+    request.options.resize = mode;
+    const absl::Status status =
+        ValidateRequest(request, keeps, RequestLimits());
+    EXPECT_EQ(server::GetErrorDetail(status).field, "options.resize");
+    EXPECT_NE(status.message().find(absl::StrCat("got ", name, ",")),
+              std::string::npos)
+        << status;
+    EXPECT_EQ(ValidateRequest(request, classifier, RequestLimits()),
+              absl::OkStatus());
   }
 }
 

@@ -1,7 +1,10 @@
 // What Detect makes of the detections in a picture's tiles, and what is
 // foreseen of its answers.
 
+#include <cmath>
 #include <cstdint>
+#include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/errors/error.h"
 #include "tests/server/prediction/encoded_answer.h"
 
 namespace sfmamba::prediction {
@@ -115,6 +119,78 @@ TEST_F(TilesMergingTest, ManyDetectionsAreMergedInPieces) {
     ASSERT_TRUE(encoder->EncodeNext().ok());
   }
   EXPECT_GE(merging, 4);
+}
+
+// The field that is out of its range, "" if none is.
+std::string WrongField(const std::function<void(v1::DetectParams*)>& change) {
+  v1::DetectParams params;
+  change(&params);
+  const absl::Status status = MakeHandler(params)->CheckParams(Detector());
+  return server::GetErrorDetail(status).field;
+}
+
+TEST(DetectionParamsTest, FractionsAreOfOne) {
+  using Set = void (*)(v1::DetectParams*, float);
+  for (const auto& [field, set] : std::vector<std::pair<std::string, Set>>{
+           {"params.score_threshold",
+            [](v1::DetectParams*p, float f) { p->set_score_threshold(f); }},
+           {"params.nms_iou_threshold",
+            [](v1::DetectParams*p, float f) { p->set_nms_iou_threshold(f); }},
+           {"params.tiles.match_threshold", [](v1::DetectParams*p, float f) {
+              p->mutable_tiles()->set_match_threshold(f);
+            }}}) {
+    const auto wrong = [set = set](float value) {
+      return WrongField([&](auto* params) { set(params, value); });
+    };
+    EXPECT_EQ(wrong(0), "");
+    EXPECT_EQ(wrong(1), "");
+    for (const float value : {-0.01f, 1.01f, std::nanf("")}) {
+      EXPECT_EQ(wrong(value), field) << value;
+    }
+  }
+}
+
+TEST(DetectionParamsTest, NumbersEndAtTheirBounds) {
+  using Set = void (*)(v1::DetectParams*, int);
+  const struct {
+    const char* field;
+    Set set;
+    int most;
+  } cases[] = {
+      {"params.max_detections",
+       [](v1::DetectParams* p, int n) { p->set_max_detections(n); }, 1000},
+      {"params.class_filter[0]",
+       [](v1::DetectParams* p, int n) { p->add_class_filter(n); }, 2},
+      {"params.tiles.width",
+       [](v1::DetectParams* p, int n) { p->mutable_tiles()->set_width(n); },
+       65535},
+      {"params.tiles.height",
+       [](v1::DetectParams* p, int n) { p->mutable_tiles()->set_height(n); },
+       65535},
+      {"params.tiles.max_tiles",
+       [](v1::DetectParams* p, int n) { p->mutable_tiles()->set_max_tiles(n); },
+       std::numeric_limits<int>::max()}};
+  for (const auto& c : cases) {
+    const auto wrong = [&c](int value) {
+      return WrongField([&](auto* params) { c.set(params, value); });
+    };
+    EXPECT_EQ(wrong(0), "") << c.field;
+    EXPECT_EQ(wrong(c.most), "") << c.field;
+    EXPECT_EQ(wrong(-1), c.field);
+    if (c.most < std::numeric_limits<int>::max()) {
+      EXPECT_EQ(wrong(c.most + 1), c.field);
+    }
+  }
+}
+
+TEST(DetectionParamsTest, TilesOverlapByNineTenthsAtMost) {
+  const auto wrong = [](float overlap) {
+    return WrongField(
+        [&](auto* params) { params->mutable_tiles()->set_overlap(overlap); });
+  };
+  EXPECT_EQ(wrong(0), "");
+  EXPECT_EQ(wrong(0.9f), "");
+  EXPECT_EQ(wrong(0.91f), "params.tiles.overlap");
 }
 
 TEST(DetectionCostsTest, ResultsTakeMemoryForTheMasksThatAreAskedFor) {
