@@ -5,15 +5,21 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "httplib.h"
 #include "server/server_config.h"
+#include "tests/server/picture.h"
 #include "tests/server/running_server.h"
+#include "tests/server/tracing/collector_stand_in.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::server {
@@ -102,6 +108,21 @@ TEST_F(ServerPartsTest, SpansSayWhoseTheyAreAndAreCounted) {
   }
 }
 
+TEST_F(ServerPartsTest, SpansGoToTheCollectorOfTheAuthorityThatIsNamed) {
+  const Certificate pair = MakeCertificate();
+  const std::string certificate = WriteTestFile("collector.pem", pair.pem);
+  const std::string key = WriteTestFile("collector.key", pair.key);
+  tracing::CollectorStandIn collector(
+      std::make_unique<httplib::SSLServer>(certificate.c_str(), key.c_str()));
+  config_.set_trace_endpoint(
+      absl::StrCat("https://127.0.0.1:", collector.port()));
+  config_.set_trace_ca_file(certificate);
+  config_.set_trace_ratio(1);
+  RunningServer server(config_);
+  EXPECT_TRUE(Classify(server).ok());
+  EXPECT_TRUE(collector.AwaitSpans(4, kPatience)) << server.Log();
+}
+
 TEST_F(ServerPartsTest, SpansThatAreLostAreCounted) {
   config_.set_trace_file("/nonexistent/spans");
   config_.set_trace_ratio(1);
@@ -129,6 +150,35 @@ TEST_F(ServerPartsTest, FailedHandshakesOfTheGrpcPortAreCountedAndLogged) {
         return absl::StrContains(server.Log(), "a TLS handshake has failed");
       },
       "its line in the log");
+}
+
+TEST_F(ServerPartsTest, TheConsoleIsThereUnlessItIsDisabled) {
+  config_.set_http_port(0);
+  for (const bool disabled : {false, true}) {
+    config_.set_disable_console(disabled);
+    RunningServer server(config_);
+    EXPECT_EQ(HttpGet(server.server().http_port(), "/").empty(), disabled);
+  }
+}
+
+TEST_F(ServerPartsTest, HttpHasAsManyConnectionsAsAllowed) {
+  config_.set_http_port(0);
+  config_.set_max_http_connections(1);
+  RunningServer server(config_);
+  server.gate().Close();
+  std::thread caller([&server] {
+    httplib::Client client("127.0.0.1", server.server().http_port());
+    client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
+    const auto answer = client.Post(
+        "/v1/models/fake:classify",
+        EncodePng(Gradient(FakeModel::kSide, FakeModel::kSide)), "image/png");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+  });
+  server.gate().WaitForBatch();
+  EXPECT_EQ(HttpGet(server.server().http_port(), "/livez"), "");
+  server.gate().Open();
+  Join(caller, "the answer of the connection that came first");
 }
 
 }  // namespace
