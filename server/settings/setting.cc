@@ -15,7 +15,6 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "google/protobuf/duration.pb.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 namespace sfmamba::server {
@@ -171,12 +170,6 @@ absl::Status CheckFields(const Message& message, const std::string& prefix) {
   return absl::OkStatus();
 }
 
-// Keeps the library from writing errors to stderr.
-class NoErrors : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int, int, const std::string&) override {}
-};
-
 // Sets `field`, or adds to it, by a text that holds one value.
 bool ParseValue(const FieldDescriptor& field, absl::string_view text,
                 Message* message) {
@@ -200,11 +193,8 @@ bool ParseValue(const FieldDescriptor& field, absl::string_view text,
     reflection.SetBool(message, &field, value);
     return true;
   }
-  NoErrors errors;
-  TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  return parser.ParseFieldValueFromString(WithoutSuffix(field, text), &field,
-                                          message);
+  return TextFormat::ParseFieldValueFromString(WithoutSuffix(field, text),
+                                               &field, message);
 }
 
 }  // namespace
