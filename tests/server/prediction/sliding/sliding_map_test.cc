@@ -232,6 +232,7 @@ TEST(SlidingMapTest, TakesTheMemoryThatItSays) {
     int classes;
   } cases[] = {
       {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits.
+      {{64, 64}, {13, 14}, {6, 6}, 40},      // Those of small windows.
       {{60, 60}, {4, 4}, {1, 1}, 2},         // Windows.
       {{8, 4000}, {8, 4000}, {8, 8}, 100},   // Rows.
   };
