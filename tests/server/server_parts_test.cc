@@ -1,4 +1,4 @@
-// That a server's parts are made as the configuration says.
+// That a server's parts are made, and end, as the configuration says.
 
 #include <unistd.h>
 
@@ -11,6 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/proto_duration.h"
+#include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
@@ -179,6 +181,38 @@ TEST_F(ServerPartsTest, HttpHasAsManyConnectionsAsAllowed) {
   EXPECT_EQ(HttpGet(server.server().http_port(), "/livez"), "");
   server.gate().Open();
   Join(caller, "the answer of the connection that came first");
+}
+
+TEST_F(ServerPartsTest, ModelsAreUnloadedByHttpIfCallsMayControlThem) {
+  config_.set_http_port(0);
+  for (const char* control : {"poll", "poll+explicit"}) {
+    config_.set_model_control(control);
+    RunningServer server(config_);
+    httplib::Client client("127.0.0.1", server.server().http_port());
+    const auto answer = client.Post("/v2/repository/models/fake/unload", "{}",
+                                    "application/json");
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status == 200, absl::EndsWith(control, "explicit"))
+        << answer->body;
+  }
+}
+
+TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {
+  constexpr absl::Duration kStep = absl::Milliseconds(300);
+  observability::Logger log(stderr, observability::LogLevel::kError,
+                            observability::LogFormat::kText);
+  Server::Options options;
+  options.config = WithDefaults(config_);
+  options.config.set_port(0);
+  options.config.set_metrics_port(0);
+  options.config.set_http_port(-1);
+  base::ToProto(kStep, options.config.mutable_drain_delay());
+  options.refusal_window = options.scrape_window = kStep;
+  const auto server = Server::Start(options, &log);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const absl::Time start = base::SteadyNow();
+  EXPECT_TRUE((*server)->Shutdown());
+  EXPECT_GE(base::SteadyNow() - start, 3 * kStep);
 }
 
 }  // namespace
