@@ -17,6 +17,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "server/server_config.h"
+#include "sfmamba/v1/admin.grpc.pb.h"
 #include "tests/server/picture.h"
 #include "tests/server/running_server.h"
 #include "tests/server/tracing/collector_stand_in.h"
@@ -195,6 +196,19 @@ TEST_F(ServerPartsTest, ModelsAreUnloadedByHttpIfCallsMayControlThem) {
     EXPECT_EQ(answer->status == 200, absl::EndsWith(control, "explicit"))
         << answer->body;
   }
+}
+
+TEST_F(ServerPartsTest, AdministratorsSeeTheSettingsThatItStartedWith) {
+  config_.set_log_level("error,server=info");
+  config_.set_trace_ratio(0.25);
+  RunningServer server(config_);
+  grpc::ClientContext context;
+  v1::ServerInfo info;
+  ASSERT_TRUE(v1::AdminService::NewStub(server.channel())
+                  ->GetServerInfo(&context, v1::GetServerInfoRequest(), &info)
+                  .ok());
+  EXPECT_EQ(info.settings().log_level(), "error,server=info");
+  EXPECT_EQ(info.settings().trace_ratio(), 0.25);
 }
 
 TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {

@@ -316,6 +316,16 @@ TEST(FairQueueTest, WhatDoesNotFitIsNotStarved) {
   }
 }
 
+TEST(FairQueueTest, WhatDoesNotFitIsOvertakenByAsMuchAsItCosts) {
+  FairQueue queue;
+  for (const uint64_t group : {1, 2, 3}) {
+    queue.Push(Holding(group, kLarge, group == 1 ? 100 : 10));
+  }
+  EXPECT_EQ(PopGroup(&queue, 50), 2u);
+  EXPECT_EQ(PopGroup(&queue, 50), 0u);
+  EXPECT_EQ(PopGroup(&queue, 100), 1u);
+}
+
 // What is before it in the order is not held up by it.
 TEST(FairQueueTest, WhatWaitsForMemoryHoldsUpOnlyWhatIsBehindIt) {
   FairQueue queue;
