@@ -1,8 +1,14 @@
 #include "server/rpc/port/grpc_port.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -31,6 +37,14 @@ class GrpcPortTest : public testing::Test {
   // The deadline of what a test waits for.
   static std::chrono::system_clock::time_point Soon() {
     return absl::ToChronoTime(absl::Now() + absl::Seconds(20));
+  }
+  // A connection of its own, once it is used.
+  static std::shared_ptr<grpc::Channel> Connect(int port) {
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    return grpc::CreateCustomChannel(absl::StrCat("127.0.0.1:", port),
+                                     grpc::InsecureChannelCredentials(),
+                                     arguments);
   }
   // Calls Check() on a new connection, over TLS if `authority` is given, as a
   // client that shows `own`.
@@ -77,6 +91,54 @@ TEST_F(GrpcPortTest, ConnectionsEndAtTheirAgeOrWhenTheyAreIdle) {
     EXPECT_TRUE(channel->WaitForStateChange(GRPC_CHANNEL_READY, Soon()))
         << by_age;
   }
+}
+
+// Starts a port in a process that may have `descriptors`.
+absl::StatusOr<std::unique_ptr<GrpcPort>> StartWith(
+    int descriptors, const GrpcPort::Options& options) {
+  rlimit before = {};
+  EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit fewer = before;
+  fewer.rlim_cur = descriptors;
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+  auto port = GrpcPort::Start(options);
+  EXPECT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  return port;
+}
+
+TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
+  const std::pair<int, int> kCases[] = {{384 + 2, 2}, {384 - 50, 1}};
+  for (const auto& [descriptors, most] : kCases) {
+    std::atomic<int> refused{0};
+    GrpcPort::Options options = Options();
+    options.refused = [&refused] { ++refused; };
+    const auto port = StartWith(descriptors, options);
+    ASSERT_TRUE(port.ok()) << port.status();
+    std::vector<std::shared_ptr<grpc::Channel>> channels;
+    for (int i = 0; i <= most; ++i) {
+      EXPECT_EQ(refused, 0) << most;
+      channels.push_back(Connect((*port)->port()));
+      EXPECT_TRUE(channels.back()->WaitForConnected(Soon()));
+    }
+    EXPECT_GE(refused, 1) << most;
+  }
+}
+
+TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
+  constexpr int kDescriptors = 600, kSpare = 64;
+  std::atomic<int> refused{0};
+  GrpcPort::Options options = Options();
+  options.refused = [&refused] { ++refused; };
+  const auto port = StartWith(kDescriptors, options);
+  ASSERT_TRUE(port.ok()) << port.status();
+  std::vector<int> taken = {dup(STDERR_FILENO)};
+  while (taken.back() < kDescriptors - kSpare) {
+    taken.push_back(dup(STDERR_FILENO));
+  }
+  EXPECT_EQ(Call((*port)->port()).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_GE(refused, 1);
+  for (const int fd : taken) close(fd);
+  EXPECT_TRUE(Call((*port)->port()).ok());
 }
 
 TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {
