@@ -171,6 +171,7 @@ TEST_F(ReadPausesTest, CallsOfAnAddressThatWaitAreFew) {
     return Read();
   };
   EXPECT_EQ(begin(Begun(kMost)), 0);
+  EXPECT_EQ(Read(), EAGAIN) << "they wait on, with nothing to read";
   // One more, of a connection that has few, may be another client's.
   Connect();
   EXPECT_EQ(begin(Begun(15)), 0);
