@@ -105,6 +105,26 @@ TEST_F(ConnectionLimitsTest, ARefusedClientThatSendsOnIsCutOff) {
   EXPECT_LT(parts, 64);  // Four, and what the sockets hold.
 }
 
+TEST_F(ConnectionLimitsTest, ARefusedClientThatStaysIsCutOffSoon) {
+  options_.answer_time = options_.idle_time = absl::Hours(1);
+  options_.admit = [](HttpRequest&) { return Text("refused"); };
+  Start();
+  RawClient client(server_->port());
+  client.Send("POST /a HTTP/1.1\r\nContent-Length: 60000000\r\n\r\n");
+  EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "\r\n\r\nrefused"));
+  WaitUntil([&client] { return !client.Send("x"); }, "the connection's end");
+}
+
+TEST_F(ConnectionLimitsTest, ASlowClientThatStaysIsCutOffToo) {
+  options_.answer_time = absl::Hours(1);
+  options_.head_time = absl::Milliseconds(50);
+  Start();
+  RawClient client(server_->port());
+  client.Send("GET /a");
+  EXPECT_TRUE(absl::StartsWith(client.ReadAll(), "HTTP/1.1 408"));
+  WaitUntil([&client] { return !client.Send("x"); }, "the connection's end");
+}
+
 TEST_F(ConnectionLimitsTest, AHeadThatDripsHasNoMoreTime) {
   options_.head_time = absl::Milliseconds(50);
   options_.max_head_bytes = 1 << 30;
@@ -183,6 +203,18 @@ TEST_F(ConnectionLimitsTest, AnIdleConnectionEndsAfterItsTime) {
   client.Send("GET /other HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "other"));
   EXPECT_EQ(client.ReadAll(), "");
+}
+
+TEST_F(ConnectionLimitsTest, AnAnswerMayTakeLongerThanAConnectionMayBeIdle) {
+  options_.idle_time = options_.head_time = absl::Milliseconds(500);
+  Start();
+  RawClient client(server_->port());
+  client.Send(kGet);
+  auto exchange = Next();
+  RawClient idle(server_->port());
+  EXPECT_EQ(idle.ReadAll(), "") << "ended for its idle time";
+  exchange->Answer(Text("late"), [] {});
+  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "late"));
 }
 
 TEST_F(ConnectionLimitsTest, OneThatWaitsForItsAnswerIsNeverEndedForOthers) {

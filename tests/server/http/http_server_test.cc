@@ -183,6 +183,18 @@ TEST_F(HttpServerTest, ABodyMayWaitForContinue) {
   EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "\r\n\r\nPOST|body"));
 }
 
+TEST_F(HttpServerTest, ABodyThatDoesNotWaitNeedsNoContinue) {
+  Start();
+  RawClient client(server_->port());
+  client.Send(
+      "POST /echo HTTP/1.1\r\nContent-Length: 4\r\nExpect: 100-continue\r\n"
+      "\r\nbo");
+  client.Send("dy");
+  const std::string answer = client.ReadAnswer();
+  EXPECT_TRUE(absl::StartsWith(answer, "HTTP/1.1 200")) << answer;
+  EXPECT_TRUE(absl::EndsWith(answer, "\r\n\r\nPOST|body")) << answer;
+}
+
 TEST_F(HttpServerTest, WhatItDoesNotServeIsRefused) {
   options_.max_body_bytes = 100;
   Start();

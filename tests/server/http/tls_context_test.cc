@@ -128,6 +128,22 @@ TEST_F(TlsContextTest, ASessionIsResumedByATicketAlone) {
   }
 }
 
+// At the default security level OpenSSL has no common cipher with them anyway.
+TEST_F(TlsContextTest, OldVersionsAreRefusedAtAnySecurityLevel) {
+  identity_.Set({own_.pem, own_.key, ""});
+  const auto tls = TlsContext::Create({&identity_});
+  ASSERT_TRUE(tls.ok()) << tls.status();
+  const Owned<SSL_CTX> clients(SSL_CTX_new(TLS_client_method()));
+  SSL_CTX_set_min_proto_version(clients.get(), TLS1_1_VERSION);
+  for (const int version : {TLS1_1_VERSION, TLS1_2_VERSION}) {
+    SSL_CTX_set_max_proto_version(clients.get(), version);
+    const Owned<SSL> client(SSL_new(clients.get())), server = Server(**tls);
+    SSL_set_security_level(client.get(), 0);
+    SSL_set_security_level(server.get(), 0);
+    EXPECT_EQ(Greet(client.get(), server.get()), version == TLS1_2_VERSION);
+  }
+}
+
 TEST_F(TlsContextTest, ClientsShowFewCertificates) {
   const auto tls = AskingForCertificates();
   const Certificate own = MakeCertificate({"client", &ca_});
