@@ -1,10 +1,12 @@
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
 #include "server/errors/error.h"
 #include "server/kserve/received_inference.h"
+#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -106,6 +108,31 @@ TEST(InferWireTest, RefusesEveryTruncation) {
         << size;
     if (status.ok()) continue;
     EXPECT_EQ(server::GetErrorDetail(status).reason, "MALFORMED_MESSAGE");
+  }
+}
+
+// Groups within groups, in a field that is unknown or in one that is kept. An
+// input is a level too.
+TEST(InferWireTest, LevelsHaveALimit) {
+  const auto walks = [](const std::string& tags, const std::string& start,
+                        const std::string& end, int groups) {
+    std::string bytes;
+    for (int i = 0; i < groups; ++i) bytes = start + bytes + end;
+    for (const char tag : tags) {
+      std::string length;
+      rpc::AppendVarint(bytes.size(), &length);
+      bytes = tag + length + bytes;
+    }
+    InferWire wire;
+    return WalkInferRequest({bytes}, &wire).ok();
+  };
+  const std::pair<std::string, std::string> kGroups[] = {{"\x0b", "\x0c"},
+                                                         {"\x4b", "\x4c"}};
+  for (const auto& [start, end] : kGroups) {
+    EXPECT_TRUE(walks("", start, end, rpc::kMaxWireDepth));
+    EXPECT_FALSE(walks("", start, end, rpc::kMaxWireDepth + 1));
+    EXPECT_TRUE(walks("\x2a", start, end, rpc::kMaxWireDepth - 1));
+    EXPECT_FALSE(walks("\x2a", start, end, rpc::kMaxWireDepth));
   }
 }
 
