@@ -260,6 +260,7 @@ TEST_F(KserveRestTest, EveryRequestIsCountedByItsCode) {
   draining_ = true;
   EXPECT_EQ(InferBinary("").status, 503);
   EXPECT_EQ(Ask("GET", "/v2/models/fake").status, 503);
+  EXPECT_EQ(Ask("POST", "/v2/repository/index").status, 503);
   const auto count = [this](const std::string& method, const std::string& code,
                             const std::string& model) {
     double sum = 0;

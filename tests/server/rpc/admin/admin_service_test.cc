@@ -26,7 +26,10 @@ using ::testing::HasSubstr;
 TEST_F(AdminServiceTest, TellsWhatWasMeasuredAtLoadAndWhatRan) {
   Start("max_batch_size: 4 max_queue_delay {}");
   v1::ClassifyResponse response;
-  ASSERT_EQ(Classify(server::GreyRequest(1), &response).code, StatusCode::OK);
+  for (const int grey : {1, 2}) {
+    ASSERT_EQ(Classify(server::GreyRequest(grey), &response).code,
+              StatusCode::OK);
+  }
   v1::BatchProfile profile;
   ASSERT_EQ(GetBatchProfile("fake", &profile).code, StatusCode::OK);
   EXPECT_EQ(server_->Sum("sfmamba_requests_total",
@@ -53,6 +56,7 @@ TEST_F(AdminServiceTest, TellsWhatWasMeasuredAtLoadAndWhatRan) {
   ASSERT_GE(size.efficient_sizes_size(), 1);
   EXPECT_EQ(size.efficient_sizes(0), 1);
   EXPECT_GT(size.pace(), 0);
+  EXPECT_GT(size.arrivals_per_second(), 0);
 }
 
 TEST_F(AdminServiceTest, ADenseModelHasNoTimesBeforeItsFirstImage) {
@@ -173,6 +177,7 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   EXPECT_EQ(info.version(), "test");
   EXPECT_GT(info.start_time().seconds(), 0);
   EXPECT_GT(info.memory().resident_bytes(), 1 << 20);
+  EXPECT_GT(info.memory().limit_bytes(), info.memory().resident_bytes());
   EXPECT_GT(info.memory().requests_limit_bytes(), 0);
   EXPECT_EQ(info.settings().log_level(), "info");
   ASSERT_EQ(info.models_size(), 1);
