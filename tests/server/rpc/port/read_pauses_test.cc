@@ -154,6 +154,22 @@ TEST_F(ReadPausesTest, WhoSendsHeadersWithoutEndIsSentAway) {
   }
 }
 
+// What lies in a buffer behind the received bytes is of an earlier read.
+TEST_F(ReadPausesTest, OnlyWhatWasReceivedIsLookedAt) {
+  ReadPauses::Get().Begin(reader_, 1);
+  const std::string sent = Http2Preface();
+  std::string first(sent.size() - 1, ' ');
+  std::string second = sent.back() + std::string(kEndless + 24, 9);
+  ASSERT_EQ(send(sender_, sent.data(), sent.size(), 0), sent.size());
+  iovec parts[] = {{first.data(), first.size()},
+                   {second.data(), second.size()}};
+  msghdr message = {};
+  message.msg_iov = parts;
+  message.msg_iovlen = 2;
+  EXPECT_EQ(recvmsg(reader_, &message, 0), sent.size());
+  EXPECT_EQ(ReadPauses::Get().TakeEnded(), 0);
+}
+
 // HTTP/2's preface, and the beginnings of `calls` calls.
 std::string Begun(int calls) {
   std::string bytes = Http2Preface();

@@ -164,6 +164,14 @@ TEST_F(ReceiveGuardTest, CallsOfAClosedConnectionFade) {
   EXPECT_LT(guard_.TakePeak().now, 99 * kMiB + 400 * ReceiveGuard::kCallBytes);
 }
 
+TEST_F(ReceiveGuardTest, CallsOfAnEndedConnectionFadeOnceToo) {
+  EXPECT_THAT(Check({{"ipv4:1.1.1.1:1", 101 * kMiB, /*calls=*/1000}}),
+              ElementsAre("ipv4:1.1.1.1:1"));
+  EXPECT_EQ(guard_.TakePeak().now, 1000 * ReceiveGuard::kCallBytes);
+  Check({});
+  EXPECT_LE(guard_.TakePeak().now, 1000 * ReceiveGuard::kCallBytes);
+}
+
 TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
   const Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4},
                            {"ipv4:1.1.1.1:2", 5000, 4, /*waiting=*/0}};
