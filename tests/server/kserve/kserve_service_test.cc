@@ -409,6 +409,16 @@ TEST_F(KserveServiceTest, HasNoSharedMemory) {
           inference::SystemSharedMemoryRegisterRequest(), &registered);
   EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
+  inference::CudaSharedMemoryRegisterResponse cuda;
+  EXPECT_EQ(Ask(&Stub::CudaSharedMemoryRegister,
+                inference::CudaSharedMemoryRegisterRequest(), &cuda)
+                .reason,
+            "NOT_SUPPORTED");
+  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
+                                {R"(method="SharedMemory")", R"(model="")",
+                                 R"(code="UNIMPLEMENTED")"},
+                                2),
+            2);
 }
 
 }  // namespace

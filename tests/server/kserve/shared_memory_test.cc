@@ -9,6 +9,7 @@
 #include <fstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -222,6 +223,23 @@ TEST(SharedMemoryTest, ATensorOutlivesItsRegionAndItsObjectsName) {
   }
   ASSERT_TRUE(tensor.ok()) << tensor.status();
   EXPECT_EQ(Read(*tensor), "0123456789");
+}
+
+TEST(SharedMemoryTest, AForgottenRegionTakesNoDescriptors) {
+  SharedObject object("0123456789");
+  SharedMemory memory(kMost);
+  // The two that are free and have the lowest numbers.
+  const auto next_descriptors = [] {
+    const std::pair<int, int> fds = {dup(STDERR_FILENO), dup(STDERR_FILENO)};
+    close(fds.first);
+    close(fds.second);
+    return fds;
+  };
+  const auto before = next_descriptors();
+  ASSERT_EQ(FieldOf(memory.Register(object.Request("mine", 10))), "");
+  EXPECT_NE(next_descriptors(), before);
+  memory.Unregister("mine");
+  EXPECT_EQ(next_descriptors(), before);
 }
 
 TEST(SharedMemoryTest, IsUsedByManyAtOnce) {
