@@ -141,6 +141,21 @@ TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   EXPECT_TRUE(Call((*port)->port()).ok());
 }
 
+// A message that would exceed the transport's memory is not read.
+TEST_F(GrpcPortTest, WithoutMemoryForTheTransportNothingIsAnswered) {
+  GrpcPort::Options options = Options();
+  options.transport_bytes = 0;
+  const auto port = GrpcPort::Start(options);
+  ASSERT_TRUE(port.ok()) << port.status();
+  const auto stub = grpc::health::v1::Health::NewStub(Connect((*port)->port()));
+  grpc::ClientContext context;
+  context.set_deadline(
+      absl::ToChronoTime(absl::Now() + absl::Milliseconds(500)));
+  grpc::health::v1::HealthCheckResponse response;
+  EXPECT_EQ(stub->Check(&context, {}, &response).error_code(),
+            grpc::StatusCode::DEADLINE_EXCEEDED);
+}
+
 TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {
   const auto port = GrpcPort::Start(Options());
   ASSERT_TRUE(port.ok()) << port.status();
