@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "tests/server/repository/reload_fixture.h"
 #include "tests/server/running_server.h"
@@ -232,14 +233,19 @@ TEST_F(PollTest, WaitsForAFolderThatIsBeingWritten) {
 }
 
 TEST_F(PollTest, TriesAgainWhatFailed) {
+  options_.poll_period = absl::Milliseconds(30);
   Start();
+  std::vector<absl::Time> tries;
+  on_load_ = [&tries] { tries.push_back(base::SteadyNow()); };
   WriteModel(folder_, "m", "2.new");
   std::ofstream(folder_ + "/m/2.new/unloadable") << "";
   fs::rename(folder_ + "/m/2.new", folder_ + "/m/2");
   AwaitStates({"1 READY", "2 UNAVAILABLE"});
-  WaitUntil([this] { return loads_ > 3; }, "three loads of version 2");
+  WaitUntil([this] { return loads_ > 4; }, "four loads of version 2");
   fs::remove(folder_ + "/m/2/unloadable");  // Not one of the files watched.
   AwaitStates({"2 READY"});
+  EXPECT_GE(tries[3] - tries[0], (1 + 2 + 4) * options_.poll_period)
+      << "each waits twice as long as the one before";
 }
 
 TEST_F(PollTest, AFolderThatIsAwayForAWhileChangesNothing) {

@@ -179,6 +179,16 @@ TEST_F(ModelReloadTest, ACallMayChangeTheLimitsOfBatches) {
   EXPECT_EQ(*Predict("m"), 1);
 }
 
+TEST_F(ModelReloadTest, WhatAModelHasLearntIsKeptAsItIsUnloaded) {
+  options_.profile_dir = folder_ + "-profiles";
+  options_.executor.profile_budget = absl::Milliseconds(1);
+  Start();
+  const std::string file = options_.profile_dir + "/m-1.times";
+  EXPECT_TRUE(fs::remove(file)) << "it was written at the load";
+  EXPECT_EQ(Unload("m"), absl::OkStatus());
+  EXPECT_TRUE(fs::exists(file));
+}
+
 TEST_F(ModelReloadTest, AnUnloadedModelStaysAwayUntilACallLoadsIt) {
   WriteModel(folder_, "other", "1");
   Start();
