@@ -32,6 +32,15 @@ TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
 }
 
+TEST(BatchQueuePriorityTest, ATaskMovesUpAfterHalfOfItsTime) {
+  for (const int now : {49, 50}) {
+    BatchQueue queue(Options(1, 0));
+    queue.Push(MakeRanked(1, server::Priority::kLow, At(100)), At(0));
+    queue.Push(MakeRanked(2, server::Priority::kNormal, At(1000)), At(0));
+    EXPECT_EQ(Ids(queue.PopBatch(At(now))), Numbers({now < 50 ? 2 : 1}));
+  }
+}
+
 TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
   BatchQueue queue(Options(4, 0));
   queue.Push(MakeRanked(1, server::Priority::kLow), At(0));

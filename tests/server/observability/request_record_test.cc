@@ -50,6 +50,14 @@ TEST_F(RequestRecordTest, OnlyTheServersFaultsAreLoggedAsErrors) {
          "error   requests request failed method=");
 }
 
+TEST_F(RequestRecordTest, IsInFlightUntilItIsGone) {
+  const auto in_flight = [this] {
+    return Values(metrics_)["sfmamba_in_flight_requests{method=Classify}"];
+  };
+  LineOf(absl::OkStatus(), [&](RequestRecord&) { EXPECT_EQ(in_flight(), 1); });
+  EXPECT_EQ(in_flight(), 0);
+}
+
 TEST_F(RequestRecordTest, IsCountedForItsModelAndNamesItsCaller) {
   const auto model = metrics_.Model("m", "3");
   const std::string line =
