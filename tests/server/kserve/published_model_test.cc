@@ -2,6 +2,7 @@
 
 #include "server/kserve/published_model.h"
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +16,15 @@ namespace sfmamba::kserve {
 namespace {
 
 using grpc::StatusCode;
+
+TEST(InputOfTest, HasAnySizeIfTheModelKeepsTheRatio) {
+  model::ModelConfig config;
+  config.image_size = 224;
+  config.resize = model::Resize::kStretch;
+  EXPECT_EQ(InputOf(config).dims, (std::vector<int64_t>{3, 224, 224}));
+  config.resize = model::Resize::kKeepRatio;
+  EXPECT_EQ(InputOf(config).dims, (std::vector<int64_t>{3, -1, -1}));
+}
 
 class PublishedModelTest : public KserveTest {
  protected:
