@@ -117,6 +117,8 @@ TEST(SettingTest, ADefaultInWordsIsNotSet) {
   EXPECT_EQ(config.decode_threads(), 0);
   EXPECT_EQ(DescribeDefault(DetectorField("channels")),
             "the weights', else 256");
+  EXPECT_EQ(DescribeDefault(Field("random_init")), "false");
+  EXPECT_EQ(DescribeDefault(Field("trace_endpoint")), "");
 }
 
 TEST(SettingTest, DefaultsLeaveWhatIsSet) {

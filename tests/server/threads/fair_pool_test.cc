@@ -172,6 +172,19 @@ TEST(FairPoolTest, ShortPiecesUseNoMoreThanTheThreads) {
   EXPECT_LE(most, 2);
 }
 
+TEST(FairPoolTest, WorkWaitsForItsThreadsShareOfAllThatIsToBeDone) {
+  FairPool pool(Threads(2));
+  const auto wait = [&pool](absl::Duration cost) {
+    return pool.Wait(cost, Priority::kNormal, absl::InfiniteFuture(), false);
+  };
+  EXPECT_EQ(wait(absl::Seconds(10)), absl::Seconds(5));
+  Held first(&pool), second(&pool);
+  Work work = Of([] {});
+  work.cost = absl::Seconds(4);
+  pool.Run(std::move(work));
+  EXPECT_EQ(wait(absl::Seconds(10)), absl::Seconds(7));
+}
+
 TEST(FairPoolTest, AnExpeditedGroupIsNext) {
   std::vector<int> order;
   {
