@@ -114,6 +114,7 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   Server::Options options;
   options.config = OnFreePorts(std::move(config));
   options.build.version = "test";
+  options.build.revision = "0123abc";
   options.load = [this](const repository::ModelDirectory& directory,
                         const repository::ModelRepository::CaptureFailed&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {

@@ -175,6 +175,7 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   ASSERT_EQ(Info(&info).code, StatusCode::OK);
   EXPECT_EQ(info.model_control(), "explicit");
   EXPECT_EQ(info.version(), "test");
+  EXPECT_EQ(info.revision(), "0123abc");
   EXPECT_GT(info.start_time().seconds(), 0);
   EXPECT_GT(info.memory().resident_bytes(), 1 << 20);
   EXPECT_GT(info.memory().limit_bytes(), info.memory().resident_bytes());
