@@ -314,6 +314,9 @@ TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
               "--ports=1: there is no such flag, did you mean --port");
   EXPECT_EXIT(Run({"--port=65536"}), ExitedWithCode(2),
               "port: got 65536, expected 0 to 65535");
+  // Protobuf, which parses the value, writes no line of its own.
+  EXPECT_EXIT(Run({"--port=x"}), ExitedWithCode(2),
+              "^--port: got \"x\"[^\n]*\n$");
 }
 
 TEST_F(ServerMainDeathTest, TuningMeasuresAllModelsAndEnds) {
