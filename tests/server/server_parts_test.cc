@@ -1,4 +1,4 @@
-// That a server's parts are made, and end, as the configuration says.
+// A server makes its parts, and ends them, as its configuration says.
 
 #include <unistd.h>
 
@@ -40,6 +40,15 @@ class ServerPartsTest : public testing::Test {
     v1::ClassifyResponse response;
     return server.stub().Classify(&context, GreyRequest(1), &response);
   }
+  // For a server of its own without HTTP, on free ports.
+  static Server::Options OptionsOf(const v1::ServerConfig& config) {
+    Server::Options options;
+    options.config = WithDefaults(config);
+    options.config.set_port(0);
+    options.config.set_metrics_port(0);
+    options.config.set_http_port(-1);
+    return options;
+  }
   // How many threads of this process have the name.
   static int Threads(const std::string& name) {
     int count = 0;
@@ -54,6 +63,8 @@ class ServerPartsTest : public testing::Test {
 
   const TimeLimit limit_{"the end of the test", kTestPatience};
   v1::ServerConfig config_;
+  observability::Logger log_{stderr, observability::LogLevel::kError,
+                             observability::LogFormat::kText};
 };
 
 TEST_F(ServerPartsTest, PoolsHaveTheThreadsThatAreConfigured) {
@@ -68,15 +79,9 @@ TEST_F(ServerPartsTest, EachPortInUseIsNamed) {
   config_.set_health_port(0);
   config_.set_admin_port(0);
   RunningServer first(config_);
-  observability::Logger log(stderr, observability::LogLevel::kError,
-                            observability::LogFormat::kText);
-  Server::Options options;
-  options.config = WithDefaults(config_);
-  options.config.set_port(0);
-  options.config.set_metrics_port(0);
-  options.config.set_http_port(-1);
+  Server::Options options = OptionsOf(config_);
   const auto error = [&] {
-    return std::string(Server::Start(options, &log).status().message());
+    return std::string(Server::Start(options, &log_).status().message());
   };
   options.config.set_health_port(first.server().health_port());
   EXPECT_TRUE(
@@ -213,16 +218,10 @@ TEST_F(ServerPartsTest, AdministratorsSeeTheSettingsThatItStartedWith) {
 
 TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {
   constexpr absl::Duration kStep = absl::Milliseconds(300);
-  observability::Logger log(stderr, observability::LogLevel::kError,
-                            observability::LogFormat::kText);
-  Server::Options options;
-  options.config = WithDefaults(config_);
-  options.config.set_port(0);
-  options.config.set_metrics_port(0);
-  options.config.set_http_port(-1);
+  Server::Options options = OptionsOf(config_);
   base::ToProto(kStep, options.config.mutable_drain_delay());
   options.refusal_window = options.scrape_window = kStep;
-  const auto server = Server::Start(options, &log);
+  const auto server = Server::Start(options, &log_);
   ASSERT_TRUE(server.ok()) << server.status();
   const absl::Time start = base::SteadyNow();
   EXPECT_TRUE((*server)->Shutdown());

@@ -37,14 +37,14 @@ namespace {
 namespace pb = google::protobuf;
 
 constexpr int kCallers = 6;
-constexpr int kCalls = 300;  // By each caller.
+constexpr int kCalls = 300;  // Calls by each caller, one after the other.
 
 std::string LengthPrefixed(const std::string& bytes) {
   const auto size = static_cast<uint32_t>(bytes.size());
   return std::string(reinterpret_cast<const char*>(&size), 4) + bytes;
 }
 
-RandomMessages::Words WordsOf(const std::string& shared_memory) {
+RandomMessages::Words WordsWith(const std::string& shared_memory) {
   const std::string picture = server::EncodePng(server::Gradient(64, 64));
   const std::vector<std::string> models = {"tiny", "tiny", "finder", "painter",
                                            "models/tiny/versions/1"};
@@ -91,7 +91,7 @@ RandomMessages::Words WordsOf(const std::string& shared_memory) {
 class Caller {
  public:
   Caller(const std::string& address, int seed, const std::string& shared_memory)
-      : random_(seed, WordsOf(shared_memory)) {
+      : random_(seed, WordsWith(shared_memory)) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     stub_ = std::make_unique<grpc::GenericStub>(grpc::CreateCustomChannel(
@@ -211,7 +211,7 @@ TEST_F(RandomCallsAttackTest, LeaveTheServerAsItWas) {
   std::vector<std::thread> callers;
   for (int i = 0; i < kCallers; ++i) {
     callers.emplace_back([&, i] {
-      // Others with --gtest_shuffle --gtest_random_seed=n.
+      // --gtest_shuffle --gtest_random_seed=n makes other calls.
       const int seed = testing::UnitTest::GetInstance()->random_seed();
       Caller caller(server_->address(), seed * kCallers + i, shared_memory_);
       for (int n = 0; n < kCalls; ++n) {

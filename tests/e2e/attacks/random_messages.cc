@@ -1,5 +1,6 @@
 #include "tests/e2e/attacks/random_messages.h"
 
+#include <iterator>
 #include <limits>
 #include <memory>
 
@@ -13,7 +14,7 @@ namespace pb = google::protobuf;
 
 namespace {
 
-constexpr int kMostDepth = 6;  // Messages within each other.
+constexpr int kMostDepth = 6;  // Most levels of messages in messages.
 
 }  // namespace
 
@@ -23,7 +24,7 @@ std::string RandomMessages::Next(const pb::Descriptor& type) {
   Fill(message.get(), 0);
   std::string bytes = message->SerializePartialAsString();
   if (!bytes.empty() && OneIn(30)) {
-    for (int i = 0; i <= Below(3); ++i) {
+    for (int left = 1 + Below(3); left > 0; --left) {
       bytes[Below(static_cast<int>(bytes.size()))] =
           static_cast<char>(Below(256));
     }
@@ -39,15 +40,15 @@ void RandomMessages::Fill(pb::Message* message, int depth) {
   const pb::Descriptor& type = *message->GetDescriptor();
   for (int i = 0; i < type.field_count(); ++i) {
     const pb::FieldDescriptor& field = *type.field(i);
-    if (WordsOf(field) != nullptr ? !OneIn(30) : OneIn(5))
-      FillField(message, field, depth);
+    const bool set = WordsOf(field) != nullptr ? !OneIn(30) : OneIn(5);
+    if (set) FillField(message, field, depth);
   }
 }
 
 void RandomMessages::FillField(pb::Message* message,
                                const pb::FieldDescriptor& field, int depth) {
   const pb::Reflection& reflection = *message->GetReflection();
-  const int count = field.is_repeated() ? (OneIn(8) ? Below(5) : 1) : 1;
+  const int count = field.is_repeated() && OneIn(8) ? Below(5) : 1;
   for (int i = 0; i < count; ++i) {
     const auto set = [&](auto repeated, auto single, auto value) {
       (reflection.*(field.is_repeated() ? repeated : single))(message, &field,
@@ -128,7 +129,7 @@ int64_t RandomMessages::Number(const pb::FieldDescriptor& field) {
   int64_t number;
   const std::string* word = Word(field);
   if (word != nullptr && absl::SimpleAtoi(*word, &number)) return number;
-  return OneIn(6) ? kBounds[Below(7)] : Below(5);
+  return OneIn(6) ? kBounds[Below(std::size(kBounds))] : Below(5);
 }
 
 }  // namespace sfmamba

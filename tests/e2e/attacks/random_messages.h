@@ -5,14 +5,15 @@
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "google/protobuf/message.h"
 
 namespace sfmamba {
 
-// Random messages of any type, by its descriptor: about as often valid as the
-// fields' words make them. Thread-compatible.
+// Makes random messages of any type, by its descriptor. Most are valid if the
+// type's fields have words, and a few are no messages. Thread-compatible.
 class RandomMessages {
  public:
   // By "field" or "Message.field": the values that strings, bytes and numbers
@@ -34,10 +35,10 @@ class RandomMessages {
   void Fill(google::protobuf::Message* message, int depth);
   void FillField(google::protobuf::Message* message,
                  const google::protobuf::FieldDescriptor& field, int depth);
-  // Null: it has none.
+  // Null if the field has none.
   const std::vector<std::string>* WordsOf(
       const google::protobuf::FieldDescriptor& field) const;
-  // Null: take anything.
+  // One of the field's words; null if its value is to be anything.
   const std::string* Word(const google::protobuf::FieldDescriptor& field);
   std::string Text(const google::protobuf::FieldDescriptor& field);
   int64_t Number(const google::protobuf::FieldDescriptor& field);

@@ -79,7 +79,7 @@ TEST_F(CollectorTest, AClosedPortIsUnavailable) {
   EXPECT_NE(status.message().find("trace_endpoint: "), std::string::npos);
 }
 
-// Before anything is said by TLS.
+// The file is opened before the collector is asked: this one speaks no TLS.
 TEST_F(CollectorTest, TheFileOfAuthoritiesMustBeThere) {
   options_.url = absl::StrCat("https://127.0.0.1:", stand_in_.port(), "/");
   options_.ca_file = testing::TempDir() + "/missing.pem";

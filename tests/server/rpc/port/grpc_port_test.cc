@@ -107,7 +107,8 @@ absl::StatusOr<std::unique_ptr<GrpcPort>> StartWith(
 }
 
 TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
-  const std::pair<int, int> kCases[] = {{384 + 2, 2}, {384 - 50, 1}};
+  constexpr int kOthers = 384;  // Descriptors that are left to the others.
+  const std::pair<int, int> kCases[] = {{kOthers + 2, 2}, {kOthers - 50, 1}};
   for (const auto& [descriptors, most] : kCases) {
     std::atomic<int> refused{0};
     GrpcPort::Options options = Options();
@@ -125,7 +126,8 @@ TEST_F(GrpcPortTest, TakesAsManyConnectionsAsDescriptorsAreLeftByOthers) {
 }
 
 TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
-  constexpr int kDescriptors = 600, kSpare = 64;
+  constexpr int kDescriptors = 600;
+  constexpr int kSpare = 64;  // The last ones.
   std::atomic<int> refused{0};
   GrpcPort::Options options = Options();
   options.refused = [&refused] { ++refused; };
