@@ -3,17 +3,23 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "model/config.h"
 #include "server/errors/reasons.h"
+#include "server/repository/model_name.h"
 
 namespace sfmamba::rpc {
 namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
+constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused token.
 
 // The states have the same names.
 v1::Model::State ToProto(observability::ModelState state) {
@@ -105,15 +111,22 @@ absl::Status FillPage(
   }
   auto from = all.begin();
   if (!request.page_token().empty()) {
-    from =
-        std::find_if(all.begin(), all.end(), [&request](const auto& version) {
-          return version->name() == request.page_token();
-        });
-    if (from == all.end()) {
+    const absl::StatusOr<repository::ModelName> last =
+        repository::ParseModelName(request.page_token(), "page_token");
+    if (!last.ok() || last->version == 0) {
       return server::InvalidField(
-          "page_token", "expected the next_page_token of an earlier answer");
+          "page_token",
+          absl::StrCat(
+              "got \"",
+              absl::CHexEscape(
+                  absl::string_view(request.page_token()).substr(0, kMaxShown)),
+              "\", expected the next_page_token of an earlier answer"));
     }
-    ++from;
+    // The last page's last version may be gone.
+    from = std::partition_point(all.begin(), all.end(), [&](const auto& at) {
+      return std::forward_as_tuple(at->id(), at->number()) <=
+             std::tie(last->id, last->version);
+    });
   }
   const int size = request.page_size() == 0
                        ? kDefaultPageSize
