@@ -45,7 +45,8 @@ TSAN_ALL="$TSAN_SHORT + //tests/server/prediction/... + //tests/server/repositor
   + //tests/server:server_test + //tests/server:cancellation_test
   - //tests/server/prediction:sliding_network_test"  # libtorch's OpenMP is not seen.
 ASAN_ALL='//tests/... - //tests/e2e/... - //tests/gpu/... - //tests/fuzz/...
-  + //tests/e2e/attacks:random_calls_attack_test'
+  + //tests/e2e/attacks:random_calls_attack_test
+  + //tests/e2e/attacks:random_requests_attack_test'
 # They count allocations by a malloc of their own.
 COUNT_ALLOCATIONS='rdeps(//tests/..., //tests/testing:allocations, 1)'
 # They measure how long things take, or the process's memory, both of which are

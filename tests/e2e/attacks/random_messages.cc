@@ -2,11 +2,11 @@
 
 #include <iterator>
 #include <limits>
-#include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace sfmamba {
 
@@ -19,17 +19,32 @@ constexpr int kMostDepth = 6;  // Most levels of messages in messages.
 }  // namespace
 
 std::string RandomMessages::Next(const pb::Descriptor& type) {
-  const std::unique_ptr<pb::Message> message(
+  std::string bytes = Make(type)->SerializePartialAsString();
+  Spoil(&bytes);
+  return bytes;
+}
+
+std::string RandomMessages::NextJson(const pb::Descriptor& type) {
+  std::string json;
+  const auto made = pb::util::MessageToJsonString(*Make(type), &json);
+  if (!made.ok()) return made.ToString();
+  Spoil(&json);
+  return json;
+}
+
+std::unique_ptr<pb::Message> RandomMessages::Make(const pb::Descriptor& type) {
+  std::unique_ptr<pb::Message> message(
       pb::MessageFactory::generated_factory()->GetPrototype(&type)->New());
   Fill(message.get(), 0);
-  std::string bytes = message->SerializePartialAsString();
-  if (!bytes.empty() && OneIn(30)) {
-    for (int left = 1 + Below(3); left > 0; --left) {
-      bytes[Below(static_cast<int>(bytes.size()))] =
-          static_cast<char>(Below(256));
-    }
+  return message;
+}
+
+void RandomMessages::Spoil(std::string* bytes) {
+  if (bytes->empty() || !OneIn(30)) return;
+  for (int left = 1 + Below(3); left > 0; --left) {
+    (*bytes)[Below(static_cast<int>(bytes->size()))] =
+        static_cast<char>(Below(256));
   }
-  return bytes;
 }
 
 int RandomMessages::Below(int n) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -26,12 +27,19 @@ class RandomMessages {
 
   // Returns a message of `type`, serialized. One in thirty has wrong bytes.
   std::string Next(const google::protobuf::Descriptor& type);
+  // Returns one as JSON.
+  std::string NextJson(const google::protobuf::Descriptor& type);
+
+  // Makes up to three wrong bytes, one time in thirty.
+  void Spoil(std::string* bytes);
 
   // Returns a number of 0 .. n - 1.
   int Below(int n);
+  bool OneIn(int n) { return Below(n) == 0; }
 
  private:
-  bool OneIn(int n) { return Below(n) == 0; }
+  std::unique_ptr<google::protobuf::Message> Make(
+      const google::protobuf::Descriptor& type);
   void Fill(google::protobuf::Message* message, int depth);
   void FillField(google::protobuf::Message* message,
                  const google::protobuf::FieldDescriptor& field, int depth);
