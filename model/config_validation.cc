@@ -114,18 +114,19 @@ absl::Status CheckStem(const BackboneConfig& config) {
 }
 
 absl::Status CheckHybrid(const BackboneConfig& config) {
+  const char* tokens = config.tokens == Tokens::kData ? "DATA" : "LEARNABLE";
   absl::Status status = FirstError({
       CheckStem(config),
       Check(config.mamba || config.attention, "attention", "false",
             "true without mamba"),
-      Check(config.mamba || config.tokens == Tokens::kNone, "tokens", "some",
-            "none without Mamba blocks"),
-      Check(config.mamba || config.scan == ScanMode::kUni, "scan",
-            "an ablation", "uni without Mamba blocks"),
+      Check(config.mamba || config.tokens == Tokens::kNone, "tokens", tokens,
+            "NONE without Mamba blocks"),
+      Check(config.mamba || config.scan == ScanMode::kUni, "scan", "another",
+            "UNI without Mamba blocks"),
       // The tokens' swap carries what a forward scan has seen to its beginning.
       // The paper defines it for no other scan.
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
-            "tokens", "some", "none with an ablation of the scan"),
+            "tokens", tokens, "NONE with a scan other than UNI"),
   });
   const int first = std::max(2, config.first_stage());
   for (int stage = first; stage < 4 && status.ok(); ++stage) {
@@ -206,8 +207,9 @@ absl::Status CheckTask(const ModelConfig& config) {
             config.backbone.output_norms ? "true" : "false",
             dense ? "true for a dense task" : "false for classification"),
       Check(dense == (config.resize == Resize::kKeepRatio), "resize",
-            dense ? "another" : "keep ratio",
-            dense ? "keep ratio for a dense task" : "another"),
+            dense ? "another way" : "KEEP_RATIO",
+            dense ? "KEEP_RATIO for a dense task"
+                  : "CENTER_CROP or STRETCH for classification"),
       CheckRange("pad_multiple", config.pad_multiple, 1, dense ? 1 << 10 : 1),
   });
   if (!status.ok()) return status;

@@ -84,9 +84,9 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFit) {
       {[](ModelConfig& c) { c.backbone.attention = c.backbone.mamba = false; },
        "attention"},
       {[](ModelConfig& c) { c.backbone.mamba = false; },
-       "tokens: expected none without Mamba blocks"},
+       "tokens: expected NONE without Mamba blocks, got DATA"},
       {[](ModelConfig& c) { c.backbone.scan = ScanMode::kSeries; },
-       "tokens: expected none with an ablation"},
+       "tokens: expected NONE with a scan other than UNI, got DATA"},
       {[](ModelConfig& c) {
          c.backbone.mamba = false;
          c.backbone.tokens = Tokens::kNone;
@@ -146,7 +146,8 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFitTheTask) {
       {kClassification, [](ModelConfig& c) { c.backbone.output_norms = true; },
        "output_norms: expected false for classification"},
       {kClassification, [](ModelConfig& c) { c.resize = Resize::kKeepRatio; },
-       "resize"},
+       "resize: expected CENTER_CROP or STRETCH for classification, got "
+       "KEEP_RATIO"},
       {kClassification, [](ModelConfig& c) { c.pad_multiple = 32; },
        "pad_multiple"},
       {kClassification, [](ModelConfig& c) { c.classifier.channels = 320; },
@@ -222,6 +223,11 @@ TEST(ValidateTest, NamesTheFieldThatDoesNotFitTheTask) {
        "detector.mask_threshold"},
       {kSegmentation, [](ModelConfig& c) { c.segmentation_channels = 0; },
        "segmentation_channels"},
+      {kSegmentation, [](ModelConfig& c) { c.resize = Resize::kStretch; },
+       "resize: expected KEEP_RATIO for a dense task"},
+      {kClassification, [](ModelConfig& c) { c.resize = Resize::kKeepRatio; },
+       "resize: expected CENTER_CROP or STRETCH for classification, got "
+       "KEEP_RATIO"},
       {kSegmentation, [](ModelConfig& c) { c.pad_multiple = 32; },
        "pad_multiple: expected 1 to 1, got 32"},
   };
