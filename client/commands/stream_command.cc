@@ -45,7 +45,7 @@ struct StreamFlags {
     flags->Add("ordered", "", "answers in the order of the pictures", &ordered);
     flags->Add("watch", "DURATION",
                "of a folder: then send what comes into it, until nothing has "
-               "come for so long",
+               "come for this time",
                &watch);
   }
 };

@@ -203,7 +203,7 @@ constexpr Action kActions[] = {
      "takes it away.",
      3, NoFlags, Label},
     {"canary", "ID PERCENT [flags]",
-     "Sends so many percent of the requests without a version to the version "
+     "Sends PERCENT of the requests without a version to the version "
      "with the label canary.",
      2, NoFlags, Canary},
     {"info", "[flags]", "Tells what the server is, and what it serves.", 0,
