@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/functional/any_invocable.h"
+#include "absl/time/time.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::http {
@@ -17,7 +18,9 @@ struct HttpRequest {
   std::multimap<std::string, std::string> query;  // Decoded.
   std::multimap<std::string, std::string> headers;  // Names in lower case.
   std::string body;                                 // Whole.
-  std::string peer;         // In gRPC's form: "ipv4:127.0.0.1:5000".
+  std::string peer;  // In gRPC's form: "ipv4:127.0.0.1:5000".
+  // When it had come whole, by base::SteadyNow().
+  absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Once it is admitted: HttpOptions::admit.
 };
 

@@ -14,6 +14,7 @@
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "base/steady_clock.h"
 #include "boost/asio/io_context.hpp"
 #include "boost/asio/ip/tcp.hpp"
 #include "boost/asio/post.hpp"
@@ -234,6 +235,7 @@ void HttpServer::Port::GoOnDraining() {
 
 void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
+  request.came = base::SteadyNow();
   server::Work work;
   work.group = pool_.NewGroup();
   // A small packed body may be a large one.

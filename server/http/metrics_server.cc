@@ -1,8 +1,10 @@
 #include "server/http/metrics_server.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "base/steady_clock.h"
 #include "prometheus/text_serializer.h"
 #include "server/http/gzip.h"
 
@@ -11,30 +13,33 @@ namespace {
 
 constexpr char kContentType[] = "text/plain; version=0.0.4; charset=utf-8";
 
-HttpResponse Answer(const HttpRequest& request,
-                    observability::Metrics& metrics) {
+HttpResponse Answer(const HttpRequest& request, MetricsPage& page) {
   if (request.path != "/metrics" ||
       (request.method != "GET" && request.method != "HEAD")) {
     return PlainRefusal(404, "expected GET /metrics");
   }
-  return MetricsResponse(request, metrics);
+  return page.Answer(request);
 }
 
 }  // namespace
 
-HttpResponse MetricsResponse(const HttpRequest& request,
-                             observability::Metrics& metrics) {
+HttpResponse MetricsPage::Answer(const HttpRequest& request) {
   HttpResponse response;
   response.headers = {{"Content-Type", kContentType}};
-  std::string text = prometheus::TextSerializer().Serialize(metrics.Collect());
-  if (TakesGzip(request)) {
-    std::string packed = Gzip(text);
-    if (!packed.empty()) {
-      response.headers.push_back({"Content-Encoding", "gzip"});
-      text = std::move(packed);
-    }
+  absl::MutexLock lock(&mu_);
+  if (begun_ <= request.came) {
+    begun_ = base::SteadyNow();
+    text_ = prometheus::TextSerializer().Serialize(metrics_.Collect());
+    packed_.clear();
   }
-  response.body = {std::move(text)};
+  const bool packs = TakesGzip(request);
+  if (packs && packed_.empty()) packed_ = Gzip(text_);
+  if (packs && !packed_.empty()) {
+    response.headers.push_back({"Content-Encoding", "gzip"});
+    response.body = {packed_};
+  } else {
+    response.body = {text_};
+  }
   return response;
 }
 
@@ -50,9 +55,9 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StartMetricsServer(
   options.idle_time = absl::ZeroDuration();
   options.refused = [metrics] { metrics->HttpConnectionRefused(); };
   return HttpServer::Start(
-      std::move(options), [metrics](std::unique_ptr<Exchange> exchange) {
-        HttpResponse response = Answer(exchange->request(), *metrics);
-        exchange->Answer(std::move(response));
+      std::move(options), [page = std::make_shared<MetricsPage>(metrics)](
+                              std::unique_ptr<Exchange> exchange) {
+        exchange->Answer(Answer(exchange->request(), *page));
       });
 }
 

@@ -4,17 +4,34 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/http/exchange.h"
 #include "server/http/http_server.h"
 #include "server/observability/metrics.h"
 
 namespace sfmamba::http {
 
-// The answer to GET /metrics: all series in Prometheus's text format, packed if
-// the client takes that.
-HttpResponse MetricsResponse(const HttpRequest& request,
-                             observability::Metrics& metrics);
+// Answers GET /metrics: all series in Prometheus's text format, packed if the
+// client takes that. A page takes milliseconds, so that requests share one that
+// was begun after they came: a thousand that wait cost little more than one.
+// Thread-safe.
+class MetricsPage {
+ public:
+  // `metrics` outlives the page.
+  explicit MetricsPage(observability::Metrics* metrics) : metrics_(*metrics) {}
+
+  HttpResponse Answer(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
+
+ private:
+  observability::Metrics& metrics_;
+  absl::Mutex mu_;
+  absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  std::string text_ ABSL_GUARDED_BY(mu_);
+  std::string packed_ ABSL_GUARDED_BY(mu_);  // Empty until it is asked for.
+};
 
 // Serves GET /metrics over HTTP, on threads of its own. Port 0: any free one.
 // UNAVAILABLE, naming the address, if it cannot be bound. `metrics` outlives

@@ -12,7 +12,6 @@
 #include "base/steady_clock.h"
 #include "base/utf8.h"
 #include "server/errors/reasons.h"
-#include "server/http/metrics_server.h"
 #include "server/http/tls_context.h"
 #include "server/rest/access.h"
 #include "server/rest/console/console_page.h"
@@ -92,7 +91,7 @@ absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
 RestService::RestService(prediction::TransportEnvironment environment,
                          Options options)
     : options_(std::move(options)),
-      metrics_(environment.metrics),
+      metrics_(&environment.metrics),
       vision_(environment, [this] { return CheckServing(); }),
       kserve_(environment, options_, [this] { return CheckServing(); }),
       open_api_(
@@ -115,7 +114,7 @@ void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
   }
 }
 
-http::HttpResponse RestService::Page(const http::HttpRequest& request) const {
+http::HttpResponse RestService::Page(const http::HttpRequest& request) {
   const std::string& path = request.path;
   if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
     return ConsolePage(request);
@@ -131,7 +130,7 @@ http::HttpResponse RestService::Page(const http::HttpRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") {
     return OtherMethod(request.method, "GET, HEAD, OPTIONS");
   }
-  if (path == "/metrics") return http::MetricsResponse(request, metrics_);
+  if (path == "/metrics") return metrics_.Answer(request);
   if (path != "/openapi.json") {
     return Probe(is_live ? options_.live() : options_.ready());
   }

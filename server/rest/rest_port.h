@@ -13,6 +13,7 @@
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
 #include "server/http/http_server.h"
+#include "server/http/metrics_server.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rest/kserve/kserve_rest.h"
 #include "server/rest/vision_routes.h"
@@ -45,10 +46,10 @@ class RestService {
  private:
   absl::Status CheckServing() const;
   // Returns the answer of a path that is no model's.
-  http::HttpResponse Page(const http::HttpRequest& request) const;
+  http::HttpResponse Page(const http::HttpRequest& request);
 
   const Options options_;
-  observability::Metrics& metrics_;
+  http::MetricsPage metrics_;
   const VisionRoutes vision_;
   KserveRest kserve_;
   const std::string open_api_;

@@ -2,13 +2,18 @@
 
 #include <memory>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "server/http/gzip.h"
+#include "server/http/room.h"
 #include "server/observability/metrics.h"
 #include "tests/server/http/raw_client.h"
 #include "tests/testing/http.h"
@@ -52,6 +57,32 @@ TEST_F(MetricsServerTest, SaysItsFormatAndPacksIt) {
             "text/plain; version=0.0.4; charset=utf-8");
   EXPECT_EQ(answer->get_header_value("Content-Encoding"), "gzip");
   EXPECT_EQ(answer->body.substr(0, 2), "\x1f\x8b");
+}
+
+TEST_F(MetricsServerTest, RequestsShareAPageThatWasBegunAfterTheyCame) {
+  MetricsPage page(&metrics_);
+  const auto refused = [&page](absl::Time came, bool packs = false) {
+    HttpRequest request;
+    request.came = came;
+    if (packs) request.headers = {{"accept-encoding", "gzip"}};
+    std::string text = page.Answer(request).body[0];
+    if (packs) {
+      Room room(1 << 20, 1);
+      Room::Hold hold = room.TakeAnyway(0);
+      EXPECT_EQ(Unpack(1 << 20, &hold, &text), std::nullopt);
+    }
+    return Samples(text)[R"(sfmamba_connections_refused_total{port="http"})"];
+  };
+  const absl::Time before = base::SteadyNow();
+  EXPECT_EQ(refused(before), 0);
+  metrics_.HttpConnectionRefused();
+  EXPECT_EQ(refused(before), 0);
+  EXPECT_EQ(refused(before, /*packs=*/true), 0);
+  EXPECT_EQ(refused(base::SteadyNow()), 1);
+  metrics_.HttpConnectionRefused();
+  EXPECT_EQ(refused(base::SteadyNow(), /*packs=*/true), 2);
+  EXPECT_EQ(refused(before, /*packs=*/true), 2);
+  EXPECT_EQ(refused(before), 2);
 }
 
 TEST_F(MetricsServerTest, OtherPathsAndMethodsAreNotFound) {
