@@ -1,6 +1,7 @@
 // Batchers that share devices.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -147,6 +148,68 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   batcher.Submit(MakeTask(next));
   EXPECT_TRUE(next.Wait().ok());
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
+}
+
+// The batch that was due when the first one ended went to another thread.
+TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
+  const auto other_member = other_.Join();
+  auto other_busy = other_member->TryTake(Priority::kNormal, kCost);
+  absl::Notification other_ran;
+  Batcher batcher(Options(1, kAtOnce), {&device_, &other_}, [&](int thread) {
+    return [&, thread](Batch batch) {
+      Batcher::Ran ran;
+      ran.answer_last = [&, thread, done = std::move(batch.tasks[0].done)](
+                            bool is_idle) mutable {
+        EXPECT_EQ(is_idle, thread == 1);
+        if (thread == 0) {
+          other_busy.reset();
+          WaitFor(other_ran, "the other thread's batch");
+        } else {
+          other_ran.Notify();
+        }
+        done(model::Result(), BatchInfo());
+      };
+      return ran;
+    };
+  });
+  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  Answer answers[2];
+  for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
+  WaitForWaiting(1, device_);
+  WaitForWaiting(1, other_);
+  busy.reset();
+  for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
+  WaitUntil(
+      [&] { return member_->TryTake(Priority::kNormal, kCost).has_value(); },
+      "the end of the first thread's turn");
+}
+
+// The second task's turn goes on from the first one's, and is given back.
+TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
+  FakeClock clock;
+  absl::Notification all;
+  bool shared = true;
+  Batcher batcher(
+      Options(1, kAtOnce), {&device_}, OnEachThread([&](Batch batch) {
+        WaitFor(all, "all tasks");
+        clock.Advance(absl::Milliseconds(200));
+        shared = member_->TryTake(Priority::kNormal, kCost).has_value();
+        AnswerAll(std::move(batch));
+      }),
+      nullptr, clock.clock());
+  Answer first, late, last;
+  BatchTask task = MakeTask(late);
+  task.finish_by = clock.Now() + absl::Milliseconds(300);
+  batcher.Submit(MakeTask(first));
+  WaitUntil([&] { return batcher.RunningSince() != absl::InfiniteFuture(); },
+            "the first batch");
+  batcher.Submit(std::move(task));
+  all.Notify();
+  EXPECT_TRUE(first.Wait().ok());
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late.Wait()));
+  batcher.Submit(MakeTask(last));
+  EXPECT_TRUE(last.Wait().ok());
+  EXPECT_FALSE(shared) << "a batch has the device alone";
 }
 
 // A model that has just had the device for a second has no turn between them.
