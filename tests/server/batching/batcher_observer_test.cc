@@ -83,6 +83,26 @@ TEST(BatcherObserverTest, IsToldWhatWaitsOfEachPriority) {
   }
 }
 
+TEST(BatcherObserverTest, IsToldThatWhatExpiredWaitsNoMore) {
+  FakeClock clock;
+  BlockingRun runs;
+  QueueLog log;
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), runs.run(),
+                  &log, clock.clock());
+  Answer running, expired;
+  batcher.Submit(MakeTask(running));
+  runs.WaitUntilStarted();
+  batcher.Submit(MakeTask(expired, clock.Now() + absl::Seconds(1)));
+  clock.Advance(absl::Seconds(1));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(expired.Wait()));
+  {
+    absl::MutexLock lock(&log.mu);
+    EXPECT_EQ(log.waiting[static_cast<int>(server::Priority::kNormal)].tasks,
+              0);
+  }
+  runs.Release();
+}
+
 TEST(BatcherObserverTest, IsToldHowLongBatchesTookAndTheNextWouldWait) {
   FakeClock clock;
   QueueLog log;

@@ -1,5 +1,7 @@
 #include "server/batching/batcher.h"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -75,6 +77,34 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   runs.Release();
   EXPECT_TRUE(running.Wait().ok());
   EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
+}
+
+// The thread that drops tasks sleeps without end once it has found none twice.
+TEST(BatcherTest, ATaskExpiresThoughNoneCameForLong) {
+  absl::Notification expired;
+  std::atomic<int> looks{0};
+  const auto clock = [&looks] {
+    ++looks;
+    return base::SteadyNow();
+  };
+  const auto make_run = [&expired](int) {
+    WaitFor(expired, "an answer", kTestPatience);
+    return [](Batch) { return Batcher::Ran(); };
+  };
+  Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(), make_run,
+                  nullptr, clock);
+  WaitUntil([&looks] { return looks.load() >= 2; }, "two looks");
+  Answer answer;
+  char thread[16] = "";
+  BatchTask task = MakeTask(answer, base::SteadyNow());
+  task.done = [&](absl::StatusOr<model::Result> result, const BatchInfo&) {
+    pthread_getname_np(pthread_self(), thread, sizeof(thread));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(result.status()));
+    expired.Notify();
+  };
+  batcher.Submit(std::move(task));
+  WaitFor(expired, "an answer");
+  EXPECT_STREQ(thread, "batch-drop");
 }
 
 TEST(BatcherTest, ATaskDoesNotExpireForTheSakeOfABatchsDelay) {
