@@ -17,7 +17,7 @@ using Numbers = std::vector<int>;
 BatchTask MakeRanked(int id, server::Priority priority,
                      absl::Time deadline = absl::InfiniteFuture(),
                      int side = 224) {
-  BatchTask task = MakeTask(id, deadline);
+  BatchTask task = MakeTask(id, deadline, side);
   task.priority = priority;
   return task;
 }
@@ -96,6 +96,26 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   EXPECT_NEAR(ran[server::Priority::kHigh], 800, 10);
   EXPECT_NEAR(ran[server::Priority::kNormal], 300, 10);
   EXPECT_NEAR(ran[server::Priority::kLow], 100, 10);
+}
+
+// Each batch of the lower class takes as long as eight of the other.
+TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
+  BatchOptions options = Options(1, 0);
+  options.patience = absl::Hours(1);  // None ages.
+  BatchQueue queue(options);
+  Teach(&queue, 1, 10);
+  Teach(&queue, 1, 80, 256);
+  for (int i = 0; i < 1000; ++i) {
+    queue.Push(MakeRanked(i, server::Priority::kHigh), At(0));
+    queue.Push(MakeRanked(i, server::Priority::kLow, absl::InfiniteFuture(),
+                          /*side=*/256),
+               At(0));
+  }
+  int low = 0;
+  for (int i = 0; i < 650; ++i) {
+    low += queue.PopBatch(At(0))->tasks[0].priority == server::Priority::kLow;
+  }
+  EXPECT_NEAR(low, 10, 1) << "640 of the other take eight times as long";
 }
 
 TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
