@@ -89,6 +89,16 @@ TEST_F(BatchQueueClientsTest, WhoSendsLittleDoesNotWaitForTheFlood) {
   EXPECT_LT(before, 10);
 }
 
+// A third of the flood is ordered before the request's deadline.
+TEST_F(BatchQueueClientsTest, WhoHoldsLittleIsExpectedToComeInItsTurn) {
+  AdmissionRequest request;
+  request.key = Key();
+  request.deadline = At(3000);
+  EXPECT_GE(queue_.Estimate(request, At(0)).start, At(1000));
+  request.turns = 5;
+  EXPECT_EQ(queue_.Estimate(request, At(0)).start, At(0));
+}
+
 TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
   for (int i = 0; i < 800; ++i) {
     Push(1000 + i, "urgent", At(now_ + 500));
