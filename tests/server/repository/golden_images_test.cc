@@ -26,6 +26,12 @@ TEST(GoldenImagesTest, NoPixelIsAsTheOneBesideOrBelowIt) {
   }
 }
 
+TEST(GoldenImagesTest, AreFewerOfADenseModelAsTheyTakeLong) {
+  model::ModelConfig classifier, dense;
+  dense.task = model::VisionTask::kSegmentation;
+  EXPECT_LT(MadeUpImages(dense).size(), MadeUpImages(classifier).size());
+}
+
 TEST(GoldenImagesTest, AreAlwaysTheSameAndHaveTheModelsAnswers) {
   server::Gate gate;
   model::ModelConfig config;

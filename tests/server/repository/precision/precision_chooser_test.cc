@@ -25,10 +25,10 @@ namespace {
 using model::Precision;
 
 using Threads = std::set<std::thread::id>;
-using Sizes = std::set<std::pair<int, int>>;
+using Sizes = std::vector<std::pair<int, int>>;  // Each run's.
 
 // A classifier whose logits are its mean pixel, 10 and `third`. Adds the
-// threads that it runs on to `threads`, heights and widths to `sizes`.
+// threads that it runs on to `threads`, each height and width to `sizes`.
 class FakeModel : public model::VisionModel {
  public:
   FakeModel(Precision precision, absl::StatusOr<float> third,
@@ -53,7 +53,7 @@ class FakeModel : public model::VisionModel {
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
           threads_.insert(std::this_thread::get_id());
-          sizes_.emplace(images[0].height, images[0].width);
+          sizes_.emplace_back(images[0].height, images[0].width);
           absl::SleepFor(time_);
           if (!third_.ok()) return third_.status();
           model::Classification answer;
@@ -132,16 +132,27 @@ TEST_F(PrecisionChooserTest, TakesBf16WhereTheAnswersAreClose) {
   EXPECT_EQ(most_, 2);
 }
 
-TEST_F(PrecisionChooserTest, ImagesKeepTheirSides) {
-  job_.images = [] {
-    std::vector<batching::Executor::Probe> images(1);
-    images[0].height = 2;
-    images[0].width = 5;
-    images[0].pixels.assign(3 * 2 * 5, 100);
-    return absl::StatusOr<std::vector<batching::Executor::Probe>>(images);
-  };
-  EXPECT_EQ(Choose(), Precision::kBFloat16);
-  EXPECT_EQ(sizes_, Sizes({{2, 5}}));
+// An image of height 2 and width 5.
+absl::StatusOr<std::vector<batching::Executor::Probe>> OneImage() {
+  std::vector<batching::Executor::Probe> images(1);
+  images[0].height = 2;
+  images[0].width = 5;
+  images[0].pixels.assign(3 * 2 * 5, 100);
+  return images;
+}
+
+TEST_F(PrecisionChooserTest, AnImageKeepsItsSidesAndRunsThreeTimesInEach) {
+  reduced_time_ = full_time_ = absl::ZeroDuration();
+  job_.images = OneImage;
+  EXPECT_TRUE(chooser_.Load(job_).ok());
+  EXPECT_EQ(sizes_, Sizes(2 * 3, {2, 5}));
+}
+
+TEST_F(PrecisionChooserTest, AnImageThatTakesLongRunsOnceInEach) {
+  reduced_time_ = full_time_ = absl::Milliseconds(500);
+  job_.images = OneImage;
+  EXPECT_TRUE(chooser_.Load(job_).ok());
+  EXPECT_EQ(sizes_.size(), 2);
 }
 
 TEST_F(PrecisionChooserTest, SlowerThanFp32MeansFp32) {
