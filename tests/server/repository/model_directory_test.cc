@@ -310,6 +310,10 @@ TEST_F(HuggingFaceFolderTest, ATextprotoBesideItSaysWhatDiffers) {
   EXPECT_TRUE(ReadPurpose(version_)->is_default);
   Write(kConfigFile, "input { mean: [0.5, 0.25, 0.125] }");
   EXPECT_EQ(ReadModelDirectory(version_)->config.mean[1], 0.25f);
+  Write(kConfigFile, "backbone { windows: [2, 1] }");
+  EXPECT_EQ(ReadModelDirectory(version_)->config.backbone.windows,
+            (std::array<int, 2>{2, 1}))
+      << "in place of those of the other file";
   // What it states of the network must fit the weights.
   Write(kConfigFile, absl::StrCat("weights { size_bytes: ",
                                   fs::file_size(path_ / kWeightsFile), " }"));
