@@ -52,6 +52,20 @@ TEST(ListeningSocketsTest, ThoseThatAreReplacedAreClosed) {
   EXPECT_EQ(sockets->port(), after);
 }
 
+TEST(ListeningSocketsTest, LeaveNoOtherDescriptorOpen) {
+  const auto next = [] {
+    const int fd = socket(AF_INET, SOCK_STREAM, 0);
+    close(fd);
+    return fd;
+  };
+  const int before = next();
+  auto sockets = ListeningSockets::Bind("a port", "*", 0);
+  ASSERT_TRUE(sockets.ok()) << sockets.status();
+  sockets->Close();
+  EXPECT_FALSE(ListeningSockets::Bind("a port", "192.0.2.1", 0).ok());
+  EXPECT_EQ(next(), before);
+}
+
 // A connection that the server closed first stays with the kernel for a minute.
 TEST(ListeningSocketsTest, APortIsFreeAgainThoughItsConnectionsLinger) {
   auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);
