@@ -124,6 +124,19 @@ TEST_F(SecurityTest, ErrorOfAStartNamesTheFileOrTheField) {
                                 "tls_key_file"));
 }
 
+TEST_F(SecurityTest, AFileMayHaveAMebibyte) {
+  v1::ServerConfig config;
+  config.set_token_file(folder_ + "tokens");
+  config = server::WithDefaults(config);
+  std::string text = ClientText("a", "one", "INFER");
+  text.append((1 << 20) - text.size(), '\n');
+  Write("tokens", text);
+  EXPECT_EQ(Security(config, Events()).Open(), absl::OkStatus());
+  Write("tokens", text + "\n");
+  EXPECT_TRUE(absl::StrContains(Security(config, Events()).Open().message(),
+                                "got more than 1048576 bytes"));
+}
+
 // It would be read once a second, and each time wait for somebody who writes.
 TEST_F(SecurityTest, APipeInAFilesPlaceHoldsNothingUp) {
   WritePair(MakeCertificate());
