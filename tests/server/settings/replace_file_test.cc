@@ -35,6 +35,15 @@ TEST_F(ReplaceFileTest, LeavesTheNewTextAlone) {
   fs::remove(path);
 }
 
+TEST_F(ReplaceFileTest, OthersMayReadTheFile) {
+  const fs::path path = folder_ / "file";
+  ASSERT_TRUE(ReplaceFile(path, "text").ok());
+  EXPECT_EQ(fs::status(path).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write |
+                fs::perms::group_read | fs::perms::others_read);
+  fs::remove(path);
+}
+
 TEST_F(ReplaceFileTest, LeavesNoDescriptorOpen) {
   const auto next = [] {
     const int fd = open("/dev/null", O_RDONLY);
