@@ -175,7 +175,7 @@ TEST(FairPoolTest, ShortPiecesUseNoMoreThanTheThreads) {
 TEST(FairPoolTest, WorkWaitsForItsThreadsShareOfAllThatIsToBeDone) {
   FairPool pool(Threads(2));
   const auto wait = [&pool](absl::Duration cost) {
-    return pool.Wait(cost, Priority::kNormal, absl::InfiniteFuture(), false);
+    return pool.Wait(cost, Priority::kNormal, absl::InfiniteFuture());
   };
   EXPECT_EQ(wait(absl::Seconds(10)), absl::Seconds(5));
   Held first(&pool), second(&pool);
@@ -183,6 +183,10 @@ TEST(FairPoolTest, WorkWaitsForItsThreadsShareOfAllThatIsToBeDone) {
   work.cost = absl::Seconds(4);
   pool.Run(std::move(work));
   EXPECT_EQ(wait(absl::Seconds(10)), absl::Seconds(7));
+  EXPECT_EQ(wait(absl::Seconds(4)), absl::Seconds(4));
+  EXPECT_EQ(pool.Wait(absl::Seconds(4), Priority::kNormal,
+                      absl::InfiniteFuture(), /*holds_little=*/true),
+            absl::Seconds(2));
 }
 
 TEST(FairPoolTest, AnExpeditedGroupIsNext) {
