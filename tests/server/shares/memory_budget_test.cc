@@ -30,6 +30,7 @@ class MemoryBudgetTest : public testing::Test {
 };
 
 TEST_F(MemoryBudgetTest, IsDividedIntoParts) {
+  EXPECT_EQ(budget_.bytes(), 160 * kMiB);
   EXPECT_EQ(budget_.transport_bytes(), 40 * kMiB);
   EXPECT_EQ(budget_.most_of_request(), 70 * kMiB);
 }
