@@ -99,6 +99,17 @@ TEST_F(BatchQueueClientsTest, WhoHoldsLittleIsExpectedToComeInItsTurn) {
   EXPECT_EQ(queue_.Estimate(request, At(0)).start, At(0));
 }
 
+TEST_F(BatchQueueClientsTest, ItsTurnBeginsOnceItsImagesAreDecoded) {
+  for (int i = 0; i < 200; ++i) Push(1000, "urgent", At(900));
+  AdmissionRequest request;
+  request.key = Key();
+  request.turns = 60;
+  EXPECT_LT(queue_.Estimate(request, At(0)).start, At(500));
+  request.decode = absl::Milliseconds(500);
+  EXPECT_GE(queue_.Estimate(request, At(0)).start, At(600))
+      << "after its turns";
+}
+
 TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
   for (int i = 0; i < 800; ++i) {
     Push(1000 + i, "urgent", At(now_ + 500));

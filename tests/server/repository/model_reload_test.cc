@@ -125,6 +125,7 @@ TEST_F(ModelReloadTest, AFailedLoadLeavesTheOldVersion) {
   fs::remove(folder_ + "/m/2/unloadable");
   EXPECT_EQ(Load("m"), absl::OkStatus());
   AwaitStates({"2 READY"});
+  EXPECT_EQ((*repository_->Find("m", "model"))->state_reason(), "");
 }
 
 TEST_F(ModelReloadTest, AVersionThatFailsToLoadAgainServesOn) {
