@@ -37,6 +37,25 @@ TEST(WaitingTasksTest, FewKeysAreKeptForTheirArrivalsAlone) {
   EXPECT_EQ(tasks.keys().at(Key(1)).size(), 1);
 }
 
+TEST(WaitingTasksTest, TellsWhichTasksOfALineAreOrderedUntilATime) {
+  WaitingTasks tasks;
+  for (const int order : {30, 20, 10, 20}) {
+    BatchTask task = MakeTask(order);
+    task.submitted = At(0);
+    tasks.Add(std::move(task), Key(), server::Priority::kNormal, At(order));
+  }
+  const auto& line = tasks.keys().at(Key()).line(server::Priority::kNormal);
+  EXPECT_EQ(line.CountUntil(At(9)), 0);
+  EXPECT_EQ(line.CountUntil(At(10)), 1);
+  EXPECT_EQ(line.CountUntil(At(19)), 1);
+  EXPECT_EQ(line.CountUntil(At(20)), 3);
+  EXPECT_EQ(line.CountUntil(At(29)), 3);
+  EXPECT_EQ(line.CountUntil(At(30)), 4);
+  EXPECT_EQ(line.OrderAfter(0), At(10));
+  EXPECT_EQ(line.OrderAfter(2), At(20));
+  EXPECT_EQ(line.OrderAfter(3), At(30));
+}
+
 TEST(WaitingTasksTest, ATaskMovesUpOnceFromItsTimeOnWhileOthersGoBefore) {
   WaitingTasks tasks;
   const auto add = [&tasks](server::Priority priority) {

@@ -60,6 +60,8 @@ TEST_F(CgroupTest, NoQuotaIsNone) {
   Write("cgroup", "0::/a\n");
   Write("fs/a/cpu.max", "max 100000\n");
   EXPECT_EQ(Processors(), std::nullopt);
+  Write("fs/a/cpu.max", "200000 100000\n");
+  EXPECT_EQ(Processors(), 2);
 }
 
 TEST_F(CgroupTest, Version1HasAFolderForTheController) {

@@ -130,6 +130,11 @@ TEST(CheckResultTest, LogitsMayDifferALittle) {
   EXPECT_FALSE(CheckResult(Logits({0, 10}), expected).ok());
 }
 
+TEST(CheckResultTest, LogitsWithoutARangeMustBeEqual) {
+  EXPECT_TRUE(CheckResult(Logits({3, 3}), Logits({3, 3})).ok());
+  EXPECT_FALSE(CheckResult(Logits({3, 3.001f}), Logits({3, 3})).ok());
+}
+
 TEST(CheckResultTest, WhatLiesBehindLogitsIsNotRead) {
   model::Classification got, expected;
   got.logits = {0, 10, 1000};

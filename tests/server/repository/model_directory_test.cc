@@ -166,6 +166,23 @@ TEST_F(ModelDirectoryTest, LabelsMustBeAsManyAsClasses) {
   EXPECT_NE(Error().find("labels.txt: line 2"), std::string::npos);
 }
 
+TEST_F(ModelDirectoryTest, FilesMayBeAsLargeAsTheirLimit) {
+  const auto filled = [](std::string text, size_t size) {
+    text.append(size - text.size(), '\n');
+    return text;
+  };
+  Write(kConfigFile, filled(Config(kAbcSha256, 3), 1 << 20));
+  Write(kLabelsFile, filled("cat\ndog", 16 << 20));
+  EXPECT_EQ(ReadModelDirectory(version_).status(), absl::OkStatus());
+  Write(kLabelsFile, filled("cat\ndog", (16 << 20) + 1));
+  EXPECT_EQ(Error(),
+            "labels.txt: got more than 16777216 bytes, expected at most that");
+  Write(kConfigFile, filled(Config(kAbcSha256, 3), (1 << 20) + 1));
+  EXPECT_EQ(Error(),
+            "config.textproto: got more than 1048576 bytes, expected at most "
+            "that");
+}
+
 TEST_F(ModelDirectoryTest, UnknownFieldIsAnError) {
   Write(kConfigFile, Config(kAbcSha256, 3) + "\nbatch { }");
   EXPECT_NE(Error().find("batch"), std::string::npos);

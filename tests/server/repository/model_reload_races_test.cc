@@ -91,7 +91,9 @@ TEST_F(ModelReloadTest, TooManyCallsAreRefusedAtOnce) {
   std::atomic<int> done{0}, full{0};
   const auto told = [&](const absl::Status& status) {
     ++done;
-    if (Reason(status) == "QUEUE_FULL") ++full;
+    if (Reason(status) != "QUEUE_FULL") return;
+    ++full;
+    EXPECT_EQ(server::GetErrorDetail(status).retry_after, absl::Seconds(1));
   };
   repository_->LoadModel("m", {}, told);
   WaitFor(loading, "the load");
