@@ -1,7 +1,6 @@
 #include "server/batching/reservation.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,7 +9,6 @@
 namespace sfmamba::batching {
 
 QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
-  assert(some_items <= items && some_bytes <= bytes);
   items -= some_items;
   bytes -= some_bytes;
   return {client, some_items, some_bytes, turns, holds_little};

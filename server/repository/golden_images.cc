@@ -13,7 +13,6 @@ constexpr int kDenseImages = 2;  // They take long.
 // Waves of other lengths and colours for each number.
 std::vector<uint8_t> MakePixels(int number, int height, int width) {
   std::vector<uint8_t> pixels;
-  pixels.reserve(size_t{3} * height * width);
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       for (int channel = 0; channel < 3; ++channel) {

@@ -275,7 +275,7 @@ std::vector<std::string> ReadLabels(int classes, Members* members) {
         absl::StripAsciiWhitespace(name.get_ref<const std::string&>()));
   }
   for (int i = 0; i < classes; ++i) {
-    if (labels[i].empty() || base::Utf8Length(labels[i]) < 0) {
+    if (base::Utf8Length(labels[i]) <= 0) {
       members->Fail(Refuse(absl::StrCat("id2label.", i), labels[i], "a label"));
     }
   }

@@ -106,7 +106,7 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
       absl::StrSplit(absl::StripTrailingAsciiWhitespace(*text), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
     absl::StripTrailingAsciiWhitespace(&labels[i]);
-    if (labels[i].empty() || base::Utf8Length(labels[i]) < 0) {
+    if (base::Utf8Length(labels[i]) <= 0) {
       return absl::InvalidArgumentError(
           absl::StrCat(kLabelsFile, ": line ", i + 1,
                        " is empty or not UTF-8, expected a label"));

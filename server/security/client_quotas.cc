@@ -1,7 +1,6 @@
 #include "server/security/client_quotas.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -39,7 +38,6 @@ bool ClientQuotas::Client::IsIdle(absl::Time now) const {
 }
 
 ClientQuotas::Part ClientQuotas::Part::Split(int some_items) {
-  assert(some_items <= items);
   items -= some_items;
   return {client, some_items};
 }

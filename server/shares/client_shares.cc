@@ -1,6 +1,5 @@
 #include "server/shares/client_shares.h"
 
-#include <cassert>
 #include <limits>
 
 namespace sfmamba::server {
@@ -28,7 +27,6 @@ void ClientShares::GiveBack(absl::string_view client, int64_t amount) {
   if (amount <= 0) return;
   absl::MutexLock lock(&mu_);
   const auto held = held_.find(client);
-  assert(held != held_.end() && held->second >= amount);
   held->second -= amount;
   if (held->second == 0) held_.erase(held);
 }

@@ -1,7 +1,6 @@
 #include "server/shares/memory_budget.h"
 
 #include <algorithm>
-#include <cassert>
 
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
@@ -23,7 +22,6 @@ const char* MemoryUseName(MemoryUse use) {
 }
 
 MemoryBudget::Part MemoryBudget::Part::Split(int64_t some_bytes) {
-  assert(some_bytes <= bytes);
   bytes -= some_bytes;
   return {use, some_bytes};
 }
