@@ -102,6 +102,16 @@ TEST_F(GoldenTest, NoDetectionsAreAResultToo) {
   EXPECT_TRUE(probes->at(0).check(Found({})).ok());
 }
 
+TEST_F(GoldenTest, MayHaveSixtyFourImages) {
+  std::vector<GoldenImage> images(64, Image(Logits({1, 2, 3})));
+  ASSERT_TRUE(WriteGolden(folder_.string(), images).ok());
+  EXPECT_EQ(Read()->size(), 64);
+  images.push_back(images[0]);
+  ASSERT_TRUE(WriteGolden(folder_.string(), images).ok());
+  EXPECT_EQ(Read().status().message(),
+            "golden/golden.safetensors: expected at most 64 images");
+}
+
 TEST_F(GoldenTest, NamesTheTensorThatIsWrong) {
   ASSERT_TRUE(WriteGolden(folder_.string(), {Image(Logits({1, 2}))}).ok());
   EXPECT_EQ(Read().status().message(),
@@ -167,6 +177,10 @@ TEST(CheckResultTest, SureDetectionsMustBeThere) {
     wrong.box = far;
     EXPECT_FALSE(CheckResult(Found({wrong}), Found({sure})).ok());
   }
+  near.box.x2 = 8;
+  EXPECT_TRUE(CheckResult(Found({near}), Found({sure})).ok());
+  near.box.x2 = 7.9f;
+  EXPECT_FALSE(CheckResult(Found({near}), Found({sure})).ok());
   EXPECT_FALSE(CheckResult(Found({}), Found({sure})).ok());
   EXPECT_FALSE(CheckResult(Found({sure}), Found({})).ok());
   model::Detection almost = sure;

@@ -101,6 +101,17 @@ TEST(ModelPlanTest, TriesAgainAtOnceWhenTheFilesChange) {
       << "failures of other files do not count";
 }
 
+TEST(ModelPlanTest, ALoadForgetsTheFailuresBefore) {
+  ModelPlan plan;
+  plan.Found(Folder({{1, "a"}}));
+  for (int i = 0; i < 5; ++i) plan.Failed(1, kNow, kPeriod);
+  plan.Loaded(1);
+  plan.Unloaded(1);
+  EXPECT_EQ(ToLoad(plan), Numbers({1}));
+  plan.Failed(1, kNow, kPeriod);
+  EXPECT_EQ(ToLoad(plan, kNow + kPeriod), Numbers({1}));
+}
+
 TEST(ModelPlanTest, WaitsForWhatIsBeingWritten) {
   ModelPlan plan;
   const auto find = [&plan](const std::string& fingerprint, bool complete) {

@@ -44,6 +44,7 @@ TEST(PrecisionCheckTest, CloseLogitsAreAllowed) {
       Compare(Logits({0, 10.2f, 5}), Logits({0, 10, 5}));
   EXPECT_TRUE(check.allowed);
   EXPECT_THAT(check.figures, HasSubstr("by 2.00 % of their range"));
+  EXPECT_THAT(check.figures, HasSubstr("at most 3 %"));
   EXPECT_THAT(check.figures, HasSubstr("on 1 of 1 images"));
   EXPECT_FALSE(Compare(Logits({0, 10.4f, 5}), Logits({0, 10, 5})).allowed);
   EXPECT_FALSE(Compare(Logits({5, 10.4f, 9}), Logits({5, 10, 9})).allowed);
@@ -104,6 +105,7 @@ TEST(PrecisionCheckTest, MapsMayDifferInOnePixelOfAHundred) {
   const PrecisionCheck check = Compare(Map(reduced), Map(full));
   EXPECT_TRUE(check.allowed);
   EXPECT_THAT(check.figures, HasSubstr("99.00 % of the pixels"));
+  EXPECT_THAT(check.figures, HasSubstr("at least 99 %"));
   reduced[2] = 8;
   EXPECT_FALSE(Compare(Map(reduced), Map(full)).allowed);
 }
