@@ -50,6 +50,9 @@ TEST_F(MemoryBudgetTest, ARefusalSaysWhatIsFullAndWhenToTryAgain) {
   const auto refused = budget_.Take(MemoryUse::kInput, 20 * kMiB);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(GetErrorDetail(refused.status()).reason, "QUEUE_FULL");
+  EXPECT_EQ(refused.status().message(),
+            "requests hold 62914560 of at most 73400320 bytes of memory; there "
+            "is room for 10485760, not for 20971520");
   EXPECT_EQ(GetMetadata("queue", refused.status()), "memory");
   EXPECT_EQ(GetErrorDetail(refused.status()).retry_after, kRetryAfter);
 }
