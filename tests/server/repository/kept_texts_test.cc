@@ -52,6 +52,14 @@ TEST_F(KeptTextsTest, AFolderKeepsEachModelsLastText) {
   EXPECT_EQ(In(folder_).Read(kOther, "key 2\n"), std::nullopt);
 }
 
+TEST_F(KeptTextsTest, AFileOfMoreThanFourMebibytesIsNotRead) {
+  const std::string text((4 << 20) - 3, 'x');
+  In(folder_).Write(kModel, "key", text);
+  EXPECT_EQ(In(folder_).Read(kModel, "key"), text);
+  In(folder_).Write(kModel, "key", text + "x");
+  EXPECT_EQ(In(folder_).Read(kModel, "key"), std::nullopt);
+}
+
 TEST_F(KeptTextsTest, AFolderThatCannotBeMadeFailsNothing) {
   KeptTexts texts = In("/dev/null/texts");
   texts.Write(kModel, "key", "1");

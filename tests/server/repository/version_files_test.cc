@@ -119,6 +119,19 @@ TEST_F(VersionFilesTest, AnIndexThatNamesOtherFilesIsRefused) {
   EXPECT_TRUE(absl::StartsWith(Error(), "0.safetensors")) << Error();
 }
 
+TEST_F(VersionFilesTest, AnIndexMayHaveTenMegabytes) {
+  Write("config.json", "{}");
+  Write("a.safetensors", "abc");
+  std::string index = R"({"weight_map": {"a": "a.safetensors"}})";
+  index.append(10'000'000 - index.size(), ' ');
+  Write("model.safetensors.index.json", index);
+  EXPECT_EQ(Weights(), std::vector<std::string>{"a.safetensors"});
+  Write("model.safetensors.index.json", index + " ");
+  EXPECT_EQ(Error(),
+            "model.safetensors.index.json: got more than 10000000 bytes, "
+            "expected at most that");
+}
+
 TEST_F(VersionFilesTest, ADeepIndexTakesLittleMemory) {
   Write("config.json", "{}");
   Write("a.safetensors", "abc");

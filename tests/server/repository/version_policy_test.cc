@@ -66,6 +66,16 @@ TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
   }
 }
 
+TEST_F(VersionPolicyTest, MayHave64KiB) {
+  const std::string text = "latest: 2";
+  Write(text + std::string((64 << 10) - text.size(), '\n'));
+  EXPECT_EQ(Wanted({1, 2, 3}), std::set<int64_t>({2, 3}));
+  Write(text + std::string((64 << 10) - text.size() + 1, '\n'));
+  EXPECT_EQ(Read().status().message(),
+            "policy.textproto: got more than 65536 bytes, expected at most "
+            "that");
+}
+
 TEST_F(VersionPolicyTest, ReadsLabels) {
   Write("latest: 2 labels { key: 'stable' value: 3 } canary_percent: 100");
   const auto policy = Read();
