@@ -298,6 +298,17 @@ TEST(FairQueueTest, WhatDoesNotFitIsOvertaken) {
   EXPECT_EQ(PopGroup(&queue, 100), 1u);
 }
 
+TEST(FairQueueTest, ASmallPieceThatDoesNotFitIsOvertakenBy5Milliseconds) {
+  FairQueue queue;
+  queue.Push(Holding(1, absl::Milliseconds(1), 100));
+  for (uint64_t group = 2; group <= 7; ++group) {
+    queue.Push(Holding(group, absl::Milliseconds(1), 10));
+  }
+  for (const uint64_t group : {2, 3, 4, 5, 6, 0}) {
+    EXPECT_EQ(PopGroup(&queue, 50), group);
+  }
+}
+
 // Neither by what is behind it nor, for longer than anything else, by smaller
 // newcomers, which are before it.
 TEST(FairQueueTest, WhatDoesNotFitIsNotStarved) {
