@@ -155,8 +155,7 @@ BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
     const auto first = std::min_element(
         lines.begin(), lines.end(),
         [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
-    return {priority,
-            first->curve->Median(std::max(1, ChooseSize(options_, *first))),
+    return {priority, first->curve->Median(ChooseSize(options_, *first)),
             first->order_by};
   }
   return {};

@@ -250,6 +250,16 @@ TEST(BatchCurveTest, ASizeThatBeginsAnewSaysNothingOfThePace) {
   EXPECT_NEAR(ToMs(curve.Median(1)), 18, 1) << "not a half again";
 }
 
+TEST(BatchCurveTest, WhatIsMeasuredAnewHasThePaceOfThen) {
+  BatchCurve curve(8);
+  RunOften(&curve, 1, 10);
+  RunOften(&curve, 1, 20);  // The device becomes half as fast.
+  EXPECT_GT(curve.pace(), 1.5);
+  curve.Set(8, {Ms(40), Ms(48)}, kStart);
+  curve.Record(1, Ms(20), kStart + absl::Seconds(2));
+  EXPECT_NEAR(ToMs(curve.Median(8)), 40, 2);
+}
+
 TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   BatchCurve curve(8);
   for (int n : {1, 2, 4, 8}) curve.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);

@@ -118,6 +118,25 @@ TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
   EXPECT_NEAR(low, 10, 1) << "640 of the other take eight times as long";
 }
 
+TEST(BatchQueuePriorityTest, AClassThatDidNotWaitSavesNothingUp) {
+  BatchOptions options = Options(1, 0);
+  options.patience = absl::Hours(1);  // None ages.
+  BatchQueue queue(options);
+  Teach(&queue, 1, 10);
+  const auto push = [&queue](server::Priority priority) {
+    for (int i = 0; i < 100; ++i) queue.Push(MakeRanked(i, priority), At(0));
+  };
+  push(server::Priority::kNormal);
+  for (int i = 0; i < 100; ++i) queue.PopBatch(At(0));
+  push(server::Priority::kNormal);
+  push(server::Priority::kLow);
+  int low = 0;
+  for (int i = 0; i < 40; ++i) {
+    low += queue.PopBatch(At(0))->tasks[0].priority == server::Priority::kLow;
+  }
+  EXPECT_NEAR(low, 10, 1);
+}
+
 TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   BatchQueue queue(Options(1, 0));
   queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
@@ -144,6 +163,18 @@ TEST(BatchQueuePriorityTest, AnAgedTaskExpiresAndIsCounted) {
   EXPECT_EQ(queue.size(), 2);
   EXPECT_EQ(Ids(queue.TakeDropped(At(100))), Numbers({1}));
   EXPECT_EQ(queue.size(), 1);
+}
+
+TEST(BatchQueuePriorityTest, TellsTheCostOfTheMostUrgentTasksBatch) {
+  BatchQueue queue(Options(2, 0));
+  Teach(&queue, 1, 10);
+  Teach(&queue, 2, 15);
+  Teach(&queue, 1, 70, 256);
+  queue.Push(MakeTask(1, At(500)), At(0));
+  queue.Push(MakeTask(2, At(400)), At(0));
+  queue.Push(MakeTask(3, At(600), 256), At(0));
+  EXPECT_EQ(queue.PeekNext(At(0)).order_by, At(400));
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.PeekNext(At(0)).cost), 15, 0.1);
 }
 
 AdmissionRequest Request(absl::Time deadline = absl::InfiniteFuture()) {
@@ -335,6 +366,16 @@ TEST(BatchQueueAdmissionTest, ABatchWaitsForOtherModelsAsThoseBefore) {
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(Request(At(5000)), At(3902)).start - At(3902)),
               50, 1);
+}
+
+TEST(BatchQueueAdmissionTest, TheNextOfTheKeyThatRanLastJoinsItsBatch) {
+  BatchQueue queue(Options(4, 1000));
+  Teach(&queue, 1, 30);
+  Teach(&queue, 4, 40);
+  for (int i = 0; i < 4; ++i) queue.Push(MakeTask(i), At(0));
+  queue.Ran(queue.PopBatch(At(0))->number, At(40));
+  queue.Push(MakeTask(5), At(40));
+  EXPECT_EQ(queue.Wait(At(40)), absl::ZeroDuration());
 }
 
 TEST(BatchQueueAdmissionTest, WaitIsThatOfANormalTask) {
