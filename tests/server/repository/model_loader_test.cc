@@ -6,10 +6,12 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -36,13 +38,12 @@ TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
   }
 }
 
-// A fake model on a CPU that has BF16. Adds the names of the threads that
-// compute to `threads`.
+// A fake model on a CPU that has BF16. Calls `before` before each batch.
 class CpuModel : public server::FakeModel {
  public:
   CpuModel(const model::ModelConfig& config, server::Gate* gate,
-           std::set<std::string>* threads)
-      : FakeModel(config, gate), threads_(*threads) {}
+           std::function<void()> before)
+      : FakeModel(config, gate), before_(std::move(before)) {}
 
   std::string context_device(int /*index*/) const override { return "cpu"; }
   model::Precision precision() const override { return config().precision; }
@@ -51,9 +52,7 @@ class CpuModel : public server::FakeModel {
     return std::make_unique<model::FakeContext>(
         [this](absl::Span<const model::ModelInput> images)
             -> absl::StatusOr<std::vector<model::Result>> {
-          char name[16] = "";
-          pthread_getname_np(pthread_self(), name, sizeof(name));
-          threads_.insert(name);
+          before_();
           model::Classification answer;
           answer.logits.resize(kClasses);
           return std::vector<model::Result>(images.size(), answer);
@@ -61,7 +60,7 @@ class CpuModel : public server::FakeModel {
   }
 
  private:
-  std::set<std::string>& threads_;
+  const std::function<void()> before_;
 };
 
 using ModelLoaderTest = ModelReloadTest;
@@ -79,7 +78,11 @@ TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
           const ModelRepository::CaptureFailed&)
           -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
         loader = std::this_thread::get_id();
-        return std::make_unique<CpuModel>(directory.config, &gate_, &threads);
+        return std::make_unique<CpuModel>(directory.config, &gate_, [&threads] {
+          char name[16] = "";
+          pthread_getname_np(pthread_self(), name, sizeof(name));
+          threads.insert(name);
+        });
       },
       &metrics_, &log_);
   ASSERT_TRUE(repository_->Scan().ok());
@@ -96,6 +99,23 @@ TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
   EXPECT_EQ(background.load(), loader.load());
   EXPECT_EQ(threads.count("background"), 1);
   EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
+}
+
+TEST_F(ModelLoaderTest, TheEndInterruptsTheMeasuringOfBatches) {
+  options_.executor.profile_budget = absl::Hours(1);
+  repository_ = std::make_unique<ModelRepository>(
+      options_,
+      [&](const ModelDirectory& directory,
+          const ModelRepository::CaptureFailed&)
+          -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+        return std::make_unique<CpuModel>(directory.config, &gate_,
+                                          [this] { stop_ = true; });
+      },
+      &metrics_, &log_);
+  ASSERT_TRUE(repository_->Scan().ok());
+  const absl::Status status = repository_->LoadAll(
+      [](const ModelVersion&) {}, [this] { return stop_.load(); });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 TEST_F(ModelLoaderTest, AtTheStartOnlyTheWeightsMustFit) {
