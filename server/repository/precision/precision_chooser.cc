@@ -48,7 +48,6 @@ absl::StatusOr<Trial> TryOn(model::VisionModel& model, const Images& images,
     turns = devices->Get(model.context_device(0), /*at_once=*/1).Join();
   }
   Trial trial;
-  trial.time = absl::InfiniteDuration();
   const auto run = [&](const batching::Executor::Probe& image,
                        model::ExecutionContext::Done done)
       -> absl::StatusOr<absl::Duration> {
