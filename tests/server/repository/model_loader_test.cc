@@ -66,6 +66,7 @@ class CpuModel : public server::FakeModel {
 using ModelLoaderTest = ModelReloadTest;
 
 TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
+  options_.profile_dir = folder_ + "-profiles";
   std::set<std::string> threads;
   std::atomic<std::thread::id> background, loader;
   options_.background_starts = [&] {
@@ -99,23 +100,33 @@ TEST_F(ModelLoaderTest, WhileOthersServeOneThreadPreparesAndComparesOnACpu) {
   EXPECT_EQ(background.load(), loader.load());
   EXPECT_EQ(threads.count("background"), 1);
   EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
+  EXPECT_TRUE(std::filesystem::exists(options_.profile_dir + "/m-2.precision"));
 }
 
-TEST_F(ModelLoaderTest, TheEndInterruptsTheMeasuringOfBatches) {
+TEST_F(ModelLoaderTest, TheEndInterruptsWhatRunsToPrepareAModel) {
   options_.executor.profile_budget = absl::Hours(1);
-  repository_ = std::make_unique<ModelRepository>(
-      options_,
-      [&](const ModelDirectory& directory,
-          const ModelRepository::CaptureFailed&)
-          -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-        return std::make_unique<CpuModel>(directory.config, &gate_,
-                                          [this] { stop_ = true; });
-      },
-      &metrics_, &log_);
-  ASSERT_TRUE(repository_->Scan().ok());
-  const absl::Status status = repository_->LoadAll(
-      [](const ModelVersion&) {}, [this] { return stop_.load(); });
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  for (const char* precision : {"", "precision: AUTO"}) {
+    server::WriteModel(folder_, "m", "1", "",
+                       model::VisionTask::kClassification, precision);
+    std::atomic<int> batches{0};
+    stop_ = false;
+    repository_ = std::make_unique<ModelRepository>(
+        options_,
+        [&](const ModelDirectory& directory,
+            const ModelRepository::CaptureFailed&)
+            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+          return std::make_unique<CpuModel>(directory.config, &gate_, [&] {
+            ++batches;
+            stop_ = true;
+          });
+        },
+        &metrics_, &log_);
+    ASSERT_TRUE(repository_->Scan().ok());
+    const absl::Status status = repository_->LoadAll(
+        [](const ModelVersion&) {}, [this] { return stop_.load(); });
+    EXPECT_TRUE(absl::IsCancelled(status)) << status;
+    EXPECT_EQ(batches, 1) << precision;
+  }
 }
 
 TEST_F(ModelLoaderTest, AtTheStartOnlyTheWeightsMustFit) {
