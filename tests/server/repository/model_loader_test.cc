@@ -129,6 +129,23 @@ TEST_F(ModelLoaderTest, TheEndInterruptsWhatRunsToPrepareAModel) {
   }
 }
 
+TEST_F(ModelLoaderTest, GraphsThatCannotBeRecordedAreCounted) {
+  repository_ = std::make_unique<ModelRepository>(
+      options_,
+      [&](const ModelDirectory& directory,
+          const ModelRepository::CaptureFailed& capture_failed)
+          -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+        capture_failed(absl::InternalError("no graph"));
+        return std::make_unique<server::FakeModel>(directory.config, &gate_);
+      },
+      &metrics_, &log_);
+  ASSERT_TRUE(repository_->Scan().ok());
+  ASSERT_TRUE(
+      repository_->LoadAll([](const ModelVersion&) {}, [] { return false; })
+          .ok());
+  EXPECT_EQ(Metric("sfmamba_graph_capture_failures_total{model=m}"), 1);
+}
+
 TEST_F(ModelLoaderTest, AtTheStartOnlyTheWeightsMustFit) {
   const int64_t weights =
       std::filesystem::file_size(folder_ + "/m/1/model.safetensors");
