@@ -279,6 +279,20 @@ TEST_F(PredictionSlideTest, APictureFailsWithOneOfItsWindows) {
   ExpectNothingLeft();
 }
 
+TEST_F(PredictionSlideTest, NoOtherWindowIsRunOnceOneHasFailed) {
+  gate_.Close();
+  KeptResponse response;
+  Prediction prediction(*environment_, SlideRequest({32, 24, 16, 8}),
+                        &response);
+  prediction.Start(absl::OkStatus());
+  gate_.WaitForBatch();
+  gate_.BreakDevice();
+  gate_.Open();
+  EXPECT_TRUE(absl::IsUnavailable(response.Wait())) << response.status_;
+  ExpectNothingLeft();
+  EXPECT_LE(ImagesRun(), 4) << "one batch";
+}
+
 TEST_F(PredictionSlideTest, ADeadlineEndsAPictureInTheMiddle) {
   gate_.Close();
   KeptResponse response;
