@@ -46,17 +46,16 @@ void ForEachBehind(absl::string_view json, absl::string_view name, Fn fn) {
 
 int64_t Channelz::IdOf(const std::string& peer) {
   ReadNewIds();
-  auto found = ids_.find(peer);
   const absl::Time now = base::SteadyNow();
-  if ((found == ids_.end() || ids_.size() > kMostIds) &&
+  if ((!ids_.contains(peer) || ids_.size() > kMostIds) &&
       now - listed_ >= interval_) {
     // Connections are not listed quite in the order of their numbers.
     listed_ = now;
     ids_.clear();
     next_ids_.clear();
     ReadNewIds();
-    found = ids_.find(peer);
   }
+  const auto found = ids_.find(peer);
   return found == ids_.end() ? 0 : found->second;
 }
 

@@ -38,7 +38,7 @@ TEST_F(ChannelzTest, CallsAreCountedByConnection) {
   EXPECT_EQ(Channelz::CallsOf(0).begun, 0);
 }
 
-TEST_F(ChannelzTest, AConnectionThatHasGoneIsForgotten) {
+TEST_F(ChannelzTest, AConnectionThatHasGoneIsForgottenOnceAnIntervalIsOver) {
   Channelz channelz(absl::ZeroDuration());
   auto stub = NewConnection();
   Check(*stub);
@@ -47,6 +47,7 @@ TEST_F(ChannelzTest, AConnectionThatHasGoneIsForgotten) {
   EXPECT_GT(id, 0);
   EXPECT_EQ(channelz.IdOf("ipv4:127.0.0.1:1"), 0);  // All are listed again.
   EXPECT_EQ(channelz.IdOf(peer), id);
+  EXPECT_EQ(channelz_.IdOf("ipv4:127.0.0.1:1"), 0);
   stub.reset();
   WaitUntil(
       [&] {
@@ -54,6 +55,9 @@ TEST_F(ChannelzTest, AConnectionThatHasGoneIsForgotten) {
         return channelz.IdOf(peer) == 0;
       },
       "the end of the connection");
+  // The interval of this one is never over.
+  EXPECT_EQ(channelz_.IdOf("ipv4:127.0.0.1:1"), 0);
+  EXPECT_EQ(channelz_.IdOf(peer), id);
 }
 
 }  // namespace
