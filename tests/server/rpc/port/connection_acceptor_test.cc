@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -124,11 +125,13 @@ class ConnectionAcceptorTest : public testing::Test {
 
   // Returns the descriptor of a new connection over which `bytes` were sent.
   int Connect(size_t bytes) {
+    return Connect(socket(AF_INET, SOCK_STREAM, 0), bytes);
+  }
+  int Connect(int client, size_t bytes) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const int client = socket(AF_INET, SOCK_STREAM, 0);
     EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address),
                       sizeof(address)),
               0);
@@ -200,6 +203,25 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
   EXPECT_EQ(CountEnded(kPatience), 1);
   EXPECT_EQ(refused_, 1);
   for (const int fd : taken) close(fd);
+}
+
+// Each try ends a connection, if there is one.
+TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
+  Connect(0);
+  kept_.AwaitPorts(1);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 3;  // The standard streams have them.
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const absl::Time begin = base::SteadyNow();
+  Connect(client, 0);
+  WaitUntil([this] { return refused_ >= 4; }, "four tries");
+  EXPECT_GE(base::SteadyNow() - begin, 3 * absl::Milliseconds(50));
+  EXPECT_EQ(CountEnded(absl::ZeroDuration()), 1);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(kept_.AwaitPorts(2).back(), PortOf(client));
 }
 
 TEST_F(ConnectionAcceptorTest, TooManyCallsThatWaitEndTheirConnection) {

@@ -17,10 +17,13 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/rpc/health.h"
+#include "server/rpc/port/receive_guard.h"
 #include "server/security/tls_identity.h"
 #include "server/server_config.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/server/rpc/port/channelz_fixture.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -143,19 +146,45 @@ TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   EXPECT_TRUE(Call((*port)->port()).ok());
 }
 
-// A message that would exceed the transport's memory is not read.
-TEST_F(GrpcPortTest, WithoutMemoryForTheTransportNothingIsAnswered) {
+// Else calls would be taken to wait for their messages, and be ended.
+TEST_F(GrpcPortTest, ItsReceiveGuardKnowsTheCallsThatRun) {
+  PeerService service;
+  ReceiveGuard receives({/*most_bytes=*/1 << 30});
+  GrpcPort::Options options = Options();
+  options.services = {&service};
+  options.receives = &receives;
+  const auto port = GrpcPort::Start(options);
+  ASSERT_TRUE(port.ok()) << port.status();
+  const auto stub = Health::NewStub(Connect((*port)->port()));
+  grpc::ClientContext first, second;
+  HealthCheckResponse response;
+  EXPECT_TRUE(stub->Check(&first, {}, &response).ok());
+  const auto running = [&] { return receives.CallsOf(service.peer()); };
+  WaitUntil([&] { return running() == 0; }, "the end of the first call");
+  const auto watch = stub->Watch(&second, HealthCheckRequest());
+  WaitUntil([&] { return running() == 1; }, "the second call");
+  second.TryCancel();
+  watch->Finish();
+  WaitUntil([&] { return running() == 0; }, "the end of the second call");
+}
+
+// gRPC ends what it finds, unless that has ended by then.
+TEST_F(GrpcPortTest, WithoutMemoryForTheTransportFewCallsAreAnswered) {
   GrpcPort::Options options = Options();
   options.transport_bytes = 0;
   const auto port = GrpcPort::Start(options);
   ASSERT_TRUE(port.ok()) << port.status();
-  const auto stub = grpc::health::v1::Health::NewStub(Connect((*port)->port()));
-  grpc::ClientContext context;
-  context.set_deadline(
-      absl::ToChronoTime(absl::Now() + absl::Milliseconds(500)));
-  grpc::health::v1::HealthCheckResponse response;
-  EXPECT_EQ(stub->Check(&context, {}, &response).error_code(),
-            grpc::StatusCode::DEADLINE_EXCEEDED);
+  WaitUntil(
+      [&] {
+        const auto stub = Health::NewStub(Connect((*port)->port()));
+        grpc::ClientContext context;
+        context.set_deadline(
+            absl::ToChronoTime(absl::Now() + absl::Milliseconds(500)));
+        HealthCheckResponse response;
+        return stub->Check(&context, {}, &response).error_code() !=
+               grpc::StatusCode::NOT_FOUND;
+      },
+      "a call that is not answered");
 }
 
 TEST_F(GrpcPortTest, TakesNoConnectionOnceItHasStoppedListening) {
