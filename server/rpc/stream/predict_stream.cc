@@ -233,7 +233,6 @@ std::unique_ptr<StreamItem> PredictStream::MakeItem(
 
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message) {
-  *message = {};
   const MessageSlices taken(received);
   if (!taken.ok) return NotParsed();
   WireCursor cursor(taken.parts);

@@ -24,7 +24,7 @@ struct StreamMessage {
   grpc::ByteBuffer request;  // Else the request's bytes, as they were received.
 };
 
-// Takes the bytes of `received`, which is empty afterwards, and copies nothing
+// Moves the bytes of `received` into `message`, a new one, and copies nothing
 // of the request within. INVALID_ARGUMENT, MALFORMED_MESSAGE, if they are no
 // StreamPredictRequest, if they have more than one request, or if the
 // correlation id or the configuration is longer than can be right.

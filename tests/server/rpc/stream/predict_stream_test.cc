@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "base/steady_clock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
 #include "tests/server/rpc/stream/stream_fixture.h"
@@ -184,14 +186,31 @@ TEST_F(PredictStreamTest, SaysThatTheServerDrains) {
   EXPECT_TRUE(clean);
 }
 
+TEST_F(PredictStreamTest, AnIdleStreamHasTimeToReadThatTheServerDrains) {
+  v1::ServerConfig config;
+  config.mutable_drain_timeout()->set_seconds(60);
+  Start("", config);
+  Stream stream(server_.get());
+  stream.Send(Grey("before", 1));
+  EXPECT_TRUE(stream.Next().has_classify());
+  EXPECT_EQ(InFlight(0), 0);
+  server_->AdvanceClock(2 * StreamCall::kMostIdleDraining);
+  const absl::Time begin = base::SteadyNow();
+  std::thread stopper([&] { server_->server().Shutdown(); });
+  EXPECT_EQ(stream.Next().notice().kind(), v1::Notice::DRAINING);
+  EXPECT_EQ(stream.ExpectEnd().reason, "DRAINING");
+  EXPECT_GE(base::SteadyNow() - begin, StreamCall::kMostIdleDraining);
+  Join(stopper, "the end of Shutdown()");
+}
+
 TEST(OpenStreamMessageTest, OfAFieldThatComesTwiceTheLastCounts) {
-  StreamMessage message;
   const std::string empty("\x0a\0", 2);
   const std::pair<std::string, std::string> kCases[] = {
       {"\x0a\x02xy\x0a\x01z", "z"}, {"\x0a\x01x" + empty, ""}, {empty, ""}};
   for (const auto& [bytes, id] : kCases) {
     const grpc::Slice slice(bytes);
     grpc::ByteBuffer received(&slice, 1);
+    StreamMessage message;
     EXPECT_TRUE(OpenStreamMessage(&received, &message).ok());
     EXPECT_EQ(message.correlation_id, id);
   }
