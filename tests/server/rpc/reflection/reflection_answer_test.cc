@@ -96,6 +96,7 @@ TEST_F(ReflectionAnswerTest, FindsExtensions) {
 TEST_F(ReflectionAnswerTest, SaysWhatIsNotThere) {
   request_.set_file_by_filename("../../etc/passwd");
   EXPECT_EQ(Ask().error_response().error_code(), kNotFound);
+  EXPECT_EQ(Ask().error_response().error_message(), "not found");
   request_.set_file_containing_symbol("no.Such");
   EXPECT_EQ(Ask().error_response().error_code(), kNotFound);
   request_.set_all_extension_numbers_of_type("no.Such");
@@ -108,6 +109,7 @@ TEST_F(ReflectionAnswerTest, SaysWhatIsNotThere) {
   EXPECT_EQ(Ask().error_response().error_code(), kNotFound);
   request_.clear_message_request();
   EXPECT_EQ(Ask().error_response().error_code(), kInvalidArgument);
+  EXPECT_EQ(Ask().error_response().error_message(), "nothing is asked for");
 }
 
 }  // namespace
