@@ -140,8 +140,8 @@ void Connection::ReadSocket() {
       Tcp::socket::wait_read, [self = shared_from_this()](Error error) {
         if (self->state_ == State::kEnded) return;
         auto& block = self->environment_.block;
-        const bool is_body = self->state_ == State::kBody;
-        const size_t left = is_body ? self->reader_->content_length_left() : 0;
+        const auto& reader = self->reader_;
+        const size_t left = reader ? reader->content_length_left() : 0;
         const size_t most = std::clamp(left, kBlock, block.size());
         size_t size = 0;
         if (!error) {

@@ -178,26 +178,22 @@ size_t RequestReader::on_chunk_body_impl(uint64_t, Text bytes, Error& error) {
 
 size_t RequestReader::on_body_impl(Text bytes, Error& error) {
   const int64_t size = request_.body.size() + bytes.size();
-  if (size > hold_->bytes &&
-      !TakeRoom(std::max({size, kFirstRoom,
-                          std::min(2 * hold_->bytes, limits_.body_bytes)}),
-                error)) {
-    return 0;
+  if (size > hold_->bytes) {
+    TakeRoom(std::max({size, kFirstRoom,
+                       std::min(2 * hold_->bytes, limits_.body_bytes)}),
+             error);
+    if (error) return 0;
   }
   request_.body.append(bytes.data(), bytes.size());
   return bytes.size();
 }
 
-bool RequestReader::TakeRoom(int64_t body_bytes, Error& error) {
-  if (!hold_.Resize(body_bytes)) {
-    Refuse(503,
-           absl::StrCat("no room for ", body_bytes,
-                        " bytes of a request's body; ask again later"),
-           error);
-    return false;
-  }
-  request_.body.reserve(body_bytes);
-  return true;
+void RequestReader::TakeRoom(int64_t body_bytes, Error& error) {
+  if (hold_.Resize(body_bytes)) return request_.body.reserve(body_bytes);
+  Refuse(503,
+         absl::StrCat("no room for ", body_bytes,
+                      " bytes of a request's body; ask again later"),
+         error);
 }
 
 bool ParseTarget(absl::string_view target, std::string* path,

@@ -47,7 +47,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   using basic_parser::keep_alive;
   // Bytes that are still to come of a body of known length, else 0.
   size_t content_length_left() const {
-    return content_length_remaining().value_or(0);
+    return stage_ == Stage::kBody ? content_length_remaining().value_or(0) : 0;
   }
   bool expects_continue() const { return expects_continue_; }
   // The room of the body, at kWhole.
@@ -73,7 +73,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   void on_finish_impl(Error& error) override {}
   void on_response_impl(int, Text, int, Error&) override {}
 
-  bool TakeRoom(int64_t body_bytes, Error& error);
+  void TakeRoom(int64_t body_bytes, Error& error);
   void Refuse(int status, std::string message, Error& error);
   Refusal RefusalOf(Error error) const;
 

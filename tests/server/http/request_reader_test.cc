@@ -278,6 +278,15 @@ TEST_F(RequestReaderTest, TakesRoomBeforeTheBodyComes) {
   EXPECT_EQ(room_->held(), 90'000);
 }
 
+TEST_F(RequestReaderTest, KnowsHowMuchOfABodyOfKnownLengthIsToCome) {
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 90\r\n"), 0);
+  EXPECT_EQ(reader_->content_length_left(), 0);
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 90\r\n\r\nab"), 0);
+  EXPECT_EQ(reader_->content_length_left(), 88);
+  EXPECT_EQ(StatusOfChunks("5\r\nab"), 0);
+  EXPECT_EQ(reader_->content_length_left(), 0);
+}
+
 TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   std::string text = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(StatusOf(text + "1\r\nx\r\n"), 0);
