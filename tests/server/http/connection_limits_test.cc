@@ -30,6 +30,19 @@ TEST_F(ConnectionLimitsTest, ALargeAnswerThatNobodyReadsKeepsNobodyWaiting) {
   WaitFor(sent, "the answer to be given up");
 }
 
+TEST_F(ConnectionLimitsTest, AClientThatSendsAndDoesNotReadIsReadNoFurther) {
+  options_.answer_time = absl::Hours(1);
+  Start();
+  RawClient client(server_->port(), 4096);
+  client.Send(kGet);
+  absl::Notification sent;
+  Next()->Answer(Large(), [&sent] { sent.Notify(); });
+  constexpr int64_t kMuch = 64 << 20;  // More than the sockets hold.
+  EXPECT_LT(client.SendWhileItIsRead(kMuch), kMuch);
+  EXPECT_FALSE(sent.HasBeenNotified());
+  EXPECT_EQ(Other(), "other");
+}
+
 TEST_F(ConnectionLimitsTest, AnAnswerThatIsNotTakenInTimeIsGivenUp) {
   options_.answer_time = absl::Milliseconds(50);
   Start();

@@ -14,6 +14,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "server/http/gzip.h"
 #include "tests/server/http/raw_client.h"
@@ -124,6 +125,39 @@ TEST_F(HttpServerTest, ConnectionsSendWithoutDelay) {
     EXPECT_NE(no_delay, 0);
   }
   EXPECT_EQ(found, 1);
+}
+
+// A packed body may be as large as bodies may be.
+TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
+  options_.threads = 1;
+  absl::Notification begun, go_on;
+  std::vector<std::string> handled;  // By the one thread.
+  Start([&](std::unique_ptr<Exchange> exchange) {
+    handled.push_back(exchange->request().path);
+    if (handled.size() == 1) {
+      begun.Notify();
+      go_on.WaitForNotification();
+    }
+    Serve(std::move(exchange));
+  });
+  RawClient first(server_->port()), packed(server_->port()),
+      plain(server_->port());
+  first.Send("GET /first HTTP/1.1\r\n\r\n");
+  WaitFor(begun, "the first request");
+  const std::string body = Gzip("x");
+  packed.Send(absl::StrCat(
+      "POST /packed HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: ",
+      body.size(), "\r\n\r\n", body));
+  // The port's thread takes in one request after the other.
+  const auto await_round_trip = [this] { Ask("nonsense\r\n\r\n"); };
+  await_round_trip();
+  plain.Send("GET /plain HTTP/1.1\r\n\r\n");
+  await_round_trip();
+  await_round_trip();
+  go_on.Notify();
+  packed.ReadAnswer();
+  plain.ReadAnswer();
+  EXPECT_EQ(handled, (std::vector<std::string>{"/first", "/plain", "/packed"}));
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsIsA500AndThePortGoesOn) {

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_TESTS_SERVER_HTTP_RAW_CLIENT_H_
 #define SFMAMBA_TESTS_SERVER_HTTP_RAW_CLIENT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "tests/server/http/local_connection.h"
@@ -15,6 +16,9 @@ class RawClient : public LocalConnection {
 
   // False if the server has closed the connection.
   bool Send(const std::string& text) { return SendRaw(text); }
+  // Sends `bytes`, or fewer if the server reads none of them for a while.
+  // Returns how many were sent.
+  int64_t SendWhileItIsRead(int64_t bytes);
   // Ends the connection as a client does that crashes.
   void Reset();
 
