@@ -109,6 +109,11 @@ TEST(LoadParametersTest, OtherParametersAndTypesAreRefused) {
   EXPECT_EQ(FieldOf(ReadLoadParameters(request).status()),
             "parameters[\"other\"]");
   request.clear_parameters();
+  const std::string shown(60, 'x');
+  (*request.mutable_parameters())[shown + "y"].set_string_param("x");
+  EXPECT_EQ(FieldOf(ReadLoadParameters(request).status()),
+            "parameters[\"" + shown + "\"]");
+  request.clear_parameters();
   (*request.mutable_parameters())["config"].set_int64_param(3);
   EXPECT_EQ(FieldOf(ReadLoadParameters(request).status()),
             "parameters[\"config\"]");

@@ -293,6 +293,24 @@ TEST_F(RefusedInferTest, AnIdThatIsTooLong) {
 
 TEST_F(RefusedInferTest, TextsAreNotRepeatedWhole) {
   Start();
+  const auto expect = [this](const ModelInferRequest& request,
+                             const std::string& part) {
+    const std::string message = Infer(request).message;
+    EXPECT_NE(message.find(part), std::string::npos) << message;
+  };
+  const std::string shown(64, 'x');
+  ModelInferRequest input = Fp32Request(), output = Fp32Request(),
+                    name = Fp32Request(), value = Fp32Request();
+  input.mutable_inputs(0)->set_name(shown + "y");
+  expect(input, "got \"" + shown + "\", expected \"image\"");
+  output.add_outputs()->set_name(shown + "y");
+  expect(output, "got \"" + shown + "\", expected one of logits, embedding");
+  const std::string own = "triton_" + shown.substr(7);
+  (*name.mutable_parameters())[own + "y"].set_bool_param(true);
+  expect(name, "parameters." + own + ": got bool_param: true, expected no");
+  (*value.mutable_parameters())["timeout"].set_string_param(
+      std::string(101, 'x'));
+  expect(value, "got string_param: \"" + std::string(100, 'x') + "\", exp");
   ModelInferRequest request = Fp32Request();
   request.mutable_inputs(0)->set_datatype(std::string(60'000, 'x'));
   EXPECT_LT(Infer(request).message.size(), 300);

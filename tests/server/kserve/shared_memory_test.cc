@@ -137,6 +137,21 @@ TEST(SharedMemoryTest, RefusesKeysThatLeadElsewhere) {
   }
 }
 
+TEST(SharedMemoryTest, AKeyIsShorterThanAFilesNameMayBe) {
+  SharedMemory memory(kMost);
+  const auto error = [&memory](size_t size) {
+    inference::SystemSharedMemoryRegisterRequest request;
+    request.set_name("mine");
+    request.set_key(std::string(size, 'x'));
+    request.set_byte_size(1);
+    return std::string(memory.Register(request).message());
+  };
+  const std::string shown = "got \"" + std::string(64, 'x') + "\", expected ";
+  EXPECT_EQ(error(254),
+            shown + "a shared memory object that the server may read");
+  EXPECT_EQ(error(255), shown + "the name of a shared memory object");
+}
+
 TEST(SharedMemoryTest, RefusesRegionsBeyondTheirObject) {
   SharedObject object("0123456789");
   SharedMemory memory(kMost);

@@ -151,6 +151,15 @@ TEST_F(StreamInferTest, AnErrorIsOfOneRequestAlone) {
   EXPECT_EQ(Ended(R"(code="INVALID_ARGUMENT")", 1), 1);
 }
 
+TEST_F(StreamInferTest, AnErrorShowsTheBeginOfALongId) {
+  Start();
+  Stream stream(*stub_);
+  const std::string shown(128, 'x');
+  stream.Send(Named(shown + "y"));
+  EXPECT_TRUE(absl::StartsWith(stream.Next().error_message(),
+                               "[request id: " + shown + "] INVALID_ARGUMENT"));
+}
+
 // Texts that are not UTF-8 would end the stream at its client.
 TEST_F(StreamInferTest, LongNamesAreShownInWholeCharacters) {
   Start();

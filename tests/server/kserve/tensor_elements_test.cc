@@ -91,6 +91,32 @@ TEST(TensorElementsTest, NumbersMayBePackedOrNot) {
   }
 }
 
+TEST(TensorElementsTest, PixelsMayBePackedOrNot) {
+  inference::InferTensorContents packed;
+  packed.add_uint_contents(7);
+  // uint_contents as single numbers.
+  const std::string message = packed.SerializeAsString() + "\x20\xff\1\x20\2";
+  const ElementType type = *ParseElementType("UINT8");
+  const Cut cut(message, 0);
+  std::vector<uint8_t> values(3);
+  EXPECT_TRUE(
+      ReadTypedNumbers(cut.parts, type, 3, cut.all, values.data()).ok());
+  EXPECT_EQ(values, std::vector<uint8_t>({7, 255, 2}));
+  const auto refused = [&type](const std::string& bytes, int64_t count) {
+    const Cut all(bytes, 0);
+    std::vector<uint8_t> into(count);
+    return std::string(
+        ReadTypedNumbers(all.parts, type, count, all.all, into.data())
+            .message());
+  };
+  EXPECT_EQ(refused(message, 2), "got more elements than the shape has");
+  EXPECT_EQ(refused(message, 4),
+            "got other than 4 elements, expected as many as the shape has");
+  EXPECT_EQ(refused("\x25zzzz", 1), "a tensor's contents are malformed");
+  EXPECT_EQ(refused("\x2a\1\1", 1),
+            "got uint64_contents, expected uint_contents");
+}
+
 TEST(TensorElementsTest, PixelsAreNarrowedWithARangeCheck) {
   inference::InferTensorContents contents;
   for (const int value : {0, 127, 128, 255}) contents.add_uint_contents(value);
@@ -145,9 +171,28 @@ TEST(TensorElementsTest, NoShapeIsMultipliedBeyondItsType) {
   EXPECT_FALSE(CountImages(fp32, {kLarge, 3, kLarge, 4}).ok());
   EXPECT_FALSE(CountImages(fp32, {-1, 3, -1, 4}).ok());
   EXPECT_TRUE(CountImages(fp32, {1, 3, kLarge, 4}).ok());
+  // Their bytes count: these have fewer than 2^63, or four times as many.
+  const ElementType uint8 = *ParseElementType("UINT8");
+  EXPECT_TRUE(CountImages(uint8, {1, 3, kLarge, kLarge / 2}).ok());
+  EXPECT_FALSE(CountImages(fp32, {1, 3, kLarge, kLarge / 2}).ok());
   EXPECT_TRUE(CountImages(fp32, {1, 3, 1, 1}).ok());
   EXPECT_FALSE(CountImages(fp32, {1, 3, 0, 1}).ok());
   EXPECT_FALSE(CountImages(fp32, {1, 3, 1, 0}).ok());
+}
+
+TEST(TensorElementsTest, WhatIsLongIsShownInPart) {
+  const std::string shown(32, 'x');
+  EXPECT_EQ(ParseElementType(shown + "y").status().message(),
+            "got \"" + shown + "\", expected FP32, FP16, BF16, UINT8 or BYTES");
+  const ElementType fp32 = *ParseElementType("FP32");
+  const auto error = [&fp32](int sides) {
+    return std::string(
+        CountImages(fp32, std::vector<int64_t>(sides, 1)).status().message());
+  };
+  const std::string expected =
+      ", expected [N, 3, height, width] of 1 or more images";
+  EXPECT_EQ(error(8), "got [1, 1, 1, 1, 1, 1, 1, 1]" + expected);
+  EXPECT_EQ(error(9), "got [1, 1, 1, 1, 1, 1, 1, 1, ...]" + expected);
 }
 
 }  // namespace

@@ -102,6 +102,10 @@ TEST(CallHeadersTest, AnErrorShowsLittleOfALongValue) {
   const auto call =
       CallOf(RequestWith("grpc-timeout", std::string(10'000, '\xfe')), kNow);
   EXPECT_LT(call.status().message().size(), 512);
+  const std::string shown(64, 'x');
+  EXPECT_TRUE(absl::StrContains(
+      CallOf(RequestWith("grpc-timeout", shown + "y"), kNow).status().message(),
+      "got \"" + shown + "\", expected up to 8 digits"));
 }
 
 }  // namespace

@@ -91,6 +91,9 @@ TEST(ErrorResponseTest, ARefusedMethodIsToldTheOthers) {
   EXPECT_EQ(response.status, 405);
   EXPECT_EQ(HeaderOf(response, "Allow"), "GET, OPTIONS");
   EXPECT_LT(response.body[0].size(), 400);
+  const std::string shown(32, 'X');
+  EXPECT_TRUE(absl::StrContains(OtherMethod(shown + "Y", "GET").body[0],
+                                "got the method " + shown + ", expected GET"));
   const http::HttpResponse options = OtherMethod("OPTIONS", "GET, OPTIONS");
   EXPECT_EQ(options.status, 204);
   EXPECT_EQ(HeaderOf(options, "Allow"), "GET, OPTIONS");

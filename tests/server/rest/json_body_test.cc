@@ -178,6 +178,8 @@ TEST(JsonBodyTest, AnErrorIsShortAndText) {
       ErrorOf("{\"a\n\xc3\xa9" + std::string(1000, 'x') + "\":1}");
   EXPECT_LT(error.size(), 1200);
   EXPECT_FALSE(absl::StrContains(error, '\n'));
+  EXPECT_EQ(ErrorOf("{\"" + std::string(1000, 'x') + "\":1}").size(),
+            std::string("JSON: ").size() + 512);
 }
 
 // H7.

@@ -184,6 +184,11 @@ TEST(QueryFieldsTest, AnErrorShowsLittleOfWhatIsLong) {
   const absl::Status status =
       Set({{std::string(100'000, '\xfe'), "x"}}, &request);
   EXPECT_LT(status.message().size(), 1000);
+  const std::string shown(64, 'x');
+  EXPECT_EQ(server::GetErrorDetail(Set({{shown + "y", "1"}}, &request)).field,
+            shown);
+  EXPECT_EQ(ErrorOf("max_detections", shown + "y"),
+            "got \"" + shown + "\", expected a whole number");
 }
 
 }  // namespace

@@ -121,6 +121,9 @@ TEST_F(VisionRoutesTest, FormsThatAskNothingAreRefused) {
          "expected a whole number");
   refuse(picture + Part("name=top_k", std::string(1025, '1')) + end,
          "expected at most 1024");
+  const std::string shown(64, 'x');
+  refuse(picture + Part("name=" + shown + "y", std::string(1025, '1')) + end,
+         "\"field\":\"" + shown + "\"");
   refuse(picture + Part("name=image", "1") + end, "\"field\":\"image\"");
   refuse(picture, "\"reason\":\"MALFORMED_MESSAGE\"");
   std::string many;
@@ -280,7 +283,10 @@ TEST_F(VisionRoutesTest, RefusesWhatIsMalformed) {
       "\"reason\":\"IMAGE_FORMAT_UNSUPPORTED\"");
   request = RequestOf("POST", path, "application/json", "{}");
   request.query = {{"top_k", "1"}};
-  ExpectRefused(std::move(request), 400, "\"field\":\"top_k\"");
+  ExpectRefused(request, 400, "\"field\":\"top_k\"");
+  const std::string shown(64, 'x');
+  request.query = {{shown + "y", "1"}};
+  ExpectRefused(std::move(request), 400, "\"field\":\"" + shown + "\"");
 }
 
 TEST_F(VisionRoutesTest, OtherMethodsAndVerbsAreRefused) {

@@ -47,6 +47,12 @@ TEST(ControlBodyTest, WhatIsNoSuchObjectIsRefused) {
       ReadUnloadBody("m", R"({"parameters": {"config": [1]}})");
   EXPECT_EQ(server::GetErrorDetail(request.status()).field,
             "parameters[\"config\"]");
+  const std::string shown(60, 'x');
+  EXPECT_EQ(server::GetErrorDetail(
+                ReadLoadBody("m", "{\"parameters\": {\"" + shown + "y\": []}}")
+                    .status())
+                .field,
+            "parameters[\"" + shown + "\"]");
 }
 
 TEST(ControlBodyTest, IsReadUpToItsLimit) {

@@ -341,6 +341,13 @@ TEST(KserveJsonTest, ALongKeyIsNotRepeated) {
   EXPECT_LT(
       Refused(absl::StrCat("{\"parameters\": {\"", key, "\": null}}")).size(),
       400);
+  const std::string shown(64, 'k');
+  EXPECT_THAT(
+      Refused(absl::StrCat("{\"parameters\": {\"", shown, "y\": null}}")),
+      HasSubstr(absl::StrCat("parameters.", shown, ": got null")));
+  EXPECT_THAT(
+      Refused(absl::StrCat("{\"", shown, "y\": 1, \"", shown, "y\": 1}")),
+      HasSubstr(absl::StrCat(shown, ": got it twice")));
 }
 
 }  // namespace

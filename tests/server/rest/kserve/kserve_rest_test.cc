@@ -115,6 +115,8 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   const Answer nothing = Ask("GET", "/v2/nothing");
   EXPECT_EQ(nothing.status, 404);
   EXPECT_THAT(nothing.error(), HasSubstr("/v2/nothing"));
+  const std::string shown = "/v2/" + std::string(196, 'x');
+  EXPECT_EQ(Ask("GET", shown + "y").error(), "nothing is served at " + shown);
   EXPECT_EQ(Ask("GET", "/v2/models/fake/infer").status, 405);
   EXPECT_THAT(Ask("GET", "/v2/models/fake/infer").error(),
               HasSubstr("got the method GET, expected POST, OPTIONS"));

@@ -138,6 +138,9 @@ TEST(KserveRequestTest, LengthsMustAgree) {
         HasSubstr(absl::StrCat("Inference-Header-Content-Length: got \"",
                                header, "\", expected 0 to ", json.size())));
   }
+  const std::string shown(32, 'x');
+  EXPECT_THAT(Refused(shown + "y", json),
+              HasSubstr("got \"" + shown + "\", expected 0 to"));
   EXPECT_THAT(Refused(length, json + "123456"),
               HasSubstr("got 6 bytes after the JSON, expected 7 or more"));
   EXPECT_THAT(Refused(length, json + "12345678"),
