@@ -53,6 +53,7 @@ COUNT_ALLOCATIONS='rdeps(//tests/..., //tests/testing:allocations, 1)'
 # several times as much with a sanitizer.
 MEASURE=PredictionTest.WhatIsStillToBeDecodedCountsForMaxQueueWait
 MEASURE+=:BadImageTest.APngThatUnpacksToMuchCostsLittle
+MEASURE+=:VisionRoutesTest.WhatPicturesCameInIsFreedBeforeTheModelRuns
 
 # run_tests ARGUMENT...: fails unless they ran, passed or not.
 run_tests() {

@@ -1,5 +1,8 @@
 // REST at its limits: a server that drains or is full, deadlines, memory.
 
+#include <malloc.h>
+
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -111,6 +114,27 @@ TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
   decoding_.Allow(prediction::Steps::kAll);
   client.Answer();
   EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
+  client.TakeAnswer();
+}
+
+// Bytes of the process's heap that are in use.
+int64_t HeapInUse() {
+  const struct mallinfo2 heap = mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+TEST_F(VisionRoutesTest, WhatPicturesCameInIsFreedBeforeTheModelRuns) {
+  constexpr int64_t kBytes = 16 << 20;
+  http::HttpRequest request = PictureRequest();
+  request.body.resize(kBytes);  // Zeros after the picture's end.
+  gate_.Close();
+  http::FakeClient client;
+  const int64_t before = HeapInUse();
+  routes_.Handle(client.Ask(std::move(request)));
+  gate_.WaitForBatch();
+  WaitUntil([=] { return HeapInUse() < before - kBytes / 2; }, "the memory");
+  gate_.Open();
+  EXPECT_EQ(client.Answer().status, 200);
   client.TakeAnswer();
 }
 
