@@ -287,6 +287,15 @@ TEST_F(RequestReaderTest, KnowsHowMuchOfABodyOfKnownLengthIsToCome) {
   EXPECT_EQ(reader_->content_length_left(), 0);
 }
 
+TEST_F(RequestReaderTest, AWholeBodyTakesTheRoomThatItNeeds) {
+  const std::string body(20'000, 'x');
+  EXPECT_EQ(StatusOf("PUT / HTTP/1.1\r\nContent-Length: 20000\r\n\r\n" + body),
+            200);
+  EXPECT_EQ(room_->held(), 20'000);
+  EXPECT_EQ(reader_->TakeHold()->bytes, 20'000);
+  EXPECT_EQ(room_->held(), 0);
+}
+
 TEST_F(RequestReaderTest, TheRoomOfChunksGrowsWithThemAndTheirMemory) {
   std::string text = "PUT / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
   EXPECT_EQ(StatusOf(text + "1\r\nx\r\n"), 0);

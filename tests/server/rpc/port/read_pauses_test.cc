@@ -230,6 +230,8 @@ TEST_F(ReadPausesTest, AnotherSocketOfTheSameDescriptorIsLeftAlone) {
   send(sender_, kEndless, sizeof(kEndless) - 1, 0);
   EXPECT_EQ(ReadAll(), sizeof(kEndless) - 1);
   EXPECT_EQ(ReadPauses::Get().TakeEnded(), 0);
+  Send(3 * ReadPauses::kFirstBytes);
+  EXPECT_EQ(ReadAll(), 3 * ReadPauses::kFirstBytes);
   close(first_sender);
 }
 

@@ -167,7 +167,13 @@ TEST_F(ReflectionServiceTest, TooManyStreamsAreRefused) {
     if (i + 1 != ReflectionService::kMostOfClient) continue;
     EXPECT_EQ(EndOf(Begin("one").get()), StatusCode::RESOURCE_EXHAUSTED);
   }
-  EXPECT_EQ(EndOf(Begin("two").get()), StatusCode::RESOURCE_EXHAUSTED);
+  const auto surplus = Begin("two");
+  ServerReflectionResponse response;
+  EXPECT_FALSE(surplus->stream->Read(&response));
+  const grpc::Status refused = surplus->stream->Finish();
+  EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused.error_message(),
+            "at most 64 streams of reflection, 48 of one client, are served");
   // There is room again once a stream has ended.
   calls.back()->context.TryCancel();
   EXPECT_EQ(EndOf(calls.back().get()), StatusCode::CANCELLED);

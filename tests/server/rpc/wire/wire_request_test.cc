@@ -90,6 +90,23 @@ TEST(WireRequestTest, WhatIsNotKnownIsLeftOut) {
   EXPECT_EQ(request.rest, std::string("\x12\x80\x80\x80\0", 5));
 }
 
+// Protobuf takes them for fields that it does not know.
+TEST(WireRequestTest, KnownNumbersOfAnotherWireTypeArePassedOn) {
+  // A number, 64 bits and 32 bits in the place of the model's name.
+  const std::string bytes(
+      "\x08\x07\x09"
+      "12345678"
+      "\x0d"
+      "1234",
+      16);
+  WireRequest request;
+  ASSERT_TRUE(Walk(bytes, &request).ok());
+  EXPECT_EQ(request.rest, bytes);
+  for (const size_t size : {1, 10, 15}) {
+    EXPECT_EQ(ReasonOf(bytes.substr(0, size)), "MALFORMED_MESSAGE") << size;
+  }
+}
+
 TEST(WireRequestTest, AMalformedMessageIsRefused) {
   v1::ClassifyRequest sent;
   sent.add_images()->mutable_tensor()->set_data("values");
