@@ -251,7 +251,6 @@ void Log(gpr_log_func_args* args) {
 }  // namespace
 
 GrpcPort::~GrpcPort() {
-  port_check_ = nullptr;
   if (grpc_ != nullptr) Shutdown(absl::ZeroDuration());
 }
 
