@@ -75,13 +75,14 @@ TEST_F(CallFloodsTest, ConnectionsOfAnAddressCountTogether) {
   for (int fd = 1; fd <= 9; ++fd) {
     Count({0, 0, 0}, fd);
     const CallFloods::Second address =
-        Count({100, 0, 100}, fd, /*bytes=*/10).address;
+        Count({130, 30, 100}, fd, /*bytes=*/10).address;
     unanswered = address.unanswered;
+    EXPECT_EQ(address.answered, 30 * fd);
     EXPECT_EQ(address.bytes, 10 * fd);
   }
   EXPECT_EQ(unanswered, 900);
   now_ += absl::Seconds(1);
-  EXPECT_EQ(Count({100, 0, 100}, 9).address.unanswered, 0);
+  EXPECT_EQ(Count({130, 30, 100}, 9).address.unanswered, 0);
 }
 
 TEST_F(CallFloodsTest, WhatCameInEarlierSecondsIsNotOfTheAddressNow) {
