@@ -86,6 +86,25 @@ class HttpServerTest : public testing::Test {
     return client.ReadAnswer();
   }
 
+  // Returns once the port's thread, which does one thing after the other, has
+  // answered a request that no handler sees.
+  void AwaitRoundTrip() { Ask("nonsense\r\n\r\n"); }
+  // The descriptors of the port's connections.
+  std::vector<int> Connections() const {
+    std::vector<int> found;
+    for (int fd = 0; fd < 1000; ++fd) {
+      sockaddr_in own = {}, peer = {};
+      socklen_t size = sizeof(own), peer_size = sizeof(peer);
+      if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) ==
+              0 &&
+          getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+          ntohs(own.sin_port) == server_->port()) {
+        found.push_back(fd);
+      }
+    }
+    return found;
+  }
+
   std::atomic<int> refused_{0};
   HttpOptions options_;
   std::unique_ptr<HttpServer> server_;
@@ -109,22 +128,37 @@ TEST_F(HttpServerTest, ConnectionsSendWithoutDelay) {
   RawClient client(server_->port());
   client.Send("GET /hello HTTP/1.1\r\n\r\n");
   client.ReadAnswer();
-  int found = 0;
-  for (int fd = 0; fd < 1000; ++fd) {
-    sockaddr_in own = {}, peer = {};
-    socklen_t size = sizeof(own), peer_size = sizeof(peer);
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0 ||
-        getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0 ||
-        ntohs(own.sin_port) != server_->port()) {
-      continue;
+  const std::vector<int> connections = Connections();
+  ASSERT_EQ(connections.size(), 1);
+  int no_delay = 0;
+  socklen_t length = sizeof(no_delay);
+  getsockopt(connections[0], IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
+  EXPECT_NE(no_delay, 0);
+}
+
+TEST_F(HttpServerTest, ARequestWhoseClientHasGoneIsNotHandled) {
+  options_.threads = 1;
+  absl::Notification begun, go_on;
+  std::vector<std::string> handled;  // By the one thread.
+  Start([&](std::unique_ptr<Exchange> exchange) {
+    handled.push_back(exchange->request().path);
+    if (handled.size() == 1) {
+      begun.Notify();
+      go_on.WaitForNotification();
     }
-    ++found;
-    int no_delay = 0;
-    socklen_t length = sizeof(no_delay);
-    getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &no_delay, &length);
-    EXPECT_NE(no_delay, 0);
-  }
-  EXPECT_EQ(found, 1);
+    Serve(std::move(exchange));
+  });
+  RawClient first(server_->port()), gone(server_->port());
+  first.Send("GET /first HTTP/1.1\r\n\r\n");
+  WaitFor(begun, "the first request");
+  gone.Send("GET /gone HTTP/1.1\r\n\r\n");
+  AwaitRoundTrip();
+  gone.Reset();
+  WaitUntil([this] { return Connections().size() == 1; }, "its end");
+  AwaitRoundTrip();
+  go_on.Notify();
+  Ask("GET /last HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(handled, (std::vector<std::string>{"/first", "/last"}));
 }
 
 // A packed body may be as large as bodies may be.
@@ -148,12 +182,10 @@ TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
   packed.Send(absl::StrCat(
       "POST /packed HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: ",
       body.size(), "\r\n\r\n", body));
-  // The port's thread takes in one request after the other.
-  const auto await_round_trip = [this] { Ask("nonsense\r\n\r\n"); };
-  await_round_trip();
+  AwaitRoundTrip();
   plain.Send("GET /plain HTTP/1.1\r\n\r\n");
-  await_round_trip();
-  await_round_trip();
+  AwaitRoundTrip();
+  AwaitRoundTrip();
   go_on.Notify();
   packed.ReadAnswer();
   plain.ReadAnswer();
