@@ -162,6 +162,8 @@ TEST(KserveJsonTest, EachWrongValueIsNamed) {
        "inputs[0].shape: got a string, expected an array"},
       {R"({"outputs": [{"name": false}]})",
        "outputs[0].name: got a boolean, expected a string"},
+      {R"({"parameters": [1]})",
+       "parameters: got an array, expected an object"},
       {R"({"parameters": {"a": null}})", "parameters.a: got null, expected"},
       {R"({"parameters": {"a": [1]}})", "parameters.a: got an array, expected"},
       {R"({"parameters": {"binary_data_output": 1}})",
@@ -244,6 +246,10 @@ TEST(KserveJsonTest, WhatTakesMemoryIsBounded) {
               HasSubstr("inputs[0].data: got more than 8 bytes of elements"));
   EXPECT_THAT(Refused(Input("BYTES", ", \"data\": [\"abcdefgh\"]"), 11),
               HasSubstr("inputs[0].data: got more than 11 bytes of elements"));
+  many.clear();
+  for (int i = 0; i < 17; ++i) many += "{\"data\": []},";
+  EXPECT_THAT(Refused(absl::StrCat("{\"inputs\": [", many, "{}]}")),
+              HasSubstr("got data of more than 16 inputs, expected one"));
   // The limit holds for all inputs together.
   EXPECT_THAT(Refused(R"({"inputs": [{"datatype": "BYTES", "data": ["abcd"]},
                                      {"datatype": "BYTES", "data": [""]}]})",

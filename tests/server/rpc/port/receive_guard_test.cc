@@ -15,6 +15,9 @@ using testing::SizeIs;
 using testing::UnorderedElementsAre;
 
 constexpr int64_t kMiB = 1 << 20;
+// Limits that docs/serving.md names.
+constexpr absl::Duration kMostWait = absl::Seconds(10);
+constexpr int64_t kLeastProgress = 1 << 10;
 
 class ReceiveGuardTest : public testing::Test {
  protected:
@@ -57,8 +60,7 @@ TEST_F(ReceiveGuardTest, AnAddressCountsWithAllOfItsConnections) {
 TEST_F(ReceiveGuardTest, SmallOnesAreNeverEnded) {
   Traffic traffic;
   for (int i = 0; i < 200; ++i) {
-    traffic.push_back(
-        {"ipv4:1.1.1.1:" + std::to_string(i), ReceiveGuard::kLittle - 1});
+    traffic.push_back({"ipv4:1.1.1.1:" + std::to_string(i), kMiB - 1});
   }
   EXPECT_THAT(Check(traffic), IsEmpty());
 }
@@ -66,8 +68,7 @@ TEST_F(ReceiveGuardTest, SmallOnesAreNeverEnded) {
 TEST_F(ReceiveGuardTest, AMebibyteIsNotSmall) {
   Traffic traffic;
   for (int i = 0; i < 101; ++i) {
-    traffic.push_back(
-        {"ipv4:1.1.1.1:" + std::to_string(i), ReceiveGuard::kLittle});
+    traffic.push_back({"ipv4:1.1.1.1:" + std::to_string(i), kMiB});
   }
   EXPECT_THAT(Check(traffic), SizeIs(1));
 }
@@ -176,7 +177,7 @@ TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
   const Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4},
                            {"ipv4:1.1.1.1:2", 5000, 4, /*waiting=*/0}};
   Check(traffic);
-  now_ += ReceiveGuard::kMostWait - absl::Milliseconds(40);
+  now_ += kMostWait - absl::Milliseconds(40);
   EXPECT_THAT(Check(traffic), IsEmpty());
   EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
 }
@@ -184,7 +185,7 @@ TEST_F(ReceiveGuardTest, CallsWaitForTheirMessagesForALimitedTime) {
 TEST_F(ReceiveGuardTest, WhoWaitedTooLongMakesRoomForOthers) {
   const Traffic traffic = {{"ipv4:1.1.1.1:1", 60 * kMiB, 4, /*waiting=*/4}};
   Check(traffic);
-  now_ += ReceiveGuard::kMostWait;
+  now_ += kMostWait;
   EXPECT_THAT(Check({traffic[0], {"ipv4:2.2.2.2:1", 90 * kMiB}}),
               ElementsAre("ipv4:1.1.1.1:1"));
 }
@@ -193,13 +194,13 @@ TEST_F(ReceiveGuardTest, MessagesThatComeSlowlyAreWaitedFor) {
   Traffic traffic = {{"ipv4:1.1.1.1:1", 5000, 4, /*waiting=*/4}};
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Check(traffic), IsEmpty());
-    now_ += ReceiveGuard::kMostWait / 2;
-    traffic[0].received += 4 * ReceiveGuard::kLeastProgress;
+    now_ += kMostWait / 2;
+    traffic[0].received += 4 * kLeastProgress;
   }
   // Twice as many calls need twice the bytes.
   traffic[0].waiting = 8;
   Check(traffic);
-  now_ += ReceiveGuard::kMostWait;
+  now_ += kMostWait;
   EXPECT_THAT(Check(traffic), ElementsAre("ipv4:1.1.1.1:1"));
 }
 
@@ -208,7 +209,7 @@ TEST_F(ReceiveGuardTest, CallsThatWaitInTurnsAreNoWait) {
   for (int i = 0; i < 10; ++i) {
     EXPECT_THAT(Check({{"ipv4:1.1.1.1:1", 5000, 1, /*waiting=*/i % 2}}),
                 IsEmpty());
-    now_ += ReceiveGuard::kMostWait / 2;
+    now_ += kMostWait / 2;
   }
 }
 

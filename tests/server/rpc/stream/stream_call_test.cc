@@ -18,6 +18,10 @@ namespace {
 
 using grpc::StatusCode;
 
+// Limits that docs/serving.md names.
+constexpr absl::Duration kMostIdle = absl::Minutes(10);
+constexpr int kDefaultInFlight = 16;
+
 using StreamCallTest = StreamTest;
 
 TEST_F(StreamCallTest, WhatIsDoneFirstIsAnsweredFirst) {
@@ -70,6 +74,19 @@ TEST_F(StreamCallTest, HasAtMostSoManyInFlight) {
   EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
 }
 
+TEST_F(StreamCallTest, WithoutAConfigurationSixteenAreInFlight) {
+  Start("max_queue_delay {} max_batch_size: 1");
+  server_->gate().Close();
+  Stream stream(server_.get());
+  for (int i = 0; i < 2 * kDefaultInFlight; ++i) {
+    stream.Send(Grey(absl::StrCat(i), i));
+  }
+  EXPECT_EQ(InFlight(kDefaultInFlight), kDefaultInFlight);
+  server_->AwaitRoundTrip();  // Time for more, were there any.
+  EXPECT_EQ(InFlight(kDefaultInFlight), kDefaultInFlight);
+  server_->gate().Open();
+}
+
 TEST_F(StreamCallTest, CancellingItCancelsItsRequests) {
   Start();
   server_->gate().Close();
@@ -115,16 +132,16 @@ TEST_F(StreamCallTest, EndsWhenNothingHasBeenAskedForLong) {
     EXPECT_TRUE(each->Next().has_classify());
   }
   EXPECT_EQ(InFlight(0), 0);
-  server_->AdvanceClock(StreamCall::kMostIdle / 2);
+  server_->AdvanceClock(kMostIdle / 2);
   stream.Send(Unknown("b"));
   EXPECT_EQ(stream.Next().correlation_id(), "b");
   EXPECT_EQ(InFlight(0), 0);
-  server_->AdvanceClock(StreamCall::kMostIdle / 2);
+  server_->AdvanceClock(kMostIdle / 2);
   EXPECT_EQ(idle.ExpectEnd().code, StatusCode::OK);
   stream.Send(Unknown("c"));
   EXPECT_EQ(stream.Next().correlation_id(), "c") << "it was idle half as long";
   EXPECT_EQ(InFlight(0), 0);
-  server_->AdvanceClock(StreamCall::kMostIdle);
+  server_->AdvanceClock(kMostIdle);
   EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
 }
 
@@ -148,9 +165,8 @@ TEST_F(StreamCallTest, AnswersThatAreNotReadEndIt) {
   }
   // All that may be in flight are done: one that does not fit is on its way.
   while (server_->Sum("sfmamba_requests_total", {R"(code="OK")"}) <
-             1 + PredictStream::kDefaultInFlight ||
-         server_->Sum("sfmamba_in_flight_requests", {}) <
-             PredictStream::kDefaultInFlight) {
+             1 + kDefaultInFlight ||
+         server_->Sum("sfmamba_in_flight_requests", {}) < kDefaultInFlight) {
     std::this_thread::yield();
   }
   server_->AdvanceClock(absl::Seconds(21));
