@@ -94,6 +94,21 @@ TEST(InferWireTest, CountsWhatIsTooMuchAndKeepsTheFirst) {
   EXPECT_EQ(rest.outputs_size(), kMaxOutputs);
 }
 
+// What follows the last that counts is not read, so that it takes no time.
+TEST(InferWireTest, CountsUpToALimit) {
+  const std::pair<char, int InferWire::*> kFields[] = {
+      {'\x2a', &InferWire::inputs},
+      {'\x32', &InferWire::outputs},
+      {'\x3a', &InferWire::raw_inputs}};
+  for (const auto& [tag, count] : kFields) {
+    std::string message;
+    for (int i = 0; i < kMaxCounted; ++i) message += {tag, '\0'};
+    InferWire wire;
+    ASSERT_TRUE(WalkInferRequest({message + "\xff\xff"}, &wire).ok());
+    EXPECT_EQ(wire.*count, kMaxCounted);
+  }
+}
+
 TEST(InferWireTest, RefusesEveryTruncation) {
   inference::ModelInferRequest request = Request();
   request.mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
