@@ -11,8 +11,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
 #include "boost/asio/io_context.hpp"
@@ -23,6 +25,7 @@
 #include "server/host/peer_name.h"
 #include "server/http/connection.h"
 #include "server/http/gzip.h"
+#include "server/shares/client_shares.h"
 #include "server/threads/fair_pool.h"
 #include "server/threads/steady_cond_var.h"
 #include "server/threads/thread_name.h"
@@ -114,7 +117,7 @@ HttpServer::Port::Port(HttpOptions options, server::ListeningSockets sockets,
                      CallHandler(std::move(call), std::move(request));
                    },
                    [this](Connection& connection) { OnEnded(connection); }},
-      pool_({"http", options_.threads, INT64_MAX, kLongRead}) {
+      pool_({"http", options_.threads, INT64_MAX, kLongRead, kHandlerCost}) {
   for (int fd : sockets_.fds()) {
     acceptors_.emplace_back(*loop_, tcp::v6(), fd);
     Accept(acceptors_.back());
@@ -237,7 +240,10 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
   request.came = base::SteadyNow();
   server::Work work;
-  work.group = pool_.NewGroup();
+  // A client's questions stand in line one behind the other, so that a flood of
+  // those that take long delays no other client.
+  const absl::string_view client = server::ClientOf(request.peer);
+  work.group = request.body.empty() ? absl::HashOf(client) : pool_.NewGroup();
   // A small packed body may be a large one.
   const int64_t bytes = PackingOf(request) == Packing::kNone
                             ? request.body.size()

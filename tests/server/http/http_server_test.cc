@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <stdexcept>
@@ -190,6 +191,36 @@ TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
   packed.ReadAnswer();
   plain.ReadAnswer();
   EXPECT_EQ(handled, (std::vector<std::string>{"/first", "/plain", "/packed"}));
+}
+
+TEST_F(HttpServerTest, ManyQuestionsOfOneClientDelayNoOther) {
+  options_.threads = 1;
+  absl::Notification begun, go_on;
+  std::vector<std::string> handled;  // By the one thread.
+  Start([&](std::unique_ptr<Exchange> exchange) {
+    handled.push_back(exchange->request().path);
+    if (handled.size() == 1) {
+      begun.Notify();
+      go_on.WaitForNotification();
+    }
+    Serve(std::move(exchange));
+  });
+  Clients many;
+  for (int i = 0; i < 50; ++i) {
+    many.push_back(std::make_unique<RawClient>(server_->port()));
+    many.back()->Send("GET /many HTTP/1.1\r\n\r\n");
+  }
+  WaitFor(begun, "the first request");
+  AwaitRoundTrip();
+  RawClient other(server_->port(), 0, /*from=*/2);
+  other.Send("GET /other HTTP/1.1\r\n\r\n");
+  AwaitRoundTrip();
+  AwaitRoundTrip();
+  go_on.Notify();
+  for (const auto& client : many) client->ReadAnswer();
+  other.ReadAnswer();
+  const auto place = std::find(handled.begin(), handled.end(), "/other");
+  EXPECT_LT(place - handled.begin(), 10);
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsIsA500AndThePortGoesOn) {

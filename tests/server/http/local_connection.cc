@@ -14,7 +14,7 @@
 
 namespace sfmamba::http {
 
-LocalConnection::LocalConnection(int port, int receive_buffer)
+LocalConnection::LocalConnection(int port, int receive_buffer, int from)
     : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -24,6 +24,10 @@ LocalConnection::LocalConnection(int port, int receive_buffer)
     setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer,
                sizeof(receive_buffer));
   }
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
+  EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&own), sizeof(own)), 0);
   EXPECT_EQ(
       connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
 }

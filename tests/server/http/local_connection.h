@@ -27,7 +27,8 @@ class LocalConnection {
  protected:
   // `receive_buffer` is about the number of bytes that the client takes without
   // reading; 0: as many as the system likes.
-  LocalConnection(int port, int receive_buffer);
+  // `from` is a further address of this machine: 127.0.0.`from`.
+  LocalConnection(int port, int receive_buffer, int from = 1);
   ~LocalConnection();
 
   int fd() const { return fd_; }

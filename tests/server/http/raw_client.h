@@ -11,8 +11,8 @@ namespace sfmamba::http {
 // A connection that sends bytes as they are given.
 class RawClient : public LocalConnection {
  public:
-  explicit RawClient(int port, int receive_buffer = 0)
-      : LocalConnection(port, receive_buffer) {}
+  explicit RawClient(int port, int receive_buffer = 0, int from = 1)
+      : LocalConnection(port, receive_buffer, from) {}
 
   // False if the server has closed the connection.
   bool Send(const std::string& text) { return SendRaw(text); }
