@@ -149,6 +149,9 @@ TEST(TracestateTest, NoMoreMembersGoThanMust) {
   ASSERT_EQ(kept.size(), 512);
   EXPECT_EQ(KeptTracestate(absl::StrCat(kept, ",", large)), kept);
   EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept)), kept);
+  // One byte more: the last member goes too.
+  EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept, "x")),
+            kept.substr(0, 384));
   std::string many = "a=" + std::string(18, 'x');
   for (int i = 1; i < 32; ++i) absl::StrAppend(&many, ",", many.substr(0, 20));
   EXPECT_EQ(KeptTracestate(many).size(), 24 * 20 + 23);
