@@ -1,5 +1,6 @@
 #include "server/errors/reasons.h"
 
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -100,9 +101,58 @@ TEST(ReasonsTest, HintsSayWhenToTryAgain) {
             absl::InfiniteDuration());
 }
 
-TEST(ReasonsTest, AFullQueueIsNamed) {
-  EXPECT_EQ(GetMetadata("queue", QueueFull("decode", "m", absl::Seconds(1))),
-            "decode");
+TEST(ReasonsTest, WhatTheMessageNamesIsInTheMetadataToo) {
+  using Metadata = std::map<std::string, std::string>;
+  const auto metadata = [](const absl::Status& status) {
+    const ErrorDetail detail = GetErrorDetail(status);
+    return Metadata(detail.metadata.begin(), detail.metadata.end());
+  };
+  const absl::Duration second = absl::Seconds(1);
+  EXPECT_EQ(metadata(QueueFull("decode", "m", second)),
+            (Metadata{{"queue", "decode"}}));
+  EXPECT_EQ(metadata(TooManyImages(65, 64)),
+            (Metadata{{"got", "65"}, {"max", "64"}}));
+  EXPECT_EQ(
+      metadata(TooManyTiles(65, 64, 9, 8)),
+      (Metadata{
+          {"got", "65"}, {"max", "64"}, {"width", "9"}, {"height", "8"}}));
+  for (const absl::Status& status :
+       {InputsTooLarge(9, 8), ResponseTooLarge(9, 8, "s")}) {
+    EXPECT_EQ(metadata(status), (Metadata{{"bytes", "9"}, {"max_bytes", "8"}}));
+  }
+  EXPECT_EQ(metadata(TaskMismatch("models/m", "detection", "classification")),
+            (Metadata{{"model", "models/m"},
+                      {"got", "detection"},
+                      {"expected", "classification"}}));
+  EXPECT_EQ(metadata(VersionInUse("models/m/versions/1", "stable")),
+            (Metadata{{"model", "models/m/versions/1"}, {"label", "stable"}}));
+  EXPECT_EQ(metadata(LoadFailed("models/m/versions/1", "m")),
+            (Metadata{{"model", "models/m/versions/1"}}));
+  EXPECT_EQ(metadata(ModelNotReady("models/m", "LOADING", "")),
+            (Metadata{{"model", "models/m"}, {"state", "LOADING"}}));
+  EXPECT_EQ(metadata(ScopeMissing("a", "ADMIN", "more")),
+            (Metadata{{"client", "a"}, {"scope", "ADMIN"}}));
+  EXPECT_EQ(metadata(ClientQuota("a", "the queue", second)),
+            (Metadata{{"client", "a"}, {"what", "the queue"}}));
+  EXPECT_EQ(metadata(OverQuota("a", "at once", 2, "1", second)),
+            (Metadata{{"client", "a"}, {"what", "at once"}, {"max", "1"}}));
+  EXPECT_EQ(
+      metadata(PredictedDeadlineMiss(
+          absl::Milliseconds(5), absl::Milliseconds(7), absl::Milliseconds(6))),
+      (Metadata{{"predicted_wait_ms", "5"},
+                {"predicted_ms", "7"},
+                {"allowed_ms", "6"}}));
+  EXPECT_EQ(metadata(Expired("queue")), (Metadata{{"stage", "queue"}}));
+  EXPECT_EQ(metadata(Cancelled("decode")), (Metadata{{"stage", "decode"}}));
+}
+
+TEST(ReasonsTest, QuotasAreOfTheirClient) {
+  for (const absl::Status& status :
+       {ClientQuota("a", "the queue", absl::Seconds(2)),
+        OverQuota("a", "at once", 2, "1", absl::Seconds(2))}) {
+    EXPECT_EQ(GetErrorDetail(status).quota_subject, "a");
+    EXPECT_EQ(GetErrorDetail(status).retry_after, absl::Seconds(2));
+  }
 }
 
 TEST(ReasonsTest, ANameOfAnyLengthIsShownInPart) {
