@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -140,6 +141,14 @@ TEST_F(PredictionTraceTest, EachImageHasASpanForEachStage) {
     EXPECT_LE(End(stages["decode"]), Start(stages["queue"]));
     EXPECT_EQ(End(stages["queue"]), Start(stages["inference"]));
     EXPECT_LE(End(stages["inference"]), Start(stages["postprocess"]));
+  }
+}
+
+TEST_F(PredictionTraceTest, EachSpanHasAnIdOfItsOwn) {
+  ASSERT_EQ(Predict(Sampled(2)), absl::OkStatus());
+  std::set<std::string> ids = {"0000000000000000"};
+  for (const auto& [name, span] : Spans()) {
+    EXPECT_TRUE(ids.insert(span["spanId"]).second) << name;
   }
 }
 
@@ -368,6 +377,27 @@ TEST_F(PredictionTraceTest, ACallersFaultIsNoErrorOfTheServer) {
   EXPECT_EQ(AttributeOf(rpc, "rpc.grpc.status_code"), "3");
   EXPECT_EQ(AttributeOf(rpc, "sfmamba.reason"), "INVALID_FIELD");
   EXPECT_FALSE(rpc.contains("status"));
+}
+
+TEST_F(PredictionTraceTest, TheServersFaultsAreErrorsWhateverTheirCode) {
+  using Code = absl::StatusCode;
+  const std::set<Code> faults = {Code::kInternal,      Code::kUnknown,
+                                 Code::kDataLoss,      Code::kUnavailable,
+                                 Code::kUnimplemented, Code::kDeadlineExceeded};
+  for (int code = 1; code <= 16; ++code) {
+    const absl::Status status(static_cast<Code>(code), "why");
+    EXPECT_EQ(Predict(Sampled(1), status).code(), status.code());
+  }
+  std::set<Code> errors;
+  for (const auto& [name, span] : Spans()) {
+    if (!span.contains("status")) continue;
+    EXPECT_EQ(span["status"]["message"], "why");
+    int code = 0;
+    EXPECT_TRUE(
+        absl::SimpleAtoi(AttributeOf(span, "rpc.grpc.status_code"), &code));
+    errors.insert(static_cast<Code>(code));
+  }
+  EXPECT_EQ(errors, faults);
 }
 
 TEST_F(PredictionTraceTest, AnImageThatExpiresEndsInTheStageThatItReached) {
