@@ -1,5 +1,8 @@
 // Detections whose crops are classified in the same call.
 
+#include <malloc.h>
+
+#include <cstdint>
 #include <limits>
 
 #include "server/prediction/picture_crops.h"
@@ -258,6 +261,47 @@ TEST_F(PredictionCropsTest, HoldThePictureUntilTheirInputsAreMade) {
     EXPECT_EQ(memory_.held(MemoryUse::kInput), 0);
   }
   ExpectNothingHeld();
+}
+
+// malloc() keeps no free block of more than 32 MiB: a picture of 36 MB is there
+// or not. Bytes of large blocks in use.
+int64_t LargeBlocks() { return mallinfo2().hblkhd; }
+
+TEST_F(PredictionCropsTest, KeepNoPictureThatIsNotHeldAnyMore) {
+  constexpr int64_t kPicture = 36'000'000;
+  const auto large = [this] {
+    PredictionRequest request = LargeRequest(1, 3000, 4000);
+    const PredictionRequest small = Detect(1, 2);
+    request.method = small.method;
+    request.model = small.model;
+    request.params = small.params;
+    return request;
+  };
+  const int64_t before = LargeBlocks();
+  gate_.Close();
+  Asked asked(*environment_, large());
+  gate_.WaitForBatch();
+  WaitUntil(
+      [this] { return memory_.held(MemoryUse::kInput) == 2 * kInputBytes; },
+      "the picture to be freed");
+  EXPECT_LT(LargeBlocks(), before + kPicture);
+  gate_.Open();
+  EXPECT_EQ(asked.response.Wait(), absl::OkStatus());
+  // An image that ends before its crops are cut gives its picture back too.
+  mask_gate_.Close();
+  Asked running(*environment_, Detect(1, 2));
+  mask_gate_.WaitForBatch();
+  Asked cancelled(*environment_, large());
+  WaitUntil(
+      [this] {
+        return Value("sfmamba_queue_items{model=masks,priority=normal}") == 1;
+      },
+      "the picture in the queue");
+  cancelled.prediction.Cancel();
+  EXPECT_TRUE(absl::IsCancelled(cancelled.response.Wait()));
+  EXPECT_LT(LargeBlocks(), before + kPicture);
+  mask_gate_.Open();
+  EXPECT_EQ(running.response.Wait(), absl::OkStatus());
 }
 
 TEST_F(PredictionCropsTest, WaitWithTheRequestsPriorityAndOutsideTheAnswers) {

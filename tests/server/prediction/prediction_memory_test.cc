@@ -216,6 +216,25 @@ TEST_F(PredictionMemoryTest, AResultTakesRoomInTheQueueUntilItIsAnswered) {
   EXPECT_EQ(Ask(masks()), absl::OkStatus());
 }
 
+TEST_F(PredictionMemoryTest, APictureHoldsMemoryWhileItIsDecoded) {
+  for (const bool in_tiles : {false, true}) {
+    SCOPED_TRACE(in_tiles);
+    const int taken = decoding_.taken();
+    decoding_.Allow(1);
+    KeptResponse response;
+    Prediction prediction(
+        *environment_, in_tiles ? TiledRequest() : RequestOf(1, 1), &response);
+    prediction.Start(absl::OkStatus());
+    WaitUntil([&] { return decoding_.taken() == taken + 1; },
+              "the decode thread's first step");
+    WaitUntil([this] { return held(MemoryUse::kDecode) >= kInputBytes; },
+              "the memory to be held");
+    MayDecode(Steps::kAll);
+    EXPECT_EQ(response.Wait(), absl::OkStatus());
+    EXPECT_EQ(held(MemoryUse::kDecode), 0);
+  }
+}
+
 TEST_F(PredictionMemoryTest, AnAnswerThatFindsNoMemoryIsRefused) {
   gate_.Close();
   KeptResponse response;
