@@ -43,6 +43,20 @@ TEST_F(PredictionTest, AFullDecodeQueueRefusesTheWholeRequestAndHoldsNothing) {
   EXPECT_TRUE(decode_room_.Take(kDecodeItems - 8, 0).ok());
 }
 
+TEST_F(PredictionTest, ImagesTakeRoomInTheQueueBeforeTheyAreDecoded) {
+  MayDecode(0);
+  KeptResponse running_response, refused_response;
+  Prediction running(*environment_, Request(36), &running_response);
+  running.Start(absl::OkStatus());
+  Prediction refused(*environment_, Request(1), &refused_response);
+  refused.Start(absl::OkStatus());
+  const absl::Status status = refused_response.Wait();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
+  EXPECT_EQ(server::GetMetadata("queue", status), "batch");
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(running_response.Wait(), absl::OkStatus());
+}
+
 TEST_F(PredictionTest, WhatIsNotInTheMessageIsReceivedOnADecodeThread) {
   MayDecode(0);
   KeptResponse running_response, response;
@@ -214,12 +228,11 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
   const std::vector<int64_t> shape = {3, server::FakeModel::kShortSide, kWide};
   const std::string values(4 * 3 * shape[1] * shape[2], '\0');
   // 's': a small picture. 't': a large tensor.
-  const auto ask = [&](const std::string& images, absl::Duration deadline) {
+  const auto request_of = [&](const std::string& images) {
     PredictionRequest request = Request(images.size());
     request.method = observability::Method::kSegment;
     request.model = "maps";
     request.params = v1::SegmentParams();
-    request.call.deadline = base::SteadyNow() + deadline;
     request.image = [&, images, square = std::move(request.image)](int i) {
       if (images[i] == 's') return square(i);
       image::ImageSource source;
@@ -227,6 +240,13 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
           image::InputTensor{image::InputTensor::Type::kFloat32, shape, values};
       return absl::StatusOr<image::ImageSource>(source);
     };
+    return request;
+  };
+  const auto ask = [&](const std::string& images, absl::Duration deadline,
+                       bool validate_only = false) {
+    PredictionRequest request = request_of(images);
+    request.call.deadline = base::SteadyNow() + deadline;
+    request.options.validate_only = validate_only;
     KeptResponse response;
     Prediction prediction(*environment_, std::move(request), &response);
     prediction.Start(absl::OkStatus());
@@ -245,6 +265,24 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
               "PREDICTED_DEADLINE_MISS")
         << images;
   }
+  // What others still decode is taken to be as slow as a request's largest.
+  const absl::Duration three = 3 * kSlow;
+  for (const char* images : {"st", "ts"}) {
+    EXPECT_EQ(ask(images, three, /*validate_only=*/true), absl::OkStatus());
+  }
+  MayDecode(0);
+  KeptResponse others_response;
+  Prediction others(*environment_, request_of(std::string(20, 's')),
+                    &others_response);
+  others.Start(absl::OkStatus());
+  EXPECT_EQ(ask("ss", three, /*validate_only=*/true), absl::OkStatus());
+  for (const char* images : {"st", "ts"}) {
+    EXPECT_EQ(server::GetErrorDetail(ask(images, three, true)).reason,
+              "PREDICTED_DEADLINE_MISS")
+        << images;
+  }
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(others_response.Wait(), absl::OkStatus());
 }
 
 TEST_F(PredictionTest, TheDefaultDeadlineRefusesNobodyInAdvance) {
