@@ -116,6 +116,8 @@ TEST(PreprocessTest, APictureOfTheRightSizeIsUnchanged) {
     options.mode = mode;
     EXPECT_EQ(Preprocess(image, options)->pixels, image.data);
   }
+  const RgbImage usual = Noise(224, 224, 1);
+  EXPECT_EQ(Preprocess(usual, PreprocessOptions())->pixels, usual.data);
 }
 
 TEST(PreprocessTest, LetterboxKeepsTheWholePictureInTheMiddle) {

@@ -45,9 +45,11 @@ TEST(LearnedFactorTest, StaysInItsRange) {
 
 TEST(LearnedFactorTest, WhatIsShortTeachesNothing) {
   LearnedFactor factor;
-  factor.Add(absl::Microseconds(10), absl::Milliseconds(6));
+  factor.Add(absl::Microseconds(49), absl::Milliseconds(6));
   factor.Add(absl::ZeroDuration(), absl::Milliseconds(6));
   EXPECT_EQ(factor.value(), 1);
+  factor.Add(absl::Microseconds(50), absl::Milliseconds(6));
+  EXPECT_GT(factor.value(), 1);
 }
 
 TEST(ExpectedCostsTest, LearnEachFormatByItself) {

@@ -78,7 +78,9 @@ TEST_F(PredictionTest, TooManyImagesAreRefusedUntranslated) {
   KeptResponse response;
   Prediction prediction(*environment_, Request(33'000'000), &response);
   prediction.Start(absl::OkStatus());
-  EXPECT_EQ(server::GetErrorDetail(response.Wait()).reason, "TOO_MANY_IMAGES");
+  const absl::Status status = response.Wait();
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_IMAGES");
+  EXPECT_EQ(server::GetMetadata("max", status), "64") << "by default";
   EXPECT_EQ(translated_, 0);
 }
 
