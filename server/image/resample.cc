@@ -124,10 +124,8 @@ void RowResizer::Take(const uint8_t* const* rows) {
 void RowResizer::Narrow(const uint8_t* const* rows) {
   kernels::ResizeRowsArgs args;
   for (int i = 0; i < kAtOnce; ++i) {
-    // Beyond the end the last row is computed again: the kernel takes kAtOnce.
-    const int y = std::min(taken_ + i, end_ - 1);
-    args.in[i] = rows[y - taken_];
-    args.out[i] = &narrow_[y % slots_ * row_bytes_];
+    args.in[i] = rows[i];
+    args.out[i] = &narrow_[(taken_ + i) % slots_ * row_bytes_];
   }
   if (across_) {
     args.taps = &*across_;
