@@ -77,7 +77,6 @@ class DetectionEncoder final : public AnswerEncoder {
         detections_(std::move(result.detections)) {
     answer_.set_image_width(frame.picture.width);
     answer_.set_image_height(frame.picture.height);
-    answer_.mutable_detections()->Reserve(detections_.size());
     for (const model::Detection& detection : detections_) {
       left_ += kPerObject;
       if (encoding != v1::DetectParams::MASK_ENCODING_UNSPECIFIED) {

@@ -19,14 +19,13 @@ ImageParts::ImageParts(int parts, PartCollector* collector, Done done)
       missing_(parts) {}
 
 ImageParts::~ImageParts() {
-  server::Guarded([this] {
-    absl::ReleasableMutexLock lock(&mu_);
-    absl::Status status = std::move(status_);
-    if (status.ok() && missing_ > 0) {
-      status = absl::InternalError("the image could not be handled");
-    }
-    std::vector<InputRun> runs = std::move(runs_);
-    lock.Release();
+  // Nobody else has it any more: no lock is needed.
+  absl::Status status = std::move(status_);
+  if (status.ok() && missing_ > 0) {
+    status = absl::InternalError("the image could not be handled");
+  }
+  std::vector<InputRun> runs = std::move(runs_);
+  server::Guarded([&] {
     done_(std::move(status), std::move(runs));
     return absl::OkStatus();
   }).IgnoreError();
