@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -77,7 +78,7 @@ absl::Status SpanFile::Append(const std::string& line) {
     } else if (errno != EINTR) {
       const absl::Status status = FileError("written to");
       // Half a line would spoil the next one. It stays if even this fails.
-      if (ftruncate(fd_, size_) != 0) return status;
+      std::ignore = ftruncate(fd_, size_);
       return status;
     }
   }
