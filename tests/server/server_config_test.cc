@@ -100,6 +100,13 @@ TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
   EXPECT_NE(config.status().message().find("prot"), std::string::npos);
 }
 
+TEST(ServerConfigTest, AFileHasAtMostAMebibyte) {
+  std::string text = "port: 1 #";
+  text.resize(1 << 20, 'x');
+  EXPECT_TRUE(ReadServerConfig(WriteConfig(text)).ok());
+  EXPECT_FALSE(ReadServerConfig(WriteConfig(text + "x")).ok());
+}
+
 TEST(ServerConfigTest, MissingFileIsAnError) {
   const absl::Status status = ReadServerConfig("/nonexistent").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

@@ -104,6 +104,7 @@ TEST_F(ServerPartsTest, SpansSayWhoseTheyAreAndAreCounted) {
   WaitUntil(
       [&] { return server.Sum("sfmamba_trace_spans_exported_total", {}) >= 4; },
       "the spans of an image and its request");
+  EXPECT_EQ(Threads("spans-file"), 1);
   std::ifstream file(config_.trace_file());
   const std::string spans(std::istreambuf_iterator<char>(file), {});
   char host[256] = "";
