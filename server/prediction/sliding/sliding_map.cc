@@ -148,7 +148,7 @@ void SlidingMap::ComputeNext() {
 }
 
 model::Segmentation SlidingMap::Take() {
-  means_ = {};
+  means_ = std::vector<float>();  // "= {}" would keep its memory.
   return std::move(map_);
 }
 

@@ -259,6 +259,28 @@ TEST(SlidingMapTest, TakesTheMemoryThatItSays) {
   }
 }
 
+TEST(SlidingMapTest, KeepsNothingOnceTheMapIsTaken) {
+  const SlideGrid grid({8, 4000}, {8, 4000}, {8, 8});
+  SlidingMap map(grid, /*classes=*/100, {8, 8}, /*confidence=*/false);
+  model::Segmentation logits;
+  logits.height = 2;
+  logits.width = 1000;
+  logits.logits.assign(2 * 1000 * 100, 1);
+  map.Add(0, std::move(logits));
+  while (map.IsReady()) map.ComputeNext();
+  ASSERT_TRUE(map.done());
+  // The memory of two rows of means is free again.
+  constexpr int64_t kMeans = 2 * 4000 * 100 * sizeof(float);
+  model::Segmentation taken;
+  const int64_t peak = PeakOfHeap([&] {
+    taken = map.Take();
+    const std::string other(kMeans, 'x');
+    EXPECT_EQ(other.back(), 'x');
+  });
+  EXPECT_LT(peak, kMeans / 2);
+  EXPECT_EQ(taken.areas[0], 64);
+}
+
 TEST(SlidingMapTest, TakesPartsOfSomeMilliseconds) {
   // 64 windows of 512 x 512 and 150 classes.
   const SlideGrid grid({2048, 2048}, {512, 512}, {220, 220});
