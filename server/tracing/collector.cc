@@ -76,10 +76,9 @@ struct Collector::Handles {
   CURLcode Run(absl::FunctionRef<bool()> stop) {
     // curl_easy_perform() would not return before the transfer has ended.
     CURLcode result = CURLE_FAILED_INIT;
-    int running = 1;
+    int running = 0;
     curl_multi_add_handle(multi, easy);
-    while (running > 0) {
-      if (curl_multi_perform(multi, &running) != CURLM_OK) break;
+    while (curl_multi_perform(multi, &running) == CURLM_OK) {
       int left = 0;
       while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
         if (message->msg == CURLMSG_DONE) result = message->data.result;
