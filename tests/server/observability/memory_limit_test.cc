@@ -69,6 +69,13 @@ TEST_F(MemoryLimitTest, ALimitBeyondTheMachineIsNone) {
   EXPECT_EQ(MemoryLimit(root_), 16 << 20);
 }
 
+TEST_F(MemoryLimitTest, AGroupsLimitHoldsThoughTheMachinesIsUnknown) {
+  Write("/proc/meminfo", "MemFree: 1 kB\n");
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "4000000\n");
+  EXPECT_EQ(MemoryLimit(root_), 4000000);
+}
+
 TEST_F(MemoryLimitTest, IsZeroIfNothingIsKnown) {
   EXPECT_EQ(MemoryLimit(root_ + "/nothing"), 0);
 }

@@ -51,6 +51,18 @@ TEST(MetricFamiliesTest, HistogramsHaveTheirBounds) {
   EXPECT_EQ(bytes.back(), 64 << 20) << "the largest message, by default";
 }
 
+TEST(MetricFamiliesTest, AVersionThatIsLoadedAnewBeginsAnew) {
+  Metrics metrics(BuildInfo{});
+  metrics.Model("m", "1")->statistics().RequestFailed(absl::Seconds(1));
+  EXPECT_EQ(metrics.Model("m", "1")->statistics().Get().fail.count, 0);
+}
+
+TEST(MetricFamiliesTest, EachSaysWhatItIs) {
+  for (const auto& family : Metrics(BuildInfo{}).Collect()) {
+    EXPECT_NE(family.help, "") << family.name;
+  }
+}
+
 TEST(MetricFamiliesTest, AModelsSeriesAreThereBeforeItsFirstBatch) {
   Metrics metrics(BuildInfo{});
   const auto model = metrics.Model("m", "1");
