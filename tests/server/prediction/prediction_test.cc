@@ -9,6 +9,7 @@
 #include "base/proto_duration.h"
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "server/server_config.h"
 #include "tests/server/picture.h"
 #include "tests/server/prediction/prediction_fixture.h"
 
@@ -29,6 +30,21 @@ TEST_F(PredictionTest, AnswersEachImageThenIsDoneOnce) {
     EXPECT_EQ(result.categories_size(), 5);
   }
   EXPECT_FALSE(response.timing_.has_value());
+}
+
+TEST_F(PredictionTest, LimitsAreByDefaultThoseOfTheSettings) {
+  const v1::ServerConfig config = server::WithDefaults({});
+  EXPECT_EQ(environment_->max_response_bytes, config.max_message_bytes());
+  EXPECT_EQ(environment_->default_deadline,
+            base::FromProto(config.default_deadline()));
+  EXPECT_EQ(environment_->max_deadline, base::FromProto(config.max_deadline()));
+  const RequestLimits& limits = environment_->limits;
+  EXPECT_EQ(limits.max_images, config.max_images_per_request());
+  EXPECT_EQ(limits.image.max_bytes, config.max_image_bytes());
+  EXPECT_EQ(limits.image.max_pixels, config.max_image_pixels());
+  EXPECT_EQ(limits.image.max_side, config.max_image_side());
+  EXPECT_EQ(limits.image.max_decode_time,
+            base::FromProto(config.decode_timeout()));
 }
 
 TEST_F(PredictionTest, TimingIsWrittenOnRequest) {
@@ -80,7 +96,6 @@ TEST_F(PredictionTest, TooManyImagesAreRefusedUntranslated) {
   prediction.Start(absl::OkStatus());
   const absl::Status status = response.Wait();
   EXPECT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_IMAGES");
-  EXPECT_EQ(server::GetMetadata("max", status), "64") << "by default";
   EXPECT_EQ(translated_, 0);
 }
 

@@ -185,6 +185,34 @@ TEST_F(PredictionTimingTest, ImagesCountEachUnlessThereAreTooMany) {
   EXPECT_EQ(Items("error"), 4) << "they are one error together";
 }
 
+TEST_F(PredictionTimingTest, ImagesCountWhileTheyWaitForADecodeThread) {
+  const std::string busy = "sfmamba_decode_threads_busy{}";
+  const std::string queued = "sfmamba_decode_queue_items{}";
+  MayDecode(0);
+  KeptResponse response;
+  Prediction prediction(*environment_, Request(3), &response);
+  prediction.Start(absl::OkStatus());
+  WaitUntil([&] { return Value(busy) == 1; }, "the first image's thread");
+  EXPECT_EQ(Value(queued), 2);
+  MayDecode(Steps::kAll);
+  EXPECT_EQ(response.Wait(), absl::OkStatus());
+  WaitUntil([&] { return Value(busy) == 0; }, "the last image's thread");
+  EXPECT_EQ(Value(queued), 0);
+}
+
+TEST_F(PredictionTimingTest, ADeadlineThatPassesEndsTheDecoding) {
+  decoding_.Allow(1);
+  KeptResponse response;
+  Prediction prediction(*environment_, Request(1), &response);
+  prediction.Start(absl::OkStatus());
+  WaitUntil([this] { return decoding_.taken() == 1; }, "decoding to begin");
+  AdvanceClock(absl::Seconds(31));
+  MayDecode(Steps::kAll);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(response.Wait()));
+  EXPECT_EQ(Value("sfmamba_image_pixels{format=pixels}"), 0);
+  EXPECT_EQ(Value("sfmamba_deadline_misses_total{model=fake,stage=decode}"), 1);
+}
+
 TEST_F(PredictionTimingTest, ADeadlineThatPassesWhileDecodingEndsThere) {
   decoding_.Allow(2);
   KeptResponse response;
