@@ -4,8 +4,10 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "base/proto_duration.h"
 #include "gtest/gtest.h"
 #include "server/host/processors.h"
+#include "server/http/http_options.h"
 #include "server/observability/log.h"
 #include "server/settings/setting.h"
 
@@ -98,6 +100,14 @@ TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
   EXPECT_NE(config.status().message().find("line 2"), std::string::npos)
       << config.status();
   EXPECT_NE(config.status().message().find("prot"), std::string::npos);
+}
+
+TEST(ServerConfigTest, PartsHaveTheDefaultsOfTheSettings) {
+  const v1::ServerConfig config = WithDefaults({});
+  const http::HttpOptions http;
+  EXPECT_EQ(http.max_connections, config.max_http_connections());
+  EXPECT_EQ(http.max_body_bytes, config.max_message_bytes());
+  EXPECT_EQ(http.answer_time, base::FromProto(config.send_timeout()));
 }
 
 TEST(ServerConfigTest, AFileHasAtMostAMebibyte) {

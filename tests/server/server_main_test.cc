@@ -181,13 +181,15 @@ TEST_F(ServerMainDeathTest, RunsUntilASignalAndReleasesMemoryMeanwhile) {
                         const model::ModelOptions&) {
     return std::make_unique<FakeModel>(config, gate.get());
   };
-  engine_.release_memory = [released = false]() mutable {
-    if (std::exchange(released, true)) return;
-    Say("memory is released");
-    kill(getpid(), SIGTERM);
-  };
-  EXPECT_EXIT(Run({"--drain_delay=0s"}), ExitedWithCode(0),
-              "memory is released\n(.*\n)*.*drained");
+  for (const int number : {SIGTERM, SIGINT}) {
+    engine_.release_memory = [number, released = false]() mutable {
+      if (std::exchange(released, true)) return;
+      Say("memory is released");
+      kill(getpid(), number);
+    };
+    EXPECT_EXIT(Run({"--drain_delay=0s"}), ExitedWithCode(0),
+                "memory is released\n(.*\n)*.*drained");
+  }
 }
 
 TEST_F(ServerMainDeathTest, ASignalEndsItThoughNoModelHasLoaded) {
@@ -213,12 +215,17 @@ TEST_F(ServerMainDeathTest, ASecondSignalEndsItAtOnce) {
   engine_.load = [](const model::ModelConfig&, absl::Span<const std::string>,
                     const model::ModelOptions&)
       -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-    while (true) {
-      kill(getpid(), SIGTERM);
+    kill(getpid(), SIGTERM);
+    sigset_t pending;
+    do {
       absl::SleepFor(absl::Milliseconds(1));
-    }
+      sigpending(&pending);
+    } while (sigismember(&pending, SIGTERM) == 1);
+    kill(getpid(), SIGTERM);
+    absl::SleepFor(absl::InfiniteDuration());
+    return absl::InternalError("it never ends");
   };
-  EXPECT_EXIT(Run({"--drain_timeout=1h"}), ExitedWithCode(128 + SIGTERM), "");
+  EXPECT_EXIT(Run({"--drain_timeout=20s"}), ExitedWithCode(128 + SIGTERM), "");
 }
 
 TEST_F(ServerMainDeathTest, ASignalEndsTheTuningAtOnce) {
@@ -317,6 +324,10 @@ TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
   // Protobuf, which parses the value, writes no line of its own.
   EXPECT_EXIT(Run({"--port=x"}), ExitedWithCode(2),
               "^--port: got \"x\"[^\n]*\n$");
+}
+
+TEST_F(ServerMainDeathTest, APortThatCannotBeBoundHasItsExitCode) {
+  EXPECT_EXIT(Run({"--host=192.0.2.1"}), ExitedWithCode(4), "cannot start");
 }
 
 TEST_F(ServerMainDeathTest, TuningMeasuresAllModelsAndEnds) {

@@ -16,6 +16,7 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "httplib.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "server/server_config.h"
 #include "sfmamba/v1/admin.grpc.pb.h"
 #include "tests/server/picture.h"
@@ -170,6 +171,21 @@ TEST_F(ServerPartsTest, TheConsoleIsThereUnlessItIsDisabled) {
   }
 }
 
+TEST_F(ServerPartsTest, HttpAsksForCertificatesUnlessTheyAreOptional) {
+  const Certificate pair = MakeCertificate();
+  config_.set_tls_cert_file(WriteTestFile("cert", pair.pem));
+  config_.set_tls_key_file(WriteTestFile("key", pair.key));
+  config_.set_tls_client_ca_file(config_.tls_cert_file());
+  config_.set_http_port(0);
+  for (const bool optional : {false, true}) {
+    config_.set_tls_client_optional(optional);
+    RunningServer server(config_);
+    httplib::SSLClient client("127.0.0.1", server.server().http_port());
+    client.enable_server_certificate_verification(false);
+    EXPECT_EQ(static_cast<bool>(client.Get("/livez")), optional);
+  }
+}
+
 TEST_F(ServerPartsTest, HttpHasAsManyConnectionsAsAllowed) {
   config_.set_http_port(0);
   config_.set_max_http_connections(1);
@@ -215,6 +231,51 @@ TEST_F(ServerPartsTest, AdministratorsSeeTheSettingsThatItStartedWith) {
                   .ok());
   EXPECT_EQ(info.settings().log_level(), "error,server=info");
   EXPECT_EQ(info.settings().trace_ratio(), 0.25);
+}
+
+TEST_F(ServerPartsTest, EachServiceRefusesNewCallsWhileItDrains) {
+  config_.mutable_drain_delay();
+  Server::Options options = OptionsOf(config_);
+  options.config.set_http_port(0);
+  options.refusal_window = absl::Seconds(5);
+  options.scrape_window = absl::ZeroDuration();
+  const auto server = Server::Start(options, &log_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  const auto channel =
+      grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*server)->port()),
+                          grpc::InsecureChannelCredentials());
+  const auto await_refusal = [&channel](auto stub, auto method, auto request,
+                                        auto response) {
+    const std::string what = request.GetTypeName();
+    WaitUntil(
+        [&] {
+          grpc::ClientContext context;
+          return EndingOf((stub.get()->*method)(&context, request, &response))
+                     .reason == "DRAINING";
+        },
+        absl::StrCat("a refusal of ", what));
+  };
+  std::thread stopper([&server] { EXPECT_TRUE((*server)->Shutdown()); });
+  using v1::AdminService, v1::VisionService, inference::GRPCInferenceService;
+  await_refusal(AdminService::NewStub(channel),
+                &AdminService::Stub::SetCanaryShare,
+                v1::SetCanaryShareRequest(), v1::SetCanaryShareResponse());
+  await_refusal(VisionService::NewStub(channel),
+                &VisionService::Stub::ListModels, v1::ListModelsRequest(),
+                v1::ListModelsResponse());
+  inference::ModelMetadataRequest metadata;
+  metadata.set_name("fake");
+  await_refusal(GRPCInferenceService::NewStub(channel),
+                &GRPCInferenceService::Stub::ModelMetadata, metadata,
+                inference::ModelMetadataResponse());
+  httplib::Client client("127.0.0.1", (*server)->http_port());
+  WaitUntil(
+      [&client] {
+        const auto answer = client.Get("/v1/models");
+        return answer && absl::StrContains(answer->body, "\"DRAINING\"");
+      },
+      "a refusal over HTTP");
+  Join(stopper, "the end of Shutdown()");
 }
 
 TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {
