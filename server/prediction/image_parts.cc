@@ -19,7 +19,7 @@ ImageParts::ImageParts(int parts, PartCollector* collector, Done done)
       missing_(parts) {}
 
 ImageParts::~ImageParts() {
-  // Nobody else has it any more: no lock is needed.
+  // The last owner is gone, so that no lock is needed.
   absl::Status status = std::move(status_);
   if (status.ok() && missing_ > 0) {
     status = absl::InternalError("the image could not be handled");
