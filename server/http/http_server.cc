@@ -14,7 +14,6 @@
 #include "absl/hash/hash.h"
 #include "absl/memory/memory.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "base/steady_clock.h"
 #include "boost/asio/io_context.hpp"
@@ -240,15 +239,16 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
   request.came = base::SteadyNow();
   server::Work work;
-  // A client's questions stand in line one behind the other, so that a flood of
-  // those that take long delays no other client.
-  const absl::string_view client = server::ClientOf(request.peer);
-  work.group = request.body.empty() ? absl::HashOf(client) : pool_.NewGroup();
   // A small packed body may be a large one.
   const int64_t bytes = PackingOf(request) == Packing::kNone
                             ? request.body.size()
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
+  // A client's short requests stand in line one behind the other, so that a
+  // flood of those that take longer than expected delays no other client.
+  work.group = work.cost < 2 * kHandlerCost
+                   ? absl::HashOf(server::ClientOf(request.peer))
+                   : pool_.NewGroup();
   // An exception ends this exchange, and so the request.
   work.run = [this, call,
               exchange =
