@@ -57,7 +57,7 @@ inline BatchTask MakeTask(Answer& answer,
   task.deadline = deadline;
   task.done = [&answer](absl::StatusOr<model::Result> result,
                         const BatchInfo&) {
-    answer.status = result.status();
+    answer.status = std::move(result).status();
     answer.done.Notify();  // Aborts if called twice.
   };
   return task;
