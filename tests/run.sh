@@ -89,7 +89,7 @@ count() {
   local own
   own=$(find "$reports" -name '*.xml')
   # shellcheck disable=SC2086  # Names have no spaces.
-  echo "$1" | python3 tests/count_results.py bazel-testlogs $own
+  echo "$1" | python3 tests/checks/count_results.py bazel-testlogs $own
 }
 
 test_everything() {
