@@ -243,12 +243,13 @@ TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
 
 // ---- The other methods ----
 
-TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
+TEST_F(VisionServiceTest, ErrorsCarryTheTraceIdAndTheLogSaysMore) {
   Start();
   grpc::ClientContext context;
   const std::string id = "4bf92f3577b34da6a3ce929d0e0e4736";
   context.AddMetadata("traceparent", "00-" + id + "-00f067aa0ba902b7-01");
   ClassifyRequest request = server::GreyRequest(1);
+  *request.add_images() = request.images(0);
   request.set_request_id("the \"request\"");
   request.mutable_params()->set_top_k(-1);
   ClassifyResponse response;
@@ -260,6 +261,7 @@ TEST_F(VisionServiceTest, ErrorsAndLogCarryTheTraceId) {
   EXPECT_NE(log.find("\"request_id\":\"the \\\"request\\\"\""),
             std::string::npos);
   EXPECT_NE(log.find("\"reason\":\"INVALID_FIELD\""), std::string::npos);
+  EXPECT_NE(log.find("\"images\":2"), std::string::npos);
 }
 
 }  // namespace
