@@ -71,6 +71,19 @@ class HttpServerTest : public testing::Test {
     server_ = *std::move(server);
   }
 
+  // With one thread, which waits in the first request until go_on_.
+  void StartWithOneThread() {
+    options_.threads = 1;
+    Start([this](std::unique_ptr<Exchange> exchange) {
+      handled_.push_back(exchange->request().path);
+      if (handled_.size() == 1) {
+        begun_.Notify();
+        go_on_.WaitForNotification();
+      }
+      Serve(std::move(exchange));
+    });
+  }
+
   // `count` connections, each with the beginning of a request.
   Clients Dripping(int count) {
     Clients clients;
@@ -108,6 +121,9 @@ class HttpServerTest : public testing::Test {
 
   std::atomic<int> refused_{0};
   HttpOptions options_;
+  // Used by StartWithOneThread().
+  absl::Notification begun_, go_on_;
+  std::vector<std::string> handled_;  // Paths, by the one thread.
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -138,47 +154,27 @@ TEST_F(HttpServerTest, ConnectionsSendWithoutDelay) {
 }
 
 TEST_F(HttpServerTest, ARequestWhoseClientHasGoneIsNotHandled) {
-  options_.threads = 1;
-  absl::Notification begun, go_on;
-  std::vector<std::string> handled;  // By the one thread.
-  Start([&](std::unique_ptr<Exchange> exchange) {
-    handled.push_back(exchange->request().path);
-    if (handled.size() == 1) {
-      begun.Notify();
-      go_on.WaitForNotification();
-    }
-    Serve(std::move(exchange));
-  });
+  StartWithOneThread();
   RawClient first(server_->port()), gone(server_->port());
   first.Send("GET /first HTTP/1.1\r\n\r\n");
-  WaitFor(begun, "the first request");
+  WaitFor(begun_, "the first request");
   gone.Send("GET /gone HTTP/1.1\r\n\r\n");
   AwaitRoundTrip();
   gone.Reset();
   WaitUntil([this] { return Connections().size() == 1; }, "its end");
   AwaitRoundTrip();
-  go_on.Notify();
+  go_on_.Notify();
   Ask("GET /last HTTP/1.1\r\n\r\n");
-  EXPECT_EQ(handled, (std::vector<std::string>{"/first", "/last"}));
+  EXPECT_EQ(handled_, (std::vector<std::string>{"/first", "/last"}));
 }
 
 // A packed body may be as large as bodies may be.
 TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
-  options_.threads = 1;
-  absl::Notification begun, go_on;
-  std::vector<std::string> handled;  // By the one thread.
-  Start([&](std::unique_ptr<Exchange> exchange) {
-    handled.push_back(exchange->request().path);
-    if (handled.size() == 1) {
-      begun.Notify();
-      go_on.WaitForNotification();
-    }
-    Serve(std::move(exchange));
-  });
+  StartWithOneThread();
   RawClient first(server_->port()), packed(server_->port()),
       plain(server_->port());
   first.Send("GET /first HTTP/1.1\r\n\r\n");
-  WaitFor(begun, "the first request");
+  WaitFor(begun_, "the first request");
   const std::string body = Gzip("x");
   packed.Send(absl::StrCat(
       "POST /packed HTTP/1.1\r\nContent-Encoding: gzip\r\nContent-Length: ",
@@ -187,24 +183,15 @@ TEST_F(HttpServerTest, WhatMayTakeLongIsHandledAfterTheRest) {
   plain.Send("GET /plain HTTP/1.1\r\n\r\n");
   AwaitRoundTrip();
   AwaitRoundTrip();
-  go_on.Notify();
+  go_on_.Notify();
   packed.ReadAnswer();
   plain.ReadAnswer();
-  EXPECT_EQ(handled, (std::vector<std::string>{"/first", "/plain", "/packed"}));
+  EXPECT_EQ(handled_,
+            (std::vector<std::string>{"/first", "/plain", "/packed"}));
 }
 
 TEST_F(HttpServerTest, ManyShortRequestsOfOneClientDelayNoOther) {
-  options_.threads = 1;
-  absl::Notification begun, go_on;
-  std::vector<std::string> handled;  // By the one thread.
-  Start([&](std::unique_ptr<Exchange> exchange) {
-    handled.push_back(exchange->request().path);
-    if (handled.size() == 1) {
-      begun.Notify();
-      go_on.WaitForNotification();
-    }
-    Serve(std::move(exchange));
-  });
+  StartWithOneThread();
   Clients many;
   for (int i = 0; i < 50; ++i) {
     many.push_back(std::make_unique<RawClient>(server_->port()));
@@ -212,17 +199,17 @@ TEST_F(HttpServerTest, ManyShortRequestsOfOneClientDelayNoOther) {
                                  : "POST /many HTTP/1.1\r\n"
                                    "Content-Length: 1\r\n\r\nx");
   }
-  WaitFor(begun, "the first request");
+  WaitFor(begun_, "the first request");
   AwaitRoundTrip();
   RawClient other(server_->port(), 0, /*from=*/2);
   other.Send("GET /other HTTP/1.1\r\n\r\n");
   AwaitRoundTrip();
   AwaitRoundTrip();
-  go_on.Notify();
+  go_on_.Notify();
   for (const auto& client : many) client->ReadAnswer();
   other.ReadAnswer();
-  const auto place = std::find(handled.begin(), handled.end(), "/other");
-  EXPECT_LT(place - handled.begin(), 10);
+  const auto place = std::find(handled_.begin(), handled_.end(), "/other");
+  EXPECT_LT(place - handled_.begin(), 10);
 }
 
 TEST_F(HttpServerTest, AHandlerThatThrowsIsA500AndThePortGoesOn) {
