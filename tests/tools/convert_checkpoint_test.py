@@ -212,7 +212,7 @@ class LabelsTest(ConvertTest):
     def test_labels_that_do_not_fit(self):
         data = checkpoints.zip_file(self.state())
         for text, message in ((b'a\nb\n', '2 labels, expected .* 10 classes'),
-                              (b'a\n\n' * 5, 'line 2: expected a label'),
+                              (b'a\n\n' * 5, 'line 2 is blank, expected a label'),
                               (b'\xff\n' * 10, 'not UTF-8')):
             self.assert_refused(data, message, *HEADS, *self.labels_file(text))
 

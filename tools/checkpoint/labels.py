@@ -1,6 +1,7 @@
 """Class names: given in a file, found in a checkpoint, known by their number, or made up."""
 
 import pathlib
+import unicodedata
 
 from checkpoint.tensor import CheckpointError
 
@@ -9,23 +10,35 @@ _KNOWN = {('DETECTION', 80): ('COCO', 'coco.txt'),
           ('SEGMENTATION', 150): ('ADE20K', 'ade20k.txt')}
 
 
-def _is_label(text):
-    return isinstance(text, str) and text.strip() == text != '' and text.isprintable()
+def is_label(text):
+    """Whether a line of labels.txt can hold it."""
+    return isinstance(text, str) and text.strip() == text != '' and not any(
+        unicodedata.category(c) in ('Cc', 'Cs', 'Zl', 'Zp') for c in text)
 
 
-def _read(path):
+def parse_labels(text, where):
+    """The labels of a file, one a line, as the server reads them. A byte order mark, spaces around
+    a label and blank lines at the end do not count."""
+    labels = [line.strip() for line in text.removeprefix('\ufeff').rstrip().split('\n')]
+    for number, label in enumerate(labels, 1):
+        if not label:
+            raise CheckpointError(f'{where}: line {number} is blank, expected a label')
+        if not is_label(label):
+            raise CheckpointError(f'{where}: line {number}: expected a label, got {label!r}')
+    return labels
+
+
+def read_labels(path):
+    """The labels of a file; CheckpointError, which names the line, if one is none."""
     try:
-        text = pathlib.Path(path).read_text(encoding='utf-8')
-    except ValueError as error:
-        raise CheckpointError(f'{path}: not UTF-8') from error
-    return [line.rstrip() for line in text.removesuffix('\n').split('\n')]
+        text = pathlib.Path(path).read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise CheckpointError(f'{path}: byte {error.start} is not UTF-8') from error
+    return parse_labels(text, path)
 
 
 def _given(path, classes):
-    labels = _read(path)
-    for number, label in enumerate(labels, 1):
-        if not _is_label(label):
-            raise CheckpointError(f'{path}: line {number}: expected a label')
+    labels = read_labels(path)
     if len(labels) != classes:
         raise CheckpointError(f'{path}: {len(labels)} labels, expected one for each of the '
                               f'{classes} classes')
@@ -51,11 +64,11 @@ def stored_labels(files, facts, classes):
     labels.txt of a model directory, config.json's, mmengine's, tools/pytorch's."""
     meta, own = (facts[key] if isinstance(facts.get(key), dict) else {}
                  for key in ('meta', 'facts'))
-    beside = files.own_labels.removesuffix('\n').split('\n') if files.own_labels else None
+    beside = parse_labels(files.own_labels, 'labels.txt') if files.own_labels else None
     for names in (beside, _by_number((files.config or {}).get('id2label')), _of_meta(meta),
                   own.get('labels')):
         if isinstance(names, (tuple, list)) and len(names) == classes and all(
-                map(_is_label, names)):
+                map(is_label, names)):
             return list(names)
     return None
 
@@ -69,6 +82,6 @@ def choose_labels(path, stored, task, classes):
         return stored, 'the checkpoint'
     if (task, classes) in _KNOWN:
         dataset, name = _KNOWN[task, classes]
-        return _read(pathlib.Path(__file__).with_name(name)), f'{dataset}\'s list'
+        return read_labels(pathlib.Path(__file__).with_name(name)), f'{dataset}\'s list'
     return ([f'class_{i}' for i in range(classes)],
             'made up, as the checkpoint has none: --labels gives a file, one a line')
