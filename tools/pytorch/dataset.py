@@ -1,15 +1,21 @@
 """Pictures to train a classifier on, held in memory."""
 
 import pathlib
+import sys
 
 import numpy as np
 import torch
 
-from pictures import PassedOver, listed, read
+import classifier_files  # noqa: F401  Finds tools/checkpoint.
+from checkpoint.labels import read_labels
+from class_folders import open_folders, too_few
+from picture_files import HELD_OUT
+from pictures import PassedOver, read
 from user_errors import UserError, read_text
 
 MARGIN = 14     # Pixels that training pictures are larger than the model's input.
-HELD_OUT = 5    # Of a folder's pictures, every fifth is for validation.
+
+
 class Composed:
     """What models/recipe/make_pictures.py wrote; refresh() finds files that came since.
 
@@ -18,7 +24,7 @@ class Composed:
 
     def __init__(self, folder):
         self.folder, self.files = folder, {}
-        self.labels = read_text(folder / 'labels.txt').splitlines()
+        self.labels = read_labels(folder / 'labels.txt')
         held_out = np.load(folder / 'validation.npz')
         self.validation = held_out['pictures'], held_out['classes']
         self.refresh()
@@ -52,7 +58,7 @@ class Composed:
 
 
 class Folders:
-    """A folder with one sub-folder of pictures per class; draw() gives uint8 [n,T,T,3].
+    """Folders of pictures, as class_folders.py finds them; draw() gives uint8 [n,T,T,3].
 
     Pictures that cannot be decoded are named on standard error and passed over.
     """
@@ -60,27 +66,33 @@ class Folders:
     has_teacher = has_maps = False
 
     def __init__(self, folder, size):
-        self.labels = sorted(path.name for path in folder.iterdir()
-                             if path.is_dir() and not path.name.startswith('.'))
-        if len(self.labels) < 2:
-            raise UserError(f'{folder}: {len(self.labels)} sub-folders, expected one for each of '
-                            'two or more classes')
-        self.passed_over = PassedOver()
+        found, self.passed_over = open_folders(folder), PassedOver()
+        for note in found.notes:
+            print(note, file=sys.stderr)
+        self.labels, counts = found.labels, [0] * len(found.labels)
         train, held_out = [], []
-        for k, label in enumerate(self.labels):
-            count = 0
-            for path in listed(folder / label):
-                group, side = (held_out, size) if count % HELD_OUT == 0 else (train, size + MARGIN)
-                picture = self.passed_over.read(path, lambda path: read(path, side))
-                if picture is not None:
-                    group.append((picture, k))
-                    count += 1
-            if count < HELD_OUT:
-                raise UserError(f'{folder / label}: {count} pictures that can be read, expected '
-                                f'at least {HELD_OUT}')
+        for path, k in found.train:
+            kept = found.held_out is None and counts[k] % HELD_OUT == 0
+            counts[k] += self.add(held_out if kept else train, path, k,
+                                  size if kept else size + MARGIN)
+        least = HELD_OUT if found.held_out is None else 1
+        for label, count in zip(self.labels, counts):
+            if count < least:
+                raise too_few(found.folder / label, count, least)
+        for path, k in found.held_out or ():
+            self.add(held_out, path, k, size)
+        if not held_out:
+            raise UserError(f'{folder}: no held-out picture that can be read')
         (self.pictures, self.classes), self.validation = (
             (np.stack([p for p, _ in group]), np.array([k for _, k in group]))
             for group in (train, held_out))
+
+    def add(self, group, path, k, side):
+        """Adds a picture of class k; whether it can be read."""
+        picture = self.passed_over.read(path, lambda path: read(path, side))
+        if picture is not None:
+            group.append((picture, k))
+        return picture is not None
 
     def refresh(self):
         pass

@@ -58,8 +58,9 @@ class Precision:
         return float(np.append(best, 0)[at].mean())
 
     def mean(self):
-        """Over the classes that have objects; 0 if there are none."""
-        return float(np.mean([self.of_class(k) for k in np.nonzero(self.objects)[0]] or [0.0]))
+        """Over the classes that have objects; None if there are none."""
+        found = [self.of_class(k) for k in np.nonzero(self.objects)[0]]
+        return float(np.mean(found)) if found else None
 
 
 class MeanIou:
@@ -74,7 +75,12 @@ class MeanIou:
         both = right[counted].astype(np.int64) * len(self.counts) + answer[counted]
         self.counts += np.bincount(both, minlength=self.counts.size).reshape(self.counts.shape)
 
-    def mean(self):
+    def mean(self, taught):
+        """Over the classes of the mask `taught` [classes]; None if no pixel of the right maps has
+        one."""
+        if not self.counts[taught].any():
+            return None
         hit = self.counts.diagonal()
         union = self.counts.sum(0) + self.counts.sum(1) - hit
-        return float((hit[union > 0] / union[union > 0]).mean()) if union.any() else 0.0
+        counted = taught & (union > 0)
+        return float((hit[counted] / union[counted]).mean())

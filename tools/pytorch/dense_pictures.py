@@ -10,11 +10,10 @@ import math
 import numpy as np
 from PIL import Image
 
-from dataset import HELD_OUT
+from picture_files import HELD_OUT
 from pictures import PassedOver
 from user_errors import UserError
 
-IGNORE = 255             # Of a map: a pixel that does not count.
 CACHE = 1 << 30          # Bytes of pictures that are held in memory.
 STEP = 32                # The input's sides are multiples of it.
 SCALES = (0.6, 1.6)      # Of training pictures, around the size that they are served in.

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import pathlib
 import tempfile
 import unittest
@@ -12,8 +13,8 @@ from PIL import Image
 
 import dense_pictures
 import pictures
-import user_errors
-from coco_files import Entry, Object, run_lengths, unpack
+from coco.annotations import CocoError, unpack
+from coco_files import Entry, Object, open_coco, run_lengths
 from dense_metrics import MeanIou, Precision, box_iou, mask_iou
 from pictures import PassedOver
 
@@ -83,7 +84,7 @@ class ExamplesTest(unittest.TestCase):
     def write(self, folder, count=12):
         for i in range(count):
             Image.new('RGB', (40, 30) if i % 2 else (30, 40)).save(folder / f'{i:02}.png')
-        return [Entry(folder / f'{i:02}.png', None, ()) for i in range(count)]
+        return [Entry(folder / f'{i:02}.png', ()) for i in range(count)]
 
     def test_pictures_that_cannot_be_decoded_are_named_and_passed_over(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -108,10 +109,39 @@ class ExamplesTest(unittest.TestCase):
             exif = Image.Exif()
             exif[pictures.ORIENTATION] = 6
             Image.new('RGB', (40, 30)).save(path, exif=exif)
-            self.assertEqual(Entry(path, (30, 40), ()).read(PassedOver())[0].size, (30, 40))
-            with self.assertRaisesRegex(user_errors.UserError,
-                                        '40 x 30 pixels in the json, 30 x 40 as it is shown'):
-                Entry(path, (40, 30), ()).read(PassedOver())
+            self.assertEqual(Entry(path, ()).read(PassedOver())[0].size, (30, 40))
+            self.assertEqual(pictures.shown_size(path), (30, 40))
+            # The EXIF data may follow the pixels.
+            data = path.read_bytes()
+            start = data.index(b'eXIf') - 4
+            end = start + 12 + int.from_bytes(data[start:start + 4], 'big')
+            path.write_bytes(data[:start] + data[end:-12] + data[start:end] + data[-12:])
+            self.assertEqual(Entry(path, ()).read(PassedOver())[0].size, (30, 40))
+            self.assertEqual(pictures.shown_size(path), (30, 40))
+
+    def test_all_sizes_are_compared_before_any_picture_is_drawn(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            exif = Image.Exif()
+            exif[pictures.ORIENTATION] = 6
+            (folder / 'images').mkdir()
+            for name in 'ab':
+                Image.new('RGB', (40, 30)).save(folder / f'images/{name}.jpg', exif=exif)
+            root = dict(categories=[dict(id=1, name='cat')], images=[
+                dict(id=i, file_name=f'{name}.jpg') for i, name in enumerate('ab')], annotations=[
+                    dict(id=i, image_id=i, category_id=1, bbox=[20, 20, 20, 20]) for i in (0, 1)])
+            for size in ((30, 40), (None, None), (40, 30)):
+                root['images'][1].update(width=size[0], height=size[1])
+                (folder / 'annotations.json').write_text(json.dumps(root))
+                if size == (40, 30):
+                    with self.assertRaisesRegex(
+                            CocoError, r'b\.jpg: 40 x 30 pixels in the json, 30 x 40 as '):
+                        open_coco(folder)
+                else:
+                    with contextlib.redirect_stdout(io.StringIO()) as said:
+                        entries, _, _ = open_coco(folder)
+                    self.assertEqual([e.objects[0].box for e in entries], [(20, 20, 30, 40)] * 2)
+                    self.assertIn('2 boxes clipped', said.getvalue())
 
     def test_pictures_beyond_the_memory_are_read_again(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -136,12 +166,20 @@ class MetricsTest(unittest.TestCase):
         precision = Precision(3)
         precision.add(np.ones((1, 2)), np.ones(1), np.array([0]), np.array([0, 1]))
         self.assertAlmostEqual(precision.mean(), 0.5)
-        self.assertEqual(Precision(3).mean(), 0)
+        self.assertIsNone(Precision(3).mean())
 
     def test_mean_iou_leaves_out_what_neither_map_has(self):
         iou = MeanIou(5, 255)
         iou.add(np.array([[0, 0, 1, 255]], np.uint8), np.array([[0, 1, 1, 3]]))
-        self.assertAlmostEqual(iou.mean(), 0.5)
+        self.assertAlmostEqual(iou.mean(np.ones(5, bool)), 0.5)
+
+    def test_mean_iou_is_of_classes_that_are_taught_and_have_pixels(self):
+        iou, taught = MeanIou(3, 255), np.array([True, True, False])
+        self.assertIsNone(iou.mean(taught))
+        iou.add(np.array([[2, 2, 255]], np.uint8), np.array([[0, 1, 1]]))
+        self.assertIsNone(iou.mean(taught))
+        iou.add(np.array([[0, 1]], np.uint8), np.array([[0, 1]]))
+        self.assertAlmostEqual(iou.mean(taught), 0.5)
 
     def test_iou(self):
         boxes = np.array([[0, 0, 4, 2], [2, 0, 6, 2], [9, 9, 9, 9]], np.float32)

@@ -14,7 +14,8 @@ import export
 import training
 import user_errors
 from checkpoint.tensor import CheckpointError
-from dense_pictures import IGNORE, STEP
+from dense_pictures import STEP
+from map_classes import IGNORE
 from train_classifier import normalise
 from user_errors import UserError, read_text
 
@@ -86,7 +87,6 @@ class Learner(torch.nn.Module):
 
 def add_arguments(parser, default, passes):
     """All but what one of the programs has alone; `default` is a model of models/."""
-    parser.add_argument('--data', type=pathlib.Path, required=True)
     parser.add_argument('--initial', type=pathlib.Path, default=MODELS / default / '1',
                         help='model folder or checkpoint to start from; default: %(default)s')
     parser.add_argument('--export', type=pathlib.Path,
@@ -146,10 +146,11 @@ def credits_of(args, start):
     return text + of_weights.replace(export.HEADING, '\nOf these weights:\n', 1)
 
 
-def summary(args, figures, held_out):
-    """What the figures say of the held-out pictures, and what was passed over."""
+def summary(args, figures, held_out, notes):
+    """What the figures say of the held-out pictures, what was passed over, and the notes."""
     found = [f'{text} {figures[name]:.1%}' for name, text in FIGURES.items() if name in figures]
-    lines = [f'{", ".join(found)} of {min(len(held_out), HELD_OUT)} held-out pictures']
+    lines = [f'{", ".join(found) or "nothing to measure"} of {min(len(held_out), HELD_OUT)} '
+             'held-out pictures', *notes]
     if held_out.passed_over.count:
         lines.append(f'{held_out.passed_over}, named above')
     return '\n'.join([*lines, f'run: {args.out} (curve.png, log.txt, checkpoint.pt)'])
@@ -159,8 +160,9 @@ def folder_of(args):
     return args.export or args.out / 'model'
 
 
-def finish(args, run, start, task, labels, settings, held_out):
-    """Writes the folder; prints what it is worth, where it is and what to do next."""
+def finish(args, run, start, task, labels, settings, held_out, notes):
+    """Writes the folder; prints what it is worth, where it is and what to do next. `notes` are
+    lines about the data."""
     if run.rank:
         return
     folder = folder_of(args)
@@ -170,7 +172,7 @@ def finish(args, run, start, task, labels, settings, held_out):
                  credits_of(args, start))
     name = re.sub(r'[^a-z0-9_]+', '_', args.out.absolute().name.lower())
     tree, verb = os.path.relpath(MODELS.parent), 'detect' if task == 'DETECTION' else 'segment'
-    print(f'{summary(args, run.figures, held_out)}\nmodel: {folder}\nnow:\n'
+    print(f'{summary(args, run.figures, held_out, notes)}\nmodel: {folder}\nnow:\n'
           f'  {tree}/bazel-bin/server/sfmamba_server --model={name}={folder} &\n'
           f'  {tree}/bazel-bin/client/sfmamba {verb} --model={name} PICTURE...')
 

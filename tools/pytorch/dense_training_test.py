@@ -27,7 +27,7 @@ import train_detector
 import train_segmenter
 import upernet
 import user_errors
-from dense_pictures import IGNORE
+from map_classes import IGNORE
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
 sys.path.append(str(ROOT / 'tests/tools'))
@@ -170,37 +170,48 @@ class DetectorTest(TrainerTest):
         printed = self.run_it(train_detector, '--initial', self.initial, '--passes', 4,
                               data=folder)
         self.assertIn('of 10 held-out pictures', printed)
-        (folder / 'annotations/instances_val2017.json').unlink()
-        self.run_it(train_detector, data=folder)
-        self.assertEqual(self.said, f'train_detector: {folder}: neither annotations.json nor '
-                                    'annotations/instances_val2017.json\n')
+        # Any other place is named.
+        path = (folder / 'annotations/instances_val2017.json').rename(folder / 'mine.txt')
+        with mock.patch.object(sys, 'argv', [
+                'train_detector', '--annotations', str(path), '--images', str(folder / 'images'),
+                '--initial', str(self.initial), '--passes', '4', '--out', str(self.out)]):
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                train_detector.main()
+        self.assertIn('of 2 held-out pictures', printed.getvalue())
 
-    # What may be wrong with the annotations, and the line that says so.
+    def test_what_was_left_out_is_said_at_the_end(self):
+        write_detector(self.initial)
+        def change(root):
+            root['annotations'][0].update(bbox=[-20, 2, 40, 9])
+            root['categories'] += [dict(id=9, name='bird'), dict(id=0, name='shapes')]
+            root['categories'][0].update(supercategory='shapes')
+        printed = self.run_it(train_detector, '--initial', self.initial, '--passes', 4,
+                              data=self.json(change))
+        last = printed[printed.index('held-out pictures'):]
+        self.assertRegex(last, 'category shapes is left out: .*\n.*: 1 box clipped .*\n'
+                               'cannot be learned, .*: bird\n')
+        self.assertEqual((self.out / 'model/labels.txt').read_text(),
+                         'circle\ncross\nsquare\ntriangle\nbird\n')
+
+    def test_without_held_out_objects_nothing_is_measured(self):
+        write_detector(self.initial)
+        printed = self.run_it(
+            train_detector, '--initial', self.initial, '--passes', 4, data=self.json(
+                lambda root: root.update(annotations=[
+                    a for a in root['annotations'] if a['image_id'] not in (1, 6)])))
+        self.assertIn('nothing to measure of 2 held-out pictures\n', printed)
+        self.assertNotIn('AP50', printed)
+
+    # What may be wrong with the annotations, and the line that says so; more of them are in
+    # tests/tools/coco_files_test.py.
     WRONG = (
         (lambda root: root['images'][0].update(file_name='no.jpg'), r'no\.jpg: no such file'),
-        (lambda root: root['annotations'][0].update(bbox=[60, 2, 40, 9]),
-         r'annotation 1: box \[60.*\] is outside the picture, \d+ x \d+ pixels'),
-        (lambda root: root['annotations'][0].update(bbox=[1]), 'annotation 1: bbox: expected x'),
-        (lambda root: root['annotations'][0].update(bbox='all'),
-         r'annotations\[0\]: "bbox" is "all", expected a list'),
-        (lambda root: root['images'][1].update(id=[2]),
-         r'images\[1\]: "id" is \[2\], expected a whole number or text'),
-        (lambda root: root['images'][0].update(file_name=None),
-         r'images\[0\]: "file_name" is null, expected text'),
-        (lambda root: root['categories'][0].update(id='1'),
-         r'categories\[0\]: "id" is "1", expected a whole number'),
-        (lambda root: root['annotations'][1].update(segmentation=[[1, 2, 3, 4, 5, 'x']]),
-         'annotation 2: segmentation: expected polygons'),
+        (lambda root: root['images'][1].update(id=1), 'id 1 is of two images'),
         (lambda root: root['annotations'][1].update(category_id=7),
          'annotation 2: category 7 is not in "categories"'),
-        (lambda root: root['annotations'][1].update(image_id=70), 'image 70 is not in "images"'),
-        (lambda root: root['annotations'][1].update(segmentation=[[1, 2]]),
-         'annotation 2: segmentation: expected polygons'),
-        (lambda root: root['annotations'][1].update(segmentation=dict(size=[1, 2], counts=[2])),
-         'annotation 2: segmentation: not run lengths of the whole picture'),
-        (lambda root: root.update(annotations=[]), 'no annotations\n$'),
-        (lambda root: root.pop('images'), 'no list "images"'),
-        (lambda root: root['categories'][1].pop('name'), r'categories\[1\] has no "name"'),
+        (lambda root: root.update(annotations=[]), 'no annotation is left to use\n$'),
+        (lambda root: [a.update(bbox=[900, 9, 9, 9]) for a in root['annotations']],
+         'boxes left out, .*: no annotation is left to use\n$'),
         (lambda root: root.update(images=root['images'][:4], annotations=[
             a for a in root['annotations'] if a['image_id'] < 5]),
          '^train_detector: 4 pictures that can be decoded, expected 10 or more\n$'),
@@ -284,7 +295,7 @@ class SegmenterTest(TrainerTest):
         (folder / 'maps/001.png').write_bytes(maps['001.png'])
         (folder / 'labels.txt').write_text('background\ncircle\n')
         self.run_it(train_segmenter, '--initial', self.initial, data=folder)
-        self.assertRegex(self.said, 'a map has class 4, labels.txt names 2\n$')
+        self.assertRegex(self.said, r'maps/\d+\.png: has class \d, \S+labels\.txt names 2\n$')
         (folder / 'labels.txt').write_bytes('Hintergrund\nKäse\n'.encode('latin-1'))
         self.run_it(train_segmenter, '--initial', self.initial, data=folder)
         self.assertRegex(self.said, r'^train_segmenter: [^\n]+labels.txt: byte 13 is not UTF-8\n$')

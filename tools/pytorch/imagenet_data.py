@@ -8,11 +8,14 @@ resumed sees what one that was not would have seen, whatever the number of worke
 """
 
 import pathlib
+import sys
 
 import numpy as np
 import torch
 
 import pictures
+from class_folders import classes_in
+from picture_files import SUFFIXES
 from user_errors import UserError
 
 TRIES = 20  # Pictures in a row that may be unreadable.
@@ -31,15 +34,17 @@ class ImageFolders:
 
     @staticmethod
     def _read(folder):
-        labels = sorted(path.name for path in folder.iterdir()
-                        if path.is_dir() and not path.name.startswith('.'))
+        notes = []
+        labels = [path.name for path in classes_in(folder, notes)]
+        for note in notes:
+            print(note, file=sys.stderr)
         if len(labels) < 2:
             raise UserError(f'{folder}: {len(labels)} sub-folders, expected one for each of two or '
                             'more classes')
         files = []
         for k, label in enumerate(labels):
             found = [path for path in sorted((folder / label).iterdir())
-                     if path.suffix.lower() in pictures.SUFFIXES
+                     if path.suffix.lower() in SUFFIXES
                      and not path.name.startswith('.')]
             if not found:
                 raise UserError(f'{folder / label}: no pictures')

@@ -5,17 +5,22 @@
 
 A map is a PNG of 8-bit grey or of a palette: a pixel's value is its class, 255 is ignored.
 DATA/labels.txt names the classes, one a line, from 0 on.
+
+    entries, held_out = open_maps(DATA)
+    counts = counts_of(entries + (held_out or []))  # Of each class in each map.
 """
 
 import dataclasses
 import pathlib
+import sys
 
 import numpy as np
 from PIL import Image
 
-from dense_pictures import IGNORE
-from pictures import listed, open_rgb
-from user_errors import UserError, read_text
+from map_classes import IGNORE
+from picture_files import TAKEN, listed, others
+from pictures import open_rgb, shown_size
+from user_errors import UserError
 
 # Depth and type of colour of a PNG: 8 bits of grey; a palette of any depth.
 KINDS = (b'\x08\x00', b'\x08\x03', b'\x04\x03', b'\x02\x03', b'\x01\x03')
@@ -39,17 +44,28 @@ class Entry:
     def read(self, passed_over):
         """The picture, RGB, and its map, an image of bytes, or None."""
         picture = passed_over.read(self.path, open_rgb)
-        check_kind(self.map)
-        classes = passed_over.read(self.map, open_bytes) if picture else None
-        if classes is None:
-            return None
-        if classes.shape[::-1] != picture.size:
-            raise UserError(f'{self.map}: {classes.shape[1]} x {classes.shape[0]} pixels, '
-                            f'{self.path.name} has {picture.size[0]} x {picture.size[1]} as it is '
-                            'shown')
+        classes = passed_over.read(self.map, self.classes) if picture else None
+        return None if classes is None else (picture, Image.fromarray(classes))
+
+    def classes(self, path):
+        """The map, uint8 [H,W], 255 where no class counts."""
+        stored = open_bytes(path)
         if self.zero_is_none:
-            classes = np.where(classes == IGNORE, IGNORE, classes - np.uint8(1))
-        return picture, Image.fromarray(classes)
+            return np.where(stored == IGNORE, IGNORE, stored - np.uint8(1))
+        return stored
+
+    def counts(self):
+        """The number of pixels [256] of each class. An error if the map is not the picture's; none
+        of files that cannot be decoded, which is said when they are drawn."""
+        check_kind(self.map)
+        try:
+            classes, size = self.classes(self.map), shown_size(self.path)
+        except ValueError:
+            return np.zeros(256, np.int64)
+        if classes.shape[::-1] != size:
+            raise UserError(f'{self.map}: {classes.shape[1]} x {classes.shape[0]} pixels, '
+                            f'{self.path.name} has {size[0]} x {size[1]} as it is shown')
+        return np.bincount(classes.ravel(), minlength=256)
 
 
 def open_bytes(path):
@@ -66,6 +82,9 @@ def pairs(images, maps, zero_is_none):
         raise UserError(f'{images}: no such folder')
     entries = [Entry(path, maps / f'{path.stem}.png', zero_is_none)
                for path in listed(images)]
+    left = others(images)
+    if left:
+        print(f'{images}: {left} passed over: {TAKEN}', file=sys.stderr)
     for entry in entries:
         if not entry.map.is_file():
             raise UserError(f'{entry.path}: no map {entry.map}')
@@ -80,16 +99,6 @@ def open_maps(folder, zero_is_none=False):
                  for split in ('training', 'validation'))
 
 
-def labels_of(folder, largest):
-    """The names of the classes, of which the maps have numbers up to `largest`."""
-    path = folder / 'labels.txt'
-    if path.exists():
-        labels = read_text(path).split('\n')
-        labels = labels[:-1] if labels[-1] == '' else labels
-    else:
-        labels = [f'class_{k}' for k in range(largest + 1)]
-    if largest >= len(labels):
-        raise UserError(f'{folder}: a map has class {largest}, {path.name} names {len(labels)}')
-    if len(labels) < 2:
-        raise UserError(f'{folder}: one class, expected two or more: the background is one')
-    return labels
+def counts_of(entries):
+    """{entry: its counts()}, of all maps before any is learned from."""
+    return {entry: entry.counts() for entry in entries}

@@ -2,7 +2,7 @@
 
     picture = pictures.open_rgb(path)       # Turned by EXIF; ValueError names a broken file.
     passed_over = pictures.PassedOver()
-    for path in pictures.listed(folder):
+    for path in listed(folder):             # Of picture_files.
         picture = passed_over.read(path, pictures.open_rgb)  # Or None, after naming the file.
 """
 
@@ -13,7 +13,6 @@ import warnings
 import numpy as np
 from PIL import Image
 
-SUFFIXES = ('.jpg', '.jpeg', '.jpe', '.jfif', '.png', '.webp', '.bmp')
 ORIENTATION = 0x0112  # EXIF's tag.
 TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
          4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE,
@@ -45,22 +44,25 @@ def as_served(image):
     return image if turn is None else image.transpose(turn)
 
 
-def is_picture(path):
-    """Whether a file of a folder is taken: it is not hidden, and a picture by its name or its first
-    bytes."""
-    if path.name.startswith('.') or not path.is_file():
-        return False
-    if path.suffix.lower() in SUFFIXES:
-        return True
-    with path.open('rb') as file:
-        start = file.read(12)
-    return (start.startswith((b'\xff\xd8', b'\x89PNG\r\n\x1a\n'))
-            or start[:4] + start[8:] == b'RIFFWEBP')
+def _has_late_exif(path):
+    """Whether a PNG has EXIF data, which may follow its pixels."""
+    with open(path, 'rb') as file:
+        file.seek(8)
+        while len(head := file.read(8)) == 8:
+            length, kind = struct.unpack('>I4s', head)
+            if kind == b'eXIf':
+                return True
+            file.seek(length + 4, 1)
+    return False
 
 
-def listed(folder):
-    """The pictures of a folder in the order of their names."""
-    return sorted(filter(is_picture, folder.iterdir()))
+def shown_size(path):
+    """(width, height) of the file's as_served(), from its header. ValueError as of open_rgb()."""
+    def size_of(image):
+        if image.format == 'PNG' and 'exif' not in image.info and _has_late_exif(path):
+            image.load()
+        return image.size[::-1] if orientation(image) >= 5 else image.size
+    return _opened(path, size_of)
 
 
 def _opened(path, use):

@@ -3,10 +3,11 @@
     python train_detector.py --data DATA --out RUN
 
 DATA has annotations.json and images/, or COCO's layout: annotations/instances_train2017.json,
-instances_val2017.json, train2017/ and val2017/. Without the latter every fifth picture is held
-out. Masks are learned where all objects have polygons or run lengths and the model that training
-starts from has a mask head. RUN receives checkpoint.pt, log.txt, curve.png and model/. See
-training.py for --passes, --minutes, --resume.
+instances_val2017.json, train2017/ and val2017/. Exports of CVAT, Label Studio and Roboflow are
+taken too. Without a part for validation every fifth picture is held out. --annotations FILE and
+--images DIR name any other place. Masks are learned where all objects have polygons or run lengths
+and the model that training starts from has a mask head. RUN receives checkpoint.pt, log.txt,
+curve.png and model/. See training.py for --passes, --minutes, --resume.
 
 Training starts from the default detector, or from any detector, segmenter or classifier that
 --initial names, in any layout that tools/convert_checkpoint.py takes.
@@ -15,6 +16,7 @@ Training starts from the default detector, or from any detector, segmenter or cl
 import argparse
 import copy
 import dataclasses
+import pathlib
 
 import numpy as np
 import torch
@@ -55,7 +57,7 @@ class Learner(dense_training.Learner):
             return detection_loss(self.model, maps, batch)
 
     def measure(self, examples):
-        """AP50 of boxes and, if there are any, of masks."""
+        """AP50 of boxes and, if there are any, of masks; nothing if there are no objects."""
         config = self.model.config
         found = {kind: Precision(config.classes)
                  for kind in ('box', 'mask')[:2 if config.mask_convs else 1]}
@@ -69,7 +71,8 @@ class Learner(dense_training.Learner):
             if masks is not None:
                 pasted = detector.paste(masks, boxes, size, config.mask_threshold).numpy()
                 found['mask'].add(mask_iou(pasted, place.masks(objects, picture.size)), *answer)
-        return {f'{kind}_ap50': round(precision.mean(), 4) for kind, precision in found.items()}
+        means = {kind: precision.mean() for kind, precision in found.items()}
+        return {f'{kind}_ap50': round(mean, 4) for kind, mean in means.items() if mean is not None}
 
 
 def figures(learner, held_out):
@@ -90,12 +93,21 @@ def masks_of(entries, config):
 
 def train(args):
     torch.manual_seed(args.seed)
-    entries, held_out, labels = coco_files.open_coco(args.data)
+    notes = []
+    entries, held_out, labels = coco_files.open_coco(args.data, args.annotations, args.images,
+                                                     notes.append)
     dense_training.check_resumed(args, labels)
     start = dense_training.open_start(args, 'DETECTION')
     config = masks_of(entries + (held_out or []),
                       dataclasses.replace(start.detector, classes=len(labels)))
     learnt, kept = dense_training.open_examples(entries, held_out)
+    taught = {o.label for entry in learnt.entries for o in entry.objects}
+    untaught = [label for k, label in enumerate(labels) if k not in taught]
+    if untaught:
+        notes.append('cannot be learned, as no picture to learn from has them: '
+                     f'{", ".join(untaught)}')
+    for note in notes:
+        print(note)
     model = detector.Detector(start.backbone, config)
     dense_training.load(model, start, labels)
     learner = Learner(model, start).to(memory_format=torch.channels_last)
@@ -110,14 +122,24 @@ def train(args):
                  for name, value in learner.batch(rng, learnt).items()}
         run.learn(learner.losses(batch), dense_training.BATCH)
     dense_training.finish(args, run, start, 'DETECTION', labels, export.detector_text(config),
-                          kept)
+                          kept, notes)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--data', type=pathlib.Path,
+                        help='folder in a layout named above; default: that of --annotations')
+    parser.add_argument('--annotations', type=pathlib.Path, metavar='FILE',
+                        help="COCO's json, in place of the one that --data has")
+    parser.add_argument('--images', type=pathlib.Path, metavar='DIR',
+                        help='the folder that the names of pictures begin in')
     dense_training.add_arguments(parser, 'everyday_detector', PASSES)
-    dense_training.run(train, parser.parse_args())
+    args = parser.parse_args()
+    if not args.data and not args.annotations:
+        parser.error('--data or --annotations is required')
+    args.data = args.data or args.annotations.parent
+    dense_training.run(train, args)
 
 
 if __name__ == '__main__':

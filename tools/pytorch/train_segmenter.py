@@ -14,6 +14,7 @@ Training starts from the default segmenter, or from any segmenter, detector or c
 
 import argparse
 import copy
+import pathlib
 
 import numpy as np
 import torch
@@ -21,13 +22,13 @@ import torch.nn.functional as F
 
 import dense_training
 import export
+import map_classes
 import map_files
 import training
 import upernet
 import user_errors
 from dense_metrics import MeanIou
-from dense_pictures import IGNORE
-from user_errors import UserError
+from map_classes import IGNORE
 
 PASSES = 2000
 POWER = -0.3  # A pixel's weight is its class's frequency to this power.
@@ -38,7 +39,7 @@ class Learner(dense_training.Learner):
 
     def __init__(self, model, start, weights):
         super().__init__(model, start)
-        self.weights = weights  # Of the classes in the loss.
+        self.weights = weights  # Of the classes in the loss, 0 of those not taught.
 
     def batch(self, rng, examples):
         """Pictures drawn by chance and their maps, uint8 [N,H,W,3] and [N,H,W]."""
@@ -57,14 +58,15 @@ class Learner(dense_training.Learner):
                     jaccard=dense_training.jaccard_loss(logits, maps))
 
     def measure(self, examples):
-        """Mean IoU."""
+        """Mean IoU over the classes that are taught; nothing if no pixel has one."""
         iou = MeanIou(self.model.decode_head.conv_seg.out_channels, IGNORE)
         for picture, target in examples.all(dense_training.HELD_OUT):
             images, place = self.served(picture)
             size = place.size[::-1]
             got = upernet.class_map(self.model(images), size, size)[0]
             iou.add(np.asarray(place.warp(target, IGNORE)), got.numpy())
-        return dict(miou=round(iou.mean(), 4))
+        mean = iou.mean(self.weights.numpy() > 0)
+        return {} if mean is None else dict(miou=round(mean, 4))
 
 
 def figures(learner, held_out):
@@ -74,31 +76,28 @@ def figures(learner, held_out):
         return learner.measure(held_out)
 
 
-def counts_of(*examples):
-    """How many pixels of each class the first maps have."""
-    return sum(np.bincount(np.asarray(target).ravel(), minlength=256)
-               for part in examples for _, target in part.all(dense_training.HELD_OUT))
-
-
 def weights_of(counts):
-    """Of each class in the loss: most pixels are background."""
-    weights = np.maximum(counts, 1) ** POWER
-    return torch.tensor(weights / weights.mean(), dtype=torch.float32)
+    """Of each class in the loss: most pixels are background. 0 of a class without pixels."""
+    taught = counts > 0
+    weights = np.where(taught, np.maximum(counts, 1) ** POWER, 0)
+    return torch.tensor(weights / weights[taught].mean(), dtype=torch.float32)
 
 
 def train(args):
     torch.manual_seed(args.seed)
     entries, held_out = map_files.open_maps(args.data, args.zero_is_ignored)
+    counts = map_files.counts_of(entries + (held_out or []))
+    labels = map_classes.labels_of(args.data, counts)
     learnt, kept = dense_training.open_examples(entries, held_out)
-    counts = counts_of(learnt, kept)[:IGNORE]
-    if not counts.any():
-        raise UserError(f'{args.data}: no pixel of the maps has a class')
-    labels = map_files.labels_of(args.data, int(counts.nonzero()[0].max()))
+    taught, measured = (sum(counts[entry] for entry in part.entries) for part in (learnt, kept))
+    notes = map_classes.check_taught(labels, taught, measured)
+    for note in notes:
+        print(note)
     dense_training.check_resumed(args, labels)
     start = dense_training.open_start(args, 'SEGMENTATION')
     model = upernet.Segmenter(start.backbone, start.channels, len(labels))
     dense_training.load(model, start, labels)
-    learner = Learner(model, start, weights_of(counts[:len(labels)]))
+    learner = Learner(model, start, weights_of(taught[:len(labels)]))
     learner = learner.to(memory_format=torch.channels_last)
     groups = training.parameter_groups(learner, None, dense_training.WEIGHT_DECAY,
                                        dense_training.rate_of)
@@ -109,12 +108,13 @@ def train(args):
         pictures, maps = learner.batch(rng, learnt)
         run.learn(learner.losses(pictures.to(place), maps.to(place)), dense_training.BATCH)
     dense_training.finish(args, run, start, 'SEGMENTATION', labels,
-                          export.segmenter_text(start.channels), kept)
+                          export.segmenter_text(start.channels), kept, notes)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--data', type=pathlib.Path, required=True)
     parser.add_argument('--zero_is_ignored', action='store_true',
                         help='0 in a map is ignored and 1 the first class, as in ADE20K')
     dense_training.add_arguments(parser, 'everyday_segmenter', PASSES)

@@ -12,9 +12,9 @@ memory that is used up. All other exceptions are bugs, and keep their tracebacks
 import argparse
 import sys
 
-import torch
-
-from classifier_files import CheckpointError
+import classifier_files  # noqa: F401  Finds tools/checkpoint and tools/coco.
+from checkpoint.tensor import CheckpointError
+from coco.annotations import CocoError
 
 
 class UserError(ValueError):
@@ -46,9 +46,10 @@ def message(error):
     if isinstance(error, OSError):
         place = f'{error.filename}: ' if error.filename is not None else ''
         return place + (error.strerror or str(error))
-    if isinstance(error, (UserError, CheckpointError)):
+    if isinstance(error, (UserError, CheckpointError, CocoError)):
         return ' '.join(str(error).split())
-    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+    # By name, as what reads files needs no PyTorch.
+    if isinstance(error, MemoryError) or type(error).__name__ == 'OutOfMemoryError':
         return 'out of memory: smaller batches or pictures need less'
     return None
 

@@ -1,0 +1,66 @@
+"""Checks the classes that maps have, before any is learned from. Needs no PyTorch or Pillow.
+
+    labels = labels_of(DATA, counts)        # As map_files.counts_of() gives them.
+    notes = check_taught(labels, sum of what is learned from, sum of what is held out)
+"""
+
+import numpy as np
+
+import classifier_files  # noqa: F401  Finds tools/checkpoint.
+from checkpoint.labels import read_labels
+from user_errors import UserError
+
+IGNORE = 255  # Of a map: a pixel that does not count.
+
+
+def labels_of(folder, counts):
+    """The names of the classes, of whose maps `counts` are counts_of(). An error if a map has
+    another class."""
+    found = np.flatnonzero(sum(counts.values())[:IGNORE])
+    if not found.size:
+        raise UserError(f'{folder}: no pixel of the maps has a class: all are ignored')
+    largest = int(found[-1])
+    path = folder / 'labels.txt'
+    if path.exists():
+        labels = read_labels(path)
+        if len(labels) > IGNORE:
+            raise UserError(f'{path}: {len(labels)} classes, expected {IGNORE} or fewer')
+    elif len(found) <= largest:
+        missing = next(k for k in range(largest) if k not in found)
+        raise UserError(f'{folder}: a map has class {largest}, none has class {missing}: write '
+                        f'{path.name} with a name for each class')
+    else:
+        labels = [f'class_{k}' for k in found]
+    if largest >= len(labels):
+        entry = next(e for e, n in counts.items() if n[largest])
+        raise UserError(f'{entry.map}: has class {largest}, {path} names {len(labels)}')
+    return labels
+
+
+def _named(labels, rows):
+    return ', '.join(f'{k} "{labels[k]}"' for k in rows)
+
+
+def check_taught(labels, learnt, held_out):
+    """Lines about classes that cannot be learned or measured, by the counts of all maps to learn
+    from and of those held out. An error if fewer than two can be learned."""
+    taught, measured = (part[:len(labels)] > 0 for part in (learnt, held_out))
+    untaught = [k for k in range(len(labels)) if not taught[k]]
+    hint = ''
+    if learnt[IGNORE]:
+        hint = f'; {IGNORE} is ignored, and 0 with --zero_is_ignored: write a class\'s number ' \
+               'where they stand for it'
+    if taught.sum() < 2:
+        missing = f', none {_named(labels, untaught)}' if untaught else ''
+        raise UserError(f'the maps to learn from have {_named(labels, np.flatnonzero(taught))} '
+                        f'alone{missing}: expected two classes or more, the background is one'
+                        f'{hint}')
+    notes = []
+    if untaught:
+        notes.append('cannot be learned or measured, as no map to learn from has them: classes '
+                     f'{_named(labels, untaught)}{hint}')
+    unmeasured = np.flatnonzero(taught & ~measured)
+    if unmeasured.size:
+        notes.append('cannot be measured, as no held-out map has them: classes '
+                     f'{_named(labels, unmeasured)}')
+    return notes
