@@ -1,8 +1,10 @@
 #include "base/png_decoder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -40,9 +42,20 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-// Benign errors come as warnings. All but one cost pixels, or may.
+// Benign errors come as warnings. These leave every pixel known. The others
+// cost pixels, or may.
+constexpr absl::string_view kHarmless[] = {
+    "Extra compressed data",  // Behind the end of the compressed rows.
+    "Too many IDAT",          // As above, in a chunk of their own.
+    "Too much image data",    // More rows than the header's height.
+    "palette index",          // Colours that PLTE lacks are black.
+};
+
 void Warn(png_structp png, png_const_charp message) {
-  if (!absl::StrContains(message, "Extra compressed data")) Fail(png, message);
+  const bool is_harmless = std::any_of(
+      std::begin(kHarmless), std::end(kHarmless),
+      [message](absl::string_view t) { return absl::StrContains(message, t); });
+  if (!is_harmless) Fail(png, message);
 }
 
 // Makes the next chunk that pixels need the one to read: all critical ones but

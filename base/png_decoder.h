@@ -16,7 +16,8 @@ namespace sfmamba::base {
 // [height, width, 3]. Palettes and grey are expanded, alpha is dropped, and of
 // 16 bits the high byte is kept. Chunks that no pixel needs are skipped,
 // whatever is wrong with them: ancillary ones, the palette of a picture that
-// has none, and what follows the end of the compressed data. Returns
+// has none, rows beyond the height, and what follows the end of the compressed
+// data. Indices beyond the palette are black. Returns
 // INVALID_ARGUMENT for truncated or corrupt bytes, including a wrong CRC of any
 // other chunk, and `watch`'s error if it expires; `rgb` then holds part of the
 // picture.

@@ -311,5 +311,34 @@ TEST(StrangePngTest, DataBehindTheCompressedRowsIsSkipped) {
   ExpectRefused(extra, "with a wrong CRC");
 }
 
+TEST(StrangePngTest, RowsBeyondTheHeightAreSkipped) {
+  const std::string end = PngChunk("IEND", "");
+  for (const int more : {1, 45}) {
+    const RgbImage taller = server::Gradient(61, 45 + more);
+    const std::string clean =
+        server::EncodePng(server::Crop(taller, {0, 0, 61, 45}));
+    const std::string header = clean.substr(0, 33);
+    const std::string data = Idat(server::EncodePng(taller));
+    ExpectSame(header + PngChunk("IDAT", data) + end, clean,
+               absl::StrCat(more, " rows"));
+    ExpectSame(
+        header + PngChunk("IDAT", data + "a") + PngChunk("IDAT", "b") + end,
+        clean, absl::StrCat(more, " rows and what follows them"));
+    ExpectRefused(
+        header + PngChunk("IDAT", data.substr(0, data.size() - 9)) + end,
+        "rows beyond the height without an end");
+  }
+}
+
+TEST(StrangePngTest, ColoursThatThePaletteLacksAreBlack) {
+  const auto png = [](char index) {
+    const std::string own =
+        server::EncodePng(8, 8, {/*color_type=*/3, 8}, std::string(64, index));
+    return own.substr(0, 33) + PngChunk("PLTE", kPalette) +
+           PngChunk("IDAT", Idat(own)) + PngChunk("IEND", "");
+  };
+  ExpectSame(png('\2'), png('\0'), "the third of two colours");
+}
+
 }  // namespace
 }  // namespace sfmamba::base
