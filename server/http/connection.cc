@@ -165,8 +165,7 @@ void Connection::OnRead(Error error, absl::string_view bytes) {
     const bool is_half = error == asio::error::eof ||
                          error == asio::ssl::error::stream_truncated;
     if (!is_half || state_ < State::kWriting) return End();
-    if (state_ == State::kAnswering) call_->Cancel();
-    return;
+    return EndOnReset();
   }
   if (state_ >= State::kWriting) {
     absl::StrAppend(&in_, bytes);
@@ -174,6 +173,13 @@ void Connection::OnRead(Error error, absl::string_view bytes) {
     TakeIn(bytes);
   }
   Read();
+}
+
+void Connection::EndOnReset() {
+  socket_.async_wait(Tcp::socket::wait_error,
+                     [self = shared_from_this()](Error error) {
+                       if (!error) self->End();
+                     });
 }
 
 void Connection::TakeIn(absl::string_view bytes) {
@@ -245,7 +251,6 @@ void Connection::Start() {
   call_ = std::make_shared<Call>(reader_->TakeHold(), std::move(post));
   reader_.reset();
   Enter(State::kAnswering, kNever);
-  if (peer_closed_) call_->Cancel();
   environment_.start(call_, std::move(request));
 }
 
@@ -273,7 +278,8 @@ void Connection::Refuse(HttpResponse response) {
 }
 
 void Connection::Write(HttpResponse response) {
-  keep_alive_ &= !environment_.is_draining;
+  const bool is_last = peer_closed_ && in_.empty();
+  keep_alive_ &= !environment_.is_draining && !is_last;
   std::move(headers_.begin(), headers_.end(),
             std::back_inserter(response.headers));
   out_.push_back(ResponseHead(response, keep_alive_, absl::Now()));
@@ -317,7 +323,7 @@ void Connection::EndAnswer() {
   if (!keep_alive_) return EndSoon();
   Enter(State::kIdle, environment_.options.idle_time);
   if (!in_.empty()) TakeIn("");
-  if (peer_closed_ && state_ < State::kWriting) return End();
+  if (peer_closed_ && state_ < State::kWriting) return EndSoon();
   Read();
 }
 

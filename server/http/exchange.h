@@ -49,8 +49,9 @@ class Exchange {
   virtual HttpRequest& request() = 0;
 
   // To be called at most once, before Answer(). `cancelled` is called at most
-  // once, by any thread, if the client goes before its answer is sent, and at
-  // once if it has gone already; never after `sent` was called.
+  // once, by any thread, if the client resets the connection before its answer
+  // is sent, and at once if it has done so already; never after `sent` was
+  // called. A client that only sends no more still reads its answer.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
   // To be called exactly once, by any thread; must not block. `sent` is called

@@ -321,11 +321,16 @@ TEST_F(HttpTlsTest, WhoSpeaksInClearIsToldSo) {
 
 TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {
   Start();
-  TlsClient client(port());
-  ASSERT_TRUE(client.Greet());
-  client.Send(kGet);
-  client.CloseSending();
-  EXPECT_TRUE(absl::EndsWith(client.ReadAnswer(), "/a 0"));
+  for (const bool ends_tls : {true, false}) {
+    TlsClient client(port());
+    ASSERT_TRUE(client.Greet());
+    client.Send(kGet);
+    if (ends_tls) client.SayEnd();
+    client.CloseSending();
+    EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "/a 0")) << ends_tls;
+    EXPECT_EQ(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN,
+              SSL_RECEIVED_SHUTDOWN);
+  }
 }
 
 TEST_F(HttpTlsTest, AnEndOfTlsEndsTheConnection) {
