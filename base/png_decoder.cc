@@ -46,7 +46,7 @@ struct Source {
 // cost pixels, or may.
 constexpr absl::string_view kHarmless[] = {
     "Extra compressed data",  // Behind the end of the compressed rows.
-    "Too many IDAT",          // As above, in a chunk of their own.
+    "Too many IDAT",          // The same, in a chunk of its own.
     "Too much image data",    // More rows than the header's height.
     "palette index",          // Colours that PLTE lacks are black.
 };

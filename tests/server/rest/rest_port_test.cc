@@ -2,6 +2,8 @@
 
 #include "server/rest/rest_port.h"
 
+#include <sys/socket.h>
+
 #include <memory>
 #include <string>
 #include <thread>
@@ -201,7 +203,7 @@ TEST_F(RestPortTest, ACallThatNeverEndsIsGivenUp) {
   Join(caller, "the end of the call");
 }
 
-TEST_F(RestPortTest, AClientThatHangsUpIsCounted) {
+TEST_F(RestPortTest, AClientThatResetsItsConnectionIsCounted) {
   Start();
   server_->gate().Close();
   {
@@ -210,6 +212,10 @@ TEST_F(RestPortTest, AClientThatHangsUpIsCounted) {
     server_->gate().WaitForBatch();
     auto client = Client();
     client.set_read_timeout(0, 100'000);
+    client.set_socket_options([](int socket) {
+      const linger reset = {1, 0};  // A close resets the connection.
+      setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+    });
     EXPECT_FALSE(client.Post(kClassify, picture_, "image/png"));
     EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
                                   {R"(code="CANCELLED")"}, 1),
