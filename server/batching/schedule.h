@@ -17,8 +17,8 @@ enum class BatchMode {
   kThroughput,
 };
 
-// Why a batch left its queue: it was full, its oldest task had waited long
-// enough, or the queue is being emptied.
+// Why a batch left its queue: it had the size that the device computes fastest,
+// its oldest task had waited long enough, or the queue is being emptied.
 enum class BatchTrigger { kFull, kDelay, kDrain };
 absl::string_view BatchTriggerName(BatchTrigger trigger);  // "full".
 

@@ -34,7 +34,7 @@ class DashboardTest(unittest.TestCase):
     def test_rows_are_those_of_the_specification(self):
         rows = [panel['title'] for panel in self.dashboards['sfmamba.json']['panels']
                 if panel['type'] == 'row']
-        self.assertEqual(rows, ['Traffic', 'Latency', 'Batching', 'Queue', 'GPU', 'Process',
+        self.assertEqual(rows, ['Traffic', 'Latency', 'Batching', 'Queue', 'Process',
                                 'Versions', 'Access', 'Models'])
 
     def test_each_panel_asks_the_chosen_data_source(self):

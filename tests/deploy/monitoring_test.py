@@ -8,7 +8,7 @@ import unittest
 import live
 import queries
 
-UNSET = queries.GPU_ONLY | queries.NOT_HERE
+UNSET = queries.NOT_HERE
 LIMIT = 40  # Seconds in which every query must have had data.
 
 

@@ -11,13 +11,6 @@ import yaml
 
 DEPLOY = pathlib.Path('deploy')
 
-# The server exports them only with a GPU whose driver library it can load.
-GPU_ONLY = {
-    'sfmamba_gpu_utilization_ratio',
-    'sfmamba_gpu_memory_used_bytes',
-    'sfmamba_gpu_power_watts',
-}
-
 # Those of what the test's server does not do: speak TLS, ask for tokens, send traces, and load
 # versions after its start.
 NOT_HERE = {
