@@ -60,8 +60,6 @@ def _pictures(folders, labels, notes):
 
 def open_folders(folder):
     """The ClassFolders of DATA."""
-    if not folder.is_dir():
-        raise UserError(f'{folder}: no such folder')
     notes, splits = [], _splits(folder)
     train, held_out = splits or (folder, None)
     if splits:

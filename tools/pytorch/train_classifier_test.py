@@ -158,6 +158,7 @@ class CommandTest(HubTest):
             (data / f'light/{name}.png').unlink()
         self.assert_refused('light: 4 pictures that can be read, expected at least 5')
         (data / 'empty').mkdir()
+        (data / 'empty/notes.txt').write_bytes(b'')
         self.assert_refused('empty: 0 pictures that can be read')
 
     def test_a_number_out_of_range_is_a_line(self):
