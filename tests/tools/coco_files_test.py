@@ -157,12 +157,14 @@ class AnnotationsTest(FolderTest):
         self.assertEqual((found.outline, note[:9]), ([SQUARE], '2 polygon'))
         self.assertIsNone(self.first(segmentation=[[7, 7, 8, 8]])[0].outline)
 
-    def test_crowds_are_checked_only_where_they_count(self):
+    def test_crowds_are_left_out_or_boxes_where_their_masks_are_malformed(self):
         def change(root):
             root['annotations'][0].update(iscrowd=1, segmentation={'size': [9], 'counts': 'x'})
         self.assertEqual([o.id for o in self.read(change)[2].found], [2, 3])
-        with self.assertRaisesRegex(CocoError, 'annotation 1: segmentation: '):
-            self.read(change, crowds=True)
+        _, _, found = self.read(change, crowds=True)
+        self.assertEqual([(o.id, o.crowd, bool(o.outline)) for o in found.found],
+                         [(1, True, False), (2, False, True), (3, False, True)])
+        self.assertIn('1 crowd taken as its box', found.note('f'))
 
     def test_a_parent_without_annotations_is_left_out(self):
         def change(name, **more):

@@ -19,6 +19,8 @@ ROUNDING = 0.5  # Pixels that a box may reach outside its picture without being 
 CLIPPED = ('box clipped to its picture', 'boxes clipped to their pictures')
 EMPTY = ('box left out, as no area of it is in its picture',
          'boxes left out, as no area of them is in their pictures')
+CROWD = ('crowd taken as its box, as its mask is malformed',
+         'crowds taken as their boxes, as their masks are malformed')
 SHORT = ('polygon passed over, as it has fewer than 3 points',
          'polygons passed over, as they have fewer than 3 points')
 
@@ -63,12 +65,12 @@ class File:
 @dataclasses.dataclass
 class Objects:
     found: list
-    counts: collections.Counter  # Of CLIPPED, EMPTY and SHORT.
+    counts: collections.Counter  # Of CLIPPED, EMPTY, SHORT and CROWD.
 
     def note(self, path):
         """A line that says what was changed or left out; '' if nothing was."""
         parts = [f'{self.counts[kind]} {kind[self.counts[kind] > 1]}'
-                 for kind in (CLIPPED, EMPTY, SHORT) if self.counts[kind]]
+                 for kind in (CLIPPED, EMPTY, SHORT, CROWD) if self.counts[kind]]
         return f'{path}: {"; ".join(parts)}' if parts else ''
 
 
@@ -282,7 +284,13 @@ def objects(file, size_of, crowds=False):
         box = _box(row, sizes[image], where, result.counts)
         if box is None:
             continue
-        outline = _outline(row.get('segmentation'), sizes[image], where, result.counts)
+        try:
+            outline = _outline(row.get('segmentation'), sizes[image], where, result.counts)
+        except CocoError:
+            if not crowd:
+                raise
+            outline = None
+            result.counts[CROWD] += 1
         area = row.get('area')
         if area is None:
             area = (box[2] - box[0]) * (box[3] - box[1])
