@@ -23,8 +23,7 @@ Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by
 ## The server
 
 Each setting is a flag, `--name=value`, and a field of the file that `--config` names (a `sfmamba.v1.ServerConfig` in protobuf
-text format: `name: value`, and `name { seconds: 30 }` for a duration). A flag wins over the file. Bytes are a number; a flag may
-end with KiB, MiB or GiB.
+text format: `name: value`). A flag wins over the file. Both write durations as 30s and bytes as a number or as 64MiB (KiB, MiB, GiB).
 
 )";
 constexpr char kCommand[] = R"(

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "server/settings/text_values.h"
 
 namespace sfmamba::server {
 namespace {
@@ -22,15 +23,19 @@ constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
+  explicit FirstError(const PlainText& plain) : plain_(plain) {}
+
   void AddError(int line, int column, const std::string& message) override {
     if (!text_.empty()) return;
     text_ = line < 0 ? message
-                     : absl::StrCat("line ", line + 1, ", column ", column + 1,
+                     : absl::StrCat("line ", line + 1, ", column ",
+                                    plain_.OriginalColumn(line, column) + 1,
                                     ": ", message);
   }
   const std::string& text() const { return text_; }
 
  private:
+  const PlainText& plain_;
   std::string text_;
 };
 
@@ -38,10 +43,16 @@ class FirstError : public google::protobuf::io::ErrorCollector {
 
 absl::Status ParseTextProto(absl::string_view what, const std::string& text,
                             google::protobuf::Message* message) {
-  FirstError error;
+  const absl::StatusOr<PlainText> plain =
+      WithPlainValues(text, *message->GetDescriptor());
+  if (!plain.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", plain.status().message()));
+  }
+  FirstError error(*plain);
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
-  if (parser.ParseFromString(text, message)) return absl::OkStatus();
+  if (parser.ParseFromString(plain->text, message)) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(what, ": ", error.text()));
 }
 
