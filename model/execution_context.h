@@ -2,9 +2,11 @@
 #define SFMAMBA_MODEL_EXECUTION_CONTEXT_H_
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "model/prediction_options.h"
@@ -66,6 +68,17 @@ class ExecutionContext {
   // this function. INTERNAL once the device has failed permanently.
   virtual absl::Status Run(absl::Span<const ModelInput> images, RunInfo* info,
                            Done done) = 0;
+
+  // Runs one black image of this size and returns the most bytes that its
+  // tensors had at once in the process's memory. RESOURCE_EXHAUSTED as soon as
+  // they would need more than `most_bytes`, CANCELLED soon after `stop` has
+  // returned true: it is asked before each large tensor. Returns 0 without a
+  // run if the model computes in the memory of a GPU.
+  virtual absl::StatusOr<int64_t> MeasureMemory(
+      int /*height*/, int /*width*/, int64_t /*most_bytes*/,
+      const std::function<bool()>& /*stop*/) {
+    return 0;
+  }
 
   // Prepares for batches of `min_images` to `max_images`: allocates memory,
   // chooses algorithms and records graphs, which the first batches would do

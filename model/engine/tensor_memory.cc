@@ -10,6 +10,7 @@
 #include "base/steady_clock.h"
 #include "c10/core/CPUAllocator.h"
 #include "model/engine/block_cache.h"
+#include "model/engine/tensor_account.h"
 #include "model/engine/unkept_tensors.h"
 
 namespace sfmamba::model {
@@ -35,6 +36,7 @@ int CurrentNode() {
 }
 
 void Delete(void* memory) {
+  engine::TensorAccount::Freed(memory);
   if (memory == nullptr || Cache().Return(memory, base::SteadyNow())) return;
   // raw_allocate() passes small memory of the default allocator on, and its
   // raw_deallocate() ends here.
@@ -47,9 +49,11 @@ class CachingAllocator final : public c10::Allocator {
     if (bytes < kLeastBytes || engine::UnkeptTensors::Any()) {
       return c10::GetDefaultCPUAllocator()->allocate(bytes);
     }
-    void* const memory = Cache().Take(static_cast<int64_t>(bytes),
-                                      CurrentNode(), base::SteadyNow());
+    const int64_t size = static_cast<int64_t>(bytes);
+    engine::TensorAccount::Check(size);
+    void* const memory = Cache().Take(size, CurrentNode(), base::SteadyNow());
     if (memory == nullptr) throw std::bad_alloc();
+    engine::TensorAccount::Taken(memory, size);
     return {memory, memory, &Delete, c10::Device(c10::DeviceType::CPU)};
   }
 

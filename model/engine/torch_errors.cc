@@ -1,6 +1,7 @@
 #include "model/engine/torch_errors.h"
 
 #include <exception>
+#include <new>
 
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
@@ -32,6 +33,8 @@ absl::Status CaughtError() {
     const char* const message = error.what_without_backtrace();
     return IsOutOfMemory(message) ? absl::ResourceExhaustedError(message)
                                   : absl::InternalError(message);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("there is too little memory");
   } catch (const std::exception& error) {
     return absl::InternalError(error.what());
   }

@@ -1,6 +1,8 @@
 #include "model/vision_model.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +18,7 @@
 #include "model/engine/guarded.h"
 #include "model/engine/make_vision_model.h"
 #include "model/engine/network.h"
+#include "model/engine/tensor_account.h"
 #include "model/engine/unkept_tensors.h"
 #include "model/engine/warm_up_input.h"
 #include "model/ops/cpu/cpu_implementation.h"
@@ -203,6 +206,32 @@ class CpuContext : public model::ExecutionContext {
   absl::Status Run(absl::Span<const model::ModelInput> images,
                    model::RunInfo* info, Done done) override {
     return model_.Run(images, info, done);
+  }
+
+  absl::StatusOr<int64_t> MeasureMemory(
+      int height, int width, int64_t most_bytes,
+      const std::function<bool()>& stop) override {
+    // Memory that is only read stays the system's page of zeros.
+    const std::unique_ptr<void, decltype(&std::free)> black(
+        std::calloc(int64_t{height} * width, 3), &std::free);
+    model::ModelInput input;
+    input.height = height;
+    input.width = width;
+    input.pixels = static_cast<const uint8_t*>(black.get());
+    if (model_.config().task == model::VisionTask::kDetection) {
+      model::DetectionOptions options;
+      options.masks = true;
+      input.options = options;
+    }
+    TensorAccount account(most_bytes, stop);
+    model::RunInfo info;
+    const absl::Status status =
+        black == nullptr
+            ? absl::ResourceExhaustedError("there is too little memory")
+            : Run({&input, 1}, &info, [](const model::Result&) {});
+    if (account.stopped()) return absl::CancelledError("loading was stopped");
+    if (!status.ok()) return status;
+    return account.peak();
   }
 
   // Runs one batch, in which every way to run an image is taken: as many images

@@ -56,10 +56,10 @@ std::string WhoIs(const security::Caller& caller, const std::string& peer) {
   return caller.has_token ? absl::StrCat(caller.name, " at ", peer) : peer;
 }
 
-ModelChanges::Done ModelChanges::Logged(const std::string& who,
-                                        absl::string_view action,
-                                        absl::string_view name,
-                                        Done done) const {
+repository::ModelRepository::Done ModelChanges::Logged(const std::string& who,
+                                                       absl::string_view action,
+                                                       absl::string_view name,
+                                                       Done done) const {
   // The log is captured, not this: a load may end after this is gone.
   return [log = &log_, who, action = std::string(action),
           name = std::string(name.substr(0, kMaxNameShown)),
@@ -78,7 +78,8 @@ void ModelChanges::Log(const std::string& who, absl::string_view action,
 void ModelChanges::Load(const std::string& who, absl::string_view name,
                         absl::string_view field,
                         std::optional<v1::Batching> batching, Done done) {
-  Done logged = Logged(who, "load", name, std::move(done));
+  const std::function<bool()> cancelled = done.has_gone;
+  const auto logged = Logged(who, "load", name, std::move(done));
   absl::StatusOr<Target> target = ParseTarget(name, field);
   if (!target.ok()) return logged(target.status());
   if (batching.has_value()) {
@@ -87,16 +88,16 @@ void ModelChanges::Load(const std::string& who, absl::string_view name,
       return logged(server::InvalidField("batching", status.message()));
     }
   }
-  repository_.LoadModel(target->id, {target->version, std::move(batching)},
-                        std::move(logged));
+  repository_.LoadModel(
+      target->id, {target->version, std::move(batching), cancelled}, logged);
 }
 
 void ModelChanges::Unload(const std::string& who, absl::string_view name,
                           absl::string_view field, Done done) {
-  Done logged = Logged(who, "unload", name, std::move(done));
+  const auto logged = Logged(who, "unload", name, std::move(done));
   absl::StatusOr<Target> target = ParseTarget(name, field);
   if (!target.ok()) return logged(target.status());
-  repository_.UnloadModel(target->id, target->version, std::move(logged));
+  repository_.UnloadModel(target->id, target->version, logged);
 }
 
 absl::Status ModelChanges::SetLabel(const std::string& who,

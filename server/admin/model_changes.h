@@ -2,8 +2,10 @@
 #define SFMAMBA_SERVER_ADMIN_MODEL_CHANGES_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -37,14 +39,26 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
 // Thread-safe. A load or unload may end after this is gone.
 class ModelChanges {
  public:
-  using Done = repository::ModelRepository::Done;
+  // Who waits for a change: what is called once, when the change has ended, and
+  // whether nobody waits for that any more.
+  struct Done {
+    template <typename Fn>
+    Done(
+        Fn fn, std::function<bool()> gone = [] { return false; })
+        : call(std::move(fn)), has_gone(std::move(gone)) {}
+    void operator()(const absl::Status& status) const { call(status); }
+
+    repository::ModelRepository::Done call;
+    std::function<bool()> has_gone;
+  };
 
   // Both outlive this, and `log` also outlives the repository.
   ModelChanges(repository::ModelRepository* repository,
                observability::Logger* log)
       : repository_(*repository), log_(*log) {}
 
-  // `name` is a Target, which is in field `field`.
+  // `name` is a Target, which is in field `field`. A load ends with CANCELLED
+  // once nobody waits for it.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
@@ -64,8 +78,10 @@ class ModelChanges {
 
  private:
   // `done`, with the line of the log before it.
-  Done Logged(const std::string& who, absl::string_view action,
-              absl::string_view name, Done done) const;
+  repository::ModelRepository::Done Logged(const std::string& who,
+                                           absl::string_view action,
+                                           absl::string_view name,
+                                           Done done) const;
 
   repository::ModelRepository& repository_;
   observability::Logger& log_;

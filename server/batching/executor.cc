@@ -35,8 +35,8 @@ absl::Status ModelError(const absl::Status& error) {
   return server::DeviceError(error.message());
 }
 
-// Most page-locked bytes of a model's inputs.
-constexpr int64_t kMostPageLocked = 256 << 20;
+// Most bytes of a model's pool of inputs. They are page-locked on GPUs.
+constexpr int64_t kMostPooled = 256 << 20;
 
 // Returns what the task is answered with: the model's result if it is finite.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
@@ -64,7 +64,7 @@ model::ModelInput ToInput(const BatchTask& task) {
 }
 
 // Returns memory for the inputs of a model whose inputs have one size: for a
-// batch on a CPU, on GPUs for all that run and, up to kMostPageLocked, wait.
+// batch on a CPU, on GPUs for all that run and wait. At most kMostPooled.
 image::PixelPool MakePixelPool(const model::VisionModel& model,
                                const BatchOptions& options) {
   const model::ModelConfig& config = model.config();
@@ -72,9 +72,9 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
   const int64_t bytes = int64_t{3} * config.image_size * config.image_size;
   int64_t count = options.max_batch_size;
   if (!absl::StartsWith(model.context_device(0), "cpu")) {
-    count = std::min(count * model.contexts() + options.max_queue_items,
-                     kMostPageLocked / bytes);
+    count = count * model.contexts() + options.max_queue_items;
   }
+  count = std::min(count, kMostPooled / bytes);
   return {model.AllocateInputs(bytes * count), static_cast<size_t>(bytes),
           static_cast<size_t>(count)};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "base/steady_clock.h"
 #include "server/host/processors.h"
 
 namespace sfmamba::batching {
@@ -16,6 +17,9 @@ constexpr double kNoise = 1.25;
 constexpr size_t kMostRuns = 6;
 // While others serve, batches that take longer are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
+// While others serve, nothing is measured if a probe took longer. Probes run at
+// low priority and on one thread of a CPU, so they take longer than a batch.
+constexpr absl::Duration kLongProbe = absl::Seconds(1);
 
 // The first of `runs` found nothing in the caches. Some of the others may have
 // run beside another program. At least two.
@@ -85,6 +89,7 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
     const model::ModelInput input = probe.input();
     const std::optional<DeviceTurns::Turn> turn =
         takes_turns ? TakeTurn(absl::ZeroDuration()) : std::nullopt;
+    const absl::Time start = base::SteadyNow();
     runner.Run({config_.Padded(input.height), config_.Padded(input.width)},
                absl::MakeConstSpan(&input, 1),
                [&](size_t, absl::StatusOr<model::Result> result,
@@ -92,6 +97,7 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
                  status = result.ok() ? probe.check(*result) : result.status();
                });
     if (!status.ok()) return status;
+    longest_probe_ = std::max(longest_probe_, base::SteadyNow() - start);
   }
   return status;
 }
@@ -100,6 +106,7 @@ absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
   std::vector<BatchTime> times;
   // A dense model's images have many sizes and take long.
   if (config_.task != model::VisionTask::kClassification) return times;
+  if (turns_ != nullptr && longest_probe_ > kLongProbe) return times;
   BatchKey key;
   std::tie(key.height, key.width) = size();
   // Larger batches of a CPU are multiples of what runs at once.

@@ -77,7 +77,8 @@ class WarmUp {
   // Measures batches of 1, 2, 4, ... images; on a CPU up to as many as run at
   // once, from which the times of larger ones follow. What fails is left to be
   // learnt from tasks. CANCELLED if stopped; INTERNAL if a value was not
-  // finite.
+  // finite. Measures nothing if others serve and a probe took so long that a
+  // turn would delay them.
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
@@ -96,6 +97,7 @@ class WarmUp {
   const int max_batch_size_;
   const bool on_cpu_;
   DeviceTurns::Member* const turns_;
+  absl::Duration longest_probe_;  // The longest so far.
 };
 
 }  // namespace sfmamba::batching

@@ -33,12 +33,12 @@ int64_t ReadLimit(const std::string& path) {
   return absl::SimpleAtoi(ReadAll(path), &limit) ? limit : kNone;
 }
 
-// "MemTotal:  16384 kB".
-int64_t MachineMemory(const std::string& root) {
+// The bytes of a line of /proc/meminfo such as "MemTotal:  16384 kB", or kNone.
+int64_t MachineMemory(const std::string& root, absl::string_view name) {
   const std::string text = ReadAll(root + "/proc/meminfo");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     int64_t kilobytes = 0;
-    if (absl::ConsumePrefix(&line, "MemTotal:") &&
+    if (absl::ConsumePrefix(&line, name) && absl::ConsumePrefix(&line, ":") &&
         absl::ConsumeSuffix(&line, "kB") &&
         absl::SimpleAtoi(line, &kilobytes)) {
       return kilobytes << 10;
@@ -65,7 +65,7 @@ int64_t GroupLimit(const std::string& mount, absl::string_view path,
 
 int64_t MemoryLimit(const std::string& root) {
   // The smallest limit holds: a group's limit may exceed the machine's memory.
-  int64_t limit = MachineMemory(root);
+  int64_t limit = MachineMemory(root, "MemTotal");
   // Lines such as "0::/kubepods/pod1" or, of version 1, "7:memory:/pod1".
   const std::string groups = ReadAll(root + "/proc/self/cgroup");
   for (absl::string_view line : absl::StrSplit(groups, '\n')) {
@@ -86,6 +86,13 @@ int64_t MemoryLimit(const std::string& root) {
     }
   }
   return limit == kNone ? 0 : limit;
+}
+
+int64_t FreeMemory(int64_t kept, const std::string& root) {
+  const int64_t limit = MemoryLimit(root);
+  const int64_t available = MachineMemory(root, "MemAvailable");
+  if (limit == 0) return available;
+  return std::min(limit - ResidentMemory() - kept, available);
 }
 
 int64_t ResidentMemory() {

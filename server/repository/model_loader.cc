@@ -1,6 +1,5 @@
 #include "server/repository/model_loader.h"
 
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include "server/repository/golden_images.h"
 #include "server/repository/model_config.h"
 #include "server/repository/version_files.h"
-#include "server/threads/thread_name.h"
 
 namespace sfmamba::repository {
 namespace {
@@ -44,17 +42,13 @@ ModelLoader::ModelLoader(Options options, Load load,
       times_(
           {options_.profile_dir, ".times", "the times of batches are not kept"},
           log),
-      precisions_(options_.profile_dir, options_.build, log),
-      background_({"background", std::numeric_limits<size_t>::max(), [this] {
-                     server::LowerThisThreadsPriority();
-                     options_.background_starts();
-                   }}) {}
+      precisions_(options_.profile_dir, options_.build, log) {}
 
 template <typename Fn>
-auto ModelLoader::RunAs(bool background, Fn fn) {
+auto ModelLoader::RunAs(server::Worker* background, Fn fn) {
   std::optional<decltype(fn())> result;
   const auto run = [&] { result.emplace(fn()); };
-  background ? background_.Run(run) : run();
+  background != nullptr ? background->Run(run) : run();
   return *std::move(result);
 }
 
@@ -72,21 +66,19 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
     log_.Warning(observability::LogModule::kModels, "the weights are random",
                  {{"model", job.version.name()}});
   }
-  // At the start a model may need all that there is, but its weights must fit.
-  const int64_t needed =
-      job.background
-          ? MemoryToLoad(directory->weights_size, directory->weights_elements)
-          : directory->weights_size;
-  const int64_t free = options_.free_memory();
-  if (needed <= free) return directory;
-  return absl::ResourceExhaustedError(
-      absl::StrCat("memory: loading takes about ", needed,
-                   " bytes, expected at most the ", free, " that are free"));
+  return directory;
 }
 
-absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
-    const Job& job, const ModelDirectory& stated,
-    model::Precision precision) const {
+int64_t ModelLoader::MemoryFor(const Job& job,
+                               const ModelDirectory& directory) {
+  // At the start a model may need all that there is, but its weights must fit.
+  return job.background != nullptr
+             ? MemoryToLoad(directory.weights_size, directory.weights_elements)
+             : directory.weights_size;
+}
+
+absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadWeights(
+    const Job& job, const ModelDirectory& stated, model::Precision precision) {
   ModelDirectory directory = stated;
   directory.config.precision = precision;
   absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
@@ -101,18 +93,34 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadWeights(
                      PrecisionName(precision)),
         {{"model", job.version.name()}});
   }
-  return model;
+  BatchFitOptions options;
+  const int64_t by_others =
+      memory_.taken_for_loads() - MemoryFor(job, directory);
+  options.free = options_.free_memory() - by_others - memory_.most_served();
+  options.threads = options_.compute_threads;
+  options.max_batch_size = directory.batch.max_batch_size;
+  options.memory = &memory_;
+  options.stop = job.stop;
+  absl::StatusOr<BatchFit> fit = FitBatch(**model, options);
+  if (!fit.ok()) return fit.status();
+  return Weights{*std::move(model), *std::move(fit)};
 }
 
-absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
+absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
     const Job& job, const ModelDirectory& directory) {
+  BatchFit fit;
   PrecisionChooser::Job choice;
   choice.model = job.version.name();
   choice.content =
       absl::StrCat(directory.network, ", ", directory.weights_sha256);
-  choice.load = [&](model::Precision precision) {
-    return RunAs(job.background,
-                 [&] { return LoadWeights(job, directory, precision); });
+  choice.load = [&](model::Precision precision)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    fit = BatchFit();  // Two models are not measured at once.
+    absl::StatusOr<Weights> weights = RunAs(
+        job.background, [&] { return LoadWeights(job, directory, precision); });
+    if (!weights.ok()) return weights.status();
+    fit = std::move(weights->fit);
+    return std::move(weights->model);
   };
   choice.images =
       [&]() -> absl::StatusOr<std::vector<batching::Executor::Probe>> {
@@ -125,12 +133,15 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> ModelLoader::LoadChosen(
         MemoryToLoad(directory.weights_size, directory.weights_elements);
     return 2 * each <= options_.free_memory();
   };
-  if (job.background) {
+  if (job.background != nullptr) {
     choice.devices = devices_;
-    choice.background = &background_;
+    choice.background = job.background;
   }
   choice.stop = job.stop;
-  return precisions_.Load(choice);
+  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
+      precisions_.Load(choice);
+  if (!model.ok()) return model.status();
+  return Weights{*std::move(model), std::move(fit)};
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
@@ -138,19 +149,31 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   absl::StatusOr<ModelDirectory> directory =
       RunAs(job.background, [&] { return Read(job); });
   if (!directory.ok()) return directory.status();
+  const absl::StatusOr<RunMemory::Hold> memory = memory_.TakeForLoad(
+      MemoryFor(job, *directory), options_.free_memory, job.stop);
+  if (!memory.ok()) return memory.status();
   if (job.stop()) return Stopped();
-  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
+  absl::StatusOr<Weights> weights =
       directory->precision == v1::AUTO
           ? LoadChosen(job, *directory)
           : RunAs(job.background, [&] {
               return LoadWeights(job, *directory, directory->config.precision);
             });
-  if (!model.ok()) return model.status();
+  if (!weights.ok()) return weights.status();
+  model::VisionModel& model = *weights->model;
   // The digest was that of the bytes that were read, unless they changed since.
   if (Fingerprint(job.version.path()) != fingerprint) {
     return absl::UnavailableError("its files were written while it was loaded");
   }
   if (job.stop()) return Stopped();
+  if (weights->fit.max_batch_size < directory->batch.max_batch_size) {
+    log_.Warning(observability::LogModule::kModels,
+                 "batches are smaller than max_batch_size: more images do not "
+                 "fit into the memory",
+                 {{"model", job.version.name()},
+                  {"images", weights->fit.max_batch_size}});
+    directory->batch.max_batch_size = weights->fit.max_batch_size;
+  }
   auto loaded = std::make_unique<LoadedModel>();
   batching::Executor::Options options = options_.executor;
   options.name = job.version.id();
@@ -158,13 +181,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.batch = directory->batch;
   options.batch.model = job.version.id();
   options.devices = devices_;
-  if (job.background) options.background = &background_;
-  loaded->precision = (*model)->precision();
+  options.background = job.background;
+  loaded->precision = model.precision();
   loaded->times_key =
       KeyOf("batch times 3", directory->network,
-            absl::StrCat((*model)->device(), ", ",
-                         PrecisionName((*model)->precision()), ", ",
-                         (*model)->contexts(), " contexts"),
+            absl::StrCat(model.device(), ", ", PrecisionName(model.precision()),
+                         ", ", model.contexts(), " contexts"),
             options_.build);
   absl::StatusOr<std::vector<batching::Executor::Probe>> probes =
       ReadGolden(job.version.path(), directory->config);
@@ -176,10 +198,12 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   loaded->directory = *std::move(directory);
   // Its threads are of this thread's priority.
   loaded->executor = std::make_unique<batching::Executor>(
-      std::move(options), *std::move(model), &metrics_);
+      std::move(options), std::move(weights->model), &metrics_);
   const absl::Status prepared = loaded->executor->WaitUntilPrepared();
   if (!prepared.ok()) return prepared;
+  if (job.stop()) return Stopped();
   loaded->load_time = absl::Now();
+  loaded->run_memory = memory_.AddServed(weights->fit.bytes);
   return loaded;
 }
 

@@ -22,6 +22,7 @@
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
 #include "server/repository/precision/precision_chooser.h"
+#include "server/repository/run_memory.h"
 #include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
@@ -31,7 +32,7 @@ namespace sfmamba::repository {
 // memory, loads the model, prepares and measures its batches, and checks what
 // it answers.
 //
-// Thread-compatible.
+// Thread-safe.
 class ModelLoader {
  public:
   // Loads a model, which calls `capture_failed` as ModelOptions says.
@@ -50,12 +51,10 @@ class ModelLoader {
     std::string profile_dir;  // See ServerConfig. Empty: none.
     // Revision of the program; profiles of other revisions are ignored.
     std::string build;
-    // Called first of all on the thread of low priority, which prepares models
-    // while others serve.
-    std::function<void()> background_starts = [] {};
     // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
-    // The bytes that a model may take now that is loaded beside others.
+    int compute_threads = 1;  // All CPU contexts share them.
+    // The bytes that a model may take now.
     std::function<int64_t()> free_memory = [] {
       return std::numeric_limits<int64_t>::max();
     };
@@ -65,10 +64,10 @@ class ModelLoader {
     const ModelVersion& version;
     // In place of what config.textproto says, if it is set.
     std::optional<v1::Batching> batching;
-    // Other models serve meanwhile: files are read, weights prepared and, on a
-    // CPU, answers checked by a thread of low priority, and batches wait for
-    // their turns.
-    bool background = false;
+    // Not null if other models serve meanwhile: a thread of low priority, which
+    // reads files, prepares weights and, on a CPU, checks answers. Batches wait
+    // for their turns.
+    server::Worker* background = nullptr;
     // Asked now and then whether to end with CANCELLED.
     std::function<bool()> stop = [] { return false; };
   };
@@ -78,8 +77,8 @@ class ModelLoader {
               observability::Logger* log);
 
   // Errors name no paths, because they are shown to clients. RESOURCE_EXHAUSTED
-  // if the job is in the background and the model does not fit into the free
-  // memory.
+  // if the model, or a batch of one image, does not fit into the free memory.
+  // Thread-safe.
   absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
   // Keeps what has been learnt of the times of a model's batches for the next
@@ -87,16 +86,23 @@ class ModelLoader {
   void WriteTimes(const ModelVersion& version);
 
  private:
-  // `fn`'s result, of this thread or of the one of low priority.
+  // `fn`'s result, of this thread or of `background`'s.
   template <typename Fn>
-  auto RunAs(bool background, Fn fn);
+  static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
-  absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadWeights(
-      const Job& job, const ModelDirectory& directory,
-      model::Precision precision) const;
+  // What a load of the version takes before it runs a batch.
+  static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
+  // A model and how its batches fit into the memory.
+  struct Weights {
+    std::unique_ptr<model::VisionModel> model;
+    BatchFit fit;
+  };
+  absl::StatusOr<Weights> LoadWeights(const Job& job,
+                                      const ModelDirectory& directory,
+                                      model::Precision precision);
   // Loads the weights in a precision that is chosen here, for AUTO.
-  absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadChosen(
-      const Job& job, const ModelDirectory& directory);
+  absl::StatusOr<Weights> LoadChosen(const Job& job,
+                                     const ModelDirectory& directory);
   // What is known of a model's batches; empty if nothing is.
   std::vector<batching::BatchTime> ReadTimes(const std::string& model,
                                              const std::string& key);
@@ -109,10 +115,7 @@ class ModelLoader {
   observability::Logger& log_;
   KeptTexts times_;
   PrecisionChooser precisions_;
-  // Has low priority. It is one thread for all loads because an unprivileged
-  // thread cannot raise its priority again, and because malloc() keeps a pool
-  // of memory for each thread that has used much.
-  server::Worker background_;
+  RunMemory memory_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();

@@ -22,6 +22,8 @@ using observability::ModelState;
 // Calls that may wait for a load that runs.
 constexpr size_t kMostCalls = 256;
 constexpr absl::Duration kRetryCall = absl::Seconds(1);
+// How often a call that waits asks whether the repository is being destroyed.
+constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 constexpr char kUnloadedReason[] = "a call has unloaded it";
 constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
 
@@ -37,14 +39,16 @@ ModelRepository::ModelRepository(Options options, Load load,
       loader_(options_, std::move(load), metrics, log),
       catalog_(metrics),
       reaper_([this](const LoadedModel* model) { catalog_.Freed(model); }),
-      worker_({"loader", kMostCalls}) {}
+      lanes_(kMostCalls, options_.background_starts),
+      poller_({"poller"}) {}
 
 ModelRepository::~ModelRepository() {
-  worker_.Stop();
+  poller_.Stop();
+  lanes_.Stop();
   for (const Version& version : List()) loader_.WriteTimes(*version);
 }
 
-bool ModelRepository::Stopping() const { return worker_.stopping() || stop_(); }
+bool ModelRepository::Stopping() const { return poller_.stopping() || stop_(); }
 
 // ---- The start ----
 
@@ -113,6 +117,7 @@ void ModelRepository::LogLeftOut(std::map<std::string, std::string> left_out) {
 }
 
 absl::Status ModelRepository::Scan() {
+  absl::MutexLock lock(&mu_);
   if (!options_.directory.empty()) {
     absl::StatusOr<RepositoryFolders> found =
         LookAtModels(options_.directory, options_.random_init);
@@ -158,29 +163,29 @@ absl::Status ModelRepository::Scan() {
 
 absl::Status ModelRepository::LoadAll(const Changed& changed,
                                       const std::function<bool()>& stop) {
+  changed_ = changed;
+  stop_ = stop;
   absl::Status status = Stopped();
   absl::Notification done;
-  const bool pushed = worker_.Push([&](bool stopped) {
-    if (!stopped) status = LoadFirst(changed, stop);
+  const bool pushed = poller_.Push([&](bool stopped) {
+    if (!stopped) status = LoadFirst();
     done.Notify();
   });
   if (!pushed) return status;
   done.WaitForNotification();
   if (!absl::IsCancelled(status) &&
       options_.poll_period != absl::InfiniteDuration()) {
-    worker_.Repeat(absl::ZeroDuration(), [this] { return Poll(); });
+    poller_.Repeat(absl::ZeroDuration(), [this] { return Poll(); });
   }
   return status;
 }
 
-absl::Status ModelRepository::LoadFirst(const Changed& changed,
-                                        const std::function<bool()>& stop) {
-  changed_ = changed;
-  stop_ = stop;
+absl::Status ModelRepository::LoadFirst() {
+  absl::MutexLock lock(&mu_);
   absl::Status first;
   for (auto& [id, plan] : plans_) {
-    const absl::Status status = Update(id, /*at_once=*/true);
-    if (absl::IsCancelled(status)) return status;
+    const absl::Status status = Update(id, /*at_once=*/true, {});
+    if (Stopping()) return Stopped();
     first.Update(status);
   }
   started_ = true;
@@ -192,25 +197,56 @@ absl::Status ModelRepository::LoadFirst(const Changed& changed,
 void ModelRepository::LoadModel(const std::string& id, LoadRequest request,
                                 Done done) {
   if (!options_.explicit_control) return done(server::ModelControlOff());
-  const bool pushed = worker_.Push([this, id, request = std::move(request),
-                                    done](bool stopped) {
-    stopped ? done(server::Draining("the server")) : LoadNow(id, request, done);
-  });
+  const bool pushed =
+      lanes_.Push(id, [this, id, request = std::move(request), done](
+                          server::Worker& background, bool stopped) {
+        stopped || !AwaitStart() ? done(server::Draining("the server"))
+                                 : LoadNow(id, request, background, done);
+      });
   if (!pushed) done(Refusal());
+}
+
+bool ModelRepository::AwaitStart() {
+  absl::MutexLock lock(&mu_);
+  while (!mu_.AwaitWithTimeout(absl::Condition(&started_), kAskPeriod)) {
+    if (Stopping()) return false;
+  }
+  return true;
 }
 
 void ModelRepository::UnloadModel(const std::string& id,
                                   std::optional<int64_t> version, Done done) {
   if (!options_.explicit_control) return done(server::ModelControlOff());
-  const bool pushed = worker_.Push([this, id, version, done](bool stopped) {
-    stopped ? done(server::Draining("the server"))
-            : UnloadNow(id, version, done);
+  const auto wait = [&] {
+    absl::MutexLock lock(&unloads_mu_);
+    return unloads_.emplace(id, version);
+  }();
+  const auto end_wait = [this, wait] {
+    absl::MutexLock lock(&unloads_mu_);
+    unloads_.erase(wait);
+  };
+  const bool pushed =
+      lanes_.Push(id, [this, id, version, done, end_wait](
+                          server::Worker& /*background*/, bool stopped) {
+        end_wait();
+        stopped || !AwaitStart() ? done(server::Draining("the server"))
+                                 : UnloadNow(id, version, done);
+      });
+  if (pushed) return;
+  end_wait();
+  done(Refusal());
+}
+
+bool ModelRepository::UnloadWaits(const std::string& id, int64_t number) const {
+  absl::MutexLock lock(&unloads_mu_);
+  const auto [begin, end] = unloads_.equal_range(id);
+  return std::any_of(begin, end, [number](const auto& unload) {
+    return unload.second.value_or(number) == number;
   });
-  if (!pushed) done(Refusal());
 }
 
 absl::Status ModelRepository::Refusal() const {
-  if (worker_.stopping()) return server::Draining("the server");
+  if (poller_.stopping()) return server::Draining("the server");
   return server::QueueFull(
       "load",
       absl::StrCat("got a load or an unload behind ", kMostCalls,
@@ -219,7 +255,7 @@ absl::Status ModelRepository::Refusal() const {
 }
 
 void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
-                              const Done& done) {
+                              server::Worker& background, const Done& done) {
   ModelFolder folder = LookAt(id);
   const bool is_there = request.version.has_value()
                             ? folder.versions.count(*request.version) > 0
@@ -228,6 +264,7 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
     return done(server::ModelNotFound(
         request.version.has_value() ? VersionName(id, *request.version) : id));
   }
+  absl::MutexLock lock(&mu_);
   Found(id, std::move(folder), /*at_once=*/true);
   ModelPlan& plan = plans_[id];
   request.version.has_value() ? plan.Want(*request.version) : plan.Want();
@@ -239,7 +276,9 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
     if (request.version.value_or(number) != number) continue;
     const bool load = request.batching.has_value() ||
                       std::count(changed.begin(), changed.end(), number) > 0;
-    if (load) first.Update(LoadVersion(id, number, request.batching));
+    if (!load) continue;
+    first.Update(LoadVersion(
+        id, number, {&background, request.batching, request.cancelled}));
   }
   SetLabels(id);
   UnloadUnwanted(id);
@@ -249,6 +288,7 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
 void ModelRepository::UnloadNow(const std::string& id,
                                 std::optional<int64_t> version,
                                 const Done& done) {
+  absl::MutexLock lock(&mu_);
   const auto plan = plans_.find(id);
   if (plan == plans_.end()) return done(server::ModelNotFound(id));
   if (version.has_value()) {
@@ -285,26 +325,46 @@ absl::Duration ModelRepository::Poll() {
   }
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
+  absl::MutexLock lock(&mu_);
   for (const auto& [id, plan] : plans_) models[id];  // What is gone is empty.
   for (auto& [id, folder] : models) {
-    if (Stopping()) break;
-    Found(id, std::move(folder));
-    Update(id, /*at_once=*/false).IgnoreError();  // It is logged.
-    if (plans_[id].is_empty() && catalog_.VersionsOf(id).empty()) {
-      plans_.erase(id);
-      policy_faults_.erase(id);
-    }
+    // A model that is being changed is looked at again later.
+    if (!lanes_.IsBusy(id)) PollModel(id, std::move(folder));
   }
   return options_.poll_period;
 }
 
-absl::Status ModelRepository::Update(const std::string& id, bool at_once) {
+void ModelRepository::PollModel(const std::string& id, ModelFolder folder) {
+  Found(id, std::move(folder));
+  const bool loads = !plans_[id]
+                          .ToLoad(catalog_.LabelledOf(id), base::SteadyNow(),
+                                  /*at_once=*/false)
+                          .empty();
+  if (loads) {
+    lanes_.Push(id, [this, id](server::Worker& background, bool stopped) {
+      if (stopped) return;
+      absl::MutexLock lock(&mu_);
+      Update(id, /*at_once=*/false, {&background})
+          .IgnoreError();  // It is logged.
+    });
+    return;
+  }
+  SetLabels(id);
+  UnloadUnwanted(id);
+  if (plans_[id].is_empty() && catalog_.VersionsOf(id).empty()) {
+    plans_.erase(id);
+    policy_faults_.erase(id);
+  }
+}
+
+absl::Status ModelRepository::Update(const std::string& id, bool at_once,
+                                     const LoadWay& way) {
   ModelPlan& plan = plans_[id];
   absl::Status first;
   for (int64_t number :
        plan.ToLoad(catalog_.LabelledOf(id), base::SteadyNow(), at_once)) {
-    const absl::Status status = LoadVersion(id, number);
-    if (absl::IsCancelled(status)) return status;
+    const absl::Status status = LoadVersion(id, number, way);
+    if (Stopping()) return status;
     first.Update(status);
   }
   SetLabels(id);

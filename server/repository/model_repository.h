@@ -9,13 +9,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "model/config.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
+#include "server/repository/load_lanes.h"
 #include "server/repository/model_catalog.h"
 #include "server/repository/model_loader.h"
 #include "server/repository/model_plan.h"
@@ -35,9 +38,9 @@ namespace sfmamba::repository {
 // the highest one is. A version that has a label, or that a call has loaded, is
 // served too.
 //
-// Scan() once, then LoadAll() once; the rest is thread-safe meanwhile. What
-// loads and unloads later is one thread of the repository, a load after the
-// other; requests never wait for it.
+// Scan() once, then LoadAll() once; the rest is thread-safe meanwhile. Threads
+// of the repository load and unload later, a few models at a time; requests
+// never wait for them.
 class ModelRepository {
  public:
   using CaptureFailed = ModelLoader::CaptureFailed;
@@ -57,6 +60,9 @@ class ModelRepository {
     std::vector<std::string> startup_models;
     // A version that does not fit beside the others of its model replaces them.
     bool unload_first = false;
+    // Called first of all on each thread of low priority, which prepares models
+    // while others serve.
+    std::function<void()> background_starts = [] {};
   };
 
   struct LoadRequest {
@@ -64,6 +70,8 @@ class ModelRepository {
     // In place of those in the version's config.textproto, until it is loaded
     // again: the fields that are set.
     std::optional<v1::Batching> batching;
+    // The load ends with CANCELLED soon after this returns true.
+    std::function<bool()> cancelled = [] { return false; };
   };
 
   using Done = std::function<void(const absl::Status&)>;
@@ -84,7 +92,7 @@ class ModelRepository {
   // UNAVAILABLE, and `changed` is told. The first error, with the version's
   // name; CANCELLED if `stop` says so, asked before each, and while it is
   // prepared and its batches are measured. Both are called for later loads and
-  // unloads too, on the repository's own thread, as long as this lives.
+  // unloads too, on the repository's own threads, as long as this lives.
   absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
@@ -92,8 +100,8 @@ class ModelRepository {
   // version that is asked for, which is wanted until it is unloaded. A version
   // that is READY and whose files have not changed stays as it is, unless
   // `request.batching` is set. The versions that are no longer wanted are
-  // unloaded once the new ones are READY. Then `done` is called, on the
-  // repository's own thread, with the first error, if any; what served before
+  // unloaded once the new ones are READY. Then `done` is called, on one of the
+  // repository's own threads, with the first error, if any; what served before
   // serves on then. It may call this, but must not block.
   //
   // FAILED_PRECONDITION with reason MODEL_CONTROL_OFF without explicit_control,
@@ -104,7 +112,8 @@ class ModelRepository {
   void LoadModel(const std::string& id, LoadRequest request, Done done);
 
   // Stops to serve a version, or all of the model and its labels with them. It
-  // stays so until a call loads it. Requests that were admitted are answered.
+  // stays so until a call loads it. A load of it that runs ends with CANCELLED.
+  // Requests that were admitted are answered.
   // `done` is called when no new request finds it, as above.
   //
   // Errors as above; FAILED_PRECONDITION with reason VERSION_IN_USE if the one
@@ -162,38 +171,62 @@ class ModelRepository {
  private:
   using Version = std::shared_ptr<ModelVersion>;
 
-  // ---- Called by the worker's thread ----
+  // ---- Called by the repository's threads, for one model by one at a time
+  // ----
 
+  // How a version is loaded.
+  struct LoadWay {
+    server::Worker* background = nullptr;  // See ModelLoader::Job.
+    std::optional<v1::Batching> batching;  // See LoadRequest.
+    std::function<bool()> cancelled = [] { return false; };
+  };
+
+  // Waits until LoadAll() has loaded what is served first. False if the
+  // repository is being destroyed.
+  bool AwaitStart() ABSL_LOCKS_EXCLUDED(mu_);
   // Loads what is to be served first.
-  absl::Status LoadFirst(const Changed& changed,
-                         const std::function<bool()>& stop);
+  absl::Status LoadFirst() ABSL_LOCKS_EXCLUDED(mu_);
   void LoadNow(const std::string& id, const LoadRequest& request,
-               const Done& done);
+               server::Worker& background, const Done& done)
+      ABSL_LOCKS_EXCLUDED(mu_);
   void UnloadNow(const std::string& id, std::optional<int64_t> version,
-                 const Done& done);
+                 const Done& done) ABSL_LOCKS_EXCLUDED(mu_);
   // Looks at the folder and changes what has to be. Returns when to look again.
-  absl::Duration Poll();
+  absl::Duration Poll() ABSL_LOCKS_EXCLUDED(mu_);
+  // Changes what has to be of a model whose folder was looked at.
+  void PollModel(const std::string& id, ModelFolder folder)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Looks at the folder of a model.
   ModelFolder LookAt(const std::string& id) const;
-  void Found(const std::string& id, ModelFolder folder, bool at_once = false);
+  void Found(const std::string& id, ModelFolder folder, bool at_once = false)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Writes what has become wrong with a model's policy to the log.
-  void LogPolicyFaults(const std::string& id, const absl::Status& policy);
+  void LogPolicyFaults(const std::string& id, const absl::Status& policy)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogLeftOut(std::map<std::string, std::string> left_out);
   // Loads what is to be loaded of a model, sets its labels, then unloads what
   // is not wanted.
-  absl::Status Update(const std::string& id, bool at_once);
+  absl::Status Update(const std::string& id, bool at_once, const LoadWay& way)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Lets go of mu_ while the version is read and prepared.
   absl::Status LoadVersion(const std::string& id, int64_t number,
-                           const std::optional<v1::Batching>& batching = {});
-  // After a load that lacked memory: the others of the model go first.
+                           const LoadWay& way)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // After a load that lacked memory: the others of the model go first. Lets go
+  // of mu_ meanwhile.
   absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
-      const ModelLoader::Job& job);
+      const ModelLoader::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UnloadVersion(const std::string& id, int64_t number,
-                             const std::string& reason);
+                             const std::string& reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Unloads what is not wanted of a model, and what failed and is gone.
-  void UnloadUnwanted(const std::string& id);
+  void UnloadUnwanted(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sets the labels that the policy has and that can be set by now.
-  void SetLabels(const std::string& id);
+  void SetLabels(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Stopping() const;
+  // Whether a call waits to unload the version.
+  bool UnloadWaits(const std::string& id, int64_t number) const
+      ABSL_LOCKS_EXCLUDED(unloads_mu_);
 
   // Why a call cannot wait.
   absl::Status Refusal() const;
@@ -204,17 +237,31 @@ class ModelRepository {
   ModelCatalog catalog_;
   Reaper reaper_;  // Uses the catalog.
 
-  // Used by the worker's thread, and before by Scan().
-  std::map<std::string, ModelPlan> plans_;  // By id.
-  // Faults of policies that were logged, by id and field.
-  std::map<std::string, std::map<std::string, std::string>> policy_faults_;
-  std::map<std::string, std::string> left_out_;  // Logged, by path.
-  bool folder_unreadable_ = false;               // Logged.
-  bool started_ = false;                         // LoadAll() has ended.
+  // Set by LoadAll() before anything is loaded.
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 
-  server::Worker worker_;  // Last: it uses everything above.
+  // Held by each job, but not while a version is read and prepared.
+  absl::Mutex mu_;
+  std::map<std::string, ModelPlan> plans_ ABSL_GUARDED_BY(mu_);  // By id.
+  // Faults of policies that were logged, by id and field.
+  std::map<std::string, std::map<std::string, std::string>> policy_faults_
+      ABSL_GUARDED_BY(mu_);
+  bool started_ ABSL_GUARDED_BY(mu_) = false;  // LoadAll() has ended.
+
+  // Used by the poller's thread, and before by Scan().
+  std::map<std::string, std::string> left_out_;  // Logged, by path.
+  bool folder_unreadable_ = false;               // Logged.
+
+  mutable absl::Mutex unloads_mu_;
+  // The calls that wait to unload a version, or without a number all versions,
+  // of a model.
+  std::multimap<std::string, std::optional<int64_t>> unloads_
+      ABSL_GUARDED_BY(unloads_mu_);
+
+  LoadLanes lanes_;        // Uses everything above.
+  server::Worker poller_;  // Last: uses everything above. It starts the first
+                           // loads, too.
 };
 
 // The models of a server of this config.
@@ -223,6 +270,11 @@ ModelRepository::Options RepositoryOptions(
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {},
     std::string build = "", std::function<void()> background_starts = [] {});
+
+// Estimates the bytes that the models of a server of this config will take when
+// it has started, by the sizes of their files. What cannot be read counts as
+// nothing.
+int64_t MemoryOfModels(const v1::ServerConfig& config);
 
 // Calls `use` with each version that a server of this config would load at its
 // start, read and verified, until one fails. Errors name the version.

@@ -45,9 +45,8 @@ void ModelRepository::SetLabels(const std::string& id) {
   }
 }
 
-absl::Status ModelRepository::LoadVersion(
-    const std::string& id, int64_t number,
-    const std::optional<v1::Batching>& batching) {
+absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
+                                          const LoadWay& way) {
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
   const VersionPath path = plan.Folder(number)->path;
@@ -64,13 +63,17 @@ absl::Status ModelRepository::LoadVersion(
     version = catalog_.Add(id, number, path);
   }
   const absl::Time start = base::SteadyNow();
-  ModelLoader::Job job = {*version, batching, /*background=*/started_,
-                          [this] { return Stopping(); }};
+  const auto stop = [this, &way, &id, number] {
+    return Stopping() || way.cancelled() || UnloadWaits(id, number);
+  };
+  const ModelLoader::Job job = {*version, way.batching, way.background, stop};
+  mu_.Unlock();
   absl::StatusOr<std::unique_ptr<LoadedModel>> loaded = loader_.Run(job);
+  mu_.Lock();
   if (absl::IsResourceExhausted(loaded.status()) && options_.unload_first) {
     loaded = LoadAlone(job);
   }
-  if (absl::IsCancelled(loaded.status())) return loaded.status();
+  if (absl::IsCancelled(loaded.status()) && Stopping()) return loaded.status();
   const absl::Duration duration = base::SteadyNow() - start;
   version->metrics()->LoadDone(loaded.ok(), duration);
   if (started_) version->metrics()->ReloadDone(loaded.ok());
@@ -92,6 +95,7 @@ absl::Status ModelRepository::LoadVersion(
     catalog_.Fail(version, status.message());
     malloc_trim(0);  // Gives back the memory of what was half loaded.
     plan.Failed(number, base::SteadyNow(), options_.poll_period);
+    if (absl::IsCancelled(status)) return status;
     status = started_ ? server::LoadFailed(version->name(), status.message())
                       : absl::Status(status.code(),
                                      absl::StrCat(version->name(), ": ",
@@ -110,8 +114,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelRepository::LoadAlone(
         UnloadVersion(id, number, "another version needs its memory");
     if (!status.ok()) return status;
   }
+  mu_.Unlock();
   catalog_.AwaitFreed(kUnloadPatience);
-  return loader_.Run(job);
+  absl::StatusOr<std::unique_ptr<LoadedModel>> loaded = loader_.Run(job);
+  mu_.Lock();
+  return loaded;
 }
 
 absl::Status ModelRepository::UnloadVersion(const std::string& id,

@@ -16,6 +16,7 @@
 #include "server/batching/executor.h"
 #include "server/observability/metrics.h"
 #include "server/repository/model_directory.h"
+#include "server/repository/run_memory.h"
 
 namespace sfmamba::repository {
 
@@ -32,7 +33,8 @@ struct LoadedModel {
   absl::Time load_time;  // By the wall clock.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;  // The key of its batches' times in KeptTexts.
+  std::string times_key;       // The key of its batches' times in KeptTexts.
+  RunMemory::Hold run_memory;  // What its batches take.
 };
 
 // One version of a model from its load to its unload. Thread-safe.

@@ -1,24 +1,26 @@
 // What of a server's configuration is the repository's.
 
-#include <limits>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/proto_duration.h"
 #include "server/observability/memory_limit.h"
 #include "server/repository/model_directory.h"
+#include "server/repository/model_folders.h"
+#include "server/repository/model_plan.h"
 #include "server/repository/model_repository.h"
+#include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
 namespace {
 
-// What is left of the process's limit for a model.
-int64_t FreeMemory() {
-  const int64_t limit = observability::MemoryLimit();
-  if (limit == 0) return std::numeric_limits<int64_t>::max();
-  return limit - observability::ResidentMemory();
-}
+// What a model takes when it serves: its weights as they are stored, which the
+// system may drop, and as they are prepared; and the rest. The default models
+// take 40 MB each.
+constexpr int64_t kOfFile = 3;
+constexpr int64_t kBesideWeights = 32 << 20;
 
 }  // namespace
 
@@ -49,9 +51,33 @@ ModelRepository::Options RepositoryOptions(
   }
   options.startup_models =
       absl::StrSplit(config.startup_models(), ',', absl::SkipWhitespace());
-  options.free_memory = FreeMemory;
+  options.compute_threads = config.compute_threads();
+  options.free_memory = [budget = config.memory_budget_bytes()] {
+    return observability::FreeMemory(/*kept=*/budget);
+  };
   options.unload_first = config.load_policy() == "resource";
   return options;
+}
+
+int64_t MemoryOfModels(const v1::ServerConfig& config) {
+  int64_t bytes = 0;
+  const auto add = [&bytes](const VersionPath& path) {
+    const absl::StatusOr<VersionFiles> files = FindVersionFiles(path);
+    if (files.ok()) bytes += kOfFile * files->weights_size + kBesideWeights;
+  };
+  const ModelRepository::Options options = RepositoryOptions(config);
+  for (const auto& [id, path] : options.models) add({path, ""});
+  if (options.directory.empty()) return bytes;
+  auto found = LookAtModels(options.directory, options.random_init);
+  if (!found.ok()) return bytes;
+  for (auto& [id, folder] : found->models) {
+    const std::vector<std::string>& first = options.startup_models;
+    if (!first.empty() && !absl::c_linear_search(first, id)) continue;
+    ModelPlan plan;
+    plan.Found(std::move(folder), /*at_once=*/true);
+    for (int64_t number : plan.Wanted({})) add(plan.Folder(number)->path);
+  }
+  return bytes;
 }
 
 absl::Status ForEachServed(

@@ -41,7 +41,7 @@ absl::StatusOr<std::string> AdministratorOf(
     const security::Gate* gate, const grpc::CallbackServerContext& context);
 
 // A call that is answered when a change of the server has ended, or as soon as
-// its caller goes: the change is made all the same.
+// its caller goes.
 //
 // Thread-safe. It lives until gRPC and whoever makes the change are done.
 class ChangeCall final : public grpc::ServerUnaryReactor {
@@ -56,6 +56,9 @@ class ChangeCall final : public grpc::ServerUnaryReactor {
   // OK, `write` fills the response before.
   void End(
       const absl::Status& status, absl::FunctionRef<void()> write = [] {});
+
+  // Whether End() or OnCancel() was called.
+  bool has_ended() const { return ended_.load(); }
 
   void OnCancel() override;
   void OnDone() override;
@@ -154,15 +157,15 @@ class RawService : public grpc::Service {
       change->End(status);
       return change.get();
     }
-    start(*who, asked,
-          [change, asked, bytes = call.response,
-           write = std::move(write)](const absl::Status& status) {
-            change->End(status, [&] {
-              Response message;
-              write(asked, &message);
-              Serialize(message, bytes);
-            });
-          });
+    const auto done = [change, asked, bytes = call.response,
+                       write = std::move(write)](const absl::Status& status) {
+      change->End(status, [&] {
+        Response message;
+        write(asked, &message);
+        Serialize(message, bytes);
+      });
+    };
+    start(*who, asked, {done, [change] { return change->has_ended(); }});
     return change.get();
   }
 

@@ -1,6 +1,7 @@
 #include "server/rest/kserve/kserve_rest.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -120,6 +121,7 @@ struct ChangeCall {
 
   const std::unique_ptr<http::Exchange> exchange;
   HttpRecord record;
+  std::atomic<bool> client_has_gone{false};
 };
 
 const google::protobuf::Message& Shown(
@@ -196,7 +198,12 @@ void KserveRest::Change(const KserveRoute& route,
   const auto call = std::make_shared<ChangeCall>(
       load ? Method::kRepositoryModelLoad : Method::kRepositoryModelUnload,
       env_, std::move(exchange));
-  const auto done = [call](const absl::Status& status) { call->End(status); };
+  const admin::ModelChanges::Done done(
+      [call](const absl::Status& status) { call->End(status); },
+      [call] { return call->client_has_gone.load(); });
+  call->exchange->OnCancel([weak = std::weak_ptr<ChangeCall>(call)] {
+    if (const auto gone = weak.lock()) gone->client_has_gone = true;
+  });
   // Without tokens, callers on this machine may administer. A web page in a
   // browser here must not do so in its reader's name.
   absl::Status status = from_page ? server::OriginRefused() : control_.Check();

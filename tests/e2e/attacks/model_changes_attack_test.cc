@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -23,10 +24,27 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
+// Configurations whose weights are small and whose runs take gigabytes, or more
+// than any machine has.
+constexpr const char* kHuge[kModels] = {"input { size: 4096 }",
+                                        "input { size: 16384 }",
+                                        "backbone { windows: [16384, 16384] }"};
 
 std::string NameOf(int model) { return absl::StrCat("large", model); }
 
-// Loads or unloads the models in turns until `end`.
+// A small network, with random weights.
+void WriteSmallNetwork(const std::string& repository, const std::string& name,
+                       const std::string& more) {
+  const std::string folder = absl::StrCat(repository, "/", name, "/1");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/config.textproto")
+      << "num_classes: 10 backbone { variant: 'custom' dim: 28 "
+         "stem: EFFICIENTNET_LITE0 depths: [0, 0, 1, 1] "
+         "num_heads: [1, 2, 4, 8] } "
+      << more;
+}
+
+// Loads or unloads the models in turns until `end`. Loads are cancelled then.
 void ChangeModels(const std::string& address, int caller, absl::Time end) {
   const auto stub = v1::AdminService::NewStub(
       grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -71,6 +89,35 @@ TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
     std::vector<std::thread> callers;
     for (int i = 0; i < kCallers; ++i) {
       callers.emplace_back([&, i] { ChangeModels(server.address(), i, end); });
+    }
+    for (std::thread& caller : callers) Join(caller, "the changes' end");
+  });
+}
+
+TEST(ModelChangesAttackTest, ModelsThatTakeMuchMemoryLeaveSomeForOthers) {
+  const std::string repository = WriteTinyModel();
+  WriteSmallNetwork(repository, "served", "input { size: 160 }");
+  ServerProcess server({"--model_repository=" + repository, "--random_init",
+                        "--model_control=poll+explicit", "--poll_period=1s",
+                        "--startup_models=served", "--drain_delay=0s",
+                        "--memory_budget_bytes=1GiB"});
+  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
+  Rounds rounds;
+  rounds.model = "served";
+  rounds.interval = absl::Seconds(1);
+  rounds.round = absl::Seconds(8);
+  rounds.memory_budget = int64_t{6} << 30;
+  ExpectFiveRoundsHarmless(rounds, &server, [&](absl::Time end) {
+    std::vector<std::thread> callers;
+    for (int i = 0; i < kModels; ++i) {
+      WriteSmallNetwork(repository, NameOf(i), kHuge[i]);
+      callers.emplace_back([&, i] { ChangeModels(server.address(), i, end); });
+    }
+    for (int i = 0; base::SteadyNow() < end; ++i) {
+      // It is found by polling, changed each time.
+      WriteSmallNetwork(repository, "polled",
+                        absl::StrCat(kHuge[i % kModels], " # ", i));
+      absl::SleepFor(absl::Seconds(1));
     }
     for (std::thread& caller : callers) Join(caller, "the changes' end");
   });

@@ -1,9 +1,12 @@
 #include "model/tensor_memory.h"
 
 #include <cstdint>
+#include <new>
+#include <thread>
 
 #include "ATen/Functions.h"
 #include "gtest/gtest.h"
+#include "model/engine/tensor_account.h"
 #include "model/engine/unkept_tensors.h"
 
 namespace sfmamba::model {
@@ -47,6 +50,30 @@ TEST_F(TensorMemoryTest, WhatIsMadeOnceIsNotKept) {
   const engine::UnkeptTensors unkept;
   UseMemory();
   EXPECT_EQ(Content(), 0);
+}
+
+TEST_F(TensorMemoryTest, AnAccountKnowsTheMostThatAThreadsTensorsHadAtOnce) {
+  const at::Tensor before = at::zeros({kLarge});
+  engine::TensorAccount account(/*most_bytes=*/int64_t{12} * kLarge,
+                                [] { return false; });
+  { const at::Tensor a = at::zeros({kLarge}), b = at::zeros({kLarge}); }
+  std::thread([] { UseMemory(); }).join();  // Is another's.
+  const at::Tensor c = at::zeros({kLarge});
+  EXPECT_EQ(account.peak(), int64_t{8} * kLarge);
+  const at::Tensor d = at::zeros({2 * kLarge});
+  EXPECT_THROW(at::zeros({kLarge}), std::bad_alloc);
+  EXPECT_EQ(account.peak(), int64_t{12} * kLarge);
+}
+
+TEST_F(TensorMemoryTest, AnAccountEndsWhatIsStopped) {
+  bool stop = false;
+  engine::TensorAccount account(/*most_bytes=*/int64_t{1} << 40,
+                                [&stop] { return stop; });
+  UseMemory();
+  EXPECT_FALSE(account.stopped());
+  stop = true;
+  EXPECT_THROW(UseMemory(), std::bad_alloc);
+  EXPECT_TRUE(account.stopped());
 }
 
 TEST_F(TensorMemoryTest, WhatWasUsedLatelyIsNotReleased) {

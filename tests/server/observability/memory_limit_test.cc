@@ -80,6 +80,18 @@ TEST_F(MemoryLimitTest, IsZeroIfNothingIsKnown) {
   EXPECT_EQ(MemoryLimit(root_ + "/nothing"), 0);
 }
 
+TEST_F(MemoryLimitTest, WhatIsFreeIsLessThanTheLimitAndThanTheMachineHas) {
+  Write("/proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: 2000 kB\n");
+  EXPECT_EQ(FreeMemory(0, root_), 2000 << 10);
+  Write("/proc/self/cgroup", "0::/\n");
+  Write("/sys/fs/cgroup/memory.max", "1000000000\n");
+  EXPECT_EQ(FreeMemory(0, root_), 2000 << 10);
+  Write("/proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: 9999999 kB\n");
+  EXPECT_LT(FreeMemory(0, root_), 1000000000);
+  EXPECT_GT(FreeMemory(0, root_), 0);
+  EXPECT_EQ(FreeMemory(0, root_) - FreeMemory(1 << 20, root_), 1 << 20);
+}
+
 TEST(ResidentMemoryTest, IsWhatTheProcessHolds) {
   constexpr int64_t kBytes = 64 << 20;
   const std::string held(kBytes, 'x');

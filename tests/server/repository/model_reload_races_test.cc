@@ -106,6 +106,62 @@ TEST_F(ModelReloadTest, TooManyCallsAreRefusedAtOnce) {
   EXPECT_EQ(full.load(), 1000 - 256);
 }
 
+TEST_F(ModelReloadTest, AModelThatIsLoadedForLongDoesNotHoldUpOthers) {
+  Start();
+  absl::Notification loading, go;
+  std::atomic<int> loads{0};
+  on_load_ = [&] {
+    if (loads++ > 0) return;
+    loading.Notify();
+    go.WaitForNotification();
+  };
+  WriteModel(folder_, "m", "2");
+  WriteModel(folder_, "n", "1");
+  std::thread slow([&] { EXPECT_EQ(Load("m"), absl::OkStatus()); });
+  WaitFor(loading, "the load that takes long");
+  EXPECT_EQ(Load("n"), absl::OkStatus());
+  EXPECT_EQ(*Predict("n"), 1);
+  EXPECT_EQ(*Predict("m"), 1);
+  go.Notify();
+  Join(slow, "the load that takes long");
+  EXPECT_EQ(*Predict("m"), 2);
+}
+
+TEST_F(ModelReloadTest, AnUnloadOrACallThatGoesEndsALoad) {
+  for (const bool unload : {true, false}) {
+    fs::remove_all(folder_ + "/n");
+    Start();
+    absl::Notification loading, go, ended;
+    on_load_ = [&] {
+      loading.Notify();
+      go.WaitForNotification();
+    };
+    WriteModel(folder_, "n", "1");
+    std::atomic<bool> gone{false};
+    ModelRepository::LoadRequest request;
+    request.cancelled = [&gone] { return gone.load(); };
+    repository_->LoadModel("n", request, [&](const absl::Status& status) {
+      EXPECT_TRUE(absl::IsCancelled(status)) << status;
+      ended.Notify();
+    });
+    WaitFor(loading, "the load");
+    absl::Notification unloaded;
+    if (unload) {
+      repository_->UnloadModel("n", std::nullopt,
+                               [&](const absl::Status&) { unloaded.Notify(); });
+    } else {
+      gone = true;
+      unloaded.Notify();
+    }
+    go.Notify();
+    WaitFor(ended, "the end of the load");
+    WaitFor(unloaded, "the unload");
+    EXPECT_FALSE(repository_->IsServing("n"));
+    on_load_ = nullptr;
+    EXPECT_EQ(Load("n"), absl::OkStatus());
+  }
+}
+
 TEST_F(ModelReloadTest, TheEndInterruptsALoadAndTellsTheCallsThatWait) {
   Start();
   absl::Notification loading;

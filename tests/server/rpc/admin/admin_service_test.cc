@@ -256,7 +256,7 @@ TEST_F(AdminServiceTest, WrongNamesAreRefused) {
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
 }
 
-TEST_F(AdminServiceTest, ACallThatIsCancelledDoesNotStopTheLoad) {
+TEST_F(AdminServiceTest, ACallThatIsCancelledEndsTheLoad) {
   StartExplicit();
   server::WriteModel(repository_, "fake", "4");
   server_->gate().Close();  // The new version's first batch waits.
@@ -273,7 +273,7 @@ TEST_F(AdminServiceTest, ACallThatIsCancelledDoesNotStopTheLoad) {
   context.TryCancel();
   caller.join();
   EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
-  // Counted at once, although the load goes on.
+  // Counted at once, although a batch runs.
   EXPECT_EQ(
       server_->WaitForSum("sfmamba_requests_total",
                           {"method=\"LoadModel\"", "code=\"CANCELLED\""}, 1),
@@ -282,6 +282,9 @@ TEST_F(AdminServiceTest, ACallThatIsCancelledDoesNotStopTheLoad) {
                                 {"method=\"LoadModel\""}, 0),
             0);
   server_->gate().Open();
+  // The load has ended, so version 4 is not served.
+  EXPECT_EQ(Label("fake", "new", 4).code, StatusCode::UNAVAILABLE);
+  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
   ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/4");
 }

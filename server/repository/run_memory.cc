@@ -1,0 +1,260 @@
+#include "server/repository/run_memory.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/time.h"
+#include "model/config.h"
+#include "model/execution_context.h"
+
+namespace sfmamba::repository {
+namespace {
+
+// Images of up to this many pixels are run without a smaller one before.
+constexpr int64_t kSmallPixels = 512 * 512;
+// The allocator keeps freed tensors for the next run: a quarter of the peak at
+// most, and a tenth was measured.
+constexpr double kKept = 1.1;
+// Inputs that wait are counted by the memory budget. This is what the pool of
+// inputs keeps.
+constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
+// An image that takes more than this part of the free memory is measured while
+// no other load takes as much.
+constexpr int kLoadsAtOnce = 8;
+constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
+
+struct Size {
+  int height = 0, width = 0;
+
+  int64_t pixels() const { return int64_t{height} * width; }
+};
+
+// The largest input that is made of a picture.
+Size LargestInput(const model::ModelConfig& config) {
+  if (config.task == model::VisionTask::kClassification) {
+    return {config.image_size, config.image_size};
+  }
+  return {config.Padded(config.short_side), config.Padded(config.long_side)};
+}
+
+// The setting that decides the input's size, with its value.
+std::string InputName(const model::ModelConfig& config) {
+  if (config.task == model::VisionTask::kClassification) {
+    return absl::StrCat("input.size ", config.image_size);
+  }
+  return absl::StrCat("input.short_side ", config.short_side,
+                      " and input.long_side ", config.long_side);
+}
+
+// The sizes to run, the smallest first and the largest input last. Vim takes
+// images of one size only.
+std::vector<Size> SizesToRun(const model::ModelConfig& config) {
+  Size size = LargestInput(config);
+  std::vector<Size> sizes = {size};
+  if (config.backbone.architecture == model::Architecture::kVim) return sizes;
+  while (size.pixels() > kSmallPixels) {
+    size = {config.Padded((size.height + 1) / 2),
+            config.Padded((size.width + 1) / 2)};
+    sizes.push_back(size);
+  }
+  std::reverse(sizes.begin(), sizes.end());
+  return sizes;
+}
+
+// What a detector's masks take beside the tensors of an image without objects.
+int64_t MaskBytes(const model::ModelConfig& config) {
+  const model::DetectorConfig& detector = config.detector;
+  if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
+  const int64_t pixels = int64_t{detector.mask_roi_size} *
+                         detector.mask_roi_size * detector.max_detections;
+  // The regions' features, and four logits for each pixel and stage.
+  return int64_t{sizeof(float)} * pixels *
+         (detector.channels + 4 * detector.box_stages);
+}
+
+absl::Status TooLittle(const model::ModelConfig& config, const char* about,
+                       int64_t needed, int64_t free) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("memory: an image needs ", about, " ", BytesText(needed),
+                   " at ", InputName(config), ", expected at most the ",
+                   BytesText(std::max<int64_t>(free, 0)),
+                   " that the limit of the process leaves"));
+}
+
+// Measures what an image of a model's largest input takes.
+class Measurement {
+ public:
+  Measurement(model::VisionModel& model, const BatchFitOptions& options,
+              int64_t free)
+      : config_(model.config()), options_(options), free_(free) {}
+
+  // Adds `most` to the fit if it was needed.
+  absl::StatusOr<int64_t> Run(model::ExecutionContext& context,
+                              BatchFit* fit) const {
+    const std::vector<Size> sizes = SizesToRun(config_);
+    const int64_t largest = sizes.back().pixels();
+    const int64_t masks = MaskBytes(config_);
+    int64_t expected = 0;  // What the next image takes at most; 0: unknown.
+    int64_t last_bytes = 0, last_pixels = 0;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      const absl::StatusOr<int64_t> tensors =
+          RunOne(context, sizes[i], expected, fit);
+      if (!tensors.ok() || *tensors == 0) return tensors;
+      const int64_t bytes = static_cast<int64_t>(*tensors * kKept) + masks;
+      if (i + 1 == sizes.size()) return bytes;
+      // The peak is the largest of several sums, each of which grows linearly
+      // with the pixels. So a larger image takes at least what the line through
+      // the last two says, and at most in proportion to its pixels.
+      const int64_t pixels = sizes[i].pixels();
+      const double slope =
+          i == 0 ? 0 : double(bytes - last_bytes) / (pixels - last_pixels);
+      expected =
+          static_cast<int64_t>(double(bytes) * sizes[i + 1].pixels() / pixels);
+      if (bytes + slope * (largest - pixels) > free_) {
+        return TooLittle(config_, "about",
+                         static_cast<int64_t>(double(bytes) * largest / pixels),
+                         free_);
+      }
+      last_bytes = bytes;
+      last_pixels = pixels;
+    }
+    return 0;  // Not reached: there is a last size.
+  }
+
+ private:
+  // Runs an image: with a part of the free memory beside other loads, or if it
+  // takes more, alone with all of it.
+  absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
+                                 const Size& size, int64_t expected,
+                                 BatchFit* fit) const {
+    const auto run = [&](int64_t most) {
+      return context.MeasureMemory(size.height, size.width,
+                                   static_cast<int64_t>(most / kKept),
+                                   options_.stop);
+    };
+    const int64_t part = free_ / kLoadsAtOnce;
+    if (fit->most == nullptr && expected <= part) {
+      const absl::StatusOr<int64_t> tensors = run(part);
+      if (!absl::IsResourceExhausted(tensors.status())) return tensors;
+    }
+    if (fit->most == nullptr) {
+      fit->most = options_.memory->TakeMost(options_.stop);
+      if (fit->most == nullptr) {
+        return absl::CancelledError("loading was stopped");
+      }
+    }
+    const absl::StatusOr<int64_t> tensors = run(free_ - part);
+    if (absl::IsResourceExhausted(tensors.status())) {
+      return TooLittle(config_, "more than", free_ - part, free_);
+    }
+    return tensors;
+  }
+
+  const model::ModelConfig& config_;
+  const BatchFitOptions& options_;
+  const int64_t free_;
+};
+
+}  // namespace
+
+std::string BytesText(int64_t bytes) {
+  return bytes < 1000000000 ? absl::StrFormat("%.1f MB", bytes / 1e6)
+                            : absl::StrFormat("%.1f GB", bytes / 1e9);
+}
+
+RunMemory::Hold RunMemory::AddServed(int64_t bytes) {
+  absl::MutexLock lock(&state_->mu);
+  const auto added = state_->served.insert(bytes);
+  return Hold(state_.get(), [state = state_, added](void*) {
+    absl::MutexLock lock(&state->mu);
+    state->served.erase(added);
+  });
+}
+
+int64_t RunMemory::most_served() const {
+  absl::MutexLock lock(&state_->mu);
+  return state_->served.empty() ? 0 : *state_->served.rbegin();
+}
+
+absl::StatusOr<RunMemory::Hold> RunMemory::TakeForLoad(
+    int64_t bytes, const std::function<int64_t()>& free,
+    const std::function<bool()>& stop) {
+  absl::MutexLock lock(&state_->mu);
+  while (bytes > free() - state_->for_loads) {
+    if (state_->for_loads == 0) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("memory: loading takes about ", bytes,
+                       " bytes, expected at most the ",
+                       std::max<int64_t>(free(), 0), " that are free"));
+    }
+    if (stop()) return nullptr;
+    state_->mu.AwaitWithTimeout(
+        absl::Condition(
+            +[](int64_t* taken) { return *taken == 0; }, &state_->for_loads),
+        kAskPeriod);
+  }
+  state_->for_loads += bytes;
+  return Hold(state_.get(), [state = state_, bytes](void*) {
+    absl::MutexLock lock(&state->mu);
+    state->for_loads -= bytes;
+  });
+}
+
+int64_t RunMemory::taken_for_loads() const {
+  absl::MutexLock lock(&state_->mu);
+  return state_->for_loads;
+}
+
+RunMemory::Hold RunMemory::TakeMost(const std::function<bool()>& stop) {
+  State& state = *state_;
+  absl::MutexLock lock(&state.mu);
+  while (!state.mu.AwaitWithTimeout(
+      absl::Condition(
+          +[](bool* taken) { return !*taken; }, &state.most_taken),
+      kAskPeriod)) {
+    if (stop()) return nullptr;
+  }
+  state.most_taken = true;
+  return Hold(state_.get(), [state = state_](void*) {
+    absl::MutexLock lock(&state->mu);
+    state->most_taken = false;
+  });
+}
+
+absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
+                                  const BatchFitOptions& options) {
+  const model::ModelConfig& config = model.config();
+  const bool classifies = config.task == model::VisionTask::kClassification;
+  const int64_t input = 3 * LargestInput(config).pixels();
+  const int64_t pool =
+      classifies ? std::min(options.max_batch_size * input, kMostPooledInputs)
+                 : 0;
+  const int64_t free = options.free - std::max(pool, input);
+  BatchFit fit;
+  fit.max_batch_size = options.max_batch_size;
+  const auto context = model.MakeContext(0);
+  if (!context.ok()) return context.status();
+  const absl::StatusOr<int64_t> image =
+      Measurement(model, options, free).Run(**context, &fit);
+  if (!image.ok()) return image.status();
+  if (*image == 0) return fit;
+  const int contexts = model.contexts();
+  if (contexts * *image > free) {
+    return TooLittle(config, "about", contexts * *image, free);
+  }
+  // A batch of fewer images than threads runs them one by one.
+  const int threads = std::max(1, options.threads / contexts);
+  int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
+  if (contexts * at_once * *image > free) {
+    fit.max_batch_size = std::max(1, threads - 1);
+    at_once = 1;
+  }
+  fit.bytes = contexts * at_once * *image + pool;
+  return fit;
+}
+
+}  // namespace sfmamba::repository
