@@ -25,9 +25,13 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 // Least memory budget, as a multiple of the largest message.
 constexpr int64_t kMessagesOfBudget = 8;
-// Most bytes of the default memory budget, unless the largest messages need
-// more.
+// Bounds of the default memory budget, unless the largest messages need more.
+constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
+// The budget if the process's limit is not known.
+constexpr int64_t kSomeMemory = int64_t{512} << 20;
+// What a server without models takes: 150 MiB were measured.
+constexpr int64_t kProgram = int64_t{160} << 20;
 // Default of max_client_items where clients have names.
 constexpr int kClientItems = 256;
 
@@ -91,6 +95,46 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
+// The default memory budget. A quarter of what the program and the models leave
+// is for batches, and a sixteenth of the limit stays free.
+int64_t DefaultBudget(const ProcessMemory& memory) {
+  if (memory.limit == 0) return kSomeMemory;
+  const int64_t left =
+      memory.limit - memory.limit / 16 - kProgram - memory.models;
+  return std::clamp(std::min(memory.limit / 2, left / 4 * 3), kLeastMemory,
+                    kMostMemory);
+}
+
+// Sets the budget and, if they are not set, the sizes of messages and images,
+// which the budget bounds.
+void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
+  const bool states_message = config->max_message_bytes() != 0;
+  const bool states_image = config->max_image_bytes() != 0;
+  SetDefaults(config);
+  if (config->memory_budget_bytes() == 0) {
+    int64_t budget = DefaultBudget(memory);
+    if (states_message) {
+      // Validate() refuses larger messages, after this.
+      budget = std::max(
+          budget, kMessagesOfBudget * std::clamp(config->max_message_bytes(),
+                                                 int64_t{0}, kMostMemory));
+    }
+    config->set_memory_budget_bytes(budget);
+    if (!states_message) {
+      config->set_max_message_bytes(
+          std::min(config->max_message_bytes(), budget / kMessagesOfBudget));
+    }
+    if (!states_image) {
+      config->set_max_image_bytes(
+          std::min(config->max_image_bytes(), config->max_message_bytes()));
+    }
+  }
+  if (config->decode_memory_budget_bytes() == 0) {
+    config->set_decode_memory_budget_bytes(config->memory_budget_bytes() / 8 *
+                                           3);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path) {
@@ -103,7 +147,30 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path) {
   return config;
 }
 
-v1::ServerConfig WithDefaults(v1::ServerConfig config) {
+ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
+
+absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
+                         const v1::ServerConfig& config) {
+  // What the models will take is only estimated, so a budget that is set is
+  // believed if it can fit at all.
+  const int64_t others = default_budget ? kProgram + memory.models : 0;
+  const int64_t needed = config.memory_budget_bytes() + others;
+  if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();
+  const auto mib = [](int64_t bytes) {
+    return absl::StrCat((bytes >> 20) + 1, " MiB");
+  };
+  return absl::InvalidArgumentError(absl::StrCat(
+      "memory_budget_bytes: got ", config.memory_budget_bytes(),
+      others == 0 ? ""
+                  : absl::StrCat(", beside about ", mib(others),
+                                 " for the program and the models"),
+      ", expected together at most ", memory.limit,
+      ", the memory limit of the process; a limit of ",
+      mib(needed + needed / 15), " would be enough"));
+}
+
+v1::ServerConfig WithDefaults(v1::ServerConfig config,
+                              const ProcessMemory& memory) {
   const int processors = UsableProcessors();
   if (config.decode_threads() == 0) {
     config.set_decode_threads(std::max(1, processors - 2));
@@ -116,18 +183,7 @@ v1::ServerConfig WithDefaults(v1::ServerConfig config) {
   if (!config.has_max_client_items()) {
     config.set_max_client_items(config.token_file().empty() ? 0 : kClientItems);
   }
-  SetDefaults(&config);
-  if (config.memory_budget_bytes() == 0) {
-    // Validate() refuses larger messages, after this.
-    const int64_t message =
-        std::clamp(config.max_message_bytes(), int64_t{0}, kMostMemory);
-    const int64_t least = kMessagesOfBudget * message;
-    config.set_memory_budget_bytes(std::max(
-        least, std::min(kMostMemory, observability::MemoryLimit() / 2)));
-  }
-  if (config.decode_memory_budget_bytes() == 0) {
-    config.set_decode_memory_budget_bytes(config.memory_budget_bytes() / 8 * 3);
-  }
+  SetMemory(memory, &config);
   return config;
 }
 

@@ -110,8 +110,12 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
     config = *std::move(file);
   }
   ApplyFlags(line, &config);
-  config = WithDefaults(std::move(config));
-  const absl::Status status = Validate(config);
+  const bool default_budget = config.memory_budget_bytes() == 0;
+  ProcessMemory memory = ThisProcessMemory();
+  memory.models = repository::MemoryOfModels(config);
+  config = WithDefaults(std::move(config), memory);
+  absl::Status status = Validate(config);
+  if (status.ok()) status = CheckMemory(memory, default_budget, config);
   if (!status.ok()) return status;
   return config;
 }

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/proto_duration.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/host/processors.h"
 #include "server/http/http_options.h"
@@ -59,9 +60,48 @@ TEST(ServerConfigTest, EachNumberHasADefaultInItsRange) {
   }
 }
 
+TEST(ServerConfigTest, TheDefaultBudgetFitsBesideTheModelsOrTheStartIsRefused) {
+  constexpr int64_t kModels = int64_t{200} << 20;  // The default ones.
+  for (int64_t mib = 64; mib <= 65536; mib += mib / 4) {
+    const ProcessMemory memory = {mib << 20, kModels};
+    v1::ServerConfig config;
+    config.set_model_repository("m");
+    config = WithDefaults(config, memory);
+    EXPECT_TRUE(Validate(config).ok()) << mib << ": " << Validate(config);
+    const absl::Status status =
+        CheckMemory(memory, /*default_budget=*/true, config);
+    EXPECT_EQ(status.ok(), mib > 424) << mib << ": " << status;
+    if (!status.ok()) continue;
+    // A server without models takes 150 MiB.
+    EXPECT_LT(config.memory_budget_bytes() + kModels + (150 << 20),
+              memory.limit / 16 * 15)
+        << mib;
+    EXPECT_LE(config.memory_budget_bytes(), int64_t{4} << 30);
+  }
+}
+
+TEST(ServerConfigTest, ABudgetThatDoesNotFitSaysWhatWouldBeEnough) {
+  const ProcessMemory memory = {int64_t{384} << 20, int64_t{200} << 20};
+  v1::ServerConfig config = WithDefaults({}, memory);
+  const absl::Status status =
+      CheckMemory(memory, /*default_budget=*/true, config);
+  EXPECT_THAT(status.message(), testing::HasSubstr("a limit of 453 MiB"));
+  config.set_memory_budget_bytes(512 << 20);
+  EXPECT_FALSE(CheckMemory(memory, /*default_budget=*/false, config).ok());
+  config.set_memory_budget_bytes(300 << 20);  // A budget that is set may fit.
+  EXPECT_TRUE(CheckMemory(memory, /*default_budget=*/false, config).ok());
+}
+
 TEST(ServerConfigTest, TheMemoryBudgetFollowsTheMachineAndTheMessages) {
-  EXPECT_GE(WithDefaults({}).memory_budget_bytes(), 512 << 20);
-  EXPECT_LE(WithDefaults({}).memory_budget_bytes(), int64_t{4} << 30);
+  EXPECT_EQ(WithDefaults({}, {int64_t{16} << 30, 0}).memory_budget_bytes(),
+            int64_t{4} << 30);
+  EXPECT_EQ(WithDefaults({}, {int64_t{1} << 30, 0}).memory_budget_bytes(),
+            512 << 20);
+  // Messages and images are smaller in a small process.
+  const v1::ServerConfig small = WithDefaults({}, {512 << 20, 200 << 20});
+  EXPECT_EQ(small.max_message_bytes(), small.memory_budget_bytes() / 8);
+  EXPECT_EQ(small.max_image_bytes(), small.max_message_bytes());
+  EXPECT_EQ(WithDefaults({}, {}).max_message_bytes(), 64 << 20);
   v1::ServerConfig config;
   config.set_max_message_bytes(1 << 30);
   EXPECT_EQ(WithDefaults(config).memory_budget_bytes(), int64_t{8} << 30);
