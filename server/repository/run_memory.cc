@@ -103,15 +103,18 @@ class Measurement {
     for (size_t i = 0; i < sizes.size(); ++i) {
       const absl::StatusOr<int64_t> tensors =
           RunOne(context, sizes[i], expected, fit);
-      if (!tensors.ok() || *tensors == 0) return tensors;
-      const int64_t bytes = static_cast<int64_t>(*tensors * kKept) + masks;
+      if (!tensors.ok()) return tensors;
+      // Small tensors are not counted, and on GPUs none.
+      const int64_t bytes =
+          *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
       // The peak is the largest of several sums, each of which grows linearly
       // with the pixels. So a larger image takes at least what the line through
       // the last two says, and at most in proportion to its pixels.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
-          i == 0 ? 0 : double(bytes - last_bytes) / (pixels - last_pixels);
+          last_bytes == 0 ? 0
+                          : double(bytes - last_bytes) / (pixels - last_pixels);
       expected =
           static_cast<int64_t>(double(bytes) * sizes[i + 1].pixels() / pixels);
       if (bytes + slope * (largest - pixels) > free_) {

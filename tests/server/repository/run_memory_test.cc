@@ -163,6 +163,13 @@ TEST_F(RunMemoryTest, AModelWithoutTensorsHereAlwaysFits) {
   EXPECT_TRUE(Fit(model, 0).ok());
 }
 
+TEST_F(RunMemoryTest, ASmallImageWithoutLargeTensorsSaysNothingOfALargeOne) {
+  Model model(Classifier(9000), [](int64_t pixels) {
+    return pixels < 300 * 300 ? 0 : Linear(pixels);
+  });
+  EXPECT_FALSE(Fit(model, 3000 * kMega).ok());
+}
+
 TEST_F(RunMemoryTest, LoadsShareWhatIsFree) {
   const auto free = [] { return 100; };
   const auto go_on = [] { return false; };
