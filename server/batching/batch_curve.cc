@@ -25,7 +25,7 @@ constexpr double kBetter = 0.02;
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // Age at which a size's estimate may be wrong because only others have run.
-constexpr absl::Duration kOld = absl::Seconds(10);
+constexpr absl::Duration kOld = absl::Seconds(5);
 // Fewest runs of a size that is kept though it was never measured: one batch
 // may have taken long by accident.
 constexpr int kFewBatches = 3;

@@ -18,6 +18,9 @@ constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 // lower classes.
 constexpr int kMostDelay = 2;
 
+// Trials may cost this part of the time of other batches.
+constexpr double kTrialShare = 0.01;
+
 // Weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
@@ -171,20 +174,26 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   for (const server::Priority priority : ClassesInTurn()) {
     std::vector<BatchKey> keys;
     const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
-    const Decision decision = Decide(schedule, lines, now);
+    const Decision decision =
+        Decide(schedule, lines, now, trial_debt_ <= absl::ZeroDuration());
     if (decision.line < 0) continue;
     batch.key = keys[decision.line];
     batch.trigger = decision.trigger;
     if (draining_ && batch.trigger == BatchTrigger::kDelay) {
       batch.trigger = BatchTrigger::kDrain;
     }
-    Fill(priority, decision.images, now, &batch);
+    Fill(priority, decision, now, &batch);
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
       const int count = static_cast<int>(batch.tasks.size());
-      running_[batch.number] = {batch.key, count, now, waited,
-                                profile_.Curve(batch.key).Median(count)};
+      Running& running = running_[batch.number];
+      running = {batch.key, count, now, waited,
+                 profile_.Curve(batch.key).Median(count)};
+      if (decision.is_trial) {
+        running.trial_cost = TrialCost(running, running.predicted);
+        trial_debt_ += *running.trial_cost;
+      }
     }
     return batch;
   }
@@ -192,17 +201,25 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
   return batch;
 }
 
-void BatchQueue::Fill(server::Priority first, int images, absl::Time now,
-                      Batch* batch) {
+absl::Duration BatchQueue::TrialCost(const Running& trial,
+                                     absl::Duration took) const {
+  const BatchCurve& curve = profile_.Curve(trial.key);
+  const int best = curve.best_size();
+  return std::max(absl::ZeroDuration(),
+                  took - trial.images * curve.Median(best) / best);
+}
+
+void BatchQueue::Fill(server::Priority first, const Decision& decision,
+                      absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
   // No task is given up because of an old curve: it may be wrong.
-  const bool drops_late = curve.IsFresh(now);
+  const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
   const bool is_busy = IsBusy(now);
-  images = CountWithMates(waiting, curve, first, images);
+  const int images = CountWithMates(waiting, curve, first, decision.images);
   int wanted = images;
   // Each round tries the first `wanted` tasks. Some may end too late in their
   // batch: then a smaller one is tried for their sake, or they are dropped and
@@ -297,6 +314,14 @@ BatchQueue::BatchDuration BatchQueue::Ran(uint64_t number, absl::Time now,
   const Running running = it->second;
   running_.erase(it);
   const BatchDuration times = {running.predicted, now - running.start};
+  if (running.trial_cost.has_value()) {
+    trial_debt_ +=
+        (failed ? absl::ZeroDuration() : TrialCost(running, times.measured)) -
+        *running.trial_cost;
+  } else {
+    trial_debt_ = std::max(absl::ZeroDuration(),
+                           trial_debt_ - kTrialShare * times.measured);
+  }
   if (failed) return times;
   profile_.Record(running.key, running.images, times.measured, now);
   turn_wait_ += kTurnWaitRate * (running.waited - turn_wait_);

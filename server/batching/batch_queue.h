@@ -155,6 +155,7 @@ class BatchQueue {
     absl::Time start;
     absl::Duration waited;
     absl::Duration predicted;
+    std::optional<absl::Duration> trial_cost;  // Set if it is a trial.
   };
 
   // How long all slots take for `images` images of the key in full batches.
@@ -169,9 +170,14 @@ class BatchQueue {
   // its key.
   std::vector<WaitingLine> Lines(server::Priority priority, absl::Time now,
                                  std::vector<BatchKey>* keys) const;
-  // Moves up to `images` tasks of the batch's key into `batch`, first those of
-  // the class `first`: tasks that end in time to `tasks`, others to `dropped`.
-  void Fill(server::Priority first, int images, absl::Time now, Batch* batch);
+  // Moves as many tasks of the batch's key as decided into `batch`, first those
+  // of the class `first`: tasks that end in time to `tasks`, others to
+  // `dropped`.
+  void Fill(server::Priority first, const Decision& decision, absl::Time now,
+            Batch* batch);
+  // How much more device time the trial takes than batches of the best size
+  // would, if it takes `took`.
+  absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.
   bool IsBusy(absl::Time now) const;
@@ -200,8 +206,11 @@ class BatchQueue {
   server::FairShares<server::Priority> shares_;  // Shares of the devices' time.
   std::map<uint64_t, Running> running_;          // By number.
   absl::Duration turn_wait_;                     // See AdmissionState.
-  uint64_t batches_ = 0;                         // Batches so far.
-  BatchKey last_key_;  // Key of the batch that left last.
+  // What trials have cost and the time of other batches has not paid for. No
+  // trial starts before it is zero.
+  absl::Duration trial_debt_;
+  uint64_t batches_ = 0;  // Batches so far.
+  BatchKey last_key_;     // Key of the batch that left last.
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };

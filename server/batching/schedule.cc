@@ -14,9 +14,6 @@ constexpr double kSame = 1.02;
 // Least lead in fullness, as a part of the best rate, by which a line goes
 // before the first one.
 constexpr double kClearlyFuller = 0.05;
-// Most time by which a batch that is run to learn how long it takes is longer
-// than the one that would leave: others wait for it, once in ten seconds.
-constexpr absl::Duration kLongestTrial = absl::Milliseconds(100);
 
 // A line whose batch may leave now.
 struct Candidate {
@@ -131,24 +128,23 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// `images`, which is what the line's next batch should have by what is known,
-// or twice as many if that may be wrong and nobody becomes late.
+// The images of a trial in place of a batch of `images`; `images` if there
+// should be none. The curve may be wrong about a trial, so its time is taken to
+// be in proportion to the images.
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;
   const int larger = std::min({2 * images, line.tasks, options.max_batch_size});
-  const bool harmless =
-      curve.Median(larger) - curve.Median(images) <= kLongestTrial &&
-      now + curve.P95(larger) <= line.finish_by;
-  return larger > images && harmless && curve.LargerAreOld(images, now)
-             ? larger
-             : images;
+  const bool in_time =
+      now + curve.P95(images) * larger / images <= line.finish_by;
+  return in_time && curve.LargerAreOld(images, now) ? larger : images;
 }
 
 }  // namespace
 
 Decision Decide(const ScheduleOptions& options,
-                absl::Span<const WaitingLine> lines, absl::Time now) {
+                absl::Span<const WaitingLine> lines, absl::Time now,
+                bool may_try) {
   Decision decision;
   std::vector<Candidate> candidates;
   for (int i = 0; i < static_cast<int>(lines.size()); ++i) {
@@ -169,7 +165,9 @@ Decision Decide(const ScheduleOptions& options,
   const Candidate& chosen = candidates[ChooseLine(candidates, lines, now)];
   const WaitingLine& line = lines[chosen.line];
   decision.line = chosen.line;
-  decision.images = TryLarger(options, line, chosen.images, now);
+  decision.images =
+      may_try ? TryLarger(options, line, chosen.images, now) : chosen.images;
+  decision.is_trial = decision.images > chosen.images;
   const bool is_full = decision.images >= line.curve->best_size();
   decision.trigger = is_full ? BatchTrigger::kFull : BatchTrigger::kDelay;
   return decision;

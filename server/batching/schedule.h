@@ -49,6 +49,8 @@ struct WaitingLine {
 struct Decision {
   int line = -1;   // The line whose batch leaves now; -1 if none does.
   int images = 0;  // How many images it should have. At most the line's tasks.
+  // The batch is larger than seems best, to learn how long it takes.
+  bool is_trial = false;
   BatchTrigger trigger = BatchTrigger::kFull;
   // If none leaves: when to decide again unless a task arrives before.
   absl::Time wake = absl::InfiniteFuture();
@@ -57,10 +59,12 @@ struct Decision {
 // Decides which batch leaves next, at a time when a device is free.
 //
 // The size: the largest efficient one that waits, or all that wait where a
-// larger batch, padded by the model, costs less than two. Twice as many once in
-// ten seconds, if they wait, the first does not become late, and they take at
-// most 100 ms longer: what is known of batches that never run may be wrong, as
-// it was measured beside other programs.
+// larger batch, padded by the model, costs less than two.
+//
+// A trial has twice as many images. With `may_try` the batch is a trial if the
+// images wait, no larger batch ran lately, and the first image would not become
+// late in two batches of the best size. A wrong profile, such as one measured
+// on a busy machine, would otherwise never be corrected.
 //
 // Waiting: until the next efficient size is there, as long as the most urgent
 // task does not become late and, with kLatency, for at most half the time of
@@ -71,7 +75,8 @@ struct Decision {
 // batch is more efficient, the first line is likely to grow meanwhile, no line
 // becomes late, and the first line has used less than half of its time.
 Decision Decide(const ScheduleOptions& options,
-                absl::Span<const WaitingLine> lines, absl::Time now);
+                absl::Span<const WaitingLine> lines, absl::Time now,
+                bool may_try = true);
 
 // A task starts at least this long before it would become late.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);

@@ -194,10 +194,10 @@ TEST(BatchCurveTest, LargerBatchesAreOldAfterAWhileWithoutThem) {
   RunOften(&curve, 1, 10);
   RunOften(&curve, 4, 40);
   const absl::Time later = kStart + absl::Seconds(11);
-  EXPECT_FALSE(curve.LargerAreOld(1, kStart + absl::Seconds(10)));
+  EXPECT_FALSE(curve.LargerAreOld(1, kStart + absl::Seconds(5)));
   EXPECT_TRUE(curve.LargerAreOld(1, later));
   RunOften(&curve, 2, 20, later);
-  EXPECT_FALSE(curve.LargerAreOld(1, later + absl::Seconds(9)));
+  EXPECT_FALSE(curve.LargerAreOld(1, later + absl::Seconds(4)));
   EXPECT_TRUE(curve.LargerAreOld(2, later));
 }
 

@@ -96,7 +96,8 @@ class Simulator {
       std::vector<BatchTime> times;
       const int max = model.options.max_batch_size;
       for (int n = 1; n <= max; n = n < max && 2 * n > max ? max : 2 * n) {
-        const absl::Duration median = model.cost(request.key, n);
+        const absl::Duration median =
+            model.cost(request.key, n) * (n > 1 ? options_.measured_factor : 1);
         times.push_back({request.key, n, median,
                          median * std::exp(1.645 * options_.noise)});
       }
@@ -255,6 +256,7 @@ class Simulator {
       *device = {std::move(batch), model, now_, now_ + took};
       ++result_.batches;
       result_.busy += took;
+      if (device->batch->tasks.size() == 1) result_.in_small += took;
       // A model that was idle saves nothing up.
       const absl::Duration least =
           *std::max_element(used_.begin(), used_.end()) - took;

@@ -40,6 +40,8 @@ struct SimulationOptions {
   double outliers = 0;
   // Whether queues know beforehand how long batches take.
   bool is_measured = true;
+  // The measured times of batches of several images are multiplied by this.
+  double measured_factor = 1;
   uint32_t seed = 1;
 };
 
@@ -51,7 +53,8 @@ struct SimulationResult {
   int in_time = 0;
   int left = 0;  // Still waiting at the end, which is an error.
   int batches = 0;
-  absl::Duration busy;  // Time of all devices.
+  absl::Duration in_small;  // Device time in batches of one image.
+  absl::Duration busy;      // Time of all devices.
   // What of it those in time would have needed in the best batches.
   absl::Duration useful;
   absl::Duration end;           // When the last batch ended.
