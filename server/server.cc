@@ -97,7 +97,8 @@ Server::Server(const Options& options, observability::Logger* log)
                    config_.client_share()),
       finish_room_({kMaxAnswersQueued, kAnyBytes}, "finish"),
       finish_pool_(FinishOptions(options)),
-      health_([this] { return IsAlive(); }, config_.max_health_watches()),
+      health_([this] { return IsAlive(); }, config_.max_health_watches(),
+              &security_.gate()),
       repository_(
           repository::RepositoryOptions(
               config_,

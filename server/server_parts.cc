@@ -82,6 +82,7 @@ security::Security::Events Server::SecurityEvents() {
   events.refused = [this](absl::string_view reason) {
     metrics_.CallRefused(reason);
   };
+  events.malformed_forward = [this] { metrics_.ForwardMalformed(); };
   events.reloaded = [this](absl::string_view what, const absl::Status& status) {
     metrics_.FilesReloaded(what, status.ok());
     if (status.ok()) {

@@ -187,7 +187,7 @@ void Connection::TakeIn(absl::string_view bytes) {
   if (!reader_.has_value()) {
     reader_.emplace(
         RequestReader::Limits{options.max_head_bytes, options.max_body_bytes},
-        environment_.room.MakeHold(peer_));
+        environment_.room.MakeHold(server::ClientOf(peer_)));
   }
   if (!in_.empty()) {
     absl::StrAppend(&in_, bytes);
@@ -209,6 +209,9 @@ void Connection::TakeIn(absl::string_view bytes) {
     is_head_ = request.method == "HEAD";
     headers_ = options.headers(request);
     if (auto refusal = options.admit(request)) return Refuse(*refusal);
+    if (!reader_->UseRoom(environment_.room.MakeHold(request.client()))) {
+      return Refuse(reader_->refusal());
+    }
     body_began_ = Clock::now();
   }
   if (stage == RequestReader::Stage::kWhole) return Start();

@@ -9,6 +9,7 @@
 #include "absl/functional/any_invocable.h"
 #include "absl/time/time.h"
 #include "server/security/caller.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::http {
 
@@ -22,6 +23,12 @@ struct HttpRequest {
   // When it had come whole, by base::SteadyNow().
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Once it is admitted: HttpOptions::admit.
+
+  // Whom shares count: the caller, or the peer's address if it has no name.
+  std::string client() const {
+    return caller.name.empty() ? std::string(server::ClientOf(peer))
+                               : caller.name;
+  }
 };
 
 using Headers = std::vector<std::pair<std::string, std::string>>;

@@ -246,9 +246,8 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
   // A client's short requests stand in line one behind the other, so that a
   // flood of those that take longer than expected delays no other client.
-  work.group = work.cost < 2 * kHandlerCost
-                   ? absl::HashOf(server::ClientOf(request.peer))
-                   : pool_.NewGroup();
+  work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
+                                            : pool_.NewGroup();
   // An exception ends this exchange, and so the request.
   work.run = [this, call,
               exchange =

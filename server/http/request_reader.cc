@@ -188,6 +188,19 @@ size_t RequestReader::on_body_impl(Text bytes, Error& error) {
   return bytes.size();
 }
 
+bool RequestReader::UseRoom(Room::Hold hold) {
+  const int64_t bytes = hold_->bytes;
+  hold_ = std::move(hold);
+  if (bytes == 0) return true;
+  Error error;
+  TakeRoom(bytes, error);
+  if (error) {
+    stage_ = Stage::kRefused;
+    request_.body = std::string();
+  }
+  return !error;
+}
+
 void RequestReader::TakeRoom(int64_t body_bytes, Error& error) {
   if (hold_.Resize(body_bytes)) return request_.body.reserve(body_bytes);
   Refuse(503,

@@ -2,8 +2,8 @@
 
 namespace sfmamba::http {
 
-Room::Hold Room::MakeHold(absl::string_view peer) {
-  return Hold(this, {std::string(server::ClientOf(peer)), 0, 0});
+Room::Hold Room::MakeHold(absl::string_view client) {
+  return Hold(this, {std::string(client), 0, 0});
 }
 
 Room::Hold Room::TakeAnyway(int64_t bytes) {

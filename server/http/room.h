@@ -27,10 +27,10 @@ class Room {
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Holds nothing yet, for the client that `peer` is of: see server::ClientOf.
+  // Holds nothing yet, for the client.
   // Its Resize() returns false, and takes nothing, if there is no room for the
   // client to hold so many bytes, which are not fewer than before.
-  Hold MakeHold(absl::string_view peer);
+  Hold MakeHold(absl::string_view client);
   // Takes `bytes` whether there is room or not.
   Hold TakeAnyway(int64_t bytes);
   int64_t held() const { return held_.load(); }

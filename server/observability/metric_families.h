@@ -216,6 +216,11 @@ struct MetricFamilies {
   Series<Counter> handshake_failures{
       counter("tls_handshake_failures_total",
               "Connections that failed before they were TLS.", {})};
+  Series<Counter> malformed_forwards{
+      counter("malformed_forwarded_for_total",
+              "Calls of trusted proxies whose x-forwarded-for names an address "
+              "that cannot be read.",
+              {})};
   Series<Counter> file_reloads{
       counter("security_reloads_total",
               "Changes of the files of tokens and TLS, by whether they were "

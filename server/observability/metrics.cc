@@ -104,6 +104,10 @@ void Metrics::TlsHandshakeFailed() {
   families_->handshake_failures.Of().Increment();
 }
 
+void Metrics::ForwardMalformed() {
+  families_->malformed_forwards.Of().Increment();
+}
+
 void Metrics::FilesReloaded(absl::string_view what, bool taken) {
   families_->file_reloads.Of({what, taken ? "taken" : "kept_old"}).Increment();
 }

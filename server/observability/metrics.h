@@ -78,6 +78,8 @@ class Metrics {
   void CallRefused(absl::string_view reason);
   // A TLS connection to the gRPC port failed before it was one.
   void TlsHandshakeFailed();
+  // A trusted proxy named an address that cannot be read.
+  void ForwardMalformed();
   // The files of `what`, "tokens" or "tls", have changed, and were taken or
   // not.
   void FilesReloaded(absl::string_view what, bool taken);

@@ -73,10 +73,10 @@ void Prediction::Start(const absl::Status& serving) {
   record_.set_client(client_);
   record_.set_images(request_.images);
   if (request_.call.deadline == absl::InfiniteFuture() &&
-      env_.without_deadline.Insert(request_.call.peer)) {
+      env_.without_deadline.Insert(client_)) {
     env_.log.Info(observability::LogModule::kRequests,
                   "a client sets no deadlines: the default applies",
-                  {{"peer", request_.call.peer},
+                  {{"client", client_},
                    {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
   }
   const absl::Status status =

@@ -45,6 +45,15 @@ absl::string_view Authorization(const http::HttpRequest& request) {
   return Header(request, kName);
 }
 
+security::Gate::Origin OriginOf(const http::HttpRequest& request) {
+  security::Gate::Origin origin = {request.peer, {}};
+  const auto range = request.headers.equal_range("x-forwarded-for");
+  for (auto found = range.first; found != range.second; ++found) {
+    origin.forwarded.push_back(found->second);
+  }
+  return origin;
+}
+
 }  // namespace
 
 std::optional<Scope> ScopeOf(const http::HttpRequest& request) {
@@ -67,9 +76,14 @@ std::optional<Scope> ScopeOf(const http::HttpRequest& request) {
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
                                         http::HttpRequest& request) {
   const std::optional<Scope> scope = ScopeOf(request);
-  if (gate == nullptr || !scope.has_value()) return std::nullopt;
+  if (gate == nullptr) return std::nullopt;
+  const security::Gate::Origin origin = OriginOf(request);
+  if (!scope.has_value()) {
+    request.caller.name = gate->ClientOf(origin);
+    return std::nullopt;
+  }
   absl::StatusOr<security::Caller> caller =
-      gate->Check(Authorization(request), request.peer, *scope);
+      gate->Check(Authorization(request), origin, *scope);
   if (caller.ok()) {
     request.caller = *std::move(caller);
     return std::nullopt;

@@ -8,6 +8,7 @@
 #include "base/steady_clock.h"
 #include "server/errors/reasons.h"
 #include "server/rpc/grpc_status.h"
+#include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -24,7 +25,22 @@ std::string TracestateOf(const grpc::CallbackServerContext& context) {
   return joined;
 }
 
+security::Gate::Origin OriginOf(const grpc::ServerContextBase& context) {
+  security::Gate::Origin origin = {context.peer(), {}};
+  const auto range = context.client_metadata().equal_range("x-forwarded-for");
+  for (auto found = range.first; found != range.second; ++found) {
+    origin.forwarded.emplace_back(found->second.data(), found->second.size());
+  }
+  return origin;
+}
+
 }  // namespace
+
+std::string ClientOf(const security::Gate* gate,
+                     const grpc::ServerContextBase& context) {
+  return gate == nullptr ? std::string(server::ClientOf(context.peer()))
+                         : gate->ClientOf(OriginOf(context));
+}
 
 absl::Duration TimeLeft(const grpc::ServerContextBase& context) {
   const gpr_timespec deadline = context.raw_deadline();
@@ -55,7 +71,7 @@ absl::StatusOr<security::Caller> CheckCaller(
     const security::Gate* gate, const grpc::ServerContextBase& context,
     security::Scope scope) {
   if (gate == nullptr) return security::Caller();
-  return gate->Check(AuthorizationOf(context), context.peer(), scope);
+  return gate->Check(AuthorizationOf(context), OriginOf(context), scope);
 }
 
 absl::StatusOr<StreamRights> CheckStream(
@@ -66,9 +82,10 @@ absl::StatusOr<StreamRights> CheckStream(
   StreamRights rights;
   rights.caller = *std::move(caller);
   if (gate != nullptr) {
-    rights.allowed = [gate, peer = context.peer(),
+    rights.allowed = [gate, origin = OriginOf(context),
                       authorization = AuthorizationOf(context)] {
-      return gate->Check(authorization, peer, security::Scope::kInfer).status();
+      return gate->Check(authorization, origin, security::Scope::kInfer)
+          .status();
     };
   }
   return rights;

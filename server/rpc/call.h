@@ -32,6 +32,10 @@ absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
 
+// The client of a call by its address, the peer's with a null gate.
+std::string ClientOf(const security::Gate* gate,
+                     const grpc::ServerContextBase& context);
+
 // The header `authorization` of a call; empty if it has none, or several: which
 // one an intermediary has checked is not known.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);

@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
-#include "server/shares/client_shares.h"
 
 namespace sfmamba::rpc {
 
@@ -57,7 +56,7 @@ class HealthService::Watcher final
           std::string name)
       : service_(*service),
         context_(*context),
-        client_(server::ClientOf(context->peer())),
+        client_(ClientOf(service->gate_, *context)),
         name_(std::move(name)) {}
 
   const std::string& client() const { return client_; }
@@ -135,8 +134,9 @@ class HealthService::Watcher final
   bool finished_ ABSL_GUARDED_BY(service_.mu_) = false;
 };
 
-HealthService::HealthService(std::function<bool()> alive, int max_watches)
-    : alive_(std::move(alive)), max_watches_(max_watches) {}
+HealthService::HealthService(std::function<bool()> alive, int max_watches,
+                             const security::Gate* gate)
+    : alive_(std::move(alive)), max_watches_(max_watches), gate_(gate) {}
 
 void HealthService::SetServing(const std::string& name, bool serving) {
   absl::MutexLock lock(&mu_);

@@ -10,6 +10,7 @@
 #include "absl/synchronization/mutex.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/security/gate.h"
 
 namespace sfmamba::rpc {
 
@@ -30,8 +31,10 @@ class HealthService final
   // `alive` must be quick and thread-safe. When there are more than
   // `max_watches`, the client with the most loses its oldest: that one ends
   // with RESOURCE_EXHAUSTED. A client is an address, because health asks for no
-  // token.
-  HealthService(std::function<bool()> alive, int max_watches);
+  // token. `gate` says which address a call comes from. If it is null, it is
+  // the peer's.
+  HealthService(std::function<bool()> alive, int max_watches,
+                const security::Gate* gate = nullptr);
 
   void SetServing(const std::string& name, bool serving)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -77,6 +80,7 @@ class HealthService final
 
   const std::function<bool()> alive_;
   const int max_watches_;
+  const security::Gate* const gate_;  // May be null.
   mutable absl::Mutex mu_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
   // By client, the oldest first. Each deletes itself.

@@ -6,7 +6,6 @@
 #include "absl/strings/match.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
-#include "server/shares/client_shares.h"
 
 namespace sfmamba::security {
 namespace {
@@ -15,10 +14,9 @@ constexpr absl::string_view kScheme = "bearer ";
 // In the order of Scope.
 constexpr const char* kScopeNames[] = {"infer", "read", "admin"};
 
-// Whether the caller is on this machine. `client` is without the port.
+// Whether the client is on this machine.
 bool IsLoopback(absl::string_view client) {
-  return absl::StartsWith(client, "ipv4:127.") || client == "ipv6:%5B::1%5D" ||
-         absl::StartsWith(client, "ipv6:%5B::ffff:127.");
+  return absl::StartsWith(client, "ipv4:127.") || client == "ipv6:::1";
 }
 
 }  // namespace
@@ -32,9 +30,16 @@ void Gate::Use(Tokens tokens) {
   tokens_.swap(made);
 }
 
+std::string Gate::ClientOf(const Origin& origin) const {
+  const TrustedProxies::Client client =
+      proxies_.ClientOf(origin.peer, origin.forwarded);
+  if (client.malformed) options_.malformed_forward();
+  return client.name;
+}
+
 absl::StatusOr<Caller> Gate::Check(absl::string_view authorization,
-                                   absl::string_view peer, Scope scope) const {
-  absl::StatusOr<Caller> caller = Find(authorization, peer, scope);
+                                   const Origin& origin, Scope scope) const {
+  absl::StatusOr<Caller> caller = Find(authorization, origin, scope);
   if (!caller.ok()) {
     options_.refused(server::GetErrorDetail(caller.status()).reason);
   }
@@ -42,7 +47,7 @@ absl::StatusOr<Caller> Gate::Check(absl::string_view authorization,
 }
 
 absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
-                                  absl::string_view peer, Scope scope) const {
+                                  const Origin& origin, Scope scope) const {
   const char* const scope_name = kScopeNames[static_cast<int>(scope)];
   std::shared_ptr<const Tokens> tokens;
   {
@@ -50,13 +55,14 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
     tokens = tokens_;  // Compared without the lock.
   }
   if (tokens == nullptr) {
-    const absl::string_view client = server::ClientOf(peer);
-    if (scope == Scope::kAdmin && !IsLoopback(client)) {
+    const std::string client = ClientOf(origin);
+    const std::string peer = proxies_.ClientOf(origin.peer, {}).name;
+    if (scope == Scope::kAdmin && !(IsLoopback(client) && IsLoopback(peer))) {
       return server::ScopeMissing(
           client, scope_name,
           "one on the server's own machine, as there is no token_file");
     }
-    return Caller{std::string(client), /*has_token=*/false, options_.quota};
+    return Caller{client, /*has_token=*/false, options_.quota};
   }
   if (authorization.empty()) return server::TokenInvalid("none");
   if (!absl::StartsWithIgnoreCase(authorization, kScheme)) {

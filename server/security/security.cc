@@ -4,9 +4,11 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/security/tokens.h"
+#include "server/security/trusted_proxies.h"
 #include "server/settings/textproto.h"
 
 namespace sfmamba::security {
@@ -27,6 +29,7 @@ Gate::Options GateOptions(const v1::ServerConfig& config,
   Gate::Options options;
   options.quota = QuotaOf(config);
   options.refused = events.refused;
+  options.malformed_forward = events.malformed_forward;
   return options;
 }
 
@@ -45,6 +48,11 @@ Security::Security(const v1::ServerConfig& config, Events events)
       gate_(GateOptions(config_, events_)) {}
 
 absl::Status Security::Open() {
+  const std::vector<std::string> networks = {config_.trusted_proxies().begin(),
+                                             config_.trusted_proxies().end()};
+  absl::StatusOr<TrustedProxies> proxies = TrustedProxies::Parse(networks);
+  if (!proxies.ok()) return proxies.status();
+  gate_.Trust(*std::move(proxies));
   const auto watch =
       [this](std::string what, std::vector<WatchedFiles::File> files,
              absl::Status (Security::*take)(const WatchedFiles::Contents&)) {

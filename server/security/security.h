@@ -73,6 +73,7 @@ class Security {
     // See Gate::Options.
     std::function<void(absl::string_view reason)> refused =
         [](absl::string_view) {};
+    std::function<void()> malformed_forward = [] {};
     // The files of "tokens" or "tls" have changed. They are used from now on
     // or, if the status is an error, those from before.
     std::function<void(absl::string_view what, const absl::Status&)> reloaded =
@@ -84,9 +85,9 @@ class Security {
   // `config` is WithDefaults.
   Security(const v1::ServerConfig& config, Events events);
 
-  // Reads the files that the settings name, and begins to watch them. Called
-  // once, before the server listens. INVALID_ARGUMENT says which setting is
-  // wrong and why.
+  // Takes the trusted proxies, reads the files that the settings name, and
+  // begins to watch them. Called once, before the server listens.
+  // INVALID_ARGUMENT says which setting is wrong and why.
   absl::Status Open();
 
   Gate& gate() { return gate_; }

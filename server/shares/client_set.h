@@ -11,15 +11,14 @@
 
 namespace sfmamba::server {
 
-// Remembers clients by their address without the port, for what is said once to
-// each. Starts anew when it holds `max_clients`. Thread-safe.
+// Remembers clients, for what is said once to each. Starts anew when it holds
+// `max_clients`. Thread-safe.
 class ClientSet {
  public:
   explicit ClientSet(size_t max_clients) : max_clients_(max_clients) {}
 
-  // Whether the client was not there before. `peer` is as gRPC writes it:
-  // "ipv4:10.0.0.7:41234".
-  bool Insert(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mu_);
+  // Whether the client was not there before.
+  bool Insert(absl::string_view client) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   const size_t max_clients_;

@@ -39,7 +39,7 @@ std::string ReadAll(absl::string_view bytes, size_t piece) {
   size_t came = 0, begin = 0;
   Stage stage;
   do {
-    RequestReader reader(kLimits, room.MakeHold("ipv4:10.0.0.1:1"));
+    RequestReader reader(kLimits, room.MakeHold("ipv4:10.0.0.1"));
     while (true) {
       const size_t read = reader.Read(bytes.substr(begin, came - begin));
       begin += read;

@@ -13,7 +13,7 @@ namespace {
 class CallTest : public testing::Test {
  protected:
   CallTest() {
-    Room::Hold hold = room_.MakeHold("ipv4:10.0.0.1:1");
+    Room::Hold hold = room_.MakeHold("ipv4:10.0.0.1");
     EXPECT_TRUE(hold.Resize(10));
     call_ = std::make_shared<Call>(
         std::move(hold), [this](std::shared_ptr<Call> call, Answered answered) {

@@ -29,7 +29,7 @@ TEST(GzipMemoryTest, UnpackingLeavesNone) {
   for (const std::string& packed : {Gzip("text"), std::string("no gzip")}) {
     ExpectNoneIsLeft([&packed] {
       Room room(1 << 20, 1);
-      Room::Hold hold = room.MakeHold("ipv4:10.0.0.7:1");
+      Room::Hold hold = room.MakeHold("ipv4:10.0.0.7");
       std::string body = packed;
       Unpack(1 << 20, &hold, &body);
     });

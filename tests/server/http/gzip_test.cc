@@ -58,7 +58,7 @@ class UnpackTest : public testing::Test {
   // The status; 200 if it is unpacked.
   int Unpack(std::string packed, int64_t max_bytes = 1 << 20) {
     body_ = std::move(packed);
-    hold_ = room_.MakeHold("ipv4:10.0.0.7:1");
+    hold_ = room_.MakeHold("ipv4:10.0.0.7");
     const auto refusal = http::Unpack(max_bytes, &hold_, &body_);
     message_ = refusal.has_value() ? refusal->message : "";
     return refusal.has_value() ? refusal->status : 200;
@@ -91,7 +91,7 @@ TEST_F(UnpackTest, StopsAtTheLimit) {
 }
 
 TEST_F(UnpackTest, StopsWhereThereIsNoRoom) {
-  Room::Hold other = room_.MakeHold("ipv4:10.0.0.8:1");
+  Room::Hold other = room_.MakeHold("ipv4:10.0.0.8");
   ASSERT_TRUE(other.Resize((4 << 20) - 1000));
   EXPECT_EQ(Unpack(Gzip(std::string(1000, 'x'))), 200);
   EXPECT_EQ(Unpack(Gzip(std::string(1001, 'x'))), 503);

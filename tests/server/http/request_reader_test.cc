@@ -20,8 +20,8 @@ class RequestReaderTest : public testing::Test {
   // request, 0 if more must come, or the status of the refusal. read_ is how
   // much of it was read.
   int StatusOf(absl::string_view text, size_t piece = 1 << 20) {
-    reader_ = std::make_unique<RequestReader>(
-        limits_, room_->MakeHold("ipv4:10.0.0.1:1"));
+    reader_ = std::make_unique<RequestReader>(limits_,
+                                              room_->MakeHold("ipv4:10.0.0.1"));
     read_ = 0;
     for (size_t end = piece; read_ < text.size(); end += piece) {
       read_ += reader_->Read(text.substr(0, end).substr(read_));

@@ -7,15 +7,15 @@
 namespace sfmamba::http {
 namespace {
 
-constexpr char kPeer[] = "ipv4:10.0.0.1:1000";
+constexpr char kClient[] = "ipv4:10.0.0.1";
 
 TEST(RoomTest, HoldsAtMostItsCapacityAndTakesItBack) {
   Room room(100, 1);
-  Room::Hold first = room.MakeHold(kPeer);
+  Room::Hold first = room.MakeHold(kClient);
   EXPECT_TRUE(first.Resize(60));
   EXPECT_TRUE(first.Resize(70));
   {
-    Room::Hold second = room.MakeHold(kPeer);
+    Room::Hold second = room.MakeHold(kClient);
     EXPECT_FALSE(second.Resize(31));
     EXPECT_EQ(room.held(), 70);
     EXPECT_TRUE(second.Resize(30));
@@ -31,9 +31,9 @@ TEST(RoomTest, HoldsAtMostItsCapacityAndTakesItBack) {
 
 TEST(RoomTest, OneClientLeavesAPartForTheNext) {
   Room room(100, 0.8);
-  Room::Hold first = room.MakeHold(kPeer);
-  Room::Hold more = room.MakeHold("ipv4:10.0.0.1:2000");
-  Room::Hold other = room.MakeHold("ipv4:10.0.0.2:1000");
+  Room::Hold first = room.MakeHold(kClient);
+  Room::Hold more = room.MakeHold("ipv4:10.0.0.1");
+  Room::Hold other = room.MakeHold("ipv4:10.0.0.2");
   EXPECT_FALSE(first.Resize(90));
   EXPECT_TRUE(first.Resize(70));
   EXPECT_TRUE(more.Resize(10));
@@ -59,13 +59,13 @@ TEST(RoomTest, AHoldMovesWithWhatItHolds) {
   Room room(100, 1);
   Room::Hold to;
   {
-    Room::Hold from = room.MakeHold(kPeer);
+    Room::Hold from = room.MakeHold(kClient);
     EXPECT_TRUE(from.Resize(60));
     to = std::move(from);
   }
   EXPECT_EQ(room.held(), 60);
   EXPECT_EQ(to->bytes, 60);
-  to = room.MakeHold(kPeer);
+  to = room.MakeHold(kClient);
   EXPECT_EQ(room.held(), 0);
 }
 

@@ -330,6 +330,7 @@ TEST(MetricsTest, WhatHasNotHappenedIsZero) {
        {"decode_threads_busy{}", "decode_queue_items{}",
         "log_lines_dropped_total{}", "trace_spans_exported_total{}",
         "trace_spans_dropped_total{}", "tls_handshake_failures_total{}",
+        "malformed_forwarded_for_total{}",
         "connections_refused_total{port=grpc}",
         "connections_refused_total{port=http}"}) {
     expect(absl::StrCat("sfmamba_", series));
@@ -345,6 +346,7 @@ TEST(MetricsTest, WhatBefallsTheServerIsCounted) {
     metrics.GrpcConnectionRefused();
     metrics.CallRefused("TOKEN_INVALID");
     metrics.TlsHandshakeFailed();
+    metrics.ForwardMalformed();
     metrics.FilesReloaded("tokens", /*taken=*/true);
     metrics.CertificateExpires(absl::FromUnixSeconds(7 + i));
   }
@@ -360,6 +362,7 @@ TEST(MetricsTest, WhatBefallsTheServerIsCounted) {
            {"connections_refused_total{port=http}", 1},
            {"unauthorized_total{reason=TOKEN_INVALID}", 2},
            {"tls_handshake_failures_total{}", 2},
+           {"malformed_forwarded_for_total{}", 2},
            {"security_reloads_total{files=tokens,outcome=taken}", 2},
            {"security_reloads_total{files=tokens,outcome=kept_old}", 1},
            {"tls_certificate_expiry_timestamp_seconds{}", 8}}) {

@@ -39,7 +39,7 @@ class GateTest : public testing::Test {
   // The reason that it is refused for, or the caller's name.
   std::string Ask(const std::string& authorization, Scope scope,
                   const std::string& peer = kFar) {
-    const auto caller = gate_.Check(authorization, peer, scope);
+    const auto caller = gate_.Check(authorization, {peer, {}}, scope);
     return caller.ok() ? caller->name
                        : server::GetErrorDetail(caller.status()).reason;
   }
@@ -53,10 +53,29 @@ TEST_F(GateTest, WithoutTokensAllMayInferAndRead) {
   EXPECT_EQ(Ask("", Scope::kInfer), "ipv4:10.0.0.7");
   EXPECT_EQ(Ask("", Scope::kRead), "ipv4:10.0.0.7");
   EXPECT_EQ(Ask("Bearer anything", Scope::kRead), "ipv4:10.0.0.7");
-  const auto caller = gate_.Check("", kFar, Scope::kInfer);
+  const auto caller = gate_.Check("", {kFar, {}}, Scope::kInfer);
   ASSERT_TRUE(caller.ok());
   EXPECT_FALSE(caller->has_token);
   EXPECT_EQ(caller->quota.max_items, 5);
+}
+
+TEST_F(GateTest, AProxyOnThisMachineSpeaksForItsClient) {
+  gate_.Trust(*TrustedProxies::Parse({"127.0.0.0/8", "10.0.0.0/8"}));
+  const auto name = [this](const std::string& peer,
+                           const std::string& forwarded, Scope scope) {
+    const auto caller = gate_.Check("", {peer, {forwarded}}, scope);
+    return caller.ok() ? caller->name
+                       : server::GetErrorDetail(caller.status()).reason;
+  };
+  EXPECT_EQ(name(kNear, "8.8.8.8", Scope::kInfer), "ipv4:8.8.8.8");
+  EXPECT_EQ(name(kNear, "8.8.8.8", Scope::kAdmin), "SCOPE_MISSING");
+  EXPECT_EQ(name(kNear, "", Scope::kAdmin), "ipv4:127.0.0.1");
+  EXPECT_EQ(name(kFar, "127.0.0.1", Scope::kAdmin), "SCOPE_MISSING");
+  Use(ClientText("camera", "secret", "INFER"));
+  const auto caller =
+      gate_.Check("Bearer secret", {kNear, {"8.8.8.8"}}, Scope::kInfer);
+  ASSERT_TRUE(caller.ok());
+  EXPECT_EQ(caller->name, "camera") << "a token's name wins";
 }
 
 TEST_F(GateTest, WithoutTokensOnlyThisMachineMayChangeAnything) {
@@ -70,7 +89,7 @@ TEST_F(GateTest, WithoutTokensOnlyThisMachineMayChangeAnything) {
     EXPECT_EQ(Ask("", Scope::kAdmin, peer), "SCOPE_MISSING") << peer;
   }
   EXPECT_TRUE(absl::StrContains(
-      gate_.Check("", kFar, Scope::kAdmin).status().message(),
+      gate_.Check("", {kFar, {}}, Scope::kAdmin).status().message(),
       "a call of ipv4:10.0.0.7, which needs the scope admin; expected one on "
       "the server's own machine"));
 }
@@ -104,12 +123,12 @@ TEST_F(GateTest, HeaderHasTheBearersForm) {
 TEST_F(GateTest, ErrorsHaveTheirCodesAndShowNoToken) {
   Use(ClientText("camera", "one", "INFER"));
   const absl::Status unknown =
-      gate_.Check("Bearer tok_secret", kFar, Scope::kInfer).status();
+      gate_.Check("Bearer tok_secret", {kFar, {}}, Scope::kInfer).status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kUnauthenticated);
   EXPECT_FALSE(absl::StrContains(unknown.ToString(), "tok_secret"));
   EXPECT_TRUE(absl::StrContains(unknown.message(), "authorization"));
   const absl::Status scope =
-      gate_.Check("Bearer one", kFar, Scope::kAdmin).status();
+      gate_.Check("Bearer one", {kFar, {}}, Scope::kAdmin).status();
   EXPECT_EQ(scope.code(), absl::StatusCode::kPermissionDenied);
   EXPECT_EQ(server::GetMetadata("client", scope), "camera");
   EXPECT_EQ(server::GetMetadata("scope", scope), "admin");
@@ -138,7 +157,8 @@ TEST_F(GateTest, CallersMayAskWhileTokensChange) {
   for (int i = 0; i < 4; ++i) {
     callers.emplace_back([this, &refused] {
       for (int k = 0; k < 2000; ++k) {
-        if (!gate_.Check("Bearer one", kFar, Scope::kInfer).ok()) ++refused;
+        if (!gate_.Check("Bearer one", {kFar, {}}, Scope::kInfer).ok())
+          ++refused;
       }
     });
   }

@@ -75,10 +75,28 @@ class SecurityTest : public testing::Test {
   absl::Time expires_;
 };
 
+TEST_F(SecurityTest, ATrustedProxyIsANetwork) {
+  v1::ServerConfig config;
+  config.add_trusted_proxies("10.0.0.0/8");
+  Security good(config, Events());
+  ASSERT_EQ(good.Open(), absl::OkStatus());
+  const auto caller =
+      good.gate().Check("", {"ipv4:10.0.0.7:1", {"9.9.9.9"}}, Scope::kInfer);
+  ASSERT_TRUE(caller.ok());
+  EXPECT_EQ(caller->name, "ipv4:9.9.9.9");
+  config.add_trusted_proxies("proxy");
+  const absl::Status status = Security(config, Events()).Open();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(
+      absl::StrContains(status.message(), "trusted_proxies: got \"proxy\""))
+      << status;
+}
+
 TEST_F(SecurityTest, NoSettingsGuardNothing) {
   Security security(server::WithDefaults({}), Events());
   ASSERT_TRUE(security.Open().ok());
-  EXPECT_TRUE(security.gate().Check("", "ipv4:10.0.0.7:1", Scope::kInfer).ok());
+  EXPECT_TRUE(
+      security.gate().Check("", {"ipv4:10.0.0.7:1", {}}, Scope::kInfer).ok());
   EXPECT_EQ(security.tls(), nullptr);
 }
 
@@ -90,7 +108,7 @@ TEST_F(SecurityTest, WithoutTokensAllHaveTheSettingsQuota) {
   Security security(server::WithDefaults(config), Events());
   ASSERT_TRUE(security.Open().ok());
   const auto caller =
-      security.gate().Check("", "ipv4:10.0.0.7:1", Scope::kInfer);
+      security.gate().Check("", {"ipv4:10.0.0.7:1", {}}, Scope::kInfer);
   ASSERT_TRUE(caller.ok());
   EXPECT_EQ(caller->quota.max_items, 7);
   EXPECT_EQ(caller->quota.items_per_second, 2.5);
@@ -163,12 +181,12 @@ TEST_F(SecurityTest, FilesThatChangeAreTakenAndBadOnesAreNot) {
   ASSERT_TRUE(security.Open().ok());
   const auto check = [&security](const std::string& token) {
     return security.gate()
-        .Check("Bearer " + token, "ipv4:10.0.0.7:1", Scope::kInfer)
+        .Check("Bearer " + token, {"ipv4:10.0.0.7:1", {}}, Scope::kInfer)
         .ok();
   };
   EXPECT_TRUE(check("one"));
   EXPECT_EQ(security.gate()
-                .Check("Bearer one", "ipv4:10.0.0.7:1", Scope::kInfer)
+                .Check("Bearer one", {"ipv4:10.0.0.7:1", {}}, Scope::kInfer)
                 ->quota.max_items,
             256);
   const auto identity = security.tls()->Get();
