@@ -24,24 +24,29 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
-// Configurations whose weights are small and whose runs take gigabytes, or more
-// than any machine has.
-constexpr const char* kHuge[kModels] = {"input { size: 4096 }",
-                                        "input { size: 16384 }",
-                                        "backbone { windows: [16384, 16384] }"};
+// What is added to a small network.
+struct Addition {
+  const char* backbone = "";
+  const char* config = "";
+};
+// With these its weights are small and its runs take gigabytes, or more than
+// any machine has.
+constexpr Addition kHuge[kModels] = {{"", "input { size: 4096 }"},
+                                     {"", "input { size: 16384 }"},
+                                     {"windows: [16384, 16384]", ""}};
 
 std::string NameOf(int model) { return absl::StrCat("large", model); }
 
 // A small network, with random weights.
 void WriteSmallNetwork(const std::string& repository, const std::string& name,
-                       const std::string& more) {
+                       const Addition& addition, int edition = 0) {
   const std::string folder = absl::StrCat(repository, "/", name, "/1");
   std::filesystem::create_directories(folder);
   std::ofstream(folder + "/config.textproto")
       << "num_classes: 10 backbone { variant: 'custom' dim: 28 "
          "stem: EFFICIENTNET_LITE0 depths: [0, 0, 1, 1] "
-         "num_heads: [1, 2, 4, 8] } "
-      << more;
+         "num_heads: [1, 2, 4, 8] "
+      << addition.backbone << " } " << addition.config << " # " << edition;
 }
 
 // Loads or unloads the models in turns until `end`. Loads are cancelled then.
@@ -96,7 +101,7 @@ TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
 
 TEST(ModelChangesAttackTest, ModelsThatTakeMuchMemoryLeaveSomeForOthers) {
   const std::string repository = WriteTinyModel();
-  WriteSmallNetwork(repository, "served", "input { size: 160 }");
+  WriteSmallNetwork(repository, "served", {"", "input { size: 160 }"});
   ServerProcess server({"--model_repository=" + repository, "--random_init",
                         "--model_control=poll+explicit", "--poll_period=1s",
                         "--startup_models=served", "--drain_delay=0s",
@@ -115,8 +120,7 @@ TEST(ModelChangesAttackTest, ModelsThatTakeMuchMemoryLeaveSomeForOthers) {
     }
     for (int i = 0; base::SteadyNow() < end; ++i) {
       // It is found by polling, changed each time.
-      WriteSmallNetwork(repository, "polled",
-                        absl::StrCat(kHuge[i % kModels], " # ", i));
+      WriteSmallNetwork(repository, "polled", kHuge[i % kModels], i);
       absl::SleepFor(absl::Seconds(1));
     }
     for (std::thread& caller : callers) Join(caller, "the changes' end");
