@@ -16,13 +16,16 @@ float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
 }
 
-// The size of the request's tiles for a model.
-image::PictureSize TileSize(const v1::Tiles& tiles,
-                            const model::ModelConfig& model) {
-  const int own = model.resize == model::Resize::kKeepRatio ? model.short_side
-                                                            : model.image_size;
-  return {tiles.height() > 0 ? tiles.height() : own,
-          tiles.width() > 0 ? tiles.width() : own};
+// The side of the model's input, from which tiles without a size grow.
+int InputSide(const model::ModelConfig& model) {
+  return model.resize == model::Resize::kKeepRatio ? model.short_side
+                                                   : model.image_size;
+}
+
+// The tile whose sides are the request's, or `side` if the request names none.
+image::PictureSize TileSize(const v1::Tiles& tiles, int side) {
+  return {tiles.height() > 0 ? tiles.height() : side,
+          tiles.width() > 0 ? tiles.width() : side};
 }
 
 }  // namespace
@@ -59,7 +62,19 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
-  image::PictureSize tile = TileSize(tiles, model);
+  // More pixels a side never need more images. A tile as large as the picture
+  // needs one.
+  int side = InputSide(model);
+  int fitting = std::max({side, image->seen.width, image->seen.height});
+  while (side < fitting) {
+    const int middle = side + (fitting - side) / 2;
+    if (images(TileSize(tiles, middle)) > most) {
+      side = middle + 1;
+    } else {
+      fitting = middle;
+    }
+  }
+  image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
     // A tile as large as the picture always fits. No side becomes larger.

@@ -153,13 +153,14 @@ class Tiles:
     """Overlapping tiles that a picture is looked at in, for objects that are small in it.
 
     Attributes:
-      width, height: of a tile in pixels; 0: the model's input size.
+      width, height: of a tile in pixels; 0: the smallest with which a picture needs at most
+        `max_tiles`, but at least the model's input size.
       overlap: what neighbours share, as a fraction of the tile's side, 0..0.9.
       whole: whether the whole picture is looked at too.
       merge: 'NMS' keeps the best of the boxes that match; 'GREEDY_NMM' lets it grow around them.
       match: 'IOU' compares the intersection with the union, 'IOS' with the smaller box.
       match_threshold: boxes match from this overlap on, 0..1.
-      max_tiles: pictures that need more are refused; 0: the server's limit.
+      max_tiles: the most images for the network that a picture may need; 0: the server's limit.
     """
 
     width: int = 0

@@ -4,8 +4,12 @@ import {mediaType, parseName, runUrl} from './api.js';
 import {make} from './dom.js';
 import {token} from './token.js';
 
-// Tiles of the model's input size, whose boxes grow around those of one object.
-export const TILES = {'tiles.merge': 'GREEDY_NMM', 'tiles.match': 'IOS'};
+// Tiles whose boxes grow around those of one object. `side` is in pixels, or
+// "auto": the server chooses.
+export function tileParameters(side) {
+  const size = side === 'auto' ? {} : {'tiles.width': side, 'tiles.height': side};
+  return {...size, 'tiles.merge': 'GREEDY_NMM', 'tiles.match': 'IOS'};
+}
 
 // One word of a POSIX shell, whatever the text holds.
 export function shellQuote(text) {
@@ -69,9 +73,11 @@ export function commandsFor(asked, base, location) {
     keywords.push(`crops=sfmamba.Crops(${pythonQuote(options.crops)})`);
   }
   if (options.tiles) {
-    Object.assign(parameters, TILES);
-    flags.push('--tiles=auto --tile_merge=greedy_nmm --tile_match=ios');
-    keywords.push("tiles=sfmamba.Tiles(merge='GREEDY_NMM', match='IOS')");
+    Object.assign(parameters, tileParameters(options.tiles));
+    const [size, sides] = options.tiles === 'auto' ? ['auto', ''] :
+        [`${options.tiles}x${options.tiles}`, `${options.tiles}, ${options.tiles}, `];
+    flags.push(`--tiles=${size} --tile_merge=greedy_nmm --tile_match=ios`);
+    keywords.push(`tiles=sfmamba.Tiles(${sides}merge='GREEDY_NMM', match='IOS')`);
   }
   if (target.method === 'segment') {
     parameters.encoding = 'RLE_PER_CLASS';

@@ -3,7 +3,7 @@
 import {watchAccess} from './access.js';
 import {RENDER, heatLayer, renderFacts, renderLegend, renderTiming} from './answers.js';
 import {parseName, run, TASKS, titleOf} from './api.js';
-import {commandsFor, renderCommands, TILES} from './commands.js';
+import {commandsFor, renderCommands, tileParameters} from './commands.js';
 import {byId, make, seconds} from './dom.js';
 import {CallError, renderError} from './errors.js';
 import {LiveView} from './live.js';
@@ -122,8 +122,8 @@ function request() {
   if (method === 'detect') {
     Object.assign(parameters, {score_threshold: LOWEST_SCORE, mask_encoding: 'COCO_RLE'});
     options.scoreThreshold = threshold();
-    options.tiles = byId('tiles').checked;
-    if (options.tiles) Object.assign(parameters, TILES);
+    options.tiles = byId('tiles').value;
+    if (options.tiles) Object.assign(parameters, tileParameters(options.tiles));
     options.crops = byId('crops').value;
     if (options.crops) parameters['crops.model'] = options.crops;
   }

@@ -62,15 +62,29 @@ class AnswerTest(ConsoleCase):
         self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()
-        self.page.evaluate('document.getElementById("tiles").click()')
-        self.wait_for_answer()
+        self.choose_tiles('auto')
         _, asked = self.server.asked
+        self.assertNotIn('tiles.width', asked['query'])
         self.assertEqual(asked['query']['tiles.merge'], 'GREEDY_NMM')
         self.assertEqual(asked['query']['tiles.match'], 'IOS')
         commands = self.text('#command-list')
         self.assertIn('tiles.merge=GREEDY_NMM', commands)
         self.assertIn('--tiles=auto', commands)
         self.assertIn("tiles=sfmamba.Tiles(merge='GREEDY_NMM', match='IOS')", commands)
+        self.choose_tiles('512')
+        asked = self.server.asked[-1]['query']
+        self.assertEqual((asked['tiles.width'], asked['tiles.height']), ('512', '512'))
+        commands = self.text('#command-list')
+        self.assertIn('--tiles=512x512', commands)
+        self.assertIn('tiles=sfmamba.Tiles(512, 512, merge=', commands)
+
+    def choose_tiles(self, size):
+        self.page.evaluate(f"""(() => {{
+            const tiles = document.getElementById('tiles');
+            tiles.value = '{size}';
+            tiles.dispatchEvent(new Event('change'));
+        }})()""")
+        self.wait_for_answer()
 
     def test_objects_are_named_by_a_classifier(self):
         body = json.loads(detections(*TWO).body)

@@ -1,9 +1,11 @@
 #include "server/prediction/tiles.h"
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/error.h"
@@ -57,10 +59,62 @@ TEST(TilesTest, ThePictureIsTheLastPart) {
   EXPECT_EQ(image.parts.size(), 30u);
 }
 
+TEST(TilesTest, WithoutASizeTheSmallestThatFitAreTaken) {
+  for (const image::PictureSize& picture :
+       std::vector<image::PictureSize>{{3000, 16384},
+                                       {16384, 3000},
+                                       {7000, 7000},
+                                       {801, 50000},
+                                       {1, 65535},
+                                       {6000, 8000},
+                                       {65535, 700}}) {
+    for (const float overlap : {0.f, 0.2f, 0.9f}) {
+      for (const bool without_picture : {false, true}) {
+        ImageFacts image;
+        image.seen = picture;
+        v1::Tiles tiles;
+        tiles.set_overlap(overlap);
+        tiles.set_without_picture(without_picture);
+        SCOPED_TRACE(
+            absl::StrCat(picture.width, "x", picture.height, " ", overlap));
+        ASSERT_EQ(DivideIntoTiles(tiles, Detector(), 64, &image),
+                  absl::OkStatus());
+        EXPECT_LE(image.parts.size(), 64u);
+        EXPECT_GT(image.parts.size(), 1u);
+        // A pixel less would be too many, unless it is the model's input size.
+        const int side =
+            std::max(image.parts[0].region.width, image.parts[0].region.height);
+        if (side == 800) continue;
+        tiles.set_width(side - 1);
+        tiles.set_height(side - 1);
+        EXPECT_FALSE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
+      }
+    }
+  }
+}
+
+TEST(TilesTest, OneSideMayBeLeftOpen) {
+  ImageFacts image;
+  image.seen = {6000, 8000};
+  v1::Tiles tiles;
+  tiles.set_width(800);
+  ASSERT_EQ(DivideIntoTiles(tiles, Detector(), 64, &image), absl::OkStatus());
+  EXPECT_EQ(image.parts[0].region.width, 800);
+  EXPECT_GT(image.parts[0].region.height, 800);
+  tiles.set_width(10);  // Too many, however high.
+  EXPECT_FALSE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
+}
+
 TEST(TilesTest, ARequestMayAskForFewerAtMost) {
   ImageFacts image;
   image.seen = {3000, 4000};
   v1::Tiles tiles;
+  tiles.set_max_tiles(30);
+  EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
+  EXPECT_GT(image.parts[0].region.width, 800);
+  image.parts.clear();
+  tiles.set_width(800);
+  tiles.set_height(800);
   tiles.set_max_tiles(31);
   EXPECT_TRUE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
   image.parts.clear();

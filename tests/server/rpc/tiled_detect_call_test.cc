@@ -181,7 +181,13 @@ TEST_F(TiledDetectCallTest, WhatIsOutOfRangeIsRefused) {
          "params.tiles.merge", invalid);
   refuse([](Tiles& t) { t.set_match(static_cast<Tiles::Match>(9)); },
          "params.tiles.match", invalid);
-  refuse([](Tiles& t) { t.set_max_tiles(3); }, "images[0]", many);
+  refuse(
+      [](Tiles& t) {
+        t.set_width(kSide);
+        t.set_height(kSide);
+        t.set_max_tiles(3);
+      },
+      "images[0]", many);
   refuse(
       [](Tiles& t) {
         t.set_width(1);
@@ -189,13 +195,26 @@ TEST_F(TiledDetectCallTest, WhatIsOutOfRangeIsRefused) {
       },
       "images[0]", many);
   // What a refusal says would fit fits.
-  const server::Ending ending =
-      refuse([](Tiles& t) { t.set_overlap(0.9f); }, "images[0]", many);
+  const server::Ending ending = refuse(
+      [](Tiles& t) {
+        t.set_overlap(0.9f);
+        t.set_width(kSide);
+        t.set_height(kSide);
+      },
+      "images[0]", many);
   EXPECT_EQ(ending.metadata.at("max"), "64");
   DetectRequest request = TiledRequest(0.9f);
   Tiles& tiles = *request.mutable_params()->mutable_tiles();
   tiles.set_width(std::stoi(ending.metadata.at("width")));
   tiles.set_height(std::stoi(ending.metadata.at("height")));
+  EXPECT_EQ(Detect(request).code, StatusCode::OK);
+}
+
+TEST_F(TiledDetectCallTest, WithoutASizeTilesGrowUntilTheyFit) {
+  StartDetector();
+  DetectRequest request = TiledRequest(0.2f);
+  request.mutable_images(0)->set_encoded(
+      server::EncodePng(server::WithRed(2000, 300, kRed)));
   EXPECT_EQ(Detect(request).code, StatusCode::OK);
 }
 
@@ -212,6 +231,8 @@ TEST_F(TiledDetectCallTest, ATensorHasNoTiles) {
 TEST_F(TiledDetectCallTest, APictureOfTooManyTilesFailsAlone) {
   StartDetector();
   DetectRequest request = TiledRequest(0);
+  request.mutable_params()->mutable_tiles()->set_width(kSide);
+  request.mutable_params()->mutable_tiles()->set_height(kSide);
   request.add_images()->set_encoded(
       server::EncodePng(server::WithRed(1000, 900, kRed)));
   request.mutable_options()->set_allow_partial_results(true);
@@ -237,7 +258,10 @@ TEST_F(TiledDetectCallTest, ValidateOnlyComputesNothing) {
   DetectRequest request = TiledRequest(0);
   request.mutable_options()->set_validate_only(true);
   EXPECT_EQ(Detect(request).code, StatusCode::OK);
-  request.mutable_params()->mutable_tiles()->set_max_tiles(19);
+  Tiles& tiles = *request.mutable_params()->mutable_tiles();
+  tiles.set_width(kSide);
+  tiles.set_height(kSide);
+  tiles.set_max_tiles(19);
   EXPECT_EQ(Detect(request).reason, "TOO_MANY_TILES");
   EXPECT_EQ(server_->Sum("sfmamba_batch_items_sum", {}), 0);
 }
