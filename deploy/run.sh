@@ -138,7 +138,7 @@ if serves CLASSIFICATION; then
   show classify --model=everyday --top_k=3 $samples/render_*.jpg
 fi
 if serves DETECTION; then
-  show detect --score_threshold=0.3 --output_dir=out $samples/*.jpg
+  show detect --output_dir=out $samples/*.jpg
 fi
 if serves SEGMENTATION; then show segment --output_dir=out $samples/*.jpg; fi
 if serves DETECTION || serves SEGMENTATION; then

@@ -100,7 +100,8 @@ struct TileFlags {
   void AddTo(FlagSet* flags) {
     flags->Add("tiles", "WxH",
                "look at each picture whole and in overlapping tiles of this "
-               "size, for small objects; auto: of the model's input size",
+               "size, for small objects; auto: the smallest that the server "
+               "allows",
                &size);
     flags->Add("tile_overlap", "F",
                "what neighbouring tiles share, as a fraction of their side, 0 "
@@ -147,7 +148,7 @@ struct DetectFlags {
   PredictFlags predict;
   PictureFlags picture;
   TileFlags tiles;
-  absl::optional<double> score_threshold;
+  double score_threshold = 0.5;
   absl::optional<double> nms_iou_threshold;
   int max_detections = 0;
   bool masks = true;
@@ -158,8 +159,7 @@ struct DetectFlags {
     predict.AddTo("detector", flags);
     picture.AddTo(flags);
     flags->Add("score_threshold", "S",
-               "only objects with a score above it; not given: the model's own",
-               &score_threshold);
+               "only objects with a score above it, 0 to 1", &score_threshold);
     flags->Add("nms_iou_threshold", "T",
                "of two objects of a class that overlap by more (intersection "
                "over union), only the better; not given: the model's own",
@@ -185,7 +185,7 @@ struct DetectFlags {
     absl::Status status = picture.ParseClasses(params->mutable_class_filter());
     if (status.ok()) status = tiles.Fill(params);
     if (!status.ok()) return status;
-    if (score_threshold) params->set_score_threshold(*score_threshold);
+    params->set_score_threshold(score_threshold);
     if (nms_iou_threshold) params->set_nms_iou_threshold(*nms_iou_threshold);
     params->set_max_detections(max_detections);
     if (masks) params->set_mask_encoding(v1::DetectParams::COCO_RLE);

@@ -94,7 +94,7 @@ class AsyncClient:
                      crops: Optional[Crops] = ..., options: Options = ...,
                      timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
-    async def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
+    async def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = 0.5,
                      nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                      masks: bool = True, class_agnostic_nms: bool = False,
                      class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,

@@ -131,7 +131,7 @@ class Client:
                tiles: Optional[Tiles] = ..., crops: Optional[Crops] = ..., options: Options = ...,
                timeout: Optional[float] = ...) -> Answers[Detections]: ...
 
-    def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = None,
+    def detect(self, images: Any, *, model: str = '', score_threshold: Optional[float] = 0.5,
                nms_iou_threshold: Optional[float] = None, max_detections: int = 0,
                masks: bool = True, class_agnostic_nms: bool = False,
                class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
@@ -143,7 +143,7 @@ class Client:
         Args:
           images: one picture or a list of them.
           model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default detector.
-          score_threshold: kept are scores greater than it, 0..1; None: the model's own.
+          score_threshold: objects with a greater score are kept, 0..1; None: the model's own.
           nms_iou_threshold: of two objects of a class whose boxes' intersection over union is
             greater, 0..1, the better is kept; None: the model's own.
           max_detections: at most 1000; 0: the model's own.

@@ -196,7 +196,7 @@ TEST_F(PictureCommandsTest, DetectPrintsATable) {
 TEST_F(PictureCommandsTest, DetectAsksAsItsFlagsSay) {
   Invoke(RunDetect, {server_flag_, picture_});
   EXPECT_EQ(LastDetect().model(), "");
-  EXPECT_FALSE(LastDetect().params().has_score_threshold());
+  EXPECT_EQ(LastDetect().params().score_threshold(), 0.5f);
   EXPECT_FALSE(LastDetect().params().has_nms_iou_threshold());
   EXPECT_EQ(LastDetect().params().max_detections(), 0);
   EXPECT_THAT(LastDetect().params().class_filter(), IsEmpty());
@@ -210,7 +210,6 @@ TEST_F(PictureCommandsTest, DetectAsksAsItsFlagsSay) {
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\ntime in ms"));
   EXPECT_EQ(LastDetect().model(), "m");
-  EXPECT_TRUE(LastDetect().params().has_score_threshold());
   EXPECT_EQ(LastDetect().params().score_threshold(), 0);
   EXPECT_EQ(LastDetect().params().nms_iou_threshold(), 0.5);
   EXPECT_EQ(LastDetect().params().max_detections(), 7);
