@@ -66,32 +66,6 @@ bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
   return false;
 }
 
-// The lengths of the runs, of 0 and 1 in turn, which add up to `pixels`.
-absl::StatusOr<std::vector<int>> ReadRuns(absl::string_view counts,
-                                          int64_t pixels) {
-  std::vector<int> runs;
-  int64_t sum = 0;
-  for (size_t at = 0; at < counts.size();) {
-    int64_t run;
-    if (!ReadNumber(counts, &at, &run)) {
-      return absl::InvalidArgumentError(absl::StrCat("no number at byte ", at));
-    }
-    if (runs.size() > 2) run += runs[runs.size() - 2];
-    if (run < 0 || run > pixels - sum) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("run ", runs.size(), " has ", run, " pixels, ",
-                       pixels - sum, " are left"));
-    }
-    sum += run;
-    runs.push_back(run);
-  }
-  if (sum != pixels) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the runs have ", sum, " pixels, expected ", pixels));
-  }
-  return runs;
-}
-
 // Grows a rectangle by the run of `length` pixels from `begin` on in a picture
 // of `height` rows, counted column by column.
 void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
@@ -158,12 +132,37 @@ std::string ClassRunLengths::Take(int id) {
   return writers_[id].Finish(int64_t{1} * height_ * width_);
 }
 
+absl::StatusOr<std::vector<int64_t>> ReadRleCounts(absl::string_view counts,
+                                                   int64_t pixels) {
+  std::vector<int64_t> runs;
+  int64_t sum = 0;
+  for (size_t at = 0; at < counts.size();) {
+    int64_t run;
+    if (!ReadNumber(counts, &at, &run)) {
+      return absl::InvalidArgumentError(absl::StrCat("no number at byte ", at));
+    }
+    if (runs.size() > 2) run += runs[runs.size() - 2];
+    if (run < 0 || run > pixels - sum) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run ", runs.size(), " has ", run, " pixels, ",
+                       pixels - sum, " are left"));
+    }
+    sum += run;
+    runs.push_back(run);
+  }
+  if (sum != pixels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the runs have ", sum, " pixels, expected ", pixels));
+  }
+  return runs;
+}
+
 absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
                                const ImageLimits& limits) {
   const absl::Status status = CheckImageSize(width, height, limits);
   if (!status.ok()) return status;
-  const absl::StatusOr<std::vector<int>> runs =
-      ReadRuns(counts, int64_t{1} * width * height);
+  const absl::StatusOr<std::vector<int64_t>> runs =
+      ReadRleCounts(counts, int64_t{1} * width * height);
   if (!runs.ok()) return runs.status();
 
   Mask mask;
@@ -177,7 +176,7 @@ absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
     if (i % 2 == 0) continue;
     int column = begin / height;
     int row = begin % height;
-    for (int left = (*runs)[i]; left > 0; --left) {
+    for (int64_t left = (*runs)[i]; left > 0; --left) {
       mask.data[size_t{1} * (row - mask.top) * mask.width + column -
                 mask.left] = 1;
       if (++row == height) row = 0, ++column;

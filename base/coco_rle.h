@@ -83,6 +83,11 @@ class ClassRunLengths {
   int columns_ = 0;                 // Columns read so far.
 };
 
+// Reads a compressed string: the lengths of the runs, beginning with unset
+// pixels. INVALID_ARGUMENT unless they are numbers that add up to `pixels`.
+absl::StatusOr<std::vector<int64_t>> ReadRleCounts(absl::string_view counts,
+                                                   int64_t pixels);
+
 // Decodes a compressed string for a picture of `height` x `width`. The mask is
 // the smallest rectangle with all set pixels, 0 x 0 if there are none. Returns
 // the errors of CheckImageSize(), and INVALID_ARGUMENT unless the counts are

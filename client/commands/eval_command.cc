@@ -2,24 +2,33 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/commands/eval_report.h"
 #include "client/commands/inputs.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/commands/task_model.h"
 #include "client/eval/dataset.h"
+#include "client/eval/detector_score.h"
 #include "client/eval/scores.h"
 #include "client/picture/masks.h"
 
 namespace sfmamba::client {
 namespace {
 
+// Average precision counts detections of every score. Fewer lie below this one
+// than a picture may have.
+constexpr float kLowestScore = 0.05f;
+
 struct EvalFlags {
   PredictFlags predict;
   std::string dataset;
+  std::string annotations;
+  std::string images;
   std::string predictions;
   std::string confusion;
 
@@ -27,22 +36,40 @@ struct EvalFlags {
     predict.common.deadline = kPictureDeadline;
     predict.AddTo("model of the dataset's task", flags);
     flags->Add("dataset", "DIR",
-               "COCO (annotations.json, images/), maps (images/, maps/), or a "
-               "folder for each class",
+               "COCO (annotations.json, images/, and what Roboflow, CVAT and "
+               "Label Studio export), maps (images/, maps/), or a folder for "
+               "each class",
                &dataset);
+    flags->Add("annotations", "FILE",
+               "in place of --dataset: a file in COCO's format", &annotations);
+    flags->Add("images", "DIR", "the pictures of --annotations", &images);
     flags->Add("predictions", "FILE",
-               "where detections go, as COCO results, for tools/coco_ap.py; "
-               "needed for COCO datasets",
+               "where detections go, as COCO results; empty: nowhere",
                &predictions);
     flags->Add("confusion", "FILE",
                "where the confusion matrix is drawn, a PNG; not for COCO "
                "datasets",
                &confusion);
   }
-};
 
-// The samples by their pictures, to find them again.
-using SampleOf = std::map<std::string, const Dataset::Sample*>;
+  // INVALID_ARGUMENT unless the flags name one dataset.
+  absl::Status CheckDataset() const {
+    if (annotations.empty() != images.empty()) {
+      return absl::InvalidArgumentError(
+          "--annotations and --images need each other");
+    }
+    if (dataset.empty() == annotations.empty()) {
+      return absl::InvalidArgumentError(
+          "eval needs --dataset, or --annotations and --images");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Dataset> Read(v1::Model::Task task) const {
+    return dataset.empty() ? ReadCocoDataset(annotations, {images})
+                           : ReadDataset(dataset, task);
+  }
+};
 
 template <typename Response, typename Request, typename Result>
 std::vector<FileOutcome> SendAll(
@@ -50,17 +77,15 @@ std::vector<FileOutcome> SendAll(
     const std::function<absl::Status(const Dataset::Sample&, const Result&)>&
         use,
     const Console& console) {
-  SampleOf samples;
   std::vector<std::string> files;
   for (const Dataset::Sample& sample : dataset.samples) {
-    samples[sample.picture] = &sample;
     files.push_back(sample.picture);
   }
   VerbActions<Result> actions;
   actions.rows = [](const Result&) { return Rows(); };
   actions.write_json = [](const Result&, JsonWriter*) {};
-  actions.annotate = [&](const std::string& file, const Result& result) {
-    const absl::Status used = use(*samples.at(file), result);
+  actions.annotate = [&](size_t i, const std::string&, const Result& result) {
+    const absl::Status used = use(dataset.samples[i], result);
     return used.ok() ? absl::StatusOr<std::string>(std::string()) : used;
   };
   flags.timing = true;
@@ -139,10 +164,10 @@ void WriteCocoResult(int64_t image_id, int64_t category_id,
   json->BeginObject();
   json->Key("image_id").Integer(image_id);
   json->Key("category_id").Integer(category_id);
-  json->Key("score").Number(detection.score());
+  json->Key("score").Exact(detection.score());
   json->Key("bbox").BeginArray();
-  json->Number(box.x_min()).Number(box.y_min());
-  json->Number(box.x_max() - box.x_min()).Number(box.y_max() - box.y_min());
+  json->Exact(box.x_min()).Exact(box.y_min());
+  json->Exact(box.x_max() - box.x_min()).Exact(box.y_max() - box.y_min());
   json->EndArray();
   if (detection.has_rle()) {
     const v1::CocoRle& rle = detection.rle();
@@ -154,14 +179,42 @@ void WriteCocoResult(int64_t image_id, int64_t category_id,
   json->EndObject();
 }
 
-// Adds all detections to `found`; their precision is for pycocotools to say.
+// The figures of a detector, and of each class that has objects.
+void ReportScore(const DetectorScore& score,
+                 const std::map<std::string, int64_t>& classes,
+                 Evaluation* evaluation) {
+  const auto add = [&](const char* ap50, const char* ap,
+                       const AveragePrecision::Figures& figures) {
+    evaluation->metrics.push_back({ap50, figures.ap50});
+    evaluation->metrics.push_back({ap, figures.ap});
+  };
+  add("box_ap50", "box_ap", score.boxes().Mean());
+  std::map<int64_t, AveragePrecision::Figures> boxes = score.boxes().ByClass();
+  std::map<int64_t, AveragePrecision::Figures> masks;
+  if (score.masks() != nullptr) {
+    add("mask_ap50", "mask_ap", score.masks()->Mean());
+    masks = score.masks()->ByClass();
+  }
+  for (const auto& [label, id] : classes) {
+    const auto box = boxes.find(id);
+    if (box == boxes.end()) continue;
+    DetectorFigures figures{label, score.objects(id), box->second, {}};
+    const auto mask = masks.find(id);
+    if (mask != masks.end()) figures.masks = mask->second;
+    evaluation->detector_classes.push_back(std::move(figures));
+  }
+}
+
+// Writes all detections to `found`, as COCO results.
 Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
                             std::string* found, const Console& console) {
   v1::DetectRequest request;
+  request.mutable_params()->set_score_threshold(kLowestScore);
   request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
   JsonWriter json;
   json.BeginArray();
   int64_t count = 0;
+  DetectorScore score(dataset.classes);
   Evaluation evaluation;
   evaluation.outcomes =
       SendAll<v1::DetectResponse, v1::DetectRequest, v1::DetectResult>(
@@ -171,14 +224,22 @@ Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
               const auto category = dataset.classes.find(detection.label());
               if (category == dataset.classes.end()) continue;
               ++count;
-              WriteCocoResult(sample.image_id, category->second, detection,
+              WriteCocoResult(sample.coco.id, category->second, detection,
                               &json);
             }
-            return absl::OkStatus();
+            return score.Add(sample.coco, result);
           },
           console);
+  for (size_t i = 0; i < dataset.samples.size(); ++i) {
+    if (evaluation.outcomes[i].status.ok()) continue;
+    score.AddUnanswered(dataset.samples[i].coco);
+  }
   absl::StrAppend(found, json.EndArray().text(), "\n");
-  evaluation.metrics = {{"detections", static_cast<double>(count)}};
+  int64_t objects = 0;
+  for (const auto& [label, id] : dataset.classes) objects += score.objects(id);
+  evaluation.metrics = {{"objects", static_cast<double>(objects)},
+                        {"detections", static_cast<double>(count)}};
+  ReportScore(score, dataset.classes, &evaluation);
   return evaluation;
 }
 
@@ -188,7 +249,24 @@ absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
       .GetModel(flags.model, flags.common.deadline);
 }
 
-// INVALID_ARGUMENT if the dataset is for another task or has a class that the
+// The labels of classes that a picture or an object of the dataset has.
+std::set<std::string> UsedLabels(const Dataset& dataset) {
+  std::set<int64_t> ids;
+  for (const Dataset::Sample& sample : dataset.samples) {
+    for (const CocoObject& object : sample.coco.objects) {
+      if (!object.crowd) ids.insert(object.category_id);
+    }
+  }
+  std::set<std::string> labels;
+  for (const auto& [label, id] : dataset.classes) {
+    if (dataset.task != v1::Model::DETECTION || ids.count(id) > 0) {
+      labels.insert(label);
+    }
+  }
+  return labels;
+}
+
+// INVALID_ARGUMENT if the dataset is for another task or uses classes that the
 // model lacks, which could never be answered.
 absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
   if (model.task() != dataset.task) {
@@ -196,14 +274,14 @@ absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
         "the dataset is for ", v1::Model::Task_Name(dataset.task), ", ",
         model.name(), " for ", v1::Model::Task_Name(model.task())));
   }
-  std::map<std::string, int64_t> unknown = dataset.classes;
+  std::set<std::string> unknown = UsedLabels(dataset);
   for (const v1::ClassInfo& known : model.classes()) {
     unknown.erase(known.label());
   }
   if (unknown.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat(model.name(), " has no class '", unknown.begin()->first,
-                   "', which the dataset has"));
+      absl::StrCat(model.name(), " has no class '",
+                   absl::StrJoin(unknown, "', '"), "', which the dataset has"));
 }
 
 }  // namespace
@@ -212,28 +290,27 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   EvalFlags eval;
   FlagSet flags("sfmamba eval --dataset DIR [flags]",
                 "Tells how right a model is on a labelled folder, as served: "
-                "top-1 and top-5, mean\nIoU, each by class, or COCO results "
-                "to be scored.");
+                "top-1 and top-5, mean\nIoU, or average precision of boxes "
+                "and masks, each by class.");
   eval.AddTo(&flags);
   std::vector<std::string> rest;
   if (const auto exit = ParseArguments(&flags, arguments, &rest, console)) {
     return *exit;
   }
-  if (eval.dataset.empty() || !rest.empty()) {
-    return UsageError("eval needs --dataset and nothing else", console);
+  if (!rest.empty()) {
+    return UsageError(absl::StrCat("eval takes no '", rest[0], "'"), console);
   }
+  const absl::Status named = eval.CheckDataset();
+  if (!named.ok()) return UsageError(named.message(), console);
   const CommonFlags& common = eval.predict.common;
   absl::StatusOr<v1::Model> model = v1::Model();
   if (!eval.predict.model.empty()) model = NamedModel(eval.predict);
   if (!model.ok()) return RpcError(model.status(), common, console);
-  const absl::StatusOr<Dataset> dataset =
-      ReadDataset(eval.dataset, model->task());
+  const absl::StatusOr<Dataset> dataset = eval.Read(model->task());
   if (!dataset.ok()) return UsageError(dataset.status().message(), console);
   const bool detection = dataset->task == v1::Model::DETECTION;
-  if (detection == eval.predictions.empty()) {
-    return UsageError(detection ? "a COCO dataset needs --predictions"
-                                : "--predictions is for COCO datasets",
-                      console);
+  if (!detection && !eval.predictions.empty()) {
+    return UsageError("--predictions is for COCO datasets", console);
   }
   if (detection && !eval.confusion.empty()) {
     return UsageError("--confusion is not for COCO datasets", console);
@@ -261,6 +338,7 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
     case v1::Model::DETECTION: {
       std::string found;
       evaluation = EvaluateDetector(*dataset, eval, &found, console);
+      if (eval.predictions.empty()) break;
       const absl::Status written = SaveFile(eval.predictions, found);
       if (!written.ok()) return UsageError(written.message(), console);
       break;
@@ -271,7 +349,10 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
     default:
       evaluation = EvaluateClassifier(*dataset, eval, labels, console);
   }
-  return ReportEvaluation(evaluation, common, eval.confusion, console);
+  const int exit_code =
+      ReportEvaluation(evaluation, common, eval.confusion, console);
+  if (!dataset->left_out.empty()) WriteErrorLine(dataset->left_out, console);
+  return exit_code;
 }
 
 }  // namespace sfmamba::client

@@ -69,12 +69,23 @@ std::string ReportJson(const Evaluation& evaluation, int64_t failed) {
   json.Key("classes").BeginArray();
   for (const auto& [label, counts] : ByClass(evaluation)) {
     json.BeginObject().Key("label").String(label);
-    json.Key("right").Integer(counts.right);
-    json.Key("answered").Integer(counts.answered);
-    json.Key("both").Integer(counts.both);
+    json.Key("support").Integer(counts.right);
+    json.Key("predicted").Integer(counts.answered);
+    json.Key("true_positives").Integer(counts.both);
     json.Key("recall").Number(counts.Recall());
     json.Key("precision").Number(counts.Precision());
     json.Key("iou").Number(counts.Iou()).EndObject();
+  }
+  for (const DetectorFigures& one : evaluation.detector_classes) {
+    json.BeginObject().Key("label").String(one.label);
+    json.Key("objects").Integer(one.objects);
+    json.Key("box_ap50").Number(one.boxes.ap50);
+    json.Key("box_ap").Number(one.boxes.ap);
+    if (one.masks) {
+      json.Key("mask_ap50").Number(one.masks->ap50);
+      json.Key("mask_ap").Number(one.masks->ap);
+    }
+    json.EndObject();
   }
   return json.EndArray().EndObject().text();
 }
@@ -84,12 +95,28 @@ std::string Share(double share) {
   return std::isnan(share) ? "-" : absl::StrFormat("%.4f", share);
 }
 
+// A count, or a share of up to 1.
+std::string FormatMetric(double value) {
+  return value > 1 ? absl::StrFormat("%.0f", value) : Share(value);
+}
+
+TextTable DetectorTable(const std::vector<DetectorFigures>& classes) {
+  TextTable table(
+      {"class", ">objects", ">box AP50", ">box AP", ">mask AP50", ">mask AP"});
+  for (const DetectorFigures& one : classes) {
+    table.AddRow({one.label, absl::StrCat(one.objects), Share(one.boxes.ap50),
+                  Share(one.boxes.ap), one.masks ? Share(one.masks->ap50) : "-",
+                  one.masks ? Share(one.masks->ap) : "-"});
+  }
+  return table;
+}
+
 std::string ReportTables(const Evaluation& evaluation, int64_t failed) {
   std::string text;
   const std::vector<ClassFigures> figures = ByClass(evaluation);
   if (!figures.empty()) {
     TextTable classes(
-        {"class", ">right", ">answered", ">recall", ">precision", ">IoU"});
+        {"class", ">support", ">predicted", ">recall", ">precision", ">IoU"});
     for (const auto& [label, counts] : figures) {
       classes.AddRow({label, absl::StrCat(counts.right),
                       absl::StrCat(counts.answered), Share(counts.Recall()),
@@ -97,12 +124,16 @@ std::string ReportTables(const Evaluation& evaluation, int64_t failed) {
     }
     text = absl::StrCat(classes.ToString(), "\n");
   }
+  if (!evaluation.detector_classes.empty()) {
+    text = absl::StrCat(DetectorTable(evaluation.detector_classes).ToString(),
+                        "\n");
+  }
   const LatencyHistogram latencies = Latencies(evaluation.outcomes);
   TextTable table({"what", ">value"});
   table.AddRow({"images", absl::StrCat(evaluation.outcomes.size() - failed)});
   table.AddRow({"failed", absl::StrCat(failed)});
   for (const Metric& metric : evaluation.metrics) {
-    table.AddRow({metric.name, absl::StrFormat("%.4g", metric.value)});
+    table.AddRow({metric.name, FormatMetric(metric.value)});
   }
   for (const auto& [name, percent] : kPercentiles) {
     table.AddRow({absl::StrCat("server latency, ", name),

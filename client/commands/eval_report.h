@@ -1,12 +1,15 @@
 #ifndef SFMAMBA_CLIENT_COMMANDS_EVAL_REPORT_H_
 #define SFMAMBA_CLIENT_COMMANDS_EVAL_REPORT_H_
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/commands/command.h"
 #include "client/commands/predict_files.h"
+#include "client/eval/average_precision.h"
 #include "client/eval/scores.h"
 
 namespace sfmamba::client {
@@ -16,6 +19,14 @@ struct Metric {
   double value;
 };
 
+// The average precision of a class.
+struct DetectorFigures {
+  std::string label;
+  int64_t objects = 0;
+  AveragePrecision::Figures boxes;
+  std::optional<AveragePrecision::Figures> masks;
+};
+
 // One evaluation: what to send, what is done with each answer, and what came of
 // it all.
 struct Evaluation {
@@ -23,6 +34,7 @@ struct Evaluation {
   std::vector<Metric> metrics;
   Confusion confusion;                // Empty for a detector.
   std::map<int, std::string> labels;  // The classes' names, by their numbers.
+  std::vector<DetectorFigures> detector_classes;  // Those with objects.
 };
 
 // Shows the figures, by class first, as tables or JSON by the flags, up to ten

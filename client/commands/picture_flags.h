@@ -47,7 +47,8 @@ struct PictureFlags {
                           VerbActions<Result>* actions) const {
     if (output_dir.empty()) return absl::OkStatus();
     const PictureOutput output(output_dir, verb);
-    actions->annotate = [=](const std::string& file, const Result& result) {
+    actions->annotate = [=](size_t, const std::string& file,
+                            const Result& result) {
       return output.Write(
           file, [&](const Picture& picture) { return draw(picture, result); });
     };

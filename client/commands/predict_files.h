@@ -52,8 +52,9 @@ struct VerbActions {
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.
   std::function<void(const Result&, JsonWriter*)> write_json;
-  // Optional: draws the result and returns the file's path, or "".
-  std::function<absl::StatusOr<std::string>(const std::string& file,
+  // Optional: draws the result of the file, the i-th of all, and returns the
+  // drawing's path, or "".
+  std::function<absl::StatusOr<std::string>(size_t i, const std::string& file,
                                             const Result&)>
       annotate;
 };
@@ -84,9 +85,9 @@ struct PendingFile {
   absl::Notification done;
 };
 
-// Turns the response, which is used up, into the outcome.
+// Turns the i-th file's response, which is used up, into the outcome.
 template <typename Response, typename Result>
-void Conclude(const VerbActions<Result>& actions,
+void Conclude(size_t i, const VerbActions<Result>& actions,
               PendingFile<Response>* pending) {
   FileOutcome& outcome = pending->outcome;
   outcome.status = pending->response.status();
@@ -104,7 +105,7 @@ void Conclude(const VerbActions<Result>& actions,
   outcome.timing = response.timing();
   outcome.rows = actions.rows(result);
   if (actions.annotate != nullptr) {
-    outcome.drawing = actions.annotate(outcome.file, result);
+    outcome.drawing = actions.annotate(i, outcome.file, result);
   }
   outcome.write_json = [write = actions.write_json, result = std::move(result)](
                            JsonWriter* json) { write(result, json); };
@@ -154,7 +155,7 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
     if (i >= kMaxInFlight) {
       PendingFile<Response>& oldest = pending[i - kMaxInFlight];
       oldest.done.WaitForNotification();
-      Conclude(actions, &oldest);
+      Conclude(i - kMaxInFlight, actions, &oldest);
       outcomes.push_back(std::move(oldest.outcome));
     }
     if (i < files.size()) {

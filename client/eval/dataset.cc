@@ -7,15 +7,12 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/commands/inputs.h"
-#include "google/protobuf/struct.pb.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace sfmamba::client {
 namespace {
 
 using std::filesystem::path;
 
-constexpr char kAnnotations[] = "annotations.json";
 constexpr char kImages[] = "images";
 constexpr char kMaps[] = "maps";
 
@@ -35,81 +32,64 @@ std::vector<path> Entries(const path& folder, bool folders) {
   return found;
 }
 
-// ---- Detection ----
-
-// A member of a JSON object, as what it should be.
-struct Member {
-  const google::protobuf::Struct& object;
-  std::string where;  // "images[3]"
-
-  absl::StatusOr<const google::protobuf::Value*> Find(
-      const std::string& key, google::protobuf::Value::KindCase kind) const {
-    const auto it = object.fields().find(key);
-    if (it != object.fields().end() && it->second.kind_case() == kind) {
-      return &it->second;
+// The files of `folder` whose names begin so, by name.
+std::vector<path> FilesWithPrefix(const path& folder,
+                                  const std::string& prefix) {
+  std::vector<path> found;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, ".json")) {
+      found.push_back(entry.path());
     }
-    return absl::InvalidArgumentError(absl::StrCat(
-        kAnnotations, ": ", where, where.empty() ? "" : ".", key,
-        it == object.fields().end() ? ": missing" : ": of the wrong type"));
   }
-};
-
-// An element of "images" or "categories": its id and its name.
-struct Named {
-  int64_t id;
-  std::string name;
-};
-
-absl::StatusOr<std::vector<Named>> ReadNamed(
-    const google::protobuf::Struct& root, const std::string& list,
-    const std::string& name_key) {
-  using google::protobuf::Value;
-  const auto values = Member{root, ""}.Find(list, Value::kListValue);
-  if (!values.ok()) return values.status();
-  std::vector<Named> all;
-  for (const Value& value : (*values)->list_value().values()) {
-    const Member element{value.struct_value(),
-                         absl::StrCat(list, "[", all.size(), "]")};
-    const auto id = element.Find("id", Value::kNumberValue);
-    if (!id.ok()) return id.status();
-    const auto name = element.Find(name_key, Value::kStringValue);
-    if (!name.ok()) return name.status();
-    all.push_back(
-        {static_cast<int64_t>((*id)->number_value()), (*name)->string_value()});
-  }
-  return all;
+  std::sort(found.begin(), found.end());
+  return found;
 }
 
-absl::StatusOr<Dataset> ReadDetection(const path& folder) {
-  const absl::StatusOr<std::string> text =
-      ReadFile((folder / kAnnotations).string());
-  if (!text.ok()) return text.status();
-  google::protobuf::Struct root;
-  const auto parsed = google::protobuf::util::JsonStringToMessage(*text, &root);
-  if (!parsed.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kAnnotations, ": not a JSON object: ", parsed.ToString()));
+// The annotations that labelling tools write into `folder`, in COCO's format; a
+// part that is held out rather than one to train on. Empty if there are none.
+path FindCoco(const path& folder) {
+  constexpr const char* kNames[] = {"annotations.json",
+                                    "_annotations.coco.json",  // Roboflow.
+                                    "result.json"};            // Label Studio.
+  std::error_code error;
+  for (const path part : {"", "valid", "val", "validation", "test"}) {
+    for (const char* name : kNames) {
+      const path file = folder / part / name;
+      if (std::filesystem::is_regular_file(file, error)) return file;
+    }
+    if (!part.empty()) continue;
+    for (const char* split :
+         {"instances_val", "instances_test", "instances_"}) {
+      const std::vector<path> files =  // COCO and CVAT.
+          FilesWithPrefix(folder / "annotations", split);
+      if (!files.empty()) return files.front();
+    }
   }
-  const auto images = ReadNamed(root, "images", "file_name");
-  if (!images.ok()) return images.status();
-  const auto categories = ReadNamed(root, "categories", "name");
-  if (!categories.ok()) return categories.status();
-
-  Dataset dataset;
-  dataset.task = v1::Model::DETECTION;
-  for (const Named& category : *categories) {
-    dataset.classes[category.name] = category.id;
-  }
-  for (const Named& image : *images) {
-    Dataset::Sample sample;
-    sample.picture = (folder / kImages / image.name).string();
-    sample.image_id = image.id;
-    dataset.samples.push_back(std::move(sample));
-  }
-  return dataset;
+  return path();
 }
 
-// ---- The others ----
+// The folders that may have the pictures of `annotations`, which FindCoco() has
+// found in `folder`; the likeliest first.
+std::vector<std::string> PictureFolders(const path& annotations,
+                                        const path& folder) {
+  const path here = annotations.parent_path();
+  std::string split = annotations.stem().string();
+  std::vector<path> all = {here / kImages, here, folder / kImages, folder};
+  constexpr char kPrefix[] = "instances_";
+  if (absl::StartsWith(split, kPrefix)) {
+    split = split.substr(sizeof(kPrefix) - 1);
+    all.insert(all.begin(), {folder / split, folder / kImages / split});
+  }
+  std::vector<std::string> there;
+  std::error_code error;
+  for (const path& one : all) {
+    if (std::filesystem::is_directory(one, error))
+      there.push_back(one.string());
+  }
+  return there;
+}
 
 absl::StatusOr<Dataset> ReadSegmentation(const path& folder) {
   Dataset dataset;
@@ -145,6 +125,29 @@ absl::StatusOr<Dataset> ReadClassification(const path& folder) {
 
 }  // namespace
 
+absl::StatusOr<Dataset> ReadCocoDataset(
+    const std::string& annotations, const std::vector<std::string>& folders) {
+  absl::StatusOr<CocoFile> file = ReadCocoFile(annotations, folders);
+  if (!file.ok()) return file.status();
+  Dataset dataset;
+  dataset.task = v1::Model::DETECTION;
+  dataset.left_out = std::move(file->left_out);
+  for (CocoPicture& picture : file->pictures) {
+    Dataset::Sample sample;
+    sample.picture = picture.path;
+    sample.coco = std::move(picture);
+    dataset.samples.push_back(std::move(sample));
+  }
+  for (const CocoCategory& category : file->categories) {
+    dataset.classes[category.name] = category.id;
+  }
+  if (dataset.samples.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(annotations, ": no pictures"));
+  }
+  return dataset;
+}
+
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task) {
   const path root = folder;
@@ -152,19 +155,18 @@ absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
   if (!std::filesystem::is_directory(root, error)) {
     return absl::NotFoundError(absl::StrCat(folder, ": no such folder"));
   }
-  bool detection = std::filesystem::exists(root / kAnnotations, error);
-  bool segmentation = std::filesystem::is_directory(root / kMaps, error);
-  if (detection && segmentation) {
-    if (task == v1::Model::TASK_UNSPECIFIED) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          folder, ": both ", kAnnotations, " and ", kMaps, "/; name a model"));
-    }
-    detection = task == v1::Model::DETECTION;
-    segmentation = !detection;
+  const path coco = FindCoco(root);
+  const bool maps = std::filesystem::is_directory(root / kMaps, error);
+  if (!coco.empty() && maps && task == v1::Model::TASK_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, ": both ", coco.filename().string(), " and ",
+                     kMaps, "/; name a model"));
   }
-  absl::StatusOr<Dataset> dataset = detection      ? ReadDetection(root)
-                                    : segmentation ? ReadSegmentation(root)
-                                                   : ReadClassification(root);
+  if (!coco.empty() && (!maps || task == v1::Model::DETECTION)) {
+    return ReadCocoDataset(coco.string(), PictureFolders(coco, root));
+  }
+  absl::StatusOr<Dataset> dataset =
+      maps ? ReadSegmentation(root) : ReadClassification(root);
   if (dataset.ok() && dataset->samples.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         folder,

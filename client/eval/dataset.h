@@ -7,36 +7,48 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "client/eval/coco_file.h"
 #include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::client {
 
-// Pictures with the right answers, read from a folder in one of three layouts:
-//   <folder>/annotations.json, <folder>/images/<file_name>
-//     Detection: COCO's instances format.
-//   <folder>/images/<name>.<ext>, <folder>/maps/<name>.png
+// Pictures with the right answers, read from a folder in one of these layouts:
+//   annotations.json, images/<file_name>
+//     Detection: COCO's instances format. So are the exports of Roboflow
+//     (valid/_annotations.coco.json with the pictures beside it), of CVAT
+//     (annotations/instances_default.json, images/), of Label Studio
+//     (result.json, images/) and COCO's own
+//     (annotations/instances_val2017.json, val2017/).
+//   images/<name>.<ext>, maps/<name>.png
 //     Segmentation: each pixel of a map is its class's number, 255 is ignored.
-//   <folder>/<class>/<any>.<ext>
+//   <class>/<any>.<ext>
 //     Classification: a folder for each class, named like the model's label.
 // The first two may share a folder. Pictures are JPEG, PNG or WebP files.
 struct Dataset {
   struct Sample {
-    std::string picture;   // Path.
-    std::string label;     // Classification only.
-    std::string map;       // Path; segmentation only.
-    int64_t image_id = 0;  // Detection only.
+    std::string picture;  // Path.
+    std::string label;    // Classification only.
+    std::string map;      // Path; segmentation only.
+    CocoPicture coco;     // Detection only.
   };
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
-  std::vector<Sample> samples;             // By path; at least one.
-  std::map<std::string, int64_t> classes;  // Detection: to the category's id.
-                                           // Classification: to 0.
+  std::vector<Sample> samples;  // At least one.
+  // The classes that occur. Detection: to the category's id. Classification: to
+  // 0.
+  std::map<std::string, int64_t> classes;
+  std::string left_out;  // CocoFile::left_out; detection only.
 };
 
 // `task` decides where a folder has two layouts; TASK_UNSPECIFIED: none does.
 // NOT_FOUND or INVALID_ARGUMENT naming what is missing, malformed or undecided.
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task);
+
+// A file in COCO's instances format and folders with its pictures; the errors
+// of ReadCocoFile().
+absl::StatusOr<Dataset> ReadCocoDataset(
+    const std::string& annotations, const std::vector<std::string>& folders);
 
 }  // namespace sfmamba::client
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/json.h"
 
 namespace sfmamba::client {
@@ -29,6 +30,12 @@ JsonWriter& JsonWriter::Integer(int64_t value) {
 JsonWriter& JsonWriter::Number(double value) {
   Separate();
   text_ += std::isfinite(value) ? absl::StrCat(value) : "null";
+  return *this;
+}
+
+JsonWriter& JsonWriter::Exact(float value) {
+  Separate();
+  text_ += std::isfinite(value) ? absl::StrFormat("%.9g", value) : "null";
   return *this;
 }
 

@@ -25,6 +25,8 @@ class JsonWriter {
   JsonWriter& String(absl::string_view value);
   JsonWriter& Integer(int64_t value);
   JsonWriter& Number(double value);  // null if not finite. Six digits.
+  // With the digits that tell it from its neighbours.
+  JsonWriter& Exact(float value);
   JsonWriter& Bool(bool value);
 
   const std::string& text() const { return text_; }

@@ -1,0 +1,53 @@
+#ifndef SFMAMBA_CLIENT_EVAL_DETECTOR_SCORE_H_
+#define SFMAMBA_CLIENT_EVAL_DETECTOR_SCORE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "client/eval/average_precision.h"
+#include "client/eval/coco_file.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba::client {
+
+// How precise a detector's boxes and masks are. Thread-compatible.
+class DetectorScore {
+ public:
+  // `categories` are ids by label. Detections of other labels are not counted.
+  explicit DetectorScore(std::map<std::string, int64_t> categories)
+      : categories_(std::move(categories)) {}
+
+  // Adds the answer for a picture. INVALID_ARGUMENT if its size is not the
+  // dataset's, DATA_LOSS if a mask is malformed; then the picture's objects
+  // count as not detected.
+  absl::Status Add(const CocoPicture& picture, const v1::DetectResult& result);
+  // Adds a picture that has no answer: its objects count as not detected.
+  void AddUnanswered(const CocoPicture& picture) { Count(picture, {}); }
+
+  int64_t objects(int64_t category_id) const;  // Without crowds.
+  const AveragePrecision& boxes() const { return boxes_; }
+  // Null unless all objects and the detections have masks.
+  const AveragePrecision* masks() const;
+
+ private:
+  struct Found {
+    int64_t category_id;
+    double score;
+    CocoBox box;
+    std::optional<RunLengths> mask;
+  };
+
+  void Count(const CocoPicture& picture, const std::vector<Found>& found);
+
+  const std::map<std::string, int64_t> categories_;
+  AveragePrecision boxes_, masks_;
+  std::map<int64_t, int64_t> objects_;
+  bool found_any_ = false, found_masks_ = false;
+  bool has_masks_ = false, lacks_masks_ = false;
+};
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_EVAL_DETECTOR_SCORE_H_
