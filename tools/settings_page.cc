@@ -24,11 +24,7 @@ Generated from `server_config.proto` and `config.proto` of `proto/sfmamba/v1` by
 
 Each setting is a flag, `--name=value`, and a field of the file that `--config` names (a `sfmamba.v1.ServerConfig` in protobuf
 text format: `name: value`). A flag wins over the file. Both write durations as 30s and bytes as a number or as 64MiB (KiB, MiB, GiB).
-
-)";
-constexpr char kCommand[] = R"(
-These are flags only:
-
+`help`, `config` and the last section are flags only.
 )";
 constexpr char kModel[] = R"(
 ## A model
@@ -43,6 +39,17 @@ std::string Cell(absl::string_view text) {
       " ", absl::StrReplaceAll(text, {{"|", "\\|"}, {"<", "\\<"}}), " |");
 }
 
+constexpr char kHead[] =
+    "| setting | default | range | meaning |\n"
+    "|---|---|---|---|\n";
+
+void AddRow(const FieldDescriptor& field, const std::string& prefix,
+            std::string* page) {
+  absl::StrAppend(page, "| `", prefix, field.name(), "` |",
+                  Cell(DescribeDefault(field)), Cell(DescribeRange(field)),
+                  Cell(SettingOf(field).help()), "\n");
+}
+
 // A row for each value of `message`; those of a list of groups stand under
 // their group's name.
 void AddRows(const Descriptor& message, const std::string& prefix,
@@ -51,19 +58,27 @@ void AddRows(const Descriptor& message, const std::string& prefix,
     const FieldDescriptor& field = *message.field(i);
     const bool is_group = IsGroup(field);
     if (is_group && !field.is_repeated()) continue;
-    const std::string name = prefix + field.name();
-    absl::StrAppend(page, "| `", name, "` |", Cell(DescribeDefault(field)),
-                    Cell(DescribeRange(field)), Cell(SettingOf(field).help()),
-                    "\n");
-    if (is_group) AddRows(*field.message_type(), name + ".", page);
+    AddRow(field, prefix, page);
+    if (is_group) {
+      AddRows(*field.message_type(), prefix + field.name() + ".", page);
+    }
   }
 }
 
 void AddTable(const Descriptor& message, std::string* page) {
-  absl::StrAppend(page,
-                  "| setting | default | range | meaning |\n"
-                  "|---|---|---|---|\n");
+  page->append(kHead);
   AddRows(message, "", page);
+}
+
+// A section for each topic of the server's settings.
+void AddServer(std::string* page) {
+  for (const Topic& topic :
+       ByTopic({v1::Command::descriptor(), v1::ServerConfig::descriptor()})) {
+    absl::StrAppend(page, "\n### ", topic.title, "\n\n", kHead);
+    for (const FieldDescriptor* field : topic.fields) {
+      AddRow(*field, "", page);
+    }
+  }
 }
 
 // What those values mean that say so.
@@ -99,9 +114,7 @@ void AddModel(const Descriptor& message, std::string* page) {
 
 std::string SettingsPage() {
   std::string page = kServer;
-  AddTable(*v1::ServerConfig::descriptor(), &page);
-  page += kCommand;
-  AddTable(*v1::Command::descriptor(), &page);
+  AddServer(&page);
   page += kModel;
   AddModel(*v1::ModelConfig::descriptor(), &page);
   return absl::StrReplaceAll(page, {{" \n", "\n"}});

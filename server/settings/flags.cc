@@ -1,10 +1,10 @@
 #include "server/settings/flags.h"
 
-#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/closest_name.h"
@@ -76,6 +76,22 @@ std::string Bounds(const FieldDescriptor& field) {
   return absl::StrCat(" [", absl::StrJoin(parts, ", "), "]");
 }
 
+// Lines of at most kColumns, each behind six spaces.
+std::string Wrapped(const std::string& text) {
+  constexpr size_t kColumns = 88;
+  const std::string indent(6, ' ');
+  std::string lines, line;
+  for (const absl::string_view word : absl::StrSplit(text, ' ')) {
+    if (!line.empty() &&
+        indent.size() + line.size() + 1 + word.size() > kColumns) {
+      absl::StrAppend(&lines, indent, line, "\n");
+      line.clear();
+    }
+    absl::StrAppend(&line, line.empty() ? "" : " ", word);
+  }
+  return absl::StrCat(lines, indent, line, "\n");
+}
+
 // Adds a flag and its value to `command_line`.
 absl::Status Give(const FieldDescriptor& field, const std::string& value,
                   CommandLine* command_line) {
@@ -145,18 +161,16 @@ void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config) {
 }
 
 std::string FlagsHelp() {
-  std::map<std::string, std::string> flags;
-  for (const auto* message :
-       {v1::Command::descriptor(), v1::ServerConfig::descriptor()}) {
-    for (int i = 0; i < message->field_count(); ++i) {
-      const FieldDescriptor& field = *message->field(i);
-      flags[field.name()] =
-          absl::StrCat("  ", Form(field), "\n      ", SettingOf(field).help(),
-                       Bounds(field), "\n");
+  std::string help;
+  for (const Topic& topic :
+       ByTopic({v1::Command::descriptor(), v1::ServerConfig::descriptor()})) {
+    absl::StrAppend(&help, help.empty() ? "" : "\n", topic.title, ":\n");
+    for (const FieldDescriptor* field : topic.fields) {
+      absl::StrAppend(
+          &help, "  ", Form(*field), "\n",
+          Wrapped(absl::StrCat(SettingOf(*field).help(), Bounds(*field))));
     }
   }
-  std::string help;
-  for (const auto& [name, text] : flags) absl::StrAppend(&help, text);
   return help;
 }
 

@@ -28,7 +28,8 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 // Replaces the fields of `config` whose flags were given.
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config);
 
-// Returns the text of --help: each flag with its help, range and default.
+// Returns the text of --help: by topic, each flag with its help, range and
+// default.
 std::string FlagsHelp();
 
 }  // namespace sfmamba::server

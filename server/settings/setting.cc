@@ -203,6 +203,27 @@ const v1::Setting& SettingOf(const FieldDescriptor& field) {
   return field.options().GetExtension(v1::setting);
 }
 
+std::vector<Topic> ByTopic(
+    const std::vector<const google::protobuf::Descriptor*>& messages) {
+  const google::protobuf::EnumDescriptor& topics =
+      *v1::Setting::Topic_descriptor();
+  std::vector<Topic> all;
+  for (int i = 0; i < topics.value_count(); ++i) {
+    Topic topic;
+    topic.title = topics.value(i)->options().GetExtension(v1::meaning);
+    for (const google::protobuf::Descriptor* message : messages) {
+      for (int j = 0; j < message->field_count(); ++j) {
+        const FieldDescriptor& field = *message->field(j);
+        if (SettingOf(field).topic() == topics.value(i)->number()) {
+          topic.fields.push_back(&field);
+        }
+      }
+    }
+    if (!topic.fields.empty()) all.push_back(std::move(topic));
+  }
+  return all;
+}
+
 bool IsGroup(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
          !IsDuration(field);

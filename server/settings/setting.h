@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_SETTINGS_SETTING_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -16,6 +17,14 @@ namespace sfmamba::server {
 
 // Returns the options of `field`.
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
+
+// The fields of `messages` of one topic, in their order.
+struct Topic {
+  std::string title;
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+};
+std::vector<Topic> ByTopic(
+    const std::vector<const google::protobuf::Descriptor*>& messages);
 
 // Whether `field` is a message that consists of settings, not a single value.
 bool IsGroup(const google::protobuf::FieldDescriptor& field);

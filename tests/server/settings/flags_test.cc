@@ -5,6 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "server/settings/setting.h"
 
@@ -48,13 +51,27 @@ TEST(FlagsTest, HelpNamesEachWithWhatStandsBesideItsField) {
   ForEachFlag([&help](const FieldDescriptor& field) {
     const size_t start = help.find(absl::StrCat("  --", field.name()));
     ASSERT_NE(start, std::string::npos) << field.name();
-    const std::string text =
-        help.substr(start, help.find("\n  --", start) - start);
+    const std::string text = absl::StrJoin(  // Without line breaks.
+        absl::StrSplit(help.substr(start, help.find("\n  --", start) - start),
+                       absl::ByAnyChar(" \n"), absl::SkipEmpty()),
+        " ");
     EXPECT_NE(text.find(SettingOf(field).help()), std::string::npos) << text;
     EXPECT_NE(text.find(SettingOf(field).default_()), std::string::npos)
         << text;
     EXPECT_NE(text.find(SettingOf(field).range()), std::string::npos) << text;
   });
+}
+
+TEST(FlagsTest, HelpIsForATerminalAndBeginsWithWhatMattersFirst) {
+  const std::string help = FlagsHelp();
+  for (const absl::string_view line : absl::StrSplit(help, '\n')) {
+    EXPECT_LE(line.size(), 100u) << line;
+  }
+  const size_t second_topic = help.find("\n\n");
+  for (const char* flag : {"--model_repository", "--port", "--device"}) {
+    EXPECT_LT(help.find(flag), second_topic) << flag;
+  }
+  EXPECT_GT(help.find("--keepalive_time"), second_topic);
 }
 
 TEST(FlagsTest, HelpShowsFormRangeAndDefault) {
