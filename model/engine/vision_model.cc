@@ -82,8 +82,11 @@ class CpuVisionModel : public model::VisionModel {
     const std::string several =
         contexts() == 1 ? "" : absl::StrCat(", ", contexts(), " contexts");
     return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
-                        kernels::HasAvx512Bf16() ? ", bf16" : "",
-                        kernels::HasAmxBf16() ? ", amx" : "", several, ")");
+                        kernels::HasAmxBf16() ? ", amx" : "",
+                        precision_ == model::Precision::kFloat32    ? ", fp32"
+                        : precision_ == model::Precision::kBFloat16 ? ", bf16"
+                                                                    : ", fp16",
+                        several, ")");
   }
   int fold_factor(int images) const override {
     if (options_.fold_rows > 0) return options_.fold_rows;
