@@ -26,6 +26,7 @@ prediction::RequestLimits LimitsOf(const v1::ServerConfig& config) {
   limits.image.max_pixels = config.max_image_pixels();
   limits.image.max_side = config.max_image_side();
   limits.image.max_decode_time = base::FromProto(config.decode_timeout());
+  limits.exact_decode = config.exact_decode();
   limits.max_decode_bytes = config.decode_memory_budget_bytes();
   return limits;
 }

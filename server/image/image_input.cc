@@ -31,7 +31,7 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
 // Returns the smallest side that a picture may be decoded to. With a smaller
 // one the crop would have to be enlarged. 0: full size.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
-  if (KeepsRatio(model)) return 0;
+  if (image.full_size || KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,

@@ -62,6 +62,7 @@ struct ImageSource {
       source;
   std::optional<CropRect> crop;   // After orientation. Unset: all of it.
   bool apply_orientation = true;  // EXIF's, of encoded images.
+  bool full_size = false;         // A JPEG is never decoded at a smaller scale.
   // Unless empty, brings the bytes of pixels to where the view of them points:
   // until it was called they may not be read, and only their number is known.
   // So a request that is refused is not copied.

@@ -89,6 +89,7 @@ absl::Status Prediction::CheckImage(int i) {
   if (!source.ok()) return source.status();
   Item& item = items_[i];
   item.source = *std::move(source);
+  item.source.full_size = env_.limits.exact_decode;
   const repository::ModelDirectory& model = model_->directory;
   absl::Status status =
       ValidateImage(item.source, model.config, env_.limits, &item.facts);

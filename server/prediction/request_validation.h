@@ -21,6 +21,7 @@ namespace sfmamba::prediction {
 struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
+  bool exact_decode = false;  // See ServerConfig.
   // The memory that decoding may take: what all decoders together have.
   int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
 };

@@ -334,6 +334,13 @@ TEST_F(ImageInputTest, ACropIsNotDecodedSmallerThanTheInput) {
   }
 }
 
+TEST_F(ImageInputTest, AFullSizeIsDecodedWhateverTheInputNeeds) {
+  ImageSource image = Encoded(server::EncodeJpeg(server::Gradient(512, 512)));
+  EXPECT_LT(Make(image, Classifier()).image.original_height, 512);
+  image.full_size = true;
+  EXPECT_EQ(Make(image, Classifier()).image.original_height, 512);
+}
+
 TEST_F(ImageInputTest, PixelsThatTakeTooLongAreRefused) {
   ImageLimits limits;
   limits.max_decode_time = -absl::Seconds(1);  // Over before it starts.
