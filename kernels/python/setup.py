@@ -3,12 +3,16 @@
 pip builds in an environment of its own, where PyTorch is looked for in the one that
 the package is installed into: another PyTorch's library would not fit. With a PyTorch
 for CUDA and an nvcc of the same major version CUDA tensors are supported too.
+
+The sources need headers of the folders beside this one. A source distribution has copies of
+them in shared/, so that it builds by itself.
 """
 
 import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import site
 import subprocess
 import sys
@@ -16,9 +20,12 @@ import sysconfig
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.sdist import sdist
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parents[1]  # What kernels/ is included from.
+SHARED = HERE / 'shared' if (HERE / 'shared').is_dir() else HERE.parent
+FOLDERS = ('base', 'cuda', 'simd')  # Of SHARED.
+SOURCES = ('*.h', '*.cc', '*.cu')
 COMMON = ['-std=c++17', '-O3', '-fPIC', '-DNDEBUG', '-fvisibility=hidden']
 # As kernels/simd/simd_kernel.bzl has them: every copy of an expression rounds alike.
 KERNEL = ['-ffp-contract=off', '-fno-math-errno', '-Wno-maybe-uninitialized',
@@ -67,14 +74,50 @@ def of_isa(source, isa):
     return re.sub(r'Isa\b', isa.capitalize(), source.replace('_isa.h', f'{width}.h'))
 
 
+def check_shared():
+    missing = [name for name in FOLDERS if not (SHARED / name).is_dir()]
+    if missing:
+        sys.exit(f'sfmamba_scan: {", ".join(missing)}: no such folders in {SHARED}, whose headers '
+                 'the kernels include: install kernels/python of the whole repository, or a source '
+                 'distribution, which "python -m build --sdist kernels/python" makes')
+
+
+def include_tree(folder):
+    """Makes include/kernels/ in `folder`, as the sources include it, whatever theirs is called."""
+    kernels = folder / 'include/kernels'
+    shutil.rmtree(kernels, ignore_errors=True)
+    kernels.mkdir(parents=True)
+    for name in FOLDERS:
+        (kernels / name).symlink_to(SHARED / name)
+    (kernels / 'python').symlink_to(HERE)
+
+
+class SourceDistribution(sdist):
+    """Adds the sources, and those that they share with the other kernels."""
+
+    def make_release_tree(self, base_dir, files):
+        check_shared()
+        super().make_release_tree(base_dir, files)
+        target = pathlib.Path(base_dir)
+        places = [(HERE, target)] + [(SHARED / name, target / 'shared' / name) for name in FOLDERS]
+        for source, copy in places:
+            for pattern in SOURCES:
+                for file in [*source.glob(pattern), *source.glob(f'nvcc/**/{pattern}')]:
+                    to = copy / file.relative_to(source)
+                    to.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(file, to)
+
+
 class BuildKernels(build_ext):
     """Compiles each file with the options of its instruction set, and links them."""
 
     def build_extension(self, ext):
+        check_shared()
         torch = import_torch()
         cuda = cuda_toolkit(torch)
-        folder = pathlib.Path(self.build_temp)
+        folder = pathlib.Path(self.build_temp).resolve()
         folder.mkdir(parents=True, exist_ok=True)
+        include_tree(folder)
         with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
             objects = list(pool.map(lambda job: self.compile(*job, folder, cuda),
                                     self.jobs(torch, cuda, folder)))
@@ -95,7 +138,7 @@ class BuildKernels(build_ext):
         include = pathlib.Path(torch.__file__).parent / 'include'
         framework = [f'-I{include}', f'-I{include / "torch/csrc/api/include"}', '-fopenmp',
                      f'-D_GLIBCXX_USE_CXX11_ABI={int(torch._C._GLIBCXX_USE_CXX11_ABI)}']
-        jobs = [(ROOT / 'kernels/simd/cpu_features.cc', [])]
+        jobs = [(SHARED / 'simd/cpu_features.cc', [])]
         for name in KERNELS:
             jobs.append((HERE / f'{name}_cpu.cc', KERNEL))
             jobs.append((HERE / f'{name}_operators.cc', framework))
@@ -118,7 +161,7 @@ class BuildKernels(build_ext):
             command = [cuda / 'bin/nvcc', '-ccbin', self.cxx(), *CUDA, f'-I{HERE / "nvcc"}']
         else:
             command = [self.cxx(), *COMMON]
-        self.call([*command, f'-I{ROOT}', *options, '-c', source, '-o', target])
+        self.call([*command, f'-I{folder / "include"}', *options, '-c', source, '-o', target])
         return target
 
     @staticmethod
@@ -135,4 +178,5 @@ class BuildKernels(build_ext):
             sys.exit('sfmamba_scan: the command above failed: ' + ' '.join(map(str, command)))
 
 
-setup(ext_modules=[Extension('sfmamba_scan._kernels', [])], cmdclass={'build_ext': BuildKernels})
+setup(ext_modules=[Extension('sfmamba_scan._kernels', [])],
+      cmdclass={'build_ext': BuildKernels, 'sdist': SourceDistribution})

@@ -1,4 +1,7 @@
-"""Builds kernels/python into a folder of this process, and imports from there."""
+"""Builds kernels/python into a folder of this process, and imports from there.
+
+The source distribution is built, of a copy whose folders have other names.
+"""
 
 import atexit
 import os
@@ -17,10 +20,16 @@ ROOT = pathlib.Path(__file__).parents[3]
 def _build():
     folder = pathlib.Path(tempfile.mkdtemp())
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for part in ('base', 'cuda', 'python', 'simd'):
-        shutil.copytree(ROOT / 'kernels' / part, folder / 'kernels' / part)
+    for part, name in (('base', 'base'), ('cuda', 'cuda'), ('simd', 'simd'), ('python', 'scan')):
+        shutil.copytree(ROOT / 'kernels' / part, folder / 'copy' / name)
+    subprocess.run([sys.executable, 'setup.py', '--quiet', 'sdist', '--dist-dir', folder],
+                   cwd=folder / 'copy/scan', check=True)
+    shutil.rmtree(folder / 'copy')
+    [archive] = folder.glob('*.tar.gz')
+    shutil.unpack_archive(archive, folder / 'unpacked')
+    [source] = (folder / 'unpacked').iterdir()
     subprocess.run([sys.executable, 'setup.py', '--quiet', 'build', '--build-lib', folder / 'site',
-                    '--build-temp', folder / 'temp'], cwd=folder / 'kernels/python', check=True)
+                    '--build-temp', folder / 'temp'], cwd=source, check=True)
     return folder / 'site'
 
 
