@@ -121,11 +121,24 @@ def _choice(argument: str, message: Any, field: str, got: Any) -> Any:
     return got
 
 
+def _is_bool(value: Any) -> bool:
+    return type(value).__name__ in ('bool', 'bool_')  # NumPy's too.
+
+
+def _refuse_bools(name: str, field: Any, value: Any) -> None:
+    """TypeError if `value` has a bool where the field has numbers: protobuf takes True for 1."""
+    values = value if isinstance(value, (list, tuple)) else [value]
+    others = (field.CPPTYPE_BOOL, field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE)
+    if field.cpp_type not in others and any(map(_is_bool, values)):
+        raise TypeError(f'{name}: got {value!r}, expected a number')
+
+
 def _message(kind: Any, **fields: Any) -> Any:
     """A message of this class; None leaves a field unset. TypeError and ValueError name the field,
     which protobuf's do not."""
     message = kind()
     for field, value in fields.items():
+        _refuse_bools(field, kind.DESCRIPTOR.fields_by_name[field], value)
         try:
             message.MergeFrom(kind(**{field: value}))
         except (TypeError, ValueError) as error:
@@ -139,6 +152,8 @@ def classify_params(top_k: int, min_score: float, score_type: str, embedding: bo
     score = _choice('score_type', _messages.ClassifyParams, 'score_type', score_type)
     params = _message(_messages.ClassifyParams, top_k=top_k, min_score=min_score, score_type=score,
                       include_embedding=embedding, class_filter=class_filter)
+    if _is_bool(heat_map):
+        heat_map = 'best' if heat_map else None
     if heat_map is not None:
         params.heat_map.encoding = params.heat_map.VALUES
         if isinstance(heat_map, str) and heat_map != 'best':

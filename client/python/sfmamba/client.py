@@ -109,7 +109,7 @@ class Client:
           score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
           embedding: whether to answer the pooled features too.
           class_filter: ids of the only classes to rank; scores stay those over all.
-          heat_map: a class's id, or 'best' for the best one, to answer too where it was seen.
+          heat_map: True or 'best' for the best class, or a class's id, to answer where it was seen.
           options: what all methods take.
           timeout: seconds; None: the client's.
         """

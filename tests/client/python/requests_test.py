@@ -186,10 +186,11 @@ class ParametersTest(unittest.TestCase):
 
     def test_defaults_leave_choices_to_the_server(self):
         asked = [_requests.classify_params(0, 0, 'LOGIT', False, (), heat_map)
-                 for heat_map in (None, 'best', 0)]
-        self.assertEqual([params.HasField('heat_map') for params in asked], [False, True, True])
+                 for heat_map in (None, False, 'best', True, np.True_, 0)]
+        self.assertEqual([params.HasField('heat_map') for params in asked],
+                         [False, False, True, True, True, True])
         self.assertEqual([params.heat_map.HasField('class_id') for params in asked],
-                         [False, False, True])
+                         [False, False, False, False, False, True])
         params = _requests.detect_params(None, None, 0, False, False, (), None, None)
         self.assertEqual(params, _messages.DetectParams())
         self.assertTrue(_requests.detect_params(0.0, None, 0, True, False, (), None, None)
@@ -234,7 +235,8 @@ class ParametersTest(unittest.TestCase):
                                          **parameters})
 
         for field, value in (('top_k', 2**31), ('top_k', 2.5), ('min_score', 'high'),
-                             ('class_filter', ['cat']), ('heat_map', 'worst')):
+                             ('class_filter', ['cat']), ('heat_map', 'worst'),
+                             ('top_k', True), ('min_score', np.True_), ('class_filter', [True])):
             with self.subTest(field), self.assertRaisesRegex((TypeError, ValueError),
                                                              f'^{field}: got '):
                 ask(**{field: value})
@@ -244,6 +246,8 @@ class ParametersTest(unittest.TestCase):
                 _requests.requests(_requests.CLASSIFY, b'a', '', None, options, 1)
         with self.assertRaisesRegex(ValueError, '^width: got '):
             _requests.segment_params(False, False, (), Slide(width=2**40))
+        with self.assertRaisesRegex(TypeError, '^overlap: got True, expected a number'):
+            _requests.detect_params(None, None, 0, False, False, (), Tiles(overlap=True))
 
     def test_what_is_none_or_zero_is_as_it_was_given(self):
         unset = _requests.detect_params(None, None, 0, False, False, ())
