@@ -120,6 +120,9 @@ def _options(args, opened):
                 f'{"with" if backbone.layer_scale else "no"} layer scale: no variant of the '
                 'table; give the attention heads of stages 3 and 4 by --num_heads')
         if network.task == 'CLASSIFICATION':
+            if windows is None and args.num_heads is None and opened.files.config is not None:
+                raise CheckpointError('config.json: window_size: got none, expected 4 numbers; '
+                                      '--windows gives those of stages 3 and 4')
             size = picture.setdefault('size', 224)
             windows = windows or (-(-size // 16), -(-size // 32))
     return Options(opened.variant, opened.tokens, num_heads, windows, args.attention_windows,
@@ -149,7 +152,7 @@ def convert(args):
         print(f'convert_checkpoint: {args.checkpoint}: not a {variant}, nothing is written',
               file=sys.stderr)
         return 1
-    labels, origin = choose_labels(args.labels, opened.labels, network.task, network.classes)
+    labels, origin = choose_labels(args.labels, opened, network.task, network.classes)
     if args.dry_run:
         return 0
     types = _stored_types(found.tensors, DTYPES.get(args.dtype))

@@ -1,10 +1,7 @@
 #include "server/repository/hugging_face_config.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
-#include <optional>
-#include <type_traits>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -12,9 +9,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "base/utf8.h"
 #include "model/config.h"
 #include "nlohmann/json.hpp"
+#include "server/repository/hugging_face_input.h"
+#include "server/repository/hugging_face_members.h"
+#include "server/repository/hugging_face_name.h"
+#include "server/repository/json_text.h"
 #include "server/repository/version_files.h"
 
 namespace sfmamba::repository {
@@ -22,96 +22,40 @@ namespace {
 
 using nlohmann::json;
 
+using Levels = std::vector<MemberLevel>;
+
 constexpr char kFamily[] = "mamba_vision_";
-constexpr size_t kMostShown = 100;  // Bytes of a value in a message.
-constexpr int kMostDepth = 20;      // Levels of objects and lists.
+constexpr int kMostPixels = 16384;  // Also of a window's side.
 
-// INVALID_ARGUMENT: member `name` is `got`, or missing if that is null.
-absl::Status Refuse(absl::string_view name, const json& got,
-                    absl::string_view expected) {
-  const std::string text =
-      got.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::replace);
-  return absl::InvalidArgumentError(
-      absl::StrCat(kHuggingFaceFile, ": ", name, ": got ",
-                   got.is_null() ? "none" : text.substr(0, kMostShown),
-                   ", expected ", expected));
-}
-
-// The members of config.json. The first error is kept; what is missing, or null
-// as Python's None, is not one.
-class Members {
- public:
-  explicit Members(const json& object) : object_(object) {}
-
-  const json& At(const char* name) const {
-    static const json* const kMissing = new json;
-    const auto found = object_.find(name);
-    return found == object_.end() ? *kMissing : *found;
-  }
-
-  template <typename T>
-  std::optional<T> Number(const char* name) {
-    const json& value = At(name);
-    if (value.is_null()) return std::nullopt;
-    if (IsNumber<T>(value)) return value.get<T>();
-    Fail(Refuse(name, value, "a number"));
-    return std::nullopt;
-  }
-
-  std::optional<std::string> Text(const char* name) {
-    const json& value = At(name);
-    if (value.is_null()) return std::nullopt;
-    if (value.is_string()) return value.get<std::string>();
-    Fail(Refuse(name, value, "a string"));
-    return std::nullopt;
-  }
-
-  // Empty if the member is missing.
-  template <typename T>
-  std::vector<T> Numbers(const char* name, size_t count) {
-    const json& value = At(name);
-    if (value.is_null()) return {};
-    if (!value.is_array() || value.size() != count ||
-        !std::all_of(value.begin(), value.end(), IsNumber<T>)) {
-      Fail(Refuse(name, value, absl::StrCat(count, " numbers")));
-      return {};
-    }
-    return value.get<std::vector<T>>();
-  }
-
-  void Fail(absl::Status status) { status_.Update(std::move(status)); }
-  const absl::Status& status() const { return status_; }
-
- private:
-  template <typename T>
-  static bool IsNumber(const json& value) {
-    if (!std::is_integral_v<T>) return value.is_number();
-    return value.is_number_integer() && value >= 0 && value <= INT32_MAX;
-  }
-
-  const json& object_;
-  absl::Status status_;
-};
-
-// Whether the configuration is of MambaVision, which shapes do not tell from
-// SF-Mamba: the auxiliary tokens have no weights.
-absl::Status CheckFamily(const Members& members) {
-  const json& type = members.At("model_type");
-  if (type.is_string()) {
-    if (type == "mambavision") return absl::OkStatus();
-    return Refuse("model_type", type, "\"mambavision\"");
-  }
-  for (const char* name : {"architectures", "auto_map"}) {
-    for (const json& each : members.At(name)) {
-      if (each.is_string() &&
-          absl::StrContains(each.get<std::string>(), "MambaVision")) {
-        return absl::OkStatus();
-      }
+// What the members that name a model say of it.
+absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
+  const Member type = levels[0].At("model_type");
+  // Transformers' wrapper of timm's models has a model_type of its own.
+  const bool is_typed = type.value.is_string() && type.value != "timm_wrapper";
+  NamedModel named;
+  for (const char* name : {"model_type", "architectures", "architecture",
+                           "arch", "model", "model_name", "auto_map"}) {
+    const json value = levels[0].At(name).value;
+    for (const json& each : value.is_string() ? json::array({value}) : value) {
+      if (!each.is_string()) continue;
+      const NamedModel said = ReadModelName(each.get<std::string>());
+      const bool is_evidence = !is_typed || value == type.value;
+      if (is_evidence && said.is_sf_mamba) named.is_sf_mamba = true;
+      if (is_evidence && said.is_mamba_vision) named.is_mamba_vision = true;
+      if (named.row.empty()) named.row = said.row;
     }
   }
-  return Refuse("model_type", type,
-                absl::StrCat("\"mambavision\", or a ", kConfigFile,
-                             " beside it that names backbone.variant"));
+  // Shapes do not tell the families: the auxiliary tokens have no weights.
+  if (named.is_sf_mamba) {
+    return type.Refuse(
+        "MambaVision alone; tools/convert_checkpoint.py converts SF-Mamba");
+  }
+  if (named.is_mamba_vision) return named;
+  return type.Refuse(absl::StrCat(
+      "\"mambavision\"", is_typed ? ""
+                                  : absl::StrCat(", or a ", kConfigFile,
+                                                 " beside it that names "
+                                                 "backbone.variant")));
 }
 
 bool HasShapes(const model::BackboneConfig& row,
@@ -135,28 +79,59 @@ std::vector<model::ModelConfig> MatchingRows(
   return rows;
 }
 
-// Rows of the same shapes differ in their windows and in what goes with them.
-absl::StatusOr<std::string> ChooseRow(
-    const std::vector<model::ModelConfig>& rows,
-    const std::vector<int>& windows, const std::string& stated) {
-  for (const model::ModelConfig& row : rows) {
-    if (row.variant == stated) return stated;
-  }
-  const auto same = [&rows](const model::ModelConfig& row) {
+void Keep(const std::function<bool(const model::ModelConfig&)>& fits,
+          std::vector<model::ModelConfig>* rows) {
+  if (std::none_of(rows->begin(), rows->end(), fits)) return;
+  rows->erase(std::stable_partition(rows->begin(), rows->end(), fits),
+              rows->end());
+}
+
+bool HaveSameWindows(const std::vector<model::ModelConfig>& rows) {
+  return std::all_of(rows.begin(), rows.end(), [&](const auto& row) {
     return row.backbone.windows == rows[0].backbone.windows;
-  };
-  if (std::all_of(rows.begin(), rows.end(), same)) return rows[0].variant;
+  });
+}
+
+std::string Choice(const model::ModelConfig& row) {
+  return absl::StrCat(row.variant, " (",
+                      absl::StrJoin(row.backbone.windows, ", "), ")");
+}
+
+// Rows of the same shapes differ in their windows and in what goes with them.
+// The windows decide, or else a name, or else the size of the input.
+absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
+                                      const Member& windows, int size,
+                                      const std::string& named,
+                                      const std::string& stated) {
   std::vector<std::string> choices;
   for (const model::ModelConfig& row : rows) {
-    const std::array<int, 2>& own = row.backbone.windows;
-    if (!windows.empty() && own[0] == windows[2] && own[1] == windows[3]) {
-      return row.variant;
-    }
-    choices.push_back(
-        absl::StrCat(row.variant, " (", own[0], ", ", own[1], ")"));
+    if (row.variant == stated) return stated;
+    choices.push_back(Choice(row));
   }
-  return Refuse("window_size", windows.empty() ? json() : json(windows),
-                absl::StrCat("windows of ", absl::StrJoin(choices, " or ")));
+  const std::string expected =
+      absl::StrCat("windows of ", absl::StrJoin(choices, " or "));
+  const auto has_windows = [&](const model::ModelConfig& row) {
+    return windows.value[2] == row.backbone.windows[0] &&
+           windows.value[3] == row.backbone.windows[1];
+  };
+  if (!HaveSameWindows(rows) && !windows.is_missing()) {
+    for (const model::ModelConfig& row : rows) {
+      if (row.variant == named && !has_windows(row)) {
+        return windows.Refuse(absl::StrCat("windows of ", Choice(row), ", as ",
+                                           kHuggingFaceFile, " names it"));
+      }
+    }
+    Keep(has_windows, &rows);
+    if (!HaveSameWindows(rows)) return windows.Refuse(expected);
+  }
+  Keep([&](const model::ModelConfig& row) { return row.variant == named; },
+       &rows);
+  if (!HaveSameWindows(rows)) {
+    Keep([&](const model::ModelConfig& row) { return row.image_size == size; },
+         &rows);
+  }
+  if (!HaveSameWindows(rows)) return windows.Refuse(expected);
+  return rows[0].variant;
 }
 
 void SetCustom(const weights::ClassifierShapes& shapes,
@@ -171,112 +146,102 @@ void SetCustom(const weights::ClassifierShapes& shapes,
 }
 
 // What the file states must be what the weights have.
-void CheckShapes(const weights::ClassifierShapes& shapes, Members* members) {
-  const auto check = [&](const char* name, const json& expected) {
-    const json& got = members->At(name);
-    if (got.is_null() || got == expected) return;
-    members->Fail(Refuse(
-        name, got, absl::StrCat(expected.dump(), ", as the weights have it")));
-  };
-  check("dim", shapes.dim);
-  check("in_dim", shapes.in_dim);
-  check("depths", shapes.depths);
+absl::Status CheckShapes(const weights::ClassifierShapes& shapes,
+                         const Levels& levels) {
+  absl::Status status;
+  for (const auto& [name, expected] :
+       {std::pair<std::string, json>{"dim", shapes.dim},
+        {"in_dim", shapes.in_dim},
+        {"depths", shapes.depths}}) {
+    for (const MemberLevel& level : levels) {
+      const Member got = level.At(name);
+      if (got.is_missing() || got.value == expected) continue;
+      status.Update(got.Refuse(
+          absl::StrCat(expected.dump(), ", as the weights have it")));
+    }
+  }
+  return status;
 }
 
-absl::Status SetBackbone(const weights::ClassifierShapes& shapes,
-                         const std::string& stated, Members* members,
-                         v1::Backbone* backbone) {
-  CheckShapes(shapes, members);
-  const std::vector<int> windows = members->Numbers<int>("window_size", 4);
-  const std::vector<int> heads = members->Numbers<int>("num_heads", 4);
-  if (!members->status().ok()) return members->status();
+absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
+                         const std::string& named, const std::string& stated,
+                         const Levels& levels, v1::Backbone* backbone) {
+  absl::Status status = CheckShapes(shapes, levels);
+  const Member windows = FirstOf(levels, "window_size");
+  const Member heads = FirstOf(levels, "num_heads");
+  for (const Member& member : {windows, heads}) {
+    if (!member.is_missing() && !member.IsIntegers(4, 1, kMostPixels)) {
+      status.Update(member.Refuse("4 numbers"));
+    }
+  }
+  if (!status.ok()) return status;
   const std::vector<model::ModelConfig> rows = MatchingRows(shapes);
   if (rows.empty()) {
     SetCustom(shapes, backbone);
-    if (windows.empty()) return Refuse("window_size", json(), "4 numbers");
-    if (heads.empty()) return Refuse("num_heads", json(), "4 numbers");
+    if (windows.is_missing()) return windows.Refuse("4 numbers");
+    if (heads.is_missing()) return heads.Refuse("4 numbers");
   } else {
-    const absl::StatusOr<std::string> row = ChooseRow(rows, windows, stated);
+    const absl::StatusOr<std::string> row =
+        ChooseRow(rows, windows, size, absl::StrCat(kFamily, named), stated);
     if (!row.ok()) return row.status();
     backbone->set_variant(*row);
   }
-  if (!windows.empty()) {
-    backbone->add_windows(windows[2]);
-    backbone->add_windows(windows[3]);
+  if (!windows.is_missing()) {
+    backbone->add_windows(windows.value[2].get<int>());
+    backbone->add_windows(windows.value[3].get<int>());
   }
-  backbone->mutable_num_heads()->Add(heads.begin(), heads.end());
+  if (!heads.is_missing()) {
+    for (const json& number : heads.value) {
+      backbone->add_num_heads(number.get<int>());
+    }
+  }
   return absl::OkStatus();
 }
 
-// The side of the square input: [3, side, side], [side, side] or the side.
-void SetInputSize(Members* members, v1::Input* input) {
-  for (const char* name : {"input_size", "image_size", "img_size"}) {
-    json value = members->At(name);
-    if (value.is_null()) continue;
-    if (value.is_array() && value.size() == 3 && value[0] == 3) value.erase(0);
-    if (value.is_array() && value.size() == 2 && value[0] == value[1]) {
-      value = json(value[0]);
-    }
-    if (value.is_number_integer() && value > 0 && value <= INT32_MAX) {
-      input->set_size(value.get<int>());
-    } else {
-      members->Fail(
-          Refuse(name, members->At(name), "[3, side, side] of a square input"));
-    }
-    return;
-  }
-}
-
-void SetInput(Members* members, v1::Input* input) {
-  SetInputSize(members, input);
-  const std::vector<float> mean = members->Numbers<float>("mean", 3);
-  const std::vector<float> std = members->Numbers<float>("std", 3);
-  input->mutable_mean()->Add(mean.begin(), mean.end());
-  input->mutable_std()->Add(std.begin(), std.end());
-  input->set_crop_pct(members->Number<double>("crop_pct").value_or(0));
-  const std::optional<std::string> mode = members->Text("crop_mode");
-  if (mode == "center") {
-    input->set_resize(v1::Input::CENTER_CROP);
-  } else if (mode == "squash") {
-    input->set_resize(v1::Input::STRETCH);
-  } else if (mode.has_value()) {
-    members->Fail(Refuse("crop_mode", *mode, "\"center\" or \"squash\""));
-  }
-  const std::optional<std::string> kernel = members->Text("interpolation");
-  if (kernel.value_or("bicubic") != "bicubic") {
-    members->Fail(Refuse("interpolation", *kernel, "\"bicubic\""));
-  }
-}
-
-// The names of all classes, from an object whose members are called "0", "1",
-// ...; empty if there is none.
-std::vector<std::string> ReadLabels(int classes, Members* members) {
-  const json& names = members->At("id2label");
-  if (names.is_null()) return {};
-  if (!names.is_object() || names.size() != static_cast<size_t>(classes)) {
-    members->Fail(Refuse(
-        "id2label",
-        names.is_object() ? json(absl::StrCat(names.size(), " labels")) : names,
-        absl::StrCat("one for each of the ", classes,
-                     " rows of head.weight; a ", kLabelsFile,
-                     " beside it replaces them")));
-    return {};
-  }
-  std::vector<std::string> labels(classes);
+// `names` by number: an object whose members are called "0", "1", ..., or a
+// list. Null of any other.
+std::vector<const json*> ByNumber(const json& names) {
+  std::vector<const json*> by_number(names.size());
   for (const auto& [id, name] : names.items()) {
-    int number = -1;
-    if (!absl::SimpleAtoi(id, &number) || number < 0 || number >= classes ||
-        !name.is_string()) {
-      members->Fail(Refuse("id2label", json{{id, name}},
-                           absl::StrCat("labels of 0 to ", classes - 1)));
-      return {};
+    size_t number = by_number.size();
+    if (absl::SimpleAtoi(id, &number) && number < by_number.size() &&
+        id == absl::StrCat(number)) {
+      by_number[number] = &name;
     }
-    labels[number] = std::string(
-        absl::StripAsciiWhitespace(name.get_ref<const std::string&>()));
   }
-  for (int i = 0; i < classes; ++i) {
-    if (base::Utf8Length(labels[i]) <= 0) {
-      members->Fail(Refuse(absl::StrCat("id2label.", i), labels[i], "a label"));
+  return by_number;
+}
+
+// The names of all classes, by Hugging Face's id2label or timm's label_names;
+// empty if there is neither.
+absl::StatusOr<std::vector<std::string>> ReadLabels(int classes,
+                                                    const Levels& levels) {
+  Member names = FirstOf(levels, "id2label");
+  for (const char* name : {"label_names", "labels"}) {
+    if (names.is_missing()) names = FirstOf(levels, name);
+  }
+  if (names.is_missing()) return std::vector<std::string>();
+  const bool is_list = !absl::EndsWith(names.label, "id2label");
+  if ((is_list ? !names.value.is_array() : !names.value.is_object()) ||
+      names.value.size() != static_cast<size_t>(classes)) {
+    if (names.value.is_structured()) {
+      names.value = absl::StrCat(names.value.size(), " labels");
+    }
+    return names.Refuse(absl::StrCat("one for each of the ", classes,
+                                     " rows of head.weight; a ", kLabelsFile,
+                                     " beside it replaces them"));
+  }
+  std::vector<std::string> labels;
+  for (const json* name : ByNumber(names.value)) {
+    const Member label = {absl::StrCat(names.label, ".", labels.size()),
+                          name == nullptr ? json() : *name};
+    labels.emplace_back(absl::StripAsciiWhitespace(
+        label.value.is_string() ? label.value.get_ref<const std::string&>()
+                                : ""));
+    if (labels.back().empty() ||
+        std::any_of(labels.back().begin(), labels.back().end(),
+                    absl::ascii_iscntrl)) {
+      return label.Refuse("a label");
     }
   }
   return labels;
@@ -312,36 +277,40 @@ absl::Status CheckStated(const v1::ModelConfig& stated) {
 }  // namespace
 
 absl::StatusOr<HuggingFaceConfig> ReadHuggingFaceConfig(
-    absl::string_view text, const weights::ClassifierShapes& shapes,
+    const HuggingFaceTexts& texts, const weights::ClassifierShapes& shapes,
     const v1::ModelConfig& stated, bool with_labels) {
-  // Writing a value into a message recurses, so deep ones are not taken.
-  bool deep = false;
-  const json object = json::parse(
-      text,
-      [&deep](int depth, json::parse_event_t, const json&) {
-        deep = deep || depth > kMostDepth;
-        return depth <= kMostDepth;
-      },
-      /*allow_exceptions=*/false);
-  if (deep || !object.is_object()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(kHuggingFaceFile, ": expected a JSON object of at most ",
-                     kMostDepth, " levels"));
+  absl::Status status = CheckJsonObject(kHuggingFaceFile, texts.config);
+  if (texts.preprocessor.has_value()) {
+    status.Update(CheckJsonObject(kPreprocessorFile, *texts.preprocessor));
   }
-  Members members(object);
-  absl::Status status = CheckFamily(members);
   if (!status.ok()) return status;
+  const json root = json::parse(texts.config);
+  const json preprocessor = texts.preprocessor.has_value()
+                                ? json::parse(*texts.preprocessor)
+                                : json();
+  const Levels levels = LevelsOf(root);
+  const absl::StatusOr<NamedModel> named = ReadNames(levels);
+  if (!named.ok()) return named.status();
   status = CheckStated(stated);
-  if (!status.ok()) return status;
   HuggingFaceConfig result;
   result.config.set_task(v1::ModelConfig::CLASSIFICATION);
-  status = SetBackbone(shapes, stated.backbone().variant(), &members,
-                       result.config.mutable_backbone());
-  if (!status.ok()) return status;
-  SetInput(&members, result.config.mutable_input());
   result.config.set_num_classes(shapes.num_classes);
-  if (with_labels) result.labels = ReadLabels(shapes.num_classes, &members);
-  if (!members.status().ok()) return members.status();
+  v1::Input* input = result.config.mutable_input();
+  if (status.ok()) {
+    status =
+        ReadHuggingFaceInput(levels, preprocessor, input, &result.warnings);
+  }
+  if (status.ok()) {
+    status = SetBackbone(shapes, input->size(), named->row,
+                         stated.backbone().variant(), levels,
+                         result.config.mutable_backbone());
+  }
+  if (!status.ok()) return status;
+  if (with_labels) {
+    auto labels = ReadLabels(shapes.num_classes, levels);
+    if (!labels.ok()) return labels.status();
+    result.labels = *std::move(labels);
+  }
   return result;
 }
 

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_REPOSITORY_HUGGING_FACE_CONFIG_H_
 #define SFMAMBA_SERVER_REPOSITORY_HUGGING_FACE_CONFIG_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,27 +12,39 @@
 
 namespace sfmamba::repository {
 
-// What a config.json in Hugging Face's layout says of a MambaVision classifier.
+// The files of a folder in Hugging Face's layout that describe its model.
+struct HuggingFaceTexts {
+  std::string config;                       // config.json.
+  std::optional<std::string> preprocessor;  // preprocessor_config.json.
+};
+
+// What the files say of a MambaVision classifier.
 struct HuggingFaceConfig {
   // The network and its input, as a config.textproto would state them.
   v1::ModelConfig config;
-  std::vector<std::string> labels;  // id2label's; empty: not read.
+  std::vector<std::string> labels;    // Empty: not read, or there are none.
+  std::vector<std::string> warnings;  // Facts that are stated differently.
 };
 
-// Reads the text of config.json, of a model whose tensors have these shapes.
+// Reads the description of a model whose tensors have these shapes.
 //
-// The family must be MambaVision by `model_type`, or by `architectures` in
-// files without one. The variant is the row of these shapes. `window_size`,
-// `num_heads`, `mean`, `std`, `crop_pct`, `crop_mode`, `input_size` and
-// `interpolation` replace that row's values, which stand for what the file
-// lacks. `stated` is what a config.textproto beside it says; its variant
-// decides where rows differ in their windows alone and the file has none.
-// `id2label` is read, and must name every class, if `with_labels`.
+// Members of config.json may stand in its root or, as timm writes them, in
+// "model_args" and "pretrained_cfg"; the root's count first. The family must be
+// MambaVision by `model_type` or, without it, by a model's name, such as
+// `architectures` or `architecture`. The variant is the row of these shapes.
+// `window_size` and `num_heads` replace that row's values; see
+// ReadHuggingFaceInput() for the input. `stated` is what a config.textproto
+// beside it says. Where rows differ in their windows alone, its variant decides
+// or else the first of `window_size`, a model's name and the input's size.
+// `id2label` or `label_names` must name every class, if `with_labels`.
 //
-// INVALID_ARGUMENT, naming the member, if the file is not JSON, is of another
+// INVALID_ARGUMENT, naming the member, if a file is not JSON, is of another
 // family, has a value of the wrong type, or contradicts the shapes or `stated`.
+//
+// tools/checkpoint/hugging_face.py reads the same files by the same rules.
+// tests/testdata/hugging_face has cases that test both.
 absl::StatusOr<HuggingFaceConfig> ReadHuggingFaceConfig(
-    absl::string_view json, const weights::ClassifierShapes& shapes,
+    const HuggingFaceTexts& texts, const weights::ClassifierShapes& shapes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
 }  // namespace sfmamba::repository

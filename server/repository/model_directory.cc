@@ -146,6 +146,14 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
         absl::StrCat(kConfigFile, ": weights.size_bytes: got none, expected ",
                      files.weights_size, " as ", kWeightsFile, " has"));
   }
+  constexpr int64_t kMostOfPointer = 1024;
+  if (files.weights_size <= kMostOfPointer) {
+    // Git LFS leaves a short text in place of the weights.
+    const absl::Status status =
+        server::ReadTextFile(kWeightsFile, files.weights[0], kMostOfPointer)
+            .status();
+    if (!status.ok()) return status;
+  }
   if (has_digest && files.weights_size != stated.size_bytes()) {
     return Mismatch("size in bytes", absl::StrCat(files.weights_size),
                     absl::StrCat(stated.size_bytes()));
@@ -215,28 +223,39 @@ bool IsComplete(const v1::ModelConfig& config) {
          !config.weights().sha256().empty();
 }
 
+absl::StatusOr<HuggingFaceTexts> ReadTexts(const VersionFiles& files) {
+  HuggingFaceTexts texts;
+  absl::StatusOr<std::string> text = server::ReadTextFile(
+      kHuggingFaceFile, files.hugging_face, kMaxConfigBytes);
+  if (!text.ok()) return text.status();
+  texts.config = *std::move(text);
+  if (files.preprocessor.empty()) return texts;
+  text = server::ReadTextFile(kPreprocessorFile, files.preprocessor,
+                              kMaxConfigBytes);
+  if (!text.ok()) return text.status();
+  texts.preprocessor = *std::move(text);
+  return texts;
+}
+
 // Completes `config` by the version's config.json, and sets what it says of the
 // labels.
 absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
-                            std::vector<std::string>* labels) {
-  if (files.weights.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(kWeightsFile, ": there is no such file"));
-  }
-  const absl::StatusOr<std::string> text = server::ReadTextFile(
-      kHuggingFaceFile, files.hugging_face, kMaxConfigBytes);
-  if (!text.ok()) return text.status();
+                            ModelDirectory* directory) {
+  const absl::StatusOr<HuggingFaceTexts> texts = ReadTexts(files);
+  if (!texts.ok()) return texts.status();
   const auto tensors = ReadTensors(files.weights);
   if (!tensors.ok()) return tensors.status();
   const auto shapes = weights::ReadClassifierShapes(*tensors);
   if (!shapes.ok()) return OfWeights(shapes.status());
+  std::vector<std::string>& labels = directory->labels;
   absl::StatusOr<HuggingFaceConfig> found =
-      ReadHuggingFaceConfig(*text, *shapes, *config, labels->empty());
+      ReadHuggingFaceConfig(*texts, *shapes, *config, labels.empty());
   if (!found.ok()) return found.status();
   ClearLists(*config, &found->config);
   found->config.MergeFrom(*config);
   *config = std::move(found->config);
-  if (labels->empty()) *labels = std::move(found->labels);
+  if (labels.empty()) labels = std::move(found->labels);
+  directory->warnings = std::move(found->warnings);
   return absl::OkStatus();
 }
 
@@ -274,12 +293,12 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const VersionPath& path,
   if (!proto.ok()) return proto.status();
   if (IsComplete(*proto)) files->hugging_face.clear();
   const bool hugging_face = !files->hugging_face.empty();
-  for (const auto& [name, is_missing] :
-       {std::pair(kLabelsFile, files->labels.empty() && !hugging_face),
-        std::pair(kWeightsFile, files->weights.empty())}) {
-    if (is_missing && !random_init) {
-      return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
-    }
+  if (files->labels.empty() && !hugging_face && !random_init) {
+    return absl::NotFoundError(
+        absl::StrCat(kLabelsFile, ": there is no such file"));
+  }
+  if (files->weights.empty() && (hugging_face || !random_init)) {
+    return NoWeights(path);
   }
   ModelDirectory directory;
   if (!files->labels.empty()) {
@@ -289,8 +308,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const VersionPath& path,
   }
   directory.config_source = kConfigFile;
   if (hugging_face) {
-    const absl::Status status =
-        AddHuggingFace(*files, &*proto, &directory.labels);
+    const absl::Status status = AddHuggingFace(*files, &*proto, &directory);
     if (!status.ok()) return status;
     directory.config_source =
         files->config.empty()

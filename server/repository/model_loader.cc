@@ -62,6 +62,10 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
     directory->precision = options_.default_precision;
     directory->config.precision = ToPrecision(options_.default_precision);
   }
+  for (const std::string& warning : directory->warnings) {
+    log_.Warning(observability::LogModule::kModels, warning,
+                 {{"model", job.version.name()}});
+  }
   if (directory->weights_paths.empty()) {
     log_.Warning(observability::LogModule::kModels, "the weights are random",
                  {{"model", job.version.name()}});

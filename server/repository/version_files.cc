@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <set>
 #include <system_error>
@@ -14,7 +15,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "base/utf8.h"
 #include "nlohmann/json.hpp"
+#include "server/repository/json_text.h"
 #include "server/settings/textproto.h"
 
 namespace sfmamba::repository {
@@ -24,12 +27,41 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxIndexBytes = 10'000'000;
 constexpr size_t kMaxShards = 1000;
-// A file that is there in place of the weights, and only Python can read.
-constexpr char kPickle[] = "pytorch_model.bin";
 
-bool Exists(const VersionPath& version, const char* name) {
+// The names of the folder's files that hold weights under another name than the
+// server's, in alphabetical order.
+std::vector<std::string> OtherWeights(const VersionPath& version) {
+  std::vector<std::string> names;
   std::error_code error;
-  return fs::exists(fs::path(version.folder) / name, error);
+  for (fs::directory_iterator it(version.folder, error), end;
+       !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    for (const char* suffix : {".safetensors", ".bin", ".bin.index.json",
+                               ".pth", ".tar", ".pt", ".ckpt", ".onnx"}) {
+      if (absl::EndsWith(name, suffix) && base::Utf8Length(name) > 0) {
+        names.push_back(name);
+        break;
+      }
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// What to do with such a file in place of the weights.
+std::string Advice(const std::string& name) {
+  if (absl::StartsWith(name, "adapter_model.")) {
+    return "is an adapter, expected the whole model: merge it into its base "
+           "model and save that";
+  }
+  if (absl::EndsWith(name, ".safetensors")) {
+    return absl::StrCat("has another name: expected ", kWeightsFile,
+                        ", or shards with ", kShardsFile);
+  }
+  if (absl::EndsWith(name, ".onnx")) {
+    return absl::StrCat("is not served: expected ", kWeightsFile);
+  }
+  return "is a pickle, which tools/convert_checkpoint.py converts";
 }
 
 // Whether `path`, which is below `root`, is reached without leaving it.
@@ -90,8 +122,11 @@ absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
     return absl::InvalidArgumentError(
         absl::StrCat(kShardsFile, ": expected ", expected));
   };
-  if (!index.is_object() || !index.contains("weight_map") ||
-      !index["weight_map"].is_object()) {
+  if (!index.is_object()) {
+    const absl::Status status = CheckJsonObject(kShardsFile, *text);
+    if (!status.ok()) return status;
+  }
+  if (!index.contains("weight_map") || !index["weight_map"].is_object()) {
     return refuse("an object with a weight_map");
   }
   std::set<std::string> names;
@@ -182,29 +217,43 @@ absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version) {
   VersionFiles files;
   absl::Status status = FindOptional(version, kConfigFile, &files.config);
   status.Update(FindOptional(version, kHuggingFaceFile, &files.hugging_face));
+  status.Update(FindOptional(version, kPreprocessorFile, &files.preprocessor));
   status.Update(FindOptional(version, kLabelsFile, &files.labels));
   if (status.ok()) status = FindWeights(version, &files);
   if (!status.ok()) return status;
   if (files.config.empty() && files.hugging_face.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        kConfigFile, ": there is no such file, and no ", kHuggingFaceFile));
+    const std::string missing = absl::StrCat(
+        kConfigFile, ": there is no such file, and no ", kHuggingFaceFile);
+    return files.weights.empty() && !OtherWeights(version).empty()
+               ? absl::NotFoundError(
+                     absl::StrCat(missing, "; ", NoWeights(version).message()))
+               : absl::NotFoundError(missing);
   }
   for (const std::string& path : files.weights) {
     std::error_code error;
     files.weights_size += static_cast<int64_t>(fs::file_size(path, error));
   }
-  if (files.weights.empty() && Exists(version, kPickle)) {
-    return absl::NotFoundError(absl::StrCat(
-        kWeightsFile, ": there is no such file; ", kPickle,
-        " is a pickle, which tools/convert_checkpoint.py converts"));
+  if (files.weights.empty() && !files.hugging_face.empty() &&
+      !OtherWeights(version).empty()) {
+    return NoWeights(version);
   }
   return files;
 }
 
+absl::Status NoWeights(const VersionPath& version) {
+  const std::string missing =
+      absl::StrCat(kWeightsFile, ": there is no such file");
+  const std::vector<std::string> others = OtherWeights(version);
+  if (others.empty()) return absl::NotFoundError(missing);
+  return absl::NotFoundError(
+      absl::StrCat(missing, "; ", others[0], " ", Advice(others[0])));
+}
+
 std::string Fingerprint(const VersionPath& version) {
   std::string text;
-  std::set<std::string> names = {kConfigFile, kHuggingFaceFile, kWeightsFile,
-                                 kLabelsFile, kGoldenFile,      kShardsFile};
+  std::set<std::string> names = {
+      kConfigFile,  kHuggingFaceFile, kLabelsFile, kPreprocessorFile,
+      kWeightsFile, kShardsFile,      kGoldenFile};
   const absl::StatusOr<std::string> index = FindFile(version, kShardsFile);
   if (index.ok()) {
     const absl::StatusOr<std::set<std::string>> shards = ReadShardNames(*index);

@@ -12,6 +12,7 @@ namespace sfmamba::repository {
 // The names of a version's files.
 inline constexpr char kConfigFile[] = "config.textproto";
 inline constexpr char kHuggingFaceFile[] = "config.json";
+inline constexpr char kPreprocessorFile[] = "preprocessor_config.json";
 inline constexpr char kWeightsFile[] = "model.safetensors";
 inline constexpr char kShardsFile[] = "model.safetensors.index.json";
 inline constexpr char kLabelsFile[] = "labels.txt";
@@ -44,6 +45,7 @@ absl::StatusOr<std::string> FindFile(const VersionPath& version,
 struct VersionFiles {
   std::string config;        // kConfigFile
   std::string hugging_face;  // kHuggingFaceFile
+  std::string preprocessor;  // kPreprocessorFile
   std::string labels;        // kLabelsFile
   // kWeightsFile or, without it, the shards that kShardsFile names, in the
   // order of their names.
@@ -54,6 +56,10 @@ struct VersionFiles {
 // Errors name the file but never the folder, because clients see them.
 // NOT_FOUND if there is neither configuration or if a shard is missing.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
+
+// NOT_FOUND of a missing kWeightsFile. It names what the folder has in its
+// place, such as an adapter or a pickle, and what to do with that.
+absl::Status NoWeights(const VersionPath& version);
 
 // Returns the names, sizes, times and inodes of the version's files. The text
 // changes whenever one of them is written or replaced, also behind a link; it

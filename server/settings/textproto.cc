@@ -21,6 +21,10 @@ namespace {
 // Some editors of Windows begin UTF-8 with it.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
+// Git LFS keeps a text that begins so in place of a large file.
+constexpr absl::string_view kLfsPointer =
+    "version https://git-lfs.github.com/spec/";
+
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   explicit FirstError(const PlainText& plain) : plain_(plain) {}
@@ -71,6 +75,12 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
   if (text.size() > max_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         what, ": got more than ", max_bytes, " bytes, expected at most that"));
+  }
+  if (absl::StartsWith(text, kLfsPointer)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what,
+                     ": is a Git LFS pointer, expected the file that it stands "
+                     "for; git lfs pull fetches it"));
   }
   if (absl::StartsWith(text, kByteOrderMark)) {
     text.erase(0, kByteOrderMark.size());

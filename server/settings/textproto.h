@@ -18,7 +18,7 @@ absl::Status ParseTextProto(absl::string_view what, const std::string& text,
 
 // Returns the whole file without a byte order mark. NOT_FOUND with `what`, not
 // the path, if it cannot be read, INVALID_ARGUMENT if it is larger than
-// `max_bytes`.
+// `max_bytes` or a Git LFS pointer.
 absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes);

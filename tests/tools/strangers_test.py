@@ -201,8 +201,27 @@ class C6LabelsTest(StrangerTest):
         self.again(self.hugging_face(**config), *HEADS)
         self.assertEqual(self.labels, names)
         for wrong in ({'0': 'a'}, {'1': 'a'}, {**config['id2label'], '3': ''}, ['a'], 7):
-            self.again(self.hugging_face(**{**config, 'id2label': wrong}), *HEADS)
-            self.assertEqual(self.labels[3], 'class_3')
+            folder = self.hugging_face(**{**config, 'id2label': wrong})
+            self.assertEqual(self.run_it(folder, *HEADS, '--force'), 2)
+            self.assertIn('config.json: id2label', self.error)
+            (folder / 'labels.txt').write_text('a\n' * 10)  # It replaces them.
+            self.again(folder, *HEADS)
+            (folder / 'labels.txt').unlink()
+
+    def test_blank_lines_of_labels(self):
+        folder = self.hugging_face(model_type='mambavision')
+        lines = [f'label {i}' for i in range(10)]
+        for end in ('\n', '\r\n'):
+            text = '\ufeff' + end.join([*lines, '', ' ', ''])
+            (folder / 'labels.txt').write_bytes(text.encode())
+            self.again(folder, *HEADS)
+            self.assertEqual(self.labels, lines)
+        for text, message in (('\n'.join([lines[0], '', *lines[1:]]), 'line 2 is blank, expected a label'),
+                              ('a\nb\n', '2 labels, expected one for each of the 10'),
+                              ('version https://git-lfs.github.com/spec/v1\n', 'is a Git LFS pointer')):
+            (folder / 'labels.txt').write_text(text)
+            self.assertEqual(self.run_it(folder, *HEADS, '--force'), 2)
+            self.assertIn(f'labels.txt: {message}', self.error)
 
     def test_mmengines_and_mmcvs_labels(self):
         names = [f'name {i}' for i in range(10)]

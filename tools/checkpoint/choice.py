@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from checkpoint import hugging_face
 from checkpoint.descriptions import Description, family
 from checkpoint.tensor import CheckpointError
 from checkpoint.variants import (CUSTOM, FAMILIES, MEAN, STD, default_windows, find_row,
@@ -79,9 +80,24 @@ def _narrowed(rows, descriptions):
     return sorted(rows, key=lambda row: row.name not in named)
 
 
-def _choose_row(network, descriptions, tokens):
+def _row_by_config(rows, config, descriptions, tokens):
+    """The row that the server takes by a config.json."""
+    own = [d for d in descriptions if d.source == hugging_face.CONFIG]
+    named, _ = _first(own, 'row')
+    picture, _ = _first(own, 'picture')
+    chosen = hugging_face.choose_row(rows, config, (picture or {}).get('size'), named,
+                                     FAMILIES[tokens])
+    # Other evidence may have another name for the same network.
+    names = [d.row for d in descriptions]
+    return next((row for row in rows if row.name in names and row.windows == chosen.windows),
+                chosen)
+
+
+def _choose_row(network, descriptions, tokens, config):
     """The row of the table; None: custom."""
     rows = matching_rows(network.backbone)
+    if rows and config is not None and network.task == 'CLASSIFICATION':
+        return _row_by_config(rows, config, descriptions, tokens)
     if len({row.input_size for row in rows}) > 1 and network.task == 'CLASSIFICATION':
         rows = _narrowed(rows, descriptions)
         if len({row.input_size for row in rows}) > 1:
@@ -119,14 +135,17 @@ def _without_defaults(picture, row):
     return {key: value for key, value in picture.items() if own.get(key) != value}
 
 
-def choose(network, descriptions, variant=None, tokens=None):
-    """The Choice for a Network that these Descriptions are of; flags may have decided already."""
+def choose(network, descriptions, variant=None, tokens=None, config=None):
+    """The Choice for a Network that these Descriptions are of, among them those of the
+    config.json `config`; flags may have decided already."""
+    if config is not None and network.task == 'CLASSIFICATION':
+        hugging_face.check_shapes(config, network.backbone)
     descriptions = _of_shapes(network) + descriptions
     if variant not in (None, CUSTOM):
         tokens = find_row(variant)[1]
     tokens, why = _choose_tokens(network, descriptions, tokens)
     if variant is None:
-        row = _choose_row(network, descriptions, tokens)
+        row = _choose_row(network, descriptions, tokens, config)
         variant = FAMILIES[tokens] + row.name if row else CUSTOM
     else:
         row = None if variant == CUSTOM else find_row(variant)[0]

@@ -4,7 +4,7 @@ import ast
 import dataclasses
 import re
 
-from checkpoint import textproto
+from checkpoint import hugging_face, textproto
 from checkpoint.tensor import CheckpointError, printable
 from checkpoint.variants import CUSTOM, NAMES, ROWS, find_row
 
@@ -125,12 +125,19 @@ def _picture(source, fields):
     return [Description(source, ', '.join(picture), picture=picture, note=note)]
 
 
-def _of_config(config):
-    """What Hugging Face's config.json says; timm's has a part of it in "pretrained_cfg"."""
-    inner = config.get('pretrained_cfg')
-    config = {**(inner if isinstance(inner, dict) else {}), **config}
-    found = [d for key in _NAME_KEYS for d in _named('config.json', key, config.get(key))]
-    return found + _numbers('config.json', config) + _picture('config.json', config)
+def _of_config(config, preprocessor):
+    """What the files of a folder in Hugging Face's layout say."""
+    source = hugging_face.CONFIG
+    evidence, row = hugging_face.read_names(config, read_name)
+    found = [Description(source, f'{key} {printable(text)}', tokens, row)
+             for key, text, tokens in evidence]
+    windows, num_heads = hugging_face.read_numbers(config)
+    found.append(Description(
+        source, f'windows {windows}, num_heads {num_heads}', row=row,
+        windows=windows and tuple(windows[-2:]), num_heads=num_heads and tuple(num_heads[-2:])))
+    picture, warnings = hugging_face.read_picture(config, preprocessor)
+    found += [Description(source, 'warning', note=warning) for warning in warnings]
+    return found + [Description(source, ', '.join(picture), picture=picture)] * bool(picture)
 
 
 def _arguments(node):
@@ -235,7 +242,8 @@ def describe(files, facts):
     def inner(key):
         return facts[key] if isinstance(facts.get(key), dict) else {}
     found = _of_own_config(files.own_config) if files.own_config else []
-    found += _of_config(files.config) if files.config else []
+    if files.config is not None:
+        found += _of_config(files.config, files.preprocessor)
     found += _of_meta(inner('meta')) + _named('arch', '', facts.get('arch'))
     for holder in ('args', 'hyper_parameters'):
         for key in _NAME_KEYS:

@@ -7,6 +7,8 @@ import pathlib
 import re
 
 from checkpoint import textproto
+from checkpoint.hugging_face import CONFIG, PREPROCESSOR
+from checkpoint.json_text import parse_object, refuse_pointer
 from checkpoint.safetensors_file import MAX_HEADER, is_safetensors, read_safetensors
 from checkpoint.tensor import CheckpointError, Tensor, printable
 from checkpoint.torch_file import TorchFile, read_torch_file
@@ -15,7 +17,7 @@ from checkpoint.torch_file import TorchFile, read_torch_file
 _WEIGHTS = ('model.safetensors', 'model.safetensors.index.json', 'pytorch_model.bin',
             'pytorch_model.bin.index.json')
 _SUFFIXES = ('.pth', '.pth.tar', '.pt', '.ckpt', '.bin', '.safetensors')
-_CONFIG, _OWN_CONFIG, _OWN_LABELS = 'config.json', 'config.textproto', 'labels.txt'
+_OWN_CONFIG, _OWN_LABELS = 'config.textproto', 'labels.txt'
 # What a config.textproto may say beside config.json.
 _SETTINGS = {'batching', 'default_for_task', 'precision', 'weights'}
 _SHARD = re.compile(r'.*-\d{5}-of-\d{5}\.(safetensors|bin)')
@@ -30,6 +32,7 @@ class Files:
     dropped: dict            # As TorchFile's.
     name: str                # Of the file, or of the folder if the file has one of _WEIGHTS.
     config: dict = None      # config.json.
+    preprocessor: dict = None  # preprocessor_config.json.
     own_config: str = None   # The text of a config.textproto that describes the model.
     settings: str = None     # That of one beside config.json that says how it is served.
     own_labels: str = None   # The text of the server's labels.txt.
@@ -122,6 +125,9 @@ def _weights_in(folder):
         if (folder / name).exists():
             return folder / name
     others = sorted(path for path in folder.iterdir() if path.name.endswith(_SUFFIXES))
+    if others and others[0].name.startswith('adapter_model.'):
+        raise CheckpointError(f'{others[0].name} is an adapter, expected the whole model: merge it '
+                              'into its base model and save that')
     if len(others) == 1:
         return others[0]
     names = ', '.join(printable(path.name) for path in others[:10]) or 'none'
@@ -129,26 +135,41 @@ def _weights_in(folder):
                           f'{names}')
 
 
+def _bytes(path):
+    return path.read_bytes() if path.is_file() else None
+
+
 def _text(path):
+    data = _bytes(path)
+    if data is None:
+        return None
+    refuse_pointer(path.name, data)
     try:
-        return path.read_text(encoding='utf-8') if path.is_file() else None
+        return data.decode('utf-8-sig')
     except ValueError as error:
         raise CheckpointError(f'{path.name}: not UTF-8') from error
 
 
-def _sort_own_config(files):
-    """As in the server: what states variant and digest is complete; what does not adds to
-    config.json, here no more than how the model is served."""
-    if files.own_config is None or files.config is None:
-        return
-    found = textproto.parse(files.own_config)
+def _is_complete(own_config):
+    """Whether the server reads no config.json beside it: it states variant and digest."""
+    found = textproto.parse(own_config) if own_config is not None else {}
     messages = [found.get(name, [{}])[0] for name in ('backbone', 'weights')]
-    if all(isinstance(message, dict) and name in message
-           for message, name in zip(messages, ('variant', 'sha256'))):
+    return all(isinstance(message, dict) and name in message
+               for message, name in zip(messages, ('variant', 'sha256')))
+
+
+def _read_config(folder, files):
+    """Reads config.json and what stands beside it. A config.textproto there adds to it, here no
+    more than how the model is served."""
+    config, preprocessor = _bytes(folder / CONFIG), _bytes(folder / PREPROCESSOR)
+    if config is None or _is_complete(files.own_config):
         return
-    others = sorted(found.keys() - _SETTINGS)
+    files.config = parse_object(CONFIG, config)
+    if preprocessor is not None:
+        files.preprocessor = parse_object(PREPROCESSOR, preprocessor)
+    others = sorted(textproto.parse(files.own_config or '').keys() - _SETTINGS)
     if others:
-        raise CheckpointError(f'{_OWN_CONFIG} beside {_CONFIG}: {", ".join(others)}: expected only '
+        raise CheckpointError(f'{_OWN_CONFIG} beside {CONFIG}: {", ".join(others)}: expected only '
                               f'{", ".join(sorted(_SETTINGS))}; give the rest by flags')
     files.settings, files.own_config = files.own_config, None
 
@@ -169,10 +190,5 @@ def read_files(path):
     if with_folder:
         files.own_config = _text(folder / _OWN_CONFIG)
         files.own_labels = _text(folder / _OWN_LABELS)
-        if (folder / _CONFIG).is_file():
-            try:
-                files.config = _json((folder / _CONFIG).read_bytes())
-            except CheckpointError as error:
-                raise CheckpointError(f'{_CONFIG}: {error}') from error
-        _sort_own_config(files)
+        _read_config(folder, files)
     return files

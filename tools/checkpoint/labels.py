@@ -3,6 +3,8 @@
 import pathlib
 import unicodedata
 
+from checkpoint import hugging_face
+from checkpoint.json_text import refuse_pointer
 from checkpoint.tensor import CheckpointError
 
 # Lists that belong to a task and a number of classes.
@@ -30,17 +32,18 @@ def parse_labels(text, where):
 
 def read_labels(path):
     """The labels of a file; CheckpointError, which names the line, if one is none."""
+    data = pathlib.Path(path).read_bytes()
+    refuse_pointer(path, data)
     try:
-        text = pathlib.Path(path).read_bytes().decode()
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise CheckpointError(f'{path}: byte {error.start} is not UTF-8') from error
     return parse_labels(text, path)
 
 
-def _given(path, classes):
-    labels = read_labels(path)
+def _checked(labels, where, classes):
     if len(labels) != classes:
-        raise CheckpointError(f'{path}: {len(labels)} labels, expected one for each of the '
+        raise CheckpointError(f'{where}: {len(labels)} labels, expected one for each of the '
                               f'{classes} classes')
     return labels
 
@@ -52,32 +55,30 @@ def _of_meta(meta):
     return next((value for key, value in fields.items() if key.lower() == 'classes'), None)
 
 
-def _by_number(names):
-    """Hugging Face's id2label as a list, or None."""
-    if not isinstance(names, dict) or names.keys() != set(map(str, range(len(names)))):
-        return None
-    return [names[str(i)] for i in range(len(names))]
-
-
 def stored_labels(files, facts, classes):
     """The class names in a checkpoint or beside it, or None if it has none for all classes:
-    labels.txt of a model directory, config.json's, mmengine's, tools/pytorch's."""
+    labels.txt of a model directory, config.json's, mmengine's, tools/pytorch's. CheckpointError
+    if one of the first two is there and has not one for each class."""
+    if files.own_labels is not None:
+        return _checked(parse_labels(files.own_labels, 'labels.txt'), 'labels.txt', classes)
+    named = hugging_face.read_labels(files.config, classes) if files.config else None
+    if named:
+        return named
     meta, own = (facts[key] if isinstance(facts.get(key), dict) else {}
                  for key in ('meta', 'facts'))
-    beside = parse_labels(files.own_labels, 'labels.txt') if files.own_labels else None
-    for names in (beside, _by_number((files.config or {}).get('id2label')), _of_meta(meta),
-                  own.get('labels')):
+    for names in (_of_meta(meta), own.get('labels')):
         if isinstance(names, (tuple, list)) and len(names) == classes and all(
                 map(is_label, names)):
             return list(names)
     return None
 
 
-def choose_labels(path, stored, task, classes):
-    """(the labels, where they come from): of the file at `path`, or `stored` ones, or known
-    or made up ones; both may be None."""
+def choose_labels(path, opened, task, classes):
+    """(the labels, where they come from): of the file at `path`, which may be None, or those
+    of the checkpoint `opened`, or known or made up ones."""
     if path is not None:
-        return _given(path, classes), str(path)
+        return _checked(read_labels(path), path, classes), str(path)
+    stored = opened.labels
     if stored is not None:
         return stored, 'the checkpoint'
     if (task, classes) in _KNOWN:

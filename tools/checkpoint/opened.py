@@ -30,10 +30,14 @@ class Opened:
     tokens: str        # swap (SF-Mamba) or none (MambaVision).
     evidence: str      # A line: what was found, and what says so.
     facts: dict        # What the file has beside its tensors, such as "meta" and "args".
-    labels: list       # The names of the classes, or None.
     choice: Choice     # What config.textproto says besides.
     state: StateDict
     files: Files
+
+    @property
+    def labels(self):
+        """The names of the classes, or None; CheckpointError if they are not one for each."""
+        return stored_labels(self.files, self.facts, self.network.classes)
 
 
 def _evidence(network, choice, state):
@@ -55,7 +59,7 @@ def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
     except Unclear as error:
         raise CheckpointError(f'the model cannot be told from its tensors: {error}; '
                               f'{state.choices}') from error
-    choice = choose(network, describe(files, state.facts), variant, tokens)
+    choice = choose(network, describe(files, state.facts), variant, tokens, files.config)
     if choice.variant != CUSTOM:
         row = find_row(choice.variant)[0].backbone
         backbone = dataclasses.replace(row, attention=network.backbone.attention,
@@ -63,4 +67,4 @@ def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
         network = dataclasses.replace(network, backbone=backbone)
     return Opened(state.tensors, network, choice.variant, choice.tokens,
                   _evidence(network, choice, state), state.facts,
-                  stored_labels(files, state.facts, network.classes), choice, state, files)
+                  choice, state, files)

@@ -6,6 +6,7 @@ import pathlib
 
 from checkpoint import textproto
 from checkpoint.files import read_files
+from checkpoint.labels import parse_labels
 from checkpoint.state_dict import read_state_dict
 from checkpoint.tensor import CheckpointError, check_finite, convert
 from checkpoint.variants import CUSTOM, MEAN, NAMES, STD, default_windows, find_row
@@ -98,7 +99,7 @@ def read_model(folder):
         raise CheckpointError(f'{folder}: has no config.textproto')
     tensors = read_state_dict(files.value).tensors
     check_finite(tensors)
-    labels = (files.own_labels or '').splitlines()
+    labels = parse_labels(files.own_labels, 'labels.txt') if files.own_labels else []
     return Model(read_config(files.own_config),
                  {name: convert(tensor.array(), tensor.dtype, 'F32')
                   for name, tensor in tensors.items()}, labels)

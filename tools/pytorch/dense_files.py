@@ -144,10 +144,10 @@ def open_start(path, task, sides=None):
     heads = None
     if task == 'DETECTION':
         heads = _heads_of(opened) if same else detector.Config(**DETECTOR)
-    labels = opened.labels or [f'class_{k}' for k in range(network.classes)]
     return Start(_backbone(opened, tuple(windows)), heads,
                  network.segmenter_channels if same else SEGMENTER_CHANNELS,
-                 sides or _sides_of(opened), mean, std, labels if same else [],
+                 sides or _sides_of(opened), mean, std,
+                 (opened.labels or [f'class_{k}' for k in range(network.classes)]) if same else [],
                  opened.variant, opened.evidence, arrays)
 
 

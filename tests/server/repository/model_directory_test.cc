@@ -383,6 +383,38 @@ TEST_F(HuggingFaceFolderTest, APointerOfGitLfsIsNamed) {
   EXPECT_FALSE(LooksComplete(version_));
 }
 
+TEST_F(HuggingFaceFolderTest, APreprocessorIsReadAndWatched) {
+  const std::string before = Fingerprint(version_);
+  Write(kPreprocessorFile,
+        R"({"image_mean": [0.5, 0.25, 0.125], "size": {"shortest_edge": 96}})");
+  EXPECT_NE(Fingerprint(version_), before);
+  const auto directory = ReadModelDirectory(version_);
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.mean[1], 0.25f);
+  EXPECT_EQ(directory->config.image_size, 64);
+  EXPECT_FALSE(directory->warnings.empty());
+  Write(kPreprocessorFile, "{\"image_mean\": NaN}");
+  EXPECT_NE(Error().find("preprocessor_config.json: line 1, column 16"),
+            std::string::npos)
+      << Error();
+}
+
+TEST_F(HuggingFaceFolderTest, EachFileThatIsAPointerOfGitLfsIsNamed) {
+  for (const char* name : {kHuggingFaceFile, kPreprocessorFile, kLabelsFile,
+                           kConfigFile, kWeightsFile}) {
+    Write(name, "version https://git-lfs.github.com/spec/v1\nsize 1\n");
+    EXPECT_EQ(Error().find(absl::StrCat(name, ": ")), 0u) << Error();
+    EXPECT_NE(Error().find("Git LFS pointer"), std::string::npos) << Error();
+    fs::remove(path_ / name);
+    Write(kHuggingFaceFile, kHuggingFace);
+  }
+}
+
+TEST_F(ModelDirectoryTest, WeightsThatAreAPointerOfGitLfsAreNamed) {
+  Write(kWeightsFile, "version https://git-lfs.github.com/spec/v1\nsize 1\n");
+  EXPECT_NE(Error().find("Git LFS pointer"), std::string::npos) << Error();
+}
+
 TEST_F(HuggingFaceFolderTest, WeightsOfAnotherNetworkAreRefused) {
   tensors_.erase("model.levels.3.blocks.1.mixer.qkv.weight");
   ASSERT_TRUE(WriteWeights((path_ / kWeightsFile).string(), tensors_).ok());

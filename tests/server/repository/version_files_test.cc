@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -147,9 +148,17 @@ TEST_F(VersionFilesTest, ADeepIndexTakesLittleMemory) {
     EXPECT_LT(bytes, 50'000'000);
   }
   Write("model.safetensors.index.json", deep);
-  EXPECT_EQ(Error(),
-            "model.safetensors.index.json: expected an object with a "
-            "weight_map");
+  EXPECT_TRUE(absl::StrContains(Error(), "got more than 20 levels")) << Error();
+}
+
+TEST_F(VersionFilesTest, AnIndexThatIsNoJsonIsRefusedWithThePlace) {
+  Write("config.json", "{}");
+  Write("model.safetensors.index.json", "{\"weight_map\": {\n},}");
+  EXPECT_TRUE(absl::StrContains(Error(), "line 2, column 3: got '}' behind"))
+      << Error();
+  Write("model.safetensors.index.json",
+        "version https://git-lfs.github.com/spec/v1\noid sha256:9f\nsize 1\n");
+  EXPECT_TRUE(absl::StrContains(Error(), "is a Git LFS pointer")) << Error();
 }
 
 TEST_F(VersionFilesTest, APickleIsNamed) {
@@ -158,6 +167,30 @@ TEST_F(VersionFilesTest, APickleIsNamed) {
   EXPECT_EQ(Error(),
             "model.safetensors: there is no such file; pytorch_model.bin is a "
             "pickle, which tools/convert_checkpoint.py converts");
+  fs::remove(root_ / "m/1/config.json");
+  EXPECT_EQ(Error(),
+            "config.textproto: there is no such file, and no config.json; "
+            "model.safetensors: there is no such file; pytorch_model.bin is a "
+            "pickle, which tools/convert_checkpoint.py converts");
+}
+
+TEST_F(VersionFilesTest, WhatStandsInPlaceOfTheWeightsIsNamed) {
+  Write("config.json", "{}");
+  for (const auto& [name, expected] :
+       {std::pair{"adapter_model.safetensors", "is an adapter, expected"},
+        {"adapter_model.bin", "is an adapter, expected"},
+        {"pytorch_model-00001-of-00002.bin", "is a pickle"},
+        {"pytorch_model.bin.index.json", "is a pickle"},
+        {"mambavision_tiny_1k.pth.tar", "is a pickle"},
+        {"model-00001-of-00002.safetensors",
+         "has another name: expected model.safetensors, or shards with "
+         "model.safetensors.index.json"},
+        {"model.onnx", "is not served: expected model.safetensors"}}) {
+    Write(name, "x");
+    EXPECT_TRUE(absl::StrContains(Error(), absl::StrCat(name, " ", expected)))
+        << Error();
+    fs::remove(root_ / "m/1" / name);
+  }
 }
 
 // Hugging Face's cache has links to blobs in place of files.
