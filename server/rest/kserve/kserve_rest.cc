@@ -251,8 +251,7 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
     case KserveAction::kGpuMemoryUnregister:
       return HttpResponse();
     case KserveAction::kSettings:
-      return KserveError(
-          server::NotSupported("a change of settings over REST"));
+      return Settings(route, request);
     case KserveAction::kModelMetadata:
       return Describe(Method::kModelMetadata, &kserve::ModelQueries::Metadata,
                       route, request);
@@ -287,6 +286,18 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
   if (!status.ok()) return KserveError(status);
   const bool is_ready = message.ready() && serving_().ok();
   return Probe(is_ready, {{"name", route.model}, {"ready", is_ready}});
+}
+
+HttpResponse KserveRest::Settings(const KserveRoute& route,
+                                  const HttpRequest& request) const {
+  if (request.method == "POST") {
+    return KserveError(server::NotSupported("a change of settings over REST"));
+  }
+  if (route.model.empty()) return JsonResponse("{}");
+  inference::ModelReadyResponse message;
+  const absl::Status status =
+      queries_.Ready(Named<inference::ModelReadyRequest>(route), &message);
+  return status.ok() ? JsonResponse("{}") : KserveError(status);
 }
 
 HttpResponse KserveRest::Index(const HttpRequest& request) const {

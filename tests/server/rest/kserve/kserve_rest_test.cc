@@ -110,8 +110,15 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
       Ask("POST", "/v2/systemsharedmemory/region/r/register", "{}");
   EXPECT_EQ(memory.status, 501);
   EXPECT_THAT(memory.error(), HasSubstr("shared memory"));
-  EXPECT_EQ(Ask("GET", "/v2/trace/setting").status, 501);
-  EXPECT_EQ(Ask("POST", "/v2/logging", "{}").status, 501);
+  for (const char* path :
+       {"/v2/trace/setting", "/v2/logging", "/v2/models/fake/trace/setting"}) {
+    EXPECT_EQ(Ask("GET", path).status, 200) << path;
+    EXPECT_EQ(Ask("GET", path).body, "{}") << path;
+    const Answer change = Ask("POST", path, "{}");
+    EXPECT_EQ(change.status, 501) << path;
+    EXPECT_THAT(change.error(), HasSubstr("a change of settings")) << path;
+  }
+  EXPECT_EQ(Ask("GET", "/v2/models/fkae/trace/setting").status, 404);
   const Answer nothing = Ask("GET", "/v2/nothing");
   EXPECT_EQ(nothing.status, 404);
   EXPECT_THAT(nothing.error(), HasSubstr("/v2/nothing"));
