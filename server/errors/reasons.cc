@@ -31,6 +31,13 @@ std::string Shown(absl::string_view name) {
   return std::string(base::Utf8Prefix(name, kMaxNameShown));
 }
 
+// A model for the task, as people call it.
+absl::string_view ModelFor(absl::string_view task) {
+  return task == "detection"      ? "a detector"
+         : task == "segmentation" ? "a segmenter"
+                                  : "a classifier";
+}
+
 absl::Status CallersQuota(absl::string_view client, absl::string_view message,
                           Metadata metadata, absl::Duration retry_after) {
   ErrorDetail detail;
@@ -116,13 +123,15 @@ absl::Status ImageTooLarge(absl::string_view message) {
   return Error(Code::kInvalidArgument, "IMAGE_TOO_LARGE", message);
 }
 
-absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
-                          absl::string_view expected) {
-  return Error(Code::kFailedPrecondition, "TASK_MISMATCH",
-               absl::StrCat(model, ": got ", got, ", expected ", expected),
-               {{"model", std::string(model)},
-                {"got", std::string(got)},
-                {"expected", std::string(expected)}});
+absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
+                          absl::string_view got, absl::string_view expected) {
+  return AtField(field, Error(Code::kFailedPrecondition, "TASK_MISMATCH",
+                              absl::StrCat("got ", ModelFor(got), ", expected ",
+                                           ModelFor(expected), "; ", model,
+                                           " is for ", got),
+                              {{"model", std::string(model)},
+                               {"got", std::string(got)},
+                               {"expected", std::string(expected)}}));
 }
 
 absl::Status ModelControlOff() {
@@ -145,10 +154,16 @@ absl::Status LoadFailed(absl::string_view model, absl::string_view message) {
                {{"model", std::string(model)}});
 }
 
-absl::Status ModelNotFound(absl::string_view name) {
+absl::Status ModelNotFound(absl::string_view name, absl::string_view hint) {
   return Error(Code::kNotFound, "MODEL_NOT_FOUND",
-               absl::StrCat("there is no model \"", Shown(name), "\""),
+               absl::StrCat("there is no model \"", Shown(name), "\"", hint),
                {{"model", Shown(name)}});
+}
+
+absl::Status WithoutHint(const absl::Status& status) {
+  return GetErrorDetail(status).reason == "MODEL_NOT_FOUND"
+             ? ModelNotFound(GetMetadata("model", status))
+             : status;
 }
 
 absl::Status NotSupported(absl::string_view what) {

@@ -45,17 +45,22 @@ absl::Status ImageTooLarge(absl::string_view message);
 
 // ---- FAILED_PRECONDITION, NOT_FOUND, UNIMPLEMENTED ----
 
-// TASK_MISMATCH: `model` performs the task `expected`.
-absl::Status TaskMismatch(absl::string_view model, absl::string_view got,
-                          absl::string_view expected);
+// TASK_MISMATCH: `model`, which `field` names or means, performs the task
+// `got`. Tasks are "classification", "detection" and "segmentation".
+absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
+                          absl::string_view got, absl::string_view expected);
 // MODEL_CONTROL_OFF: calls do not load and unload models.
 absl::Status ModelControlOff();
 // VERSION_IN_USE: `model` is a version that has the label `label`.
 absl::Status VersionInUse(absl::string_view model, absl::string_view label);
 // LOAD_FAILED: `model`, a version, did not load because of `message`.
 absl::Status LoadFailed(absl::string_view model, absl::string_view message);
-// MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
-absl::Status ModelNotFound(absl::string_view name);
+// MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`, and
+// behind it `hint`, which says what there is.
+absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");
+// A MODEL_NOT_FOUND without its hint, for callers who may not ask which models
+// there are. Other errors are returned as they are.
+absl::Status WithoutHint(const absl::Status& status);
 // NOT_SUPPORTED: `what` names a feature.
 absl::Status NotSupported(absl::string_view what);
 

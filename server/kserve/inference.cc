@@ -85,6 +85,7 @@ Inference::Inference(const prediction::TransportEnvironment& environment,
                      const SharedMemory* memory)
     : memory_(memory),
       received_(message, environment.limits.max_images, memory),
+      may_read_(call.caller.may_read),
       model_(FindModel(environment, received_.message().model_name(),
                        received_.message().model_version(), "model_name",
                        repository::ModelRepository::Use::kPredict)),
@@ -95,6 +96,7 @@ void Inference::Run(const absl::Status& serving) {
   absl::Status status = serving;
   if (status.ok()) status = received_.status();
   if (status.ok()) status = model_.status();
+  if (!may_read_) status = server::WithoutHint(status);
   prediction_.Start(status);
 }
 

@@ -71,6 +71,7 @@ class Inference final : private prediction::ResponseWriter {
 
   const SharedMemory* const memory_;
   ReceivedInference received_;
+  const bool may_read_;  // The caller may ask which models there are.
   const absl::StatusOr<PublishedModel> model_;
   InferOutputs outputs_;
   Ended ended_;

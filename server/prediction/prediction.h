@@ -202,6 +202,8 @@ class Prediction {
 
   // Finds the model, holds the message's memory and checks what needs no image.
   absl::Status CheckRequest();
+  // The error of a model that was not found, as the caller may see it.
+  absl::Status NotFound(const absl::Status& status) const;
   // Has a decode thread receive the images and Begin(): it copies up to a whole
   // message, and the request may be a few bytes.
   void Receive();

@@ -27,7 +27,7 @@ absl::Status Prediction::CheckRequest() {
     auto version =
         env_.repository.Find(request_.model, "model", handler_->task(),
                              repository::ModelRepository::Use::kPredict);
-    if (!version.ok()) return version.status();
+    if (!version.ok()) return NotFound(version.status());
     version_ = *std::move(version);
   }
   record_.set_model(version_->name(), version_->metrics());
@@ -44,6 +44,10 @@ absl::Status Prediction::CheckRequest() {
   return status;
 }
 
+absl::Status Prediction::NotFound(const absl::Status& status) const {
+  return request_.call.caller.may_read ? status : server::WithoutHint(status);
+}
+
 absl::Status Prediction::Admit() {
   absl::Status status = CheckImages();
   if (status.ok()) status = CheckAlive("arrival", queue_deadline_);
@@ -54,9 +58,9 @@ absl::Status Prediction::Admit() {
 absl::Status Prediction::CheckTask() const {
   const model::VisionTask task = model_->directory.config.task;
   if (task == handler_->task()) return absl::OkStatus();
-  return server::TaskMismatch(version_->name(),
-                              repository::TaskName(handler_->task()),
-                              repository::TaskName(task));
+  return server::TaskMismatch("model", version_->name(),
+                              repository::TaskName(task),
+                              repository::TaskName(handler_->task()));
 }
 
 absl::Status Prediction::HoldMessage() {

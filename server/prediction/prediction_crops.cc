@@ -24,15 +24,15 @@ absl::Status Prediction::CheckCrops() {
   auto version =
       env_.repository.Find(crops()->model(), "params.crops.model", kTask,
                            repository::ModelRepository::Use::kPredict);
-  if (!version.ok()) return version.status();
+  if (!version.ok()) return NotFound(version.status());
   classifier_ = *std::move(version);
   const auto model = classifier_->Loaded();
   if (!model.ok()) return model.status();
   const repository::ModelDirectory& directory = (*model)->directory;
   if (directory.config.task != kTask) {
-    return server::TaskMismatch(classifier_->name(),
-                                repository::TaskName(kTask),
-                                repository::TaskName(directory.config.task));
+    return server::TaskMismatch("params.crops.model", classifier_->name(),
+                                repository::TaskName(directory.config.task),
+                                repository::TaskName(kTask));
   }
   return ValidateCrops(*crops(), directory.labels.size());
 }

@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/closest_name.h"
 #include "server/errors/reasons.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_name.h"
@@ -13,11 +15,55 @@ namespace {
 
 using observability::ModelState;
 
+constexpr size_t kMostListed = 10;  // Names in an error.
+
 void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
 
+// "; WHAT a, b, c" of a few names; "" of none or many.
+std::string Listed(absl::string_view what,
+                   const std::vector<std::string>& names) {
+  if (names.empty() || names.size() > kMostListed) return "";
+  return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
+}
+
+// What there is in place of the version or label that `name` asks for.
+std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
+  std::vector<std::string> found;
+  if (!name.label.empty()) {
+    for (const auto& [label, version] : entry.labels()) found.push_back(label);
+    if (found.empty()) return absl::StrCat("; ", name.id, " has no labels");
+    const std::string closest = base::ClosestName(name.label, found);
+    if (!closest.empty()) {
+      return absl::StrCat(", did you mean \"models/", name.id, "/labels/",
+                          closest, "\"");
+    }
+    return Listed(absl::StrCat(name.id, " has the labels"), found);
+  }
+  for (const auto& [number, version] : entry.versions()) {
+    found.push_back(absl::StrCat(number));
+  }
+  return Listed(absl::StrCat(name.id, " has the versions"), found);
+}
+
 }  // namespace
+
+std::string ModelCatalog::OtherModels(absl::string_view id) const {
+  std::vector<std::string> ids;
+  for (const auto& [other, entry] : entries_) ids.push_back(other);
+  return OtherIds(id, ids);
+}
+
+absl::Status ModelCatalog::NoModel(const std::string& id) const {
+  return server::ModelNotFound(id, OtherModels(id));
+}
+
+absl::Status ModelCatalog::NoVersion(const std::string& id, int64_t number,
+                                     const ModelEntry& entry) const {
+  return server::ModelNotFound(VersionName(id, number),
+                               WhatEntryHas({id, number, ""}, entry));
+}
 
 ModelCatalog::Version ModelCatalog::Choose(ModelEntry& entry, Use use) const {
   return use == Use::kPredict ? entry.ForRequest() : entry.Default();
@@ -56,12 +102,16 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Find(
   if (!parsed.ok()) return parsed.status();
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(parsed->id);
-  if (found == entries_.end()) return server::ModelNotFound(name);
+  if (found == entries_.end()) {
+    return server::ModelNotFound(name, OtherModels(parsed->id));
+  }
   ModelEntry& entry = found->second;
   Version version = parsed->version != 0    ? entry.Find(parsed->version)
                     : parsed->label.empty() ? Choose(entry, use)
                                             : entry.FindLabelled(parsed->label);
-  if (version == nullptr) return server::ModelNotFound(name);
+  if (version == nullptr) {
+    return server::ModelNotFound(name, WhatEntryHas(*parsed, entry));
+  }
   return version;
 }
 
@@ -92,11 +142,10 @@ absl::Status ModelCatalog::SetLabel(const std::string& id,
   }
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return server::ModelNotFound(id);
+  if (found == entries_.end()) return NoModel(id);
   if (version.has_value()) {
     const Version labelled = found->second.Find(*version);
-    if (labelled == nullptr)
-      return server::ModelNotFound(VersionName(id, *version));
+    if (labelled == nullptr) return NoVersion(id, *version, found->second);
     if (labelled->state() != ModelState::kReady) {
       return server::ModelNotReady(
           labelled->name(), observability::ModelStateName(labelled->state()),
@@ -113,7 +162,7 @@ absl::Status ModelCatalog::SetCanaryShare(const std::string& id, int percent) {
   }
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return server::ModelNotFound(id);
+  if (found == entries_.end()) return NoModel(id);
   found->second.set_canary_percent(percent);
   return absl::OkStatus();
 }
@@ -214,10 +263,10 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
   absl::StatusOr<std::shared_ptr<LoadedModel>> model;
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);
-  if (found == entries_.end()) return server::ModelNotFound(id);
+  if (found == entries_.end()) return NoModel(id);
   ModelEntry& entry = found->second;
   before = entry.Find(number);
-  if (before == nullptr) return server::ModelNotFound(VersionName(id, number));
+  if (before == nullptr) return NoVersion(id, number, entry);
   const std::vector<std::string> labels = before->labels();
   if (!labels.empty()) {
     return server::VersionInUse(before->name(), labels.front());

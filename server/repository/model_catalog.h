@@ -101,6 +101,15 @@ class ModelCatalog {
                                    std::optional<model::VisionTask> task,
                                    Use use) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // A hint for who asked for `id`: the closest other id, or all if they are
+  // few.
+  std::string OtherModels(absl::string_view id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status NoModel(const std::string& id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  absl::Status NoVersion(const std::string& id, int64_t number,
+                         const ModelEntry& entry) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   Version Choose(ModelEntry& entry, Use use) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What stands for a version that is not served. It has no series.

@@ -34,6 +34,8 @@ class ModelEntry {
   // With its labels.
   void Remove(int64_t number);
 
+  // The version of each label.
+  const std::map<std::string, int64_t>& labels() const { return labels_; }
   // Sets or, without a version, removes a label.
   void SetLabel(const std::string& label, std::optional<int64_t> number);
   void ClearLabels();

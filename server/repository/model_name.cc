@@ -5,7 +5,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "base/closest_name.h"
 #include "server/errors/reasons.h"
 
 namespace sfmamba::repository {
@@ -29,6 +31,15 @@ int64_t VersionNumber(absl::string_view text) {
 
 std::string VersionName(absl::string_view id, int64_t version) {
   return absl::StrCat("models/", id, "/versions/", version);
+}
+
+std::string OtherIds(absl::string_view id,
+                     const std::vector<std::string>& ids) {
+  constexpr size_t kMostListed = 10;
+  const std::string closest = base::ClosestName(id, ids);
+  if (!closest.empty()) return absl::StrCat(", did you mean \"", closest, "\"");
+  if (ids.empty() || ids.size() > kMostListed) return "";
+  return absl::StrCat("; there are ", absl::StrJoin(ids, ", "));
 }
 
 absl::StatusOr<ModelName> ParseModelName(absl::string_view name,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -18,6 +19,10 @@ int64_t VersionNumber(absl::string_view text);
 
 // "models/{id}/versions/{version}".
 std::string VersionName(absl::string_view id, int64_t version);
+
+// A hint for an error about an id that none of `ids` is: the closest of them,
+// or all if they are few.
+std::string OtherIds(absl::string_view id, const std::vector<std::string>& ids);
 
 // What a caller calls a model by. At most one of the last two is set.
 struct ModelName {

@@ -254,6 +254,14 @@ absl::Status ModelRepository::Refusal() const {
       kRetryCall);
 }
 
+std::string ModelRepository::Others(const std::string& id) const {
+  std::vector<std::string> ids;
+  for (const auto& [other, plan] : plans_) {
+    if (other != id) ids.push_back(other);
+  }
+  return OtherIds(id, ids);
+}
+
 void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
                               server::Worker& background, const Done& done) {
   ModelFolder folder = LookAt(id);
@@ -261,8 +269,10 @@ void ModelRepository::LoadNow(const std::string& id, const LoadRequest& request,
                             ? folder.versions.count(*request.version) > 0
                             : !folder.versions.empty();
   if (!is_there) {
+    absl::MutexLock lock(&mu_);
     return done(server::ModelNotFound(
-        request.version.has_value() ? VersionName(id, *request.version) : id));
+        request.version.has_value() ? VersionName(id, *request.version) : id,
+        folder.versions.empty() ? Others(id) : ""));
   }
   absl::MutexLock lock(&mu_);
   Found(id, std::move(folder), /*at_once=*/true);
@@ -290,7 +300,7 @@ void ModelRepository::UnloadNow(const std::string& id,
                                 const Done& done) {
   absl::MutexLock lock(&mu_);
   const auto plan = plans_.find(id);
-  if (plan == plans_.end()) return done(server::ModelNotFound(id));
+  if (plan == plans_.end()) return done(server::ModelNotFound(id, Others(id)));
   if (version.has_value()) {
     const absl::Status status = UnloadVersion(id, *version, kUnloadedReason);
     if (status.ok()) plan->second.Drop(*version);

@@ -186,6 +186,9 @@ class ModelRepository {
   bool AwaitStart() ABSL_LOCKS_EXCLUDED(mu_);
   // Loads what is to be served first.
   absl::Status LoadFirst() ABSL_LOCKS_EXCLUDED(mu_);
+  // A hint for an error about an id that is not known.
+  std::string Others(const std::string& id) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoadNow(const std::string& id, const LoadRequest& request,
                server::Worker& background, const Done& done)
       ABSL_LOCKS_EXCLUDED(mu_);

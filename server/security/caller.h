@@ -27,6 +27,7 @@ struct Caller {
   std::string name;
   bool has_token = false;
   Quota quota;
+  bool may_read = true;  // Has Scope::kRead, as all have without tokens.
 };
 
 }  // namespace sfmamba::security

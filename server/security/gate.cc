@@ -76,7 +76,9 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
     return server::ScopeMissing(client->caller.name, scope_name,
                                 "a token that has it");
   }
-  return client->caller;
+  Caller caller = client->caller;
+  caller.may_read = client->Has(Scope::kRead);
+  return caller;
 }
 
 }  // namespace sfmamba::security

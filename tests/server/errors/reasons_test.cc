@@ -38,7 +38,7 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
       {ImageDecodeTimeout("m"), StatusCode::kInvalidArgument,
        "IMAGE_DECODE_TIMEOUT"},
       {ImageTooLarge("m"), StatusCode::kInvalidArgument, "IMAGE_TOO_LARGE"},
-      {TaskMismatch("models/m", "detection", "classification"),
+      {TaskMismatch("model", "models/m", "detection", "classification"),
        StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
@@ -80,14 +80,23 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
 TEST(ReasonsTest, MessagesTellWhatWasGotAndExpected) {
   EXPECT_EQ(OutOfRange("f", 3, 1, 2).message(), "got 3, expected 1 to 2");
   EXPECT_EQ(TooManyImages(65, 64).message(), "got 65 images, expected 1 to 64");
-  EXPECT_EQ(TaskMismatch("models/m", "detection", "classification").message(),
-            "models/m: got detection, expected classification");
+  const absl::Status mismatch = TaskMismatch("params.crops.model", "models/m",
+                                             "detection", "classification");
+  EXPECT_EQ(GetErrorDetail(mismatch).field, "params.crops.model");
+  EXPECT_EQ(mismatch.message(),
+            "got a detector, expected a classifier; models/m is for detection");
   EXPECT_EQ(ResponseTooLarge(9, 8, "fewer images").message(),
             "the response has 9 bytes or more, expected at most 8; smaller are "
             "fewer images");
   EXPECT_EQ(ModelNotReady("m", "LOADING", "").message(), "m is LOADING");
   EXPECT_EQ(ModelNotReady("m", "UNAVAILABLE", "no weights").message(),
             "m is UNAVAILABLE: no weights");
+}
+
+TEST(ReasonsTest, AHintIsTakenFromNoOtherError) {
+  EXPECT_EQ(WithoutHint(ModelNotFound("m", "; there are a, b")),
+            ModelNotFound("m"));
+  EXPECT_EQ(WithoutHint(ModelControlOff()), ModelControlOff());
 }
 
 TEST(ReasonsTest, HintsSayWhenToTryAgain) {
@@ -120,10 +129,13 @@ TEST(ReasonsTest, WhatTheMessageNamesIsInTheMetadataToo) {
        {InputsTooLarge(9, 8), ResponseTooLarge(9, 8, "s")}) {
     EXPECT_EQ(metadata(status), (Metadata{{"bytes", "9"}, {"max_bytes", "8"}}));
   }
-  EXPECT_EQ(metadata(TaskMismatch("models/m", "detection", "classification")),
+  EXPECT_EQ(metadata(TaskMismatch("model", "models/m", "detection",
+                                  "classification")),
             (Metadata{{"model", "models/m"},
                       {"got", "detection"},
                       {"expected", "classification"}}));
+  EXPECT_EQ(metadata(ModelNotFound("m", ", did you mean \"n\"")),
+            (Metadata{{"model", "m"}}));
   EXPECT_EQ(metadata(VersionInUse("models/m/versions/1", "stable")),
             (Metadata{{"model", "models/m/versions/1"}, {"label", "stable"}}));
   EXPECT_EQ(metadata(LoadFailed("models/m/versions/1", "m")),

@@ -231,6 +231,35 @@ TEST_F(PredictionCropsTest, CountWithTheirEmbeddingsForTheAnswersSize) {
             "RESPONSE_TOO_LARGE");
 }
 
+TEST_F(PredictionCropsTest, NeedAClassifier) {
+  PredictionRequest request = Detect(1, 5);
+  CropsOf(&request).set_model("masks");
+  const absl::Status status = Ask(std::move(request));
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "TASK_MISMATCH");
+  EXPECT_EQ(server::GetErrorDetail(status).field, "params.crops.model");
+  EXPECT_EQ(status.message(),
+            "got a detector, expected a classifier; models/masks/versions/1 is "
+            "for detection");
+}
+
+TEST_F(PredictionCropsTest, NameOtherModelsOnlyToThoseWhoMayReadThem) {
+  const auto ask = [this](bool may_read, bool crops) {
+    PredictionRequest request = Detect(1, 5);
+    request.call.caller.may_read = may_read;
+    if (crops) {
+      CropsOf(&request).set_model("maskz");
+    } else {
+      request.model = "maskz";
+    }
+    return std::string(Ask(std::move(request)).message());
+  };
+  for (const bool crops : {false, true}) {
+    EXPECT_EQ(ask(true, crops),
+              "there is no model \"maskz\", did you mean \"masks\"");
+    EXPECT_EQ(ask(false, crops), "there is no model \"maskz\"");
+  }
+}
+
 TEST_F(PredictionCropsTest, CountForTheQuota) {
   security::ClientQuotas quotas;
   environment_->quotas = &quotas;

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "server/observability/metrics.h"
@@ -76,6 +78,40 @@ TEST_F(ModelCatalogTest, NoNameMeansNoneOfSeveralDefaultsOrOfNone) {
   EXPECT_EQ(Found(VisionTask::kClassification),
             "got no name, expected one: there are 4 models for "
             "classification, 2 of them default_for_task");
+}
+
+TEST_F(ModelCatalogTest, WhatIsNotFoundIsAnsweredWithWhatThereIs) {
+  const auto error = [this](const std::string& name) {
+    return std::string(catalog_.Find(name, "model", std::nullopt, Use::kPredict)
+                           .status()
+                           .message());
+  };
+  EXPECT_EQ(error("everyday"), "there is no model \"everyday\"");
+  Add("everyday", kNames);
+  Add("photographs", kNames);
+  EXPECT_EQ(error("everydya"),
+            "there is no model \"everydya\", did you mean \"everyday\"");
+  EXPECT_EQ(error("models/everydya/versions/1"),
+            "there is no model \"models/everydya/versions/1\", did you mean "
+            "\"everyday\"");
+  EXPECT_EQ(error("cats"),
+            "there is no model \"cats\"; there are everyday, photographs");
+  EXPECT_EQ(error("models/everyday/versions/7"),
+            "there is no model \"models/everyday/versions/7\"; everyday has "
+            "the versions 1");
+  EXPECT_EQ(error("models/everyday/labels/stable"),
+            "there is no model \"models/everyday/labels/stable\"; everyday has "
+            "no labels");
+  catalog_.Serve(catalog_.Get("everyday", 1), std::make_shared<LoadedModel>());
+  ASSERT_TRUE(catalog_.SetLabel("everyday", "stable", 1).ok());
+  EXPECT_EQ(error("models/everyday/labels/stabel"),
+            "there is no model \"models/everyday/labels/stabel\", did you mean "
+            "\"models/everyday/labels/stable\"");
+  EXPECT_EQ(error("models/everyday/labels/x"),
+            "there is no model \"models/everyday/labels/x\"; everyday has the "
+            "labels stable");
+  for (int i = 0; i < 20; ++i) Add(absl::StrCat("number_", i, i, i), kNames);
+  EXPECT_EQ(error("cats"), "there is no model \"cats\"") << "too many";
 }
 
 TEST_F(ModelCatalogTest, AModelThatIsReplacedIsAwaited) {

@@ -209,13 +209,15 @@ TEST_F(VisionServiceTest, AModelOfAnotherTaskIsAMismatch) {
                      model::VisionTask::kSegmentation);
   server::WriteModel(repository_, "classification", "1");
   Start();
-  const auto expect_mismatch = [](const server::Ending& ending, const char* got,
+  const auto expect_mismatch = [](const server::Ending& ending,
+                                  const char* expected,
                                   const std::string& model) {
     SCOPED_TRACE(model);
     EXPECT_EQ(ending.code, StatusCode::FAILED_PRECONDITION);
     EXPECT_EQ(ending.reason, "TASK_MISMATCH");
-    EXPECT_EQ(ending.metadata.at("got"), got);
-    EXPECT_EQ(ending.metadata.at("expected"), model);
+    EXPECT_EQ(ending.field, "model");
+    EXPECT_EQ(ending.metadata.at("got"), model);
+    EXPECT_EQ(ending.metadata.at("expected"), expected);
     EXPECT_EQ(ending.metadata.at("model"),
               absl::StrCat("models/", model, "/versions/1"));
   };

@@ -108,6 +108,14 @@ TEST_F(GateTest, WithTokensEachCallNeedsOneThatHasTheScope) {
   EXPECT_EQ(Ask("", Scope::kAdmin, kNear), "TOKEN_INVALID");
 }
 
+TEST_F(GateTest, ACallerMayReadWhoseTokenHasTheScope) {
+  EXPECT_TRUE(gate_.Check("", kFar, Scope::kInfer)->may_read);
+  Use(ClientText("camera", "one", "INFER") +
+      ClientText("console", "two", "INFER, READ"));
+  EXPECT_FALSE(gate_.Check("Bearer one", kFar, Scope::kInfer)->may_read);
+  EXPECT_TRUE(gate_.Check("Bearer two", kFar, Scope::kInfer)->may_read);
+}
+
 TEST_F(GateTest, HeaderHasTheBearersForm) {
   Use(ClientText("camera", "one", "INFER"));
   for (const char* good : {"Bearer one", "bearer one", "BEARER  one "}) {
