@@ -134,6 +134,14 @@ absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
                                {"expected", std::string(expected)}}));
 }
 
+absl::Status TooManyLabels(absl::string_view model, int max) {
+  return Error(
+      Code::kFailedPrecondition, "TOO_MANY_LABELS",
+      absl::StrCat(model, ": got one more than ", max,
+                   " labels, expected at most ", max, "; take one away first"),
+      {{"model", std::string(model)}, {"max", absl::StrCat(max)}});
+}
+
 absl::Status ModelControlOff() {
   return Error(Code::kFailedPrecondition, "MODEL_CONTROL_OFF",
                "model_control: got it without \"explicit\", expected "

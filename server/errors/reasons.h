@@ -55,6 +55,8 @@ absl::Status ModelControlOff();
 absl::Status VersionInUse(absl::string_view model, absl::string_view label);
 // LOAD_FAILED: `model`, a version, did not load because of `message`.
 absl::Status LoadFailed(absl::string_view model, absl::string_view message);
+// TOO_MANY_LABELS: `model` already has as many labels as a model may have.
+absl::Status TooManyLabels(absl::string_view model, int max);
 // MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`, and
 // behind it `hint`, which says what there is.
 absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");

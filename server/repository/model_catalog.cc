@@ -151,6 +151,10 @@ absl::Status ModelCatalog::SetLabel(const std::string& id,
           labelled->name(), observability::ModelStateName(labelled->state()),
           labelled->state_reason());
     }
+    const auto& labels = found->second.labels();
+    if (labels.size() >= kMostLabels && labels.count(label) == 0) {
+      return server::TooManyLabels(absl::StrCat("models/", id), kMostLabels);
+    }
   }
   found->second.SetLabel(label, version);
   return absl::OkStatus();

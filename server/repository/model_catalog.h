@@ -46,6 +46,7 @@ class ModelCatalog {
                                Use use) const ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
+  // FAILED_PRECONDITION with reason TOO_MANY_LABELS beyond kMostLabels.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);

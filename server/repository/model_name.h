@@ -10,6 +10,9 @@
 
 namespace sfmamba::repository {
 
+// The most labels that a model may have.
+inline constexpr int kMostLabels = 64;
+
 // Whether `text` is [A-Za-z0-9][A-Za-z0-9._-]{0,127}, as ids and labels are.
 bool IsId(absl::string_view text);
 

@@ -45,6 +45,10 @@ absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const VersionPath& model) {
                                  " fields, expected one of latest, all and "
                                  "specific"));
   }
+  if (policy.labels_size() > kMostLabels) {
+    return OfPolicy(absl::StrCat("labels: got ", policy.labels_size(),
+                                 ", expected at most ", kMostLabels));
+  }
   for (const auto& [label, version] : policy.labels()) {
     if (!IsId(label)) {
       return OfPolicy(

@@ -40,6 +40,8 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
       {ImageTooLarge("m"), StatusCode::kInvalidArgument, "IMAGE_TOO_LARGE"},
       {TaskMismatch("model", "models/m", "detection", "classification"),
        StatusCode::kFailedPrecondition, "TASK_MISMATCH"},
+      {TooManyLabels("models/m", 64), StatusCode::kFailedPrecondition,
+       "TOO_MANY_LABELS"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
       {OriginRefused(), StatusCode::kPermissionDenied, "ORIGIN_REFUSED"},

@@ -114,6 +114,22 @@ TEST_F(ModelCatalogTest, WhatIsNotFoundIsAnsweredWithWhatThereIs) {
   EXPECT_EQ(error("cats"), "there is no model \"cats\"") << "too many";
 }
 
+TEST_F(ModelCatalogTest, AModelHasAtMost64Labels) {
+  Add("m", kNames);
+  catalog_.Serve(catalog_.Get("m", 1), std::make_shared<LoadedModel>());
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_TRUE(catalog_.SetLabel("m", absl::StrCat("l", i), 1).ok());
+  }
+  const absl::Status status = catalog_.SetLabel("m", "stable", 1);
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "models/m: got one more than 64 labels, expected at most 64; take "
+            "one away first");
+  EXPECT_TRUE(catalog_.SetLabel("m", "l7", 1).ok()) << "it has this one";
+  ASSERT_TRUE(catalog_.SetLabel("m", "l7", std::nullopt).ok());
+  EXPECT_TRUE(catalog_.SetLabel("m", "stable", 1).ok());
+}
+
 TEST_F(ModelCatalogTest, AModelThatIsReplacedIsAwaited) {
   Add("m", kNames);
   const ModelCatalog::Version first = catalog_.Get("m", 1);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <string>
 
 #include "gtest/gtest.h"
 
@@ -64,6 +65,18 @@ TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
     EXPECT_NE(status.message().find(kPolicyFile), std::string::npos) << status;
     EXPECT_EQ(status.message().find(folder_.string()), std::string::npos);
   }
+}
+
+TEST_F(VersionPolicyTest, MayHave64Labels) {
+  std::string text;
+  for (int i = 0; i < 64; ++i) {
+    text += "labels { key: 'l" + std::to_string(i) + "' value: 1 }\n";
+  }
+  Write(text);
+  EXPECT_TRUE(Read().ok()) << Read().status();
+  Write(text + "labels { key: 'stable' value: 1 }");
+  EXPECT_EQ(Read().status().message(),
+            "policy.textproto: labels: got 65, expected at most 64");
 }
 
 TEST_F(VersionPolicyTest, MayHave64KiB) {
