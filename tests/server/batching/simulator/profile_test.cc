@@ -10,7 +10,7 @@ namespace sfmamba::batching {
 namespace {
 
 // Twice as many images as can be computed.
-SimulationResult Run(const Scenario& scenario) {
+SimulationResult Overload(const Scenario& scenario) {
   const SimulationResult result = Simulate(
       scenario.options, TraceOf(scenario, Arrivals::kPoisson, /*load=*/2));
   EXPECT_THAT(result.errors, testing::IsEmpty());
@@ -30,7 +30,7 @@ TEST(ProfileTest, AProfileOfABusyMachineHealsInTenSeconds) {
       };
       scenario.capacity /= slower;
       scenario.options.measured_factor = 10;
-      const SimulationResult result = Run(scenario);
+      const SimulationResult result = Overload(scenario);
       EXPECT_LT(result.in_small, absl::Seconds(10))
           << deadline_batches << " batches of " << slower;
       EXPECT_GE(result.in_time / (scenario.capacity *
@@ -50,7 +50,7 @@ TEST(ProfileTest, TrialsOfLargerBatchesCostAPercent) {
   scenario.options.noise = scenario.options.outliers = 0;
   scenario.capacity = 1 / 0.144;
   scenario.length = absl::Minutes(20);
-  const SimulationResult result = Run(scenario);
+  const SimulationResult result = Overload(scenario);
   EXPECT_GE(result.in_small, 0.985 * result.busy);
   EXPECT_LT(result.in_small, result.busy) << "none was tried";
 }
