@@ -35,7 +35,7 @@ MATCH = 0.5                 # IoU from which a region shows an object.
 LEAST_CUT = 0.3             # Least side of a view, as a part of the photograph's.
 RATE, WEIGHT_DECAY, BATCH = 3e-4, 0.05, 128
 TOGETHER = 8                # Pictures in one pass through the backbone.
-MARGIN = 0.5                # Added to the background's logit in the end.
+MARGIN = 0.75               # Added to the background's logit in the end.
 HARD = 0.05                 # Probability of a class from which a region of a photograph is hard.
 
 
