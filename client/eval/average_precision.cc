@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kNone = -1;
 constexpr int kRecalls = 101;
-constexpr size_t kMaxDetections = 100;  // Of a class in an image.
+constexpr size_t kMaxDetections = 100;  // Counted for each class in an image.
 
 // numpy.linspace(0.5, 0.95, 10), bit for bit.
 double Threshold(int i) {

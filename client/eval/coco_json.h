@@ -29,7 +29,7 @@ class CocoJson {
   absl::StatusOr<std::string> AsText() const;
   // A number without a fraction, also if it is written as 1.0.
   absl::StatusOr<int64_t> AsWhole() const;
-  absl::StatusOr<int> AsSide() const;   // Of a picture: 1 to 65535 pixels.
+  absl::StatusOr<int> AsSide() const;   // A picture's side, 1 to 65535.
   absl::StatusOr<bool> AsFlag() const;  // 0, 1 or a boolean.
   absl::StatusOr<std::vector<double>> AsNumbers() const;
   absl::StatusOr<std::vector<int64_t>> AsWholes() const;

@@ -11,7 +11,7 @@ namespace sfmamba::client {
 
 struct CocoSegmentation {
   std::optional<RunLengths> mask;  // Unset: the annotation has none.
-  int short_polygons = 0;  // Of one or two points; they are passed over.
+  int short_polygons = 0;          // One or two points; not in the mask.
 };
 
 // Reads an annotation's "segmentation": polygons or run lengths, packed or not.

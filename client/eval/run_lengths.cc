@@ -17,7 +17,7 @@ namespace {
 template <typename Use>
 void ForEachStretch(const RunLengths& a, const RunLengths& b, Use use) {
   size_t i = 0, j = 0;
-  int64_t left_a = 0, left_b = 0;  // Of the runs before i and j.
+  int64_t left_a = 0, left_b = 0;  // What is left of the runs before i and j.
   while (true) {
     while (left_a == 0 && i < a.counts.size()) left_a = a.counts[i++];
     while (left_b == 0 && j < b.counts.size()) left_b = b.counts[j++];
