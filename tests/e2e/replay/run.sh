@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# Runs replay.py with what deploy/setup.sh --interop fetches: see there.
+set -eu
+cd "$(dirname "$0")/../../.."
+PYTHONPATH=.deps/interop exec /usr/bin/python3 tests/e2e/replay/replay.py "$@"
