@@ -19,7 +19,7 @@ FOLDER = pathlib.Path('deploy/kubernetes')
 KSERVE = pathlib.Path('deploy/kserve')
 SCHEMAS = pathlib.Path('external/schemas')
 VERSIONS = ('1.29', '1.37')
-COMPONENTS = ('hpa', 'keda', 'service-monitor', 'models-volume')
+COMPONENTS = ('hpa', 'keda', 'service-monitor', 'models-volume', 'gateway', 'gateway-tls')
 
 DEFINITIONS = {version: json.loads((SCHEMAS / f'kubernetes-{version}.json').read_text())
                for version in VERSIONS}
@@ -175,13 +175,70 @@ class AgreementTest(unittest.TestCase):
                              ('apps/v1', 'Deployment', self.deployment['metadata']['name']))
         self.assertNotIn('replicas', self.deployment['spec'])
 
-    def test_autoscalers_follow_the_longest_predicted_wait(self):
+    def test_autoscalers_average_the_pods_worst_devices_and_models(self):
         asked = dict(queries.autoscaler_queries())
-        self.assertEqual(len(asked), 3)
+        self.assertEqual(len(asked), 5)
         for where, query in asked.items():
             with self.subTest(autoscaler=where):
-                self.assertEqual(queries.metrics(query), {'sfmamba_predicted_wait_seconds'})
-                self.assertRegex(query, r'^max ?(by|\()')
+                self.assertRegex(query, r'^(avg\()?max by \(instance\)')
+                # The HPA itself averages what its pods' queries give.
+                self.assertEqual(query.startswith('avg'), not where.startswith('HPA'))
+        for scaler in ('HPA', 'KEDA'):
+            self.assertEqual(
+                set().union(*(queries.metrics(query) for where, query in asked.items()
+                              if where.startswith(scaler))),
+                {'sfmamba_device_busy_ratio', 'sfmamba_predicted_wait_seconds'})
+        hpa = {metric['pods']['metric']['name']: metric['pods']['target']['averageValue']
+               for metric in named(self.resources, 'HorizontalPodAutoscaler')['spec']['metrics']
+               if metric['type'] == 'Pods'}
+        for trigger in named(self.resources, 'ScaledObject')['spec']['triggers']:
+            [metric] = queries.metrics(trigger['metadata']['query'])
+            self.assertEqual(hpa[metric], f'{1000 * float(trigger["metadata"]["threshold"]):.0f}m')
+
+    def test_the_operator_gets_the_rules_of_prometheus(self):
+        made = subprocess.run(['python3', 'tools/prometheus_rule.py'], capture_output=True,
+                              text=True, timeout=60).stdout
+        self.assertEqual((FOLDER / 'components/service-monitor/rules.yaml').read_text(), made,
+                         'run tools/prometheus_rule.py')
+        groups = [group['rules'] for resource in yaml.safe_load_all(made)
+                  for group in resource['spec']['groups']]
+        self.assertEqual(sum(groups, []), list(queries.rules()))
+
+    def test_the_server_uses_the_cpus_that_the_pod_asks_for(self):
+        runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
+        for container in (self.container, runtime['spec']['containers'][0]):
+            [variable] = [one for one in container['env'] if one['name'] == 'CPUS']
+            self.assertEqual(variable['valueFrom']['resourceFieldRef'],
+                             {'containerName': container['name'], 'resource': 'requests.cpu'})
+            self.assertIn('--compute_threads=$(CPUS)', container['args'])
+            self.assertIn('--decode_threads=$(CPUS)', container['args'])
+
+    def test_a_pod_has_the_memory_that_its_budget_counts_on(self):
+        for overlay in ('cpu', 'gpu'):
+            deployment = named(render(FOLDER / 'overlays' / overlay), 'Deployment')
+            [container] = deployment['spec']['template']['spec']['containers']
+            self.assertEqual(container['resources']['requests']['memory'],
+                             container['resources']['limits']['memory'])
+
+    def test_operators_alone_change_models(self):
+        """No route of the gateway leads to a method that changes what is served."""
+        resources = with_components('gateway')
+        methods, paths = [], []
+        for resource in resources:
+            for rule in resource.get('spec', {}).get('rules', []):
+                for match in rule.get('matches', []):
+                    methods += [match['method']] if 'method' in match else []
+                    paths += [match['path']['value']] if 'path' in match else []
+        self.assertTrue(methods)
+        self.assertTrue(paths)
+        for method in methods:
+            if method['service'] == 'inference.GRPCInferenceService':
+                self.assertNotRegex(method['method'], 'Repository|SharedMemory|Setting')
+            else:
+                self.assertIn(method['service'],
+                              ('sfmamba.v1.VisionService', 'grpc.health.v1.Health'))
+        for path in paths:
+            self.assertNotRegex(path, 'repository|sharedmemory|metrics|^/$|^/v2$')
 
     def test_a_gpu_pod_does_not_serve_on_the_cpu(self):
         for overlay, asks in [('gpu', True), ('cpu', False)]:
@@ -228,18 +285,19 @@ class AgreementTest(unittest.TestCase):
     def test_the_probes_ask_the_port_of_the_configuration(self):
         config = named(self.resources, 'ConfigMap')['data']['server.textproto']
         port = int(re.search(r'^port: (\d+)', config, re.M)[1])
-        http_port = int(re.search(r'^http_port: (\d+)', config, re.M)[1])
-        metrics_port = int(re.search(r'^metrics_port: (\d+)', config, re.M)[1])
-        self.assertEqual([port, http_port, metrics_port],
+        others = [int(re.search(rf'^{name}_port: (\d+)', config, re.M)[1])
+                  for name in ('http', 'metrics', 'health')]
+        self.assertEqual([port, *others],
                          [entry['containerPort'] for entry in self.container['ports']])
+        # Strangers cannot reach the port of the probes.
         for probe in ('startupProbe', 'readinessProbe', 'livenessProbe'):
-            self.assertEqual(self.container[probe]['grpc']['port'], port)
+            self.assertEqual(self.container[probe]['grpc']['port'], others[-1])
 
     def test_the_pod_waits_longer_than_the_server_drains(self):
         config = named(self.resources, 'ConfigMap')['data']['server.textproto']
         drains = sum(int(seconds) for seconds in
-                     re.findall(r'drain_\w+ \{ seconds: (\d+) \}', config))
-        self.assertEqual(drains, 30)
+                     re.findall(r'^drain_\w+ \{ seconds: (\d+) \}', config, re.M))
+        self.assertEqual(drains, 40)
         # And three seconds at the end.
         self.assertGreater(self.pod['spec']['terminationGracePeriodSeconds'], drains + 3)
 
@@ -262,13 +320,18 @@ class AgreementTest(unittest.TestCase):
 
     def test_the_server_accepts_its_configuration_and_arguments(self):
         config = FOLDER / 'base/server.textproto'
-        runtime = yaml.safe_load((KSERVE / 'serving-runtime.yaml').read_text())
         service = yaml.safe_load((KSERVE / 'inference-service.yaml').read_text())
-        kserve = [argument.replace('{{.Name}}', service['metadata']['name'])
-                  for argument in runtime['spec']['containers'][0]['args']]
-        # Where KServe puts what storageUri names.
-        self.assertIn('--model=mambavision-t=/mnt/models', kserve)
-        for arguments in ([f'--config={config}'], kserve):
+        all_arguments = [[f'--config={config}', *self.container['args'][1:]]]
+        for path in KSERVE.glob('serving-runtime*.yaml'):
+            [container] = yaml.safe_load(path.read_text())['spec']['containers']
+            all_arguments.append([argument.replace('{{.Name}}', service['metadata']['name'])
+                                  for argument in container['args']])
+            # Where KServe puts what storageUri names.
+            self.assertIn('--model=mambavision-t=/mnt/models', all_arguments[-1])
+        self.assertEqual(len(all_arguments), 3)
+        for arguments in all_arguments:
+            # As kubelet expands them.
+            arguments = [argument.replace('$(CPUS)', '2') for argument in arguments]
             done = subprocess.run(['server/sfmamba_server', '--host=0.0.0.0', *arguments,
                                    '--validate_config'], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)

@@ -99,6 +99,8 @@ def autoscaler_queries():
     hpa = yaml.safe_load((kubernetes / 'hpa/hpa.yaml').read_text())
     adapter = yaml.safe_load((kubernetes / 'hpa/adapter-values.yaml').read_text())
     for metric in hpa['spec']['metrics']:
+        if metric['type'] != 'Pods':
+            continue
         name = metric['pods']['metric']['name']
         [rule] = [rule for rule in adapter['rules']['custom']
                   if rule['seriesQuery'].split('{')[0] == name]
@@ -108,7 +110,7 @@ def autoscaler_queries():
                               .replace('<<.GroupBy>>', 'instance'))
     keda = yaml.safe_load((kubernetes / 'keda/keda.yaml').read_text())
     for trigger in keda['spec']['triggers']:
-        yield 'KEDA', trigger['metadata']['query']
+        yield f'KEDA {trigger["metadata"]["threshold"]}', trigger['metadata']['query']
     service = yaml.safe_load((DEPLOY / 'kserve/inference-service.yaml').read_text())
     for metric in service['spec']['predictor']['autoScaling']['metrics']:
         # The test's server has a model of another name.
