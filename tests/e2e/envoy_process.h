@@ -1,0 +1,48 @@
+#ifndef SFMAMBA_TESTS_E2E_ENVOY_PROCESS_H_
+#define SFMAMBA_TESTS_E2E_ENVOY_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "tests/e2e/server_process.h"
+#include "tests/testing/certificates.h"
+
+namespace sfmamba {
+
+// Envoy with deploy/envoy/envoy.yaml in front of one server, on free ports of
+// this machine. Dies if Envoy does not start. Thread-compatible.
+class EnvoyProcess {
+ public:
+  // Whether deploy/setup.sh has installed Envoy.
+  static bool IsInstalled();
+
+  // Returns once Envoy takes the server for healthy. Port tls_port() has the
+  // certificate.
+  EnvoyProcess(const ServerProcess& server, const Certificate& certificate);
+  ~EnvoyProcess();
+  EnvoyProcess(const EnvoyProcess&) = delete;
+  EnvoyProcess& operator=(const EnvoyProcess&) = delete;
+
+  int port() const { return port_; }  // gRPC without TLS, and HTTP.
+  int tls_port() const { return tls_port_; }
+  std::string address() const;  // "127.0.0.1:port"
+
+  bool IsRunning() const;
+  // Bytes of its heap, as its overload manager counts them.
+  int64_t heap_bytes() const;
+
+ private:
+  // A gauge or counter of Envoy's.
+  int64_t Stat(const std::string& name) const;
+
+  pid_t pid_ = 0;
+  int admin_port_ = 0;
+  int port_ = 0;
+  int tls_port_ = 0;
+};
+
+}  // namespace sfmamba
+
+#endif  // SFMAMBA_TESTS_E2E_ENVOY_PROCESS_H_
