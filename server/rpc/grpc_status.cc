@@ -1,5 +1,7 @@
 #include "server/rpc/grpc_status.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "server/errors/error.h"
 
@@ -16,7 +18,9 @@ grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context) {
   const absl::Duration delay = server::GetErrorDetail(status).retry_after;
   if (delay != absl::InfiniteDuration()) {
-    const absl::Duration rounded = absl::Ceil(delay, absl::Milliseconds(1));
+    // A pushback of 0 keeps current gRPC clients from ever retrying the call.
+    const absl::Duration unit = absl::Milliseconds(1);
+    const absl::Duration rounded = absl::Ceil(std::max(delay, unit), unit);
     context->AddTrailingMetadata(
         "grpc-retry-pushback-ms",
         absl::StrCat(absl::ToInt64Milliseconds(rounded)));

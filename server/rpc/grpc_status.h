@@ -16,7 +16,7 @@ using server::ToRpcStatus;
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 // The status of a call that ends now, like ToGrpcStatus(): a retry hint of
-// `status` also becomes the trailer grpc-retry-pushback-ms.
+// `status` also becomes the trailer grpc-retry-pushback-ms, of at least 1.
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 

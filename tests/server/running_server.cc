@@ -21,7 +21,7 @@ namespace sfmamba::server {
 namespace {
 
 v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
-  config.set_port(0);
+  if (!config.has_port()) config.set_port(0);
   config.set_metrics_port(0);
   if (!config.has_http_port()) config.set_http_port(-1);
   if (!config.has_drain_delay()) config.mutable_drain_delay();

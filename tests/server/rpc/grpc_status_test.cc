@@ -52,6 +52,7 @@ TEST(GrpcStatusTest, TheRetryDelayIsSentInWholeMillisecondsRoundedUp) {
   const std::string key = "grpc-retry-pushback-ms";
   EXPECT_EQ(trailers(absl::Milliseconds(30)).find(key)->second, "30");
   EXPECT_EQ(trailers(absl::Microseconds(30'001)).find(key)->second, "31");
+  EXPECT_EQ(trailers(absl::ZeroDuration()).find(key)->second, "1");
   EXPECT_TRUE(trailers(absl::InfiniteDuration()).empty());
 }
 
