@@ -2,14 +2,14 @@
 
 import asyncio
 import time
-from typing import Any, AsyncIterable, AsyncIterator, Iterable, List, Optional, Union
+from typing import Any, AsyncIterable, AsyncIterator, Callable, Iterable, List, Optional, Union
 
 import grpc
 
-from ._channel import Connection
-from ._errors import VisionError, from_rpc_error
-from ._flow import ATTEMPTS, END, Flow, is_harmless, silence
-from ._retry import Attempts
+from ._channel import Channels, Connection
+from ._errors import VisionError
+from ._flow import ATTEMPTS, END, Call, Flow, is_harmless, silence
+from ._retry import Patience
 
 
 def _true_error(error: VisionError) -> VisionError:
@@ -20,17 +20,6 @@ def _true_error(error: VisionError) -> VisionError:
     return error
 
 
-class _Call:
-    """One StreamPredict call."""
-
-    def __init__(self, call: Any) -> None:
-        self.call = call
-        self.takes_requests = True  # No notice has come that the server drains.
-        self.answered = False  # Anything.
-        self.error: Optional[VisionError] = None
-        self.ended = False
-
-
 class AsyncStream:
     """Sends the pictures of `flow` and yields each with its answer; of one event loop.
 
@@ -38,19 +27,21 @@ class AsyncStream:
     sends again what is not.
     """
 
-    def __init__(self, connection: Connection, flow: Flow,
+    def __init__(self, connection: Connection, channels: Callable[[], Channels], flow: Flow,
                  images: Union[Iterable[Any], AsyncIterable[Any]], timeout: float) -> None:
         self._connection = connection
+        self._channels = channels  # Of the running loop.
         self._flow = flow
         self._images = images
         self._timeout = timeout
         self._changed = asyncio.Condition()
         self._failure: Optional[BaseException] = None  # Of `images`.
-        self._attempts: Optional[Attempts] = None  # Since the last answer.
+        self._patience = Patience(ATTEMPTS, connection.has_answered)
+        self._only_healthy = True  # Of the next call.
         self._heard = time.monotonic()  # When the server last answered or was asked.
 
     async def answers(self) -> AsyncIterator[Any]:
-        call: Optional[_Call] = None  # None while there is nothing to ask.
+        call: Optional[Call] = None  # None while there is nothing to ask.
         tasks = [asyncio.create_task(self._read_images())]
         try:
             while True:
@@ -60,12 +51,12 @@ class AsyncStream:
                 if self._flow.done():
                     return
                 if call is None:
-                    call = _Call(self._connection.stream()(metadata=self._connection.metadata()))
+                    call = Call(self._only_healthy)
+                    call.call = self._channels().stream(call.only_healthy)(
+                        metadata=self._connection.metadata())
                     tasks[1:] = [asyncio.create_task(self._send(call)),
                                  asyncio.create_task(self._receive(call))]
                     continue
-                if call.answered:
-                    self._attempts = None
                 await self._end(tasks[1:])
                 await self._before_next(call)
                 call = None
@@ -78,23 +69,19 @@ class AsyncStream:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _before_next(self, call: _Call) -> None:
+    async def _before_next(self, call: Call) -> None:
         """As Stream's."""
+        self._only_healthy = call.next_only_healthy()
         asks = self._flow.asks()
         self._flow.sends_all_again()
         if is_harmless(call, asks, self._flow.has_request()):
             return
-        error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
-                                          'the server has ended the stream')
-        if self._attempts is None:
-            self._attempts = Attempts(ATTEMPTS, time.monotonic() + self._timeout,
-                                      self._connection.budget)
-        delay = self._attempts.delay_after(error)
+        delay = self._patience.delay_after(call.failure())
         if delay is None:
-            raise error
+            raise call.failure()
         await asyncio.sleep(delay)
 
-    async def _next_answers(self, call: Optional[_Call]) -> List[Any]:
+    async def _next_answers(self, call: Optional[Call]) -> List[Any]:
         """At least one, or none if the call has ended or, without one, there is something to
         ask."""
         async with self._changed:
@@ -146,7 +133,7 @@ class AsyncStream:
             self._changed.notify_all()
             await self._changed.wait_for(self._flow.has_room)
 
-    async def _send(self, call: _Call) -> None:
+    async def _send(self, call: Call) -> None:
         try:
             await call.call.write(self._flow.config())
             while True:
@@ -165,19 +152,19 @@ class AsyncStream:
         except (grpc.RpcError, asyncio.InvalidStateError):
             pass  # _receive() says why the call has ended.
 
-    async def _receive(self, call: _Call) -> None:
+    async def _receive(self, call: Call) -> None:
         error: Optional[VisionError] = None
         try:
             async for response in call.call:
                 async with self._changed:
                     self._heard = time.monotonic()
-                    if self._flow.answered(response):
-                        call.answered = True
-                    else:
-                        call.takes_requests = False
+                    self._flow.take(response, call)
+                    if call.answered:
+                        self._patience.answered()
+                        self._connection.has_answered = True
                     self._changed.notify_all()
         except grpc.RpcError as rpc_error:
-            error = _true_error(from_rpc_error(rpc_error))
+            error = _true_error(self._connection.error(rpc_error))
         except VisionError as refused:
             error = refused
         finally:

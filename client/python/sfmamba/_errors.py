@@ -1,11 +1,13 @@
 """What the server says when it refuses or fails."""
 
+import dataclasses
 from typing import Any, Dict, Optional, Tuple
 
 import grpc
 from google.protobuf.message import DecodeError
 
 from . import _messages
+from ._address import proxy_of
 
 _DETAILS = 'grpc-status-details-bin'
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
@@ -44,7 +46,7 @@ class VisionError(Exception):
     def __str__(self) -> str:
         reason = f' ({self.reason})' if self.reason else ''
         field = f'{self.field}: ' if not self.message.startswith(self.field) else ''
-        delay = '' if self.retry_delay is None else f'; retry after {self.retry_delay:g} s'
+        delay = f'; retry after {self.retry_delay:g} s' if self.retry_delay else ''
         return f'{self.code.name}{reason}: {field}{self.message}{delay}'
 
 
@@ -93,3 +95,83 @@ def from_rpc_error(error: Any) -> VisionError:
             except DecodeError:
                 pass
     return _error(error.code(), error.details() or '', status)
+
+
+@dataclasses.dataclass(frozen=True)
+class Reach:
+    """How a client reaches its server, for errors that name it."""
+
+    server: str
+    tls: bool
+    token: bool
+
+    def explained(self, error: VisionError) -> VisionError:
+        """Puts a sentence that names the server in place of gRPC's own texts, and of the server's
+        where it drains, loads or does not accept the token."""
+        if error.reason == 'DRAINING':
+            error.message = f'the server at {self.server} is draining'
+        elif error.reason == 'MODEL_NOT_READY' and error.metadata.get('state') == 'LOADING':
+            error.message = f'the server at {self.server} is loading: {error.message}'
+        elif error.reason == 'TOKEN_INVALID':
+            error.message = (f'the server at {self.server} does not accept the token: it is unknown '
+                             'or has expired' if self.token else
+                             f'the server at {self.server} expects a token: pass token')
+        elif not error.reason and error.code is grpc.StatusCode.UNAVAILABLE:
+            proxy = proxy_of(self.server)
+            error.message = (self._unreachable(error.message)
+                             + (f' (asked through the HTTP proxy {proxy})' if proxy else ''))
+        elif not error.reason and error.message == 'Deadline Exceeded':
+            error.message = f'the server at {self.server} has not answered in time'
+        error.args = (error.code, error.message)
+        return error
+
+    def _unreachable(self, text: str) -> str:
+        """The sentence for the text that gRPC 1.48 to 1.85 give a call that has not reached the
+        server."""
+        server = f'the server at {self.server}'
+        lower = text.lower()
+        connecting = 'last error' in lower
+        for part, sentence in (
+                ('connection refused', f'nothing listens at {self.server}'),
+                ('name not found', f'the host of {self.server} is unknown'),
+                ('name resolution', f'the host of {self.server} is unknown'),
+                ('dns resolution', f'the host of {self.server} is unknown'),
+                ('backend unhealthy', f'{server} does not serve: it loads, drains or has failed'),
+                ('http1.x', f'{server} speaks HTTP/1: is this its REST port?'),
+                ('wrong_version_number', f'{server} does not speak TLS: connect without it'),
+                ('certificate_verify_failed', f'nothing that the client trusts has signed the '
+                                              f'certificate of {server}: pass root_certificates'),
+                ('hostname verification', f'the certificate of {server} is for another name: pass '
+                                          'server_name'),
+                ('no match found for server name', f'the certificate of {server} is for another '
+                                                   'name: pass server_name')):
+            if part in lower:
+                return sentence
+        if 'socket closed' in lower or 'connection reset' in lower:
+            if not connecting:
+                return f'{server} has ended the connection'
+            return (f'{server} closes connections: does it expect a certificate of the client?'
+                    if self.tls else
+                    f'{server} closes connections: does it expect TLS? Pass tls=True')
+        return f'{server} cannot be reached: {text}' if connecting else text
+
+
+class CallErrors:
+    """The errors of one call's attempts. If no healthy server can be reached, the next attempt goes
+    to any: one that drains still answers, or says why it does not."""
+
+    def __init__(self) -> None:
+        self.only_healthy = True  # The next attempt.
+        self._best: Optional[VisionError] = None
+
+    def add(self, error: VisionError) -> VisionError:
+        self.only_healthy = bool(error.reason) or not self.only_healthy
+        if error.reason or self._best is None or not self._best.reason:
+            self._best = error
+        return error
+
+    @property
+    def best(self) -> VisionError:
+        """The last one that a server gave, or else the last one."""
+        assert self._best is not None
+        return self._best

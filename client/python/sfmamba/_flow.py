@@ -5,16 +5,17 @@ import collections
 import dataclasses
 import heapq
 import itertools
-from typing import Any, Deque, Dict, Iterator, List, Tuple
+from typing import Any, Deque, Dict, Iterator, List, Optional, Tuple
 
 import grpc
 
 from . import _answers, _messages, _requests
 from ._errors import VisionError, from_status
 from ._requests import Options
+from ._retry import is_passing
 
 MOST_IN_FLIGHT = 64  # The server's limit.
-# Calls in a row that bring no answer.
+# Calls to a server that has not answered yet.
 ATTEMPTS = 3
 # Seconds that the server has to end a call whose last answer has come.
 END = 1.0
@@ -33,6 +34,31 @@ class Question:
         """The request about one picture. Raises what to_image() does."""
         [request] = _requests.requests(self.method, image, self.model, self.params, self.options, 1)
         return request
+
+
+class Call:
+    """One StreamPredict call."""
+
+    def __init__(self, only_healthy: bool) -> None:
+        self.only_healthy = only_healthy  # Whether only a healthy server takes it.
+        self.call: Any = None
+        self.takes_requests = True
+        self.answered = False  # At least one picture.
+        # Why the server cannot answer a picture now: the next call asks again.
+        self.refusal: Optional[VisionError] = None
+        self.error: Optional[VisionError] = None
+        self.ended = False
+
+    def next_only_healthy(self) -> bool:
+        """Whether only a healthy server is to take the next call. If none can be reached, any is
+        asked: one that drains still answers, or says why it does not."""
+        failed = self.error is not None and not self.error.reason
+        return not (failed and self.only_healthy)
+
+    def failure(self) -> VisionError:
+        """Why it has left pictures unanswered."""
+        return self.refusal or self.error or VisionError(grpc.StatusCode.UNAVAILABLE,
+                                                         'the server has ended the stream')
 
 
 # The fields of StreamPredictRequest and -Response by the method's path.
@@ -115,19 +141,24 @@ class Flow:
         """Whether all pictures are answered and the answers taken."""
         return self.exhausted and self._held == 0
 
-    def answered(self, response: Any) -> bool:
-        """Takes a response; False if it is the notice that the server drains. VisionError
-        (DATA_LOSS) if it answers nothing that was asked."""
+    def take(self, response: Any, call: Call) -> None:
+        """Takes a response: an answer, or a notice or refusal after which the call takes no more
+        requests. VisionError (DATA_LOSS) if it answers nothing that was asked."""
         kind = response.WhichOneof('response')
         if kind == 'notice':
-            return False
+            call.takes_requests = False
+            return
         text = response.correlation_id
         number = int(text) if text.isdecimal() else -1
-        if self._sent.pop(number, None) is None:
+        if number not in self._sent:
             raise VisionError(grpc.StatusCode.DATA_LOSS,
                               f'the stream has answered "{text}", which was not asked')
         if kind == 'error':
             answer: Any = from_status(response.error)
+            if is_passing(answer):
+                call.takes_requests = False
+                call.refusal = answer
+                return
         else:
             method = self._question.method
             wanted = _FIELDS[method.path]
@@ -135,8 +166,9 @@ class Flow:
                 raise VisionError(grpc.StatusCode.DATA_LOSS,
                                   f'the stream has answered {kind}, not {wanted}')
             [answer] = _answers.answers(getattr(response, kind), method.parse, 1)
+        del self._sent[number]
+        call.answered = True
         self._keep(number, answer)
-        return True
 
     def _keep(self, number: int, answer: Any) -> None:
         key = number if self._ordered else next(self._arrivals)
@@ -151,12 +183,11 @@ class Flow:
             yield image, answer
 
 
-def is_harmless(call: Any, asks: bool, is_owed: bool) -> bool:
+def is_harmless(call: Call, asks: bool, is_owed: bool) -> bool:
     """Whether a call that has ended needs no delay before the next one: nothing is owed, or a
     server that drains has answered all that it took.
 
     Args:
-      call: has `error`, `answered` and `takes_requests`.
       asks: whether it has left something unanswered that it took.
       is_owed: whether there is something to be sent.
     """

@@ -86,6 +86,16 @@ def several(images: Any) -> Any:
     return images
 
 
+def readable_again(source: Any) -> Any:
+    """`source`, or the bytes of an open file: another attempt could not read it."""
+    if not hasattr(source, 'read') or hasattr(source, 'convert'):
+        return source
+    data = source.read()
+    if not isinstance(data, bytes):
+        raise TypeError('the file must be open in binary mode')
+    return data
+
+
 def to_image(source: Any) -> Any:
     """The Image message of a path, bytes, an open binary file, an array, a PIL image or a Picture.
 
@@ -116,10 +126,7 @@ def _to_image(source: Any, oriented: bool) -> Any:
     if hasattr(source, 'convert') and hasattr(source, 'mode'):  # A PIL image.
         return _from_array(_pil_pixels(source, oriented))
     if hasattr(source, 'read'):
-        data = source.read()
-        if not isinstance(data, bytes):
-            raise TypeError('the file must be open in binary mode')
-        return _messages.Image(encoded=data)
+        return _messages.Image(encoded=readable_again(source))
     raise TypeError('a picture is a path, bytes, a binary file, a NumPy array or a PIL image, '
                     f'not {type(source).__name__}')
 

@@ -17,31 +17,57 @@ INITIAL_BACKOFF = 0.05  # Seconds.
 MAX_BACKOFF = 1.0
 MULTIPLIER = 4
 JITTER = 0.2  # Backoffs are longer or shorter by up to this part.
+# Seconds for which many pictures wait for a server that has answered before.
+PATIENCE = 120.0
+
+
+def is_passing(error: VisionError) -> bool:
+    """Whether the same request may be answered later: the server drains, loads the model or cannot
+    be reached. A model that has failed to load stays so."""
+    return (error.code is grpc.StatusCode.UNAVAILABLE
+            and (error.reason != 'MODEL_NOT_READY' or error.metadata.get('state') == 'LOADING'))
 
 
 class Budget:
-    """Stops retries for a while when too many calls fail: of ten tokens each UNAVAILABLE takes one
-    and each success gives a tenth back; retries need more than five. Thread-safe.
+    """Stops retries while calls fail more often than they succeed: each UNAVAILABLE takes one of a
+    thousand tokens, each success gives one back, and retries need more than 500. Thread-safe.
+
+    A server that is killed fails all calls in flight at once, which must not use up the budget.
 
     Source: "Throttling Retry Attempts", gRPC proposal A6.
     """
 
-    MAX_TOKENS = 10
-    TOKENS_FOR_SUCCESS = 0.1
+    MAX_TOKENS = 1000
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._tokens = float(self.MAX_TOKENS)
+        self._tokens = self.MAX_TOKENS
 
     def succeeded(self) -> None:
         with self._lock:
-            self._tokens = min(self.MAX_TOKENS, self._tokens + self.TOKENS_FOR_SUCCESS)
+            self._tokens = min(self.MAX_TOKENS, self._tokens + 1)
 
     def failed(self) -> bool:
         """Whether it may be tried again."""
         with self._lock:
-            self._tokens = max(0.0, self._tokens - 1)
-            return self._tokens > self.MAX_TOKENS / 2
+            self._tokens = max(0, self._tokens - 1)
+            return self._tokens > self.MAX_TOKENS // 2
+
+
+class _Backoff:
+    """Delays in seconds that grow."""
+
+    def __init__(self, uniform: Callable[[float, float], float]) -> None:
+        self._uniform = uniform
+        self._next = INITIAL_BACKOFF
+
+    def reset(self) -> None:
+        self._next = INITIAL_BACKOFF
+
+    def next(self) -> float:
+        delay = self._next * self._uniform(1 - JITTER, 1 + JITTER)
+        self._next = min(self._next * MULTIPLIER, MAX_BACKOFF)
+        return delay
 
 
 class Attempts:
@@ -61,8 +87,7 @@ class Attempts:
         self._deadline = deadline
         self._budget = budget
         self._clock = clock
-        self._uniform = uniform
-        self._backoff = INITIAL_BACKOFF
+        self._backoff = _Backoff(uniform)
 
     def timeout(self) -> float:
         """Seconds for an attempt that begins now. VisionError (DEADLINE_EXCEEDED) if none are
@@ -84,8 +109,44 @@ class Attempts:
         self._left -= 1
         if not self._budget.failed() or self._left == 0:
             return None
-        delay = error.retry_delay
-        if delay is None:
-            delay = self._backoff * self._uniform(1 - JITTER, 1 + JITTER)
-            self._backoff = min(self._backoff * MULTIPLIER, MAX_BACKOFF)
+        # A delay of 0 says that another server may answer at once. There may be none.
+        delay = error.retry_delay or self._backoff.next()
         return delay if self._clock() + delay < self._deadline else None
+
+
+class Patience:
+    """How long many pictures wait for a server that is away: one that `has_answered` before for up to
+    PATIENCE seconds without another answer, any other for `most` attempts. Thread-safe. It neither
+    waits nor calls.
+    """
+
+    def __init__(self, most: int, has_answered: bool,
+                 clock: Callable[[], float] = time.monotonic,
+                 uniform: Callable[[float, float], float] = random.uniform) -> None:
+        self._lock = threading.Lock()
+        self._left = most
+        self._clock = clock
+        self._backoff = _Backoff(uniform)
+        self._has_answered = has_answered
+        self._away_since: Optional[float] = None  # The first failure since the last answer.
+
+    def answered(self) -> None:
+        with self._lock:
+            self._has_answered = True
+            self._away_since = None
+            self._backoff.reset()
+
+    def delay_after(self, error: VisionError) -> Optional[float]:
+        """Seconds to wait before the next attempt; None if there is to be no other."""
+        if not is_passing(error):
+            return None
+        with self._lock:
+            now = self._clock()
+            if self._away_since is None:
+                self._away_since = now
+            self._left -= 1
+            if self._left <= 0 and not self._has_answered:
+                return None
+            if now - self._away_since > PATIENCE:
+                return None
+            return max(error.retry_delay or 0.0, self._backoff.next())

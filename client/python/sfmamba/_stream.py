@@ -6,21 +6,10 @@ from typing import Any, Iterable, Iterator, Optional
 
 import grpc
 
-from ._channel import Connection
-from ._errors import VisionError, from_rpc_error
-from ._flow import ATTEMPTS, END, Flow, is_harmless, silence
-from ._retry import Attempts
-
-
-class _Call:
-    """One StreamPredict call. Its fields are guarded by the stream's condition."""
-
-    def __init__(self) -> None:
-        self.call: Any = None
-        self.takes_requests = True  # No notice has come that the server drains.
-        self.answered = False  # Anything.
-        self.error: Optional[VisionError] = None
-        self.ended = False
+from ._channel import Channels, Connection
+from ._errors import VisionError
+from ._flow import ATTEMPTS, END, Call, Flow, is_harmless, silence
+from ._retry import Patience
 
 
 class Stream:
@@ -30,20 +19,22 @@ class Stream:
     call ends before all is answered, the next one sends again what is not.
     """
 
-    def __init__(self, connection: Connection, flow: Flow, images: Iterable[Any],
-                 timeout: float) -> None:
+    def __init__(self, connection: Connection, channels: Channels, flow: Flow,
+                 images: Iterable[Any], timeout: float) -> None:
         self._connection = connection
+        self._channels = channels
         self._flow = flow
         self._images = images
         self._timeout = timeout
-        self._changed = threading.Condition()  # Guards the flow and what follows.
+        self._changed = threading.Condition()  # Guards the flow, its calls and what follows.
         self._stopped = False
         self._failure: Optional[BaseException] = None  # Of `images`.
-        self._attempts: Optional[Attempts] = None  # Since the last answer.
+        self._patience = Patience(ATTEMPTS, connection.has_answered)
+        self._only_healthy = True  # Of the next call.
         self._heard = time.monotonic()  # When the server last answered or was asked.
 
     def answers(self) -> Iterator[Any]:
-        call: Optional[_Call] = None  # None while there is nothing to ask.
+        call: Optional[Call] = None  # None while there is nothing to ask.
         threading.Thread(target=self._read_images, daemon=True).start()
         try:
             while True:
@@ -53,8 +44,6 @@ class Stream:
                 if call is None:
                     call = self._start()
                     continue
-                if call.answered:
-                    self._attempts = None
                 self._before_next(call)
                 call = None
         finally:
@@ -64,26 +53,22 @@ class Stream:
             if call is not None:
                 call.call.cancel()
 
-    def _before_next(self, call: _Call) -> None:
+    def _before_next(self, call: Call) -> None:
         """Waits before the next call; raises the error of the last one if there is to be none. A
         server that drains, or has nothing to do, ends its calls without an error."""
+        self._only_healthy = call.next_only_healthy()
         with self._changed:
             asks = self._flow.asks()
             self._flow.sends_all_again()
             is_owed = self._flow.has_request()
         if is_harmless(call, asks, is_owed):
             return
-        error = call.error or VisionError(grpc.StatusCode.UNAVAILABLE,
-                                          'the server has ended the stream')
-        if self._attempts is None:
-            self._attempts = Attempts(ATTEMPTS, time.monotonic() + self._timeout,
-                                      self._connection.budget)
-        delay = self._attempts.delay_after(error)
+        delay = self._patience.delay_after(call.failure())
         if delay is None:
-            raise error
+            raise call.failure()
         time.sleep(delay)
 
-    def _until_end(self, call: Optional[_Call]) -> Iterator[Any]:
+    def _until_end(self, call: Optional[Call]) -> Iterator[Any]:
         """Until the call has ended; without one until there is something to ask."""
         while True:
             with self._changed:
@@ -135,14 +120,14 @@ class Stream:
             self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
             return not self._stopped
 
-    def _start(self) -> _Call:
-        call = _Call()
-        call.call = self._connection.stream()(self._requests(call),
-                                              metadata=self._connection.metadata())
+    def _start(self) -> Call:
+        call = Call(self._only_healthy)
+        call.call = self._channels.stream(call.only_healthy)(
+            self._requests(call), metadata=self._connection.metadata())
         threading.Thread(target=self._receive, args=(call,), daemon=True).start()
         return call
 
-    def _requests(self, call: _Call) -> Iterator[Any]:
+    def _requests(self, call: Call) -> Iterator[Any]:
         """What gRPC sends."""
         yield self._flow.config()
         while True:
@@ -159,19 +144,19 @@ class Stream:
                 self._changed.notify_all()
             yield request
 
-    def _receive(self, call: _Call) -> None:
+    def _receive(self, call: Call) -> None:
         error: Optional[VisionError] = None
         try:
             for response in call.call:
                 with self._changed:
                     self._heard = time.monotonic()
-                    if self._flow.answered(response):
-                        call.answered = True
-                    else:
-                        call.takes_requests = False
+                    self._flow.take(response, call)
+                    if call.answered:
+                        self._patience.answered()
+                        self._connection.has_answered = True
                     self._changed.notify_all()
         except grpc.RpcError as rpc_error:
-            error = from_rpc_error(rpc_error)
+            error = self._connection.error(rpc_error)
         except VisionError as refused:
             error = refused
             call.call.cancel()

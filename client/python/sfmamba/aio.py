@@ -2,8 +2,9 @@
 
 import asyncio
 import collections
+import threading
 from types import TracebackType
-from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Iterable, List,
+from typing import (Any, AsyncIterable, AsyncIterator, Awaitable, Callable, Deque, Dict, Iterable, List,
                     Optional, Sequence, Tuple, Type, Union, overload)
 
 import grpc
@@ -11,23 +12,24 @@ import grpc.aio
 
 from . import _answers, _messages, _requests
 from ._aio_stream import AsyncStream
-from ._channel import SERVICE, Connection, Token, credentials
-from ._errors import VisionError, from_rpc_error
+from ._channel import SERVICE, Channels, Connection, Token, credentials
+from ._errors import CallErrors, VisionError
 from ._flow import Flow
-from ._images import Source, several
+from ._images import Source, readable_again, several
 from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
-from ._retry import Attempts
+from ._retry import Attempts, Patience
 from .client import question
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
 
 
 class AsyncClient:
-    """Client with methods to await; of one event loop.
+    """Client with methods to await.
 
       async with AsyncClient('127.0.0.1:8001') as client:
           print((await client.classify('cat.jpg')).labels[0])
 
-    Files are read and answers decoded on asyncio's threads. Cancelling the task cancels the call.
+    It may be made anywhere, and used by several event loops: each has connections of its own. Files
+    are read and answers decoded on asyncio's threads. Cancelling the task cancels the call.
     """
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
@@ -35,16 +37,29 @@ class AsyncClient:
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False,
                  max_images_per_request: int = 64) -> None:
-        """As Client's; to be called where an event loop runs."""
+        """As Client's."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
             token, timeout, server_name, plaintext_token)
         self._max_images = max_images_per_request
+        self._lock = threading.Lock()
+        self._by_loop: Dict[asyncio.AbstractEventLoop, Channels] = {}  # Guarded by _lock.
 
     async def close(self) -> None:
-        """Ends the calls in flight, which are cancelled."""
-        for channel in self._connection.channels:
-            await channel.close()
+        """Ends the running loop's calls in flight, which are cancelled."""
+        channels = self._channels()
+        await channels.healthy.close()
+        await channels.any.close()
+
+    def _channels(self) -> Channels:
+        """The running loop's. Those of loops that have ended are dropped, which closes them."""
+        running = asyncio.get_running_loop()
+        with self._lock:
+            for loop in [loop for loop in self._by_loop if loop.is_closed()]:
+                del self._by_loop[loop]
+            if running not in self._by_loop:
+                self._by_loop[running] = self._connection.channels()
+            return self._by_loop[running]
 
     async def __aenter__(self) -> 'AsyncClient':
         return self
@@ -136,7 +151,8 @@ class AsyncClient:
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
-        return _map(method, several(images), in_flight, parameters)
+        return _map(method, several(images), in_flight, parameters,
+                    Patience(1, self._connection.has_answered))
 
     def stream(self, method: Callable[..., Awaitable[Answer]],
                images: Union[Iterable[Source], AsyncIterable[Source]], *, in_flight: int = 16,
@@ -150,7 +166,7 @@ class AsyncClient:
         An iterator that is not asynchronous must not block.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
-        return AsyncStream(self._connection, flow, several(images),
+        return AsyncStream(self._connection, self._channels, flow, several(images),
                            self._connection.timeout(timeout)).answers()
 
     async def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
@@ -192,27 +208,41 @@ class AsyncClient:
                     traceparent: str = '') -> Any:
         connection = self._connection
         attempts = Attempts(method.attempts, deadline, connection.budget)
+        errors = CallErrors()
         while True:
+            call = self._channels().stub(method, errors.only_healthy)
             try:
-                response = await connection.stub(method)(request, timeout=attempts.timeout(),
-                                                         metadata=connection.metadata(traceparent))
+                response = await call(request, timeout=attempts.timeout(),
+                                      metadata=connection.metadata(traceparent))
             except grpc.RpcError as rpc_error:
-                error = from_rpc_error(rpc_error)
+                error = errors.add(connection.error(rpc_error))
                 delay = attempts.delay_after(error)
                 if delay is None:
-                    raise error from rpc_error
+                    raise errors.best from rpc_error
                 await asyncio.sleep(delay)
             else:
                 attempts.succeeded()
+                connection.has_answered = True
                 return response
 
 
 async def _map(method: Callable[..., Awaitable[Any]], images: Iterable[Any], in_flight: int,
-               parameters: Any) -> AsyncIterator[Any]:
+               parameters: Any, patience: Patience) -> AsyncIterator[Any]:
+
     async def answer(image: Any) -> Any:
         try:
-            return await method(image, **parameters)
-        except (VisionError, OSError) as error:
+            image = readable_again(image)
+            while True:
+                try:
+                    found = await method(image, **parameters)
+                    patience.answered()
+                    return found
+                except VisionError as error:
+                    delay = patience.delay_after(error)
+                    if delay is None:
+                        return error
+                    await asyncio.sleep(delay)
+        except OSError as error:
             return error
 
     waiting: Deque['asyncio.Task[Any]'] = collections.deque()

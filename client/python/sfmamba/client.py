@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import threading
 import time
 from types import TracebackType
 from typing import (Any, Callable, Deque, Iterable, Iterator, List, Optional, Sequence, Tuple, Type,
@@ -11,11 +12,11 @@ import grpc
 
 from . import _answers, _messages, _requests
 from ._channel import SERVICE, Connection, Token, credentials
-from ._errors import VisionError, from_rpc_error
+from ._errors import CallErrors, VisionError
 from ._flow import Flow, Question
-from ._images import Source, several
+from ._images import Source, readable_again, several
 from ._requests import Crops, Method, Options, Pictures, Slide, Tiles
-from ._retry import Attempts
+from ._retry import Attempts, Patience
 from ._stream import Stream
 from .results import Answer, Answers, Classification, Detections, ModelInfo, Segmentation
 
@@ -67,12 +68,14 @@ class Client:
         self._connection = Connection(
             grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
             token, timeout, server_name, plaintext_token)
+        self._channels = self._connection.channels()
         self._max_images = max_images_per_request
 
     def close(self) -> None:
         """Ends the calls in flight, which raise VisionError (CANCELLED)."""
-        for channel in self._connection.channels:
-            channel.close()
+        self._connection.closed = True
+        self._channels.healthy.close()
+        self._channels.any.close()
 
     def __enter__(self) -> 'Client':
         return self
@@ -199,8 +202,9 @@ class Client:
 
         The server computes pictures of several requests together. At most `in_flight` pictures are
         read and not yet yielded, so that `images` may be endless. One that fails has its
-        VisionError in its place, or the OSError if its file cannot be read. Leaving the loop early
-        waits for those in flight.
+        VisionError in its place, or the OSError if its file cannot be read. Once a picture is
+        answered, pictures wait for a server that cannot be reached, drains or loads, until none is
+        answered for two minutes. Leaving the loop early waits for those in flight.
 
         Args:
           method: of this client.
@@ -210,7 +214,8 @@ class Client:
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
-        return _map(method, several(images), in_flight, parameters)
+        return _map(method, several(images), in_flight, parameters,
+                    Patience(1, self._connection.has_answered))
 
     def stream(self, method: Callable[..., Answer], images: Iterable[Source], *,
                in_flight: int = 16, ordered: bool = True, timeout: Optional[float] = None,
@@ -221,9 +226,11 @@ class Client:
 
         At most `in_flight` pictures are read and not yet yielded; `images` may be endless or slow,
         and is read by a thread of its own. Answers are yielded as they come. One that fails has its
-        VisionError in its place, or the OSError if its file cannot be read. If the server drains or
-        cannot be reached, another call sends again what is not answered; a stream that ends for
-        good raises VisionError. Leaving the loop early cancels what is in flight.
+        VisionError in its place, or the OSError if its file cannot be read. If the server drains,
+        loads or cannot be reached, another call sends again what is not answered. A server that has
+        answered is waited for until no picture is answered for two minutes; then, as after any
+        other error of the call, VisionError is raised. Leaving the loop early cancels what is in
+        flight.
 
         Args:
           method: classify, detect or segment of this client.
@@ -235,7 +242,7 @@ class Client:
           **parameters: of the method.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
-        return Stream(self._connection, flow, several(images),
+        return Stream(self._connection, self._channels, flow, several(images),
                       self._connection.timeout(timeout)).answers()
 
     def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
@@ -277,18 +284,21 @@ class Client:
               traceparent: str = '') -> Any:
         connection = self._connection
         attempts = Attempts(method.attempts, deadline, connection.budget)
+        errors = CallErrors()
         while True:
+            call = self._channels.stub(method, errors.only_healthy)
             try:
-                response = connection.stub(method)(request, timeout=attempts.timeout(),
-                                                   metadata=connection.metadata(traceparent))
+                response = call(request, timeout=attempts.timeout(),
+                                metadata=connection.metadata(traceparent))
             except grpc.RpcError as rpc_error:
-                error = from_rpc_error(rpc_error)
+                error = errors.add(connection.error(rpc_error))
                 delay = attempts.delay_after(error)
                 if delay is None:
-                    raise error from rpc_error
+                    raise errors.best from rpc_error
                 time.sleep(delay)
             else:
                 attempts.succeeded()
+                connection.has_answered = True
                 return response
 
 
@@ -314,18 +324,32 @@ def question(method: Callable[..., Any], parameters: Any) -> Question:
 
 
 def _map(method: Callable[..., Any], images: Iterable[Any], in_flight: int,
-         parameters: Any) -> Iterator[Any]:
+         parameters: Any, patience: Patience) -> Iterator[Any]:
+    left = threading.Event()  # The caller has.
+
     def answer(image: Any) -> Any:
         try:
-            return method(image, **parameters)
-        except (VisionError, OSError) as error:
+            image = readable_again(image)
+            while True:
+                try:
+                    found = method(image, **parameters)
+                    patience.answered()
+                    return found
+                except VisionError as error:
+                    delay = patience.delay_after(error)
+                    if delay is None or left.wait(delay):
+                        return error
+        except OSError as error:
             return error
 
     waiting: Deque['concurrent.futures.Future[Any]'] = collections.deque()
     with concurrent.futures.ThreadPoolExecutor(in_flight) as pool:
-        for image in images:
-            waiting.append(pool.submit(answer, image))
-            if len(waiting) == in_flight:
+        try:
+            for image in images:
+                waiting.append(pool.submit(answer, image))
+                if len(waiting) == in_flight:
+                    yield waiting.popleft().result()
+            while waiting:
                 yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
+        finally:
+            left.set()

@@ -1,11 +1,13 @@
 """The clients beside a server that does as it is told."""
 
 import asyncio
+import io
 import pathlib
 import subprocess
 import tempfile
 import threading
 import unittest
+import warnings
 
 import grpc
 from fake_server import FakeServer
@@ -37,6 +39,15 @@ def retry_info(seconds):
     info.retry_delay.seconds = seconds
     status = _messages.Status(code=14)
     status.details.add(type_url='type.googleapis.com/google.rpc.RetryInfo',
+                       value=info.SerializeToString())
+    return (('grpc-status-details-bin', status.SerializeToString()),)
+
+
+def error_info(reason, **metadata):
+    """The trailers of an error with that reason."""
+    info = _messages.ErrorInfo(reason=reason, domain='sfmamba.serving', metadata=metadata)
+    status = _messages.Status(code=14)
+    status.details.add(type_url='type.googleapis.com/google.rpc.ErrorInfo',
                        value=info.SerializeToString())
     return (('grpc-status-details-bin', status.SerializeToString()),)
 
@@ -131,13 +142,6 @@ class Cases:
         self.assertEqual(self.failure(client.classify, b'', timeout=30).retry_delay, 60)
         self.assertEqual(len(self.server.requests), 1)
 
-    def test_a_server_that_fails_for_long_is_tried_less(self):
-        client = self.connect(self.serve((grpc.StatusCode.UNAVAILABLE, retry_info(0))))
-        for _ in range(4):
-            self.failure(client.classify, b'')
-        # Of ten tokens each attempt takes one; with five or fewer left, none is repeated.
-        self.assertEqual(len(self.server.requests), 3 + 2 + 1 + 1)
-
     def test_deadlines(self):
         client = self.connect(self.serve(named('a')), timeout=500)
         self.run_method(client.classify, b'')
@@ -175,6 +179,28 @@ class Cases:
             self.run_map(client, [], in_flight=0)
         with self.assertRaisesRegex(TypeError, 'got one picture'):
             self.run_map(client, '/no/such/file')
+
+    def test_map_waits_for_a_server_that_has_answered(self):
+        address = self.serve(by_bytes)
+        client = self.connect(address)
+        first, *rest = [bytes([number]) for number in range(60, 100)]
+        self.assertEqual(self.run_method(client.classify, first).labels, (first.decode(),))
+
+        def pictures():
+            yield first
+            for number, picture in enumerate(rest):
+                if number == 10:
+                    self.server.stop()
+                    threading.Timer(0.5, restart).start()
+                yield io.BytesIO(picture)
+
+        def restart():
+            self.server = FakeServer(by_bytes, port=int(address.rpartition(':')[2]))
+            self.addCleanup(self.server.stop)
+
+        answers = self.run_map(client, pictures(), in_flight=32)
+        self.assertEqual([getattr(answer, 'labels', answer) for answer in answers],
+                         [(picture.decode(),) for picture in (first, *rest)])
 
     def test_map_bounds_what_is_in_flight(self):
         self.serve(named('a'))
@@ -252,17 +278,36 @@ class Cases:
         self.assertEqual([request.service for request in self.server.requests],
                          ['sfmamba.v1.VisionService', 'liveness', 'sfmamba.v1.VisionService'])
 
-    def test_a_server_that_is_not_healthy_gets_questions_only(self):
-        client = self.connect(self.serve(_messages.Model(name='a'), serving=False))
-        self.assertEqual(self.failure(client.classify, b'').code, grpc.StatusCode.UNAVAILABLE)
-        self.assertEqual(self.server.requests, [])
-        self.assertEqual(self.run_method(client.model, 'a').name, 'a')
+    def test_a_server_that_drains_is_asked_if_there_is_no_other(self):
+        client = self.connect(self.serve(named('a'), serving=False))
+        self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
+
+    def test_states_of_a_server_are_said_in_a_sentence(self):
+        for answer, says in [
+                (error_info('DRAINING'), 'the server at localhost:.* is draining'),
+                (error_info('MODEL_NOT_READY', state='LOADING'),
+                 'the server at localhost:.* is loading: told so')]:
+            for serving in (True, False):
+                client = self.connect(self.serve((grpc.StatusCode.UNAVAILABLE, answer),
+                                                 serving=serving))
+                self.assertRegex(str(self.failure(client.classify, b'')), says)
 
     def test_no_server(self):
         address = self.serve(named('a'))
         self.server.stop()
-        self.assertEqual(self.failure(self.connect(address).classify, b'').code,
-                         grpc.StatusCode.UNAVAILABLE)
+        error = self.failure(self.connect(address).classify, b'')
+        self.assertEqual(error.code, grpc.StatusCode.UNAVAILABLE)
+        self.assertEqual(error.message, f'nothing listens at {address}')
+        error = self.failure(self.connect('no-such-host.invalid:1').classify, b'')
+        self.assertEqual(error.message, 'the host of no-such-host.invalid:1 is unknown')
+
+    def test_tokens_that_are_not_accepted(self):
+        answer = (grpc.StatusCode.UNAUTHENTICATED, error_info('TOKEN_INVALID'))
+        for arguments, says in [({}, 'expects a token'),
+                                ({'token': 'old'}, 'does not accept the token')]:
+            client = self.connect(self.serve(answer), **arguments)
+            self.assertRegex(str(self.failure(client.classify, b'')),
+                             f'UNAUTHENTICATED.*the server at localhost:.*{says}')
 
     def test_a_token(self):
         client = self.connect(self.serve(named('a')), token='secret')
@@ -301,10 +346,12 @@ class Cases:
             root_certificates=keys['root.crt'], private_key=keys['client.key'],
             certificate_chain=keys['client.crt'])
         self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
-        for arguments in ({}, {'tls': True}, {'root_certificates': keys['root.crt']}):
+        for arguments, says in (({}, 'does it expect TLS'), ({'tls': True}, 'root_certificates'),
+                                ({'root_certificates': keys['root.crt']}, 'certificate')):
             stranger = self.connect(self.server.address, **arguments)
-            self.assertEqual(self.failure(stranger.classify, b'').code,
-                             grpc.StatusCode.UNAVAILABLE)
+            error = self.failure(stranger.classify, b'')
+            self.assertEqual(error.code, grpc.StatusCode.UNAVAILABLE)
+            self.assertRegex(error.message, f'the server at localhost:[^ ]*.*{says}')
         with self.assertRaisesRegex(ValueError, 'belong together'):
             self.connect(self.server.address, private_key=b'x')
 
@@ -314,11 +361,15 @@ class Cases:
             [(keys['server.key'], keys['server.crt'])])).replace('localhost', '127.0.0.1')
         roots = {'root_certificates': keys['root.crt']}
         stranger = self.connect(server, **roots)
-        self.assertEqual(self.failure(stranger.classify, b'').code, grpc.StatusCode.UNAVAILABLE)
+        self.assertRegex(self.failure(stranger.classify, b'').message, 'is for another name')
         client = self.connect(server, server_name='localhost', **roots)
         self.assertEqual(self.run_method(client.classify, b'').labels, ('a',))
         with self.assertRaisesRegex(ValueError, 'server_name'):
             self.connect(server, server_name='localhost')
+
+    def test_a_server_without_tls(self):
+        client = self.connect(self.serve(named('a')), tls=True)
+        self.assertRegex(self.failure(client.classify, b'').message, 'does not speak TLS')
 
     def test_certificates_that_are_empty(self):
         for arguments in ({'root_certificates': b''},
@@ -382,6 +433,20 @@ class AsyncClientTest(Asyncio, Cases, unittest.TestCase):
                 await first
         self.loop.run_until_complete(left())
         self.assertEqual(sorted(cancelled), [b'a', b'b', b'c'])
+
+    def test_one_client_serves_several_loops(self):
+        client = AsyncClient(self.serve(by_bytes))
+
+        async def labels():
+            answers = [answer.labels[0] async for answer in client.map(client.classify, [b'a', b'b'])]
+            stranger = await asyncio.to_thread(lambda: asyncio.run(client.classify(b'c')))
+            return [*answers, *stranger.labels, *(await client.classify(b'd')).labels]
+
+        with warnings.catch_warnings():
+            warnings.simplefilter('error')
+            for _ in range(3):
+                self.assertEqual(asyncio.run(labels()), list('abcd'))
+        asyncio.run(client.close())
 
     def test_many_at_a_time(self):
         client = self.connect(self.serve(by_bytes))

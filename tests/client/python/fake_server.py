@@ -25,7 +25,7 @@ class FakeServer:
       came: counts the calls.
     """
 
-    def __init__(self, *answers, credentials=None, serving=True):
+    def __init__(self, *answers, credentials=None, serving=True, port=0):
         self.answers = list(answers)
         self.requests, self.metadata, self.timeouts = [], [], []
         self.release = threading.Event()
@@ -38,8 +38,9 @@ class FakeServer:
             self._handlers(_SERVICE, Classify='Classify', Detect='Detect', Segment='Segment',
                            GetModel='GetModel', ListModels='ListModels'),
             self._handlers(_HEALTH, Check='HealthCheck')))
-        port = (self._server.add_secure_port('localhost:0', credentials) if credentials
-                else self._server.add_insecure_port('localhost:0'))
+        name = f'localhost:{port}'
+        port = (self._server.add_secure_port(name, credentials) if credentials
+                else self._server.add_insecure_port(name))
         self.address = f'localhost:{port}'
         self._server.start()
 

@@ -5,11 +5,11 @@ import unittest
 import grpc
 
 from sfmamba import VisionError
-from sfmamba._retry import Attempts, Budget
+from sfmamba._retry import PATIENCE, Attempts, Budget, Patience
 
 
-def unavailable(delay=None):
-    return VisionError(grpc.StatusCode.UNAVAILABLE, 'gone', retry_delay=delay)
+def unavailable(delay=None, **details):
+    return VisionError(grpc.StatusCode.UNAVAILABLE, 'gone', retry_delay=delay, **details)
 
 
 class RetryTest(unittest.TestCase):
@@ -42,9 +42,10 @@ class RetryTest(unittest.TestCase):
 
     def test_the_servers_delay_goes_first(self):
         attempts = self.attempts()
-        self.assertEqual(attempts.delay_after(unavailable(0.0)), 0.0)
         self.assertEqual(attempts.delay_after(unavailable(3.0)), 3.0)
         self.assertEqual(self.jitter, [])
+        # Another server may answer at once; there may be none.
+        self.assertEqual(attempts.delay_after(unavailable(0.0)), 0.05 * 1.2)
 
     def test_never_past_the_deadline(self):
         self.assertIsNone(self.attempts(seconds=0.059).delay_after(unavailable()))
@@ -68,18 +69,16 @@ class Generous(Budget):
 
 
 class BudgetTest(unittest.TestCase):
+    def test_a_killed_server_does_not_use_it_up(self):
+        budget = Budget()
+        self.assertTrue(all(budget.failed() for _ in range(64)))
+
     def test_half_of_the_tokens_stop_retries(self):
         budget = Budget()
-        self.assertEqual([budget.failed() for _ in range(6)], [True] * 4 + [False] * 2)
-
-    def test_successes_refill_it(self):
-        budget = Budget()
-        for _ in range(30):
-            budget.failed()
-        for _ in range(60):
-            budget.succeeded()
-        self.assertFalse(budget.failed())  # 6 tokens less 1.
-        for _ in range(11):
+        half = Budget.MAX_TOKENS // 2
+        self.assertTrue(all(budget.failed() for _ in range(half - 1)))
+        self.assertFalse(budget.failed())
+        for _ in range(2):
             budget.succeeded()
         self.assertTrue(budget.failed())
 
@@ -87,14 +86,50 @@ class BudgetTest(unittest.TestCase):
         budget = Budget()
         for _ in range(100):
             budget.succeeded()
-        self.assertEqual([budget.failed() for _ in range(5)], [True] * 4 + [False])
+        self.assertEqual(sum(budget.failed() for _ in range(Budget.MAX_TOKENS)),
+                         Budget.MAX_TOKENS // 2 - 1)
 
     def test_other_errors_take_nothing(self):
         budget = Budget()
         attempts = Attempts(100, 1e9, budget, lambda: 0.0)
-        for _ in range(20):
+        for _ in range(Budget.MAX_TOKENS):
             attempts.delay_after(VisionError(grpc.StatusCode.INVALID_ARGUMENT, ''))
         self.assertIsNotNone(attempts.delay_after(unavailable()))
+
+
+class PatienceTest(unittest.TestCase):
+    def setUp(self):
+        self.now = 100.0
+        self.patience = Patience(3, False, lambda: self.now, lambda low, high: 1.0)
+
+    def delays(self, count, error=None):
+        return [self.patience.delay_after(error or unavailable()) for _ in range(count)]
+
+    def test_a_server_that_never_answered_is_tried_so_often(self):
+        self.assertEqual(self.delays(3), [0.05, 0.2, None])
+
+    def test_one_that_has_is_waited_for_from_its_first_failure(self):
+        self.patience.answered()
+        self.now += 10 * PATIENCE  # Nothing was asked.
+        self.assertEqual(self.delays(6), [0.05, 0.2, 0.8, 1, 1, 1])
+        self.now += PATIENCE - 1
+        self.assertEqual(self.delays(1), [1])
+        self.now += 2
+        self.assertEqual(self.delays(1), [None])
+
+    def test_an_answer_begins_anew(self):
+        for _ in range(3):
+            self.patience.answered()
+            self.assertEqual(self.delays(2), [0.05, 0.2])
+            self.now += PATIENCE - 1
+
+    def test_what_does_not_pass_is_not_waited_for(self):
+        self.patience.answered()
+        failed = unavailable(reason='MODEL_NOT_READY', metadata={'state': 'UNAVAILABLE'})
+        loading = unavailable(reason='MODEL_NOT_READY', metadata={'state': 'LOADING'})
+        self.assertEqual(self.delays(1, failed), [None])
+        self.assertEqual(self.delays(1, VisionError(grpc.StatusCode.INTERNAL, '')), [None])
+        self.assertEqual(self.delays(1, loading), [0.05])
 
 
 if __name__ == '__main__':

@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import queue
 import threading
+import time
 import unittest
 
 import grpc
@@ -38,7 +39,7 @@ class StreamServer:
       address: 'localhost:port'.
     """
 
-    def __init__(self, *scripts):
+    def __init__(self, *scripts, port=0):
         self.calls = []
         self._scripts = list(scripts)
         self._server = grpc.server(concurrent.futures.ThreadPoolExecutor(8))
@@ -51,7 +52,7 @@ class StreamServer:
             grpc.method_handlers_generic_handler('sfmamba.v1.VisionService',
                                                  {'StreamPredict': handler}),
             grpc.method_handlers_generic_handler('grpc.health.v1.Health', {'Watch': health})))
-        self.address = f'localhost:{self._server.add_insecure_port("localhost:0")}'
+        self.address = f'localhost:{self._server.add_insecure_port(f"localhost:{port}")}'
         self._server.start()
 
     def stop(self):
@@ -247,6 +248,34 @@ class Cases:
         with self.assertRaisesRegex(VisionError, 'UNAVAILABLE'):
             self.stream(client, [b'a'])
         self.assertEqual(len(self.server.calls), 3)
+
+    def test_a_server_that_comes_back_is_sent_what_it_owes(self):
+        def ends(requests, context):
+            next(requests)
+            yield answer_of(next(requests))
+            yield answer_of(next(requests))
+            threading.Thread(target=restart).start()
+            threading.Event().wait()
+
+        def restart():
+            self.server.stop()
+            time.sleep(0.5)  # Longer than the attempts that a new server gets.
+            self.server = StreamServer(
+                unready, answers_all, port=int(self.server.address.rpartition(':')[2]))
+            self.addCleanup(self.server.stop)
+
+        def unready(requests, context):
+            next(requests)
+            first = next(requests)
+            refusal = _messages.StreamPredictResponse(correlation_id=first.correlation_id)
+            refusal.error.code = 14
+            yield refusal
+            yield from (answer_of(request) for request in requests)
+
+        client = self.serve(ends)
+        pictures = [str(number).encode() for number in range(40)]
+        self.assertEqual(self.stream(client, pictures, in_flight=4),
+                         [str(number) for number in range(40)])
 
     def test_other_errors_end_the_stream(self):
         def refuses(requests, context):
