@@ -1,6 +1,7 @@
 // The `sfmamba` command: the verbs, and which of them to run.
 #include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -100,6 +101,8 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
 }  // namespace sfmamba::client
 
 int main(int argc, char** argv) {
+  // The command says in its own words what goes wrong.
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   const sfmamba::client::Console console = {std::cout, std::cerr,
                                             isatty(STDERR_FILENO) == 1};
   const int exit_code = sfmamba::client::Run({argv + 1, argv + argc}, console);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/rpc/rpc_status.h"
@@ -69,7 +70,9 @@ int UsageError(absl::string_view message, const Console& console) {
 
 int RpcError(const absl::Status& status, const CommonFlags& flags,
              const Console& console) {
-  WriteErrorLine(absl::StrCat(flags.server, ": ", DescribeRpcError(status)),
+  const bool names_server = absl::StrContains(status.message(), flags.server);
+  WriteErrorLine(absl::StrCat(names_server ? "" : flags.server + ": ",
+                              DescribeRpcError(status)),
                  console);
   if (flags.json) {
     JsonWriter json;

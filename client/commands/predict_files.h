@@ -11,10 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/types/optional.h"
 #include "client/commands/command.h"
 #include "client/commands/inputs.h"
 #include "client/commands/output/progress_bar.h"
 #include "client/commands/predict.h"
+#include "client/rpc/patience.h"
 #include "client/rpc/vision_client.h"
 
 // What the verbs that send picture files and show the answers have in common.
@@ -82,7 +85,7 @@ template <typename Response>
 struct PendingFile {
   FileOutcome outcome;
   absl::StatusOr<Response> response;
-  absl::Notification done;
+  absl::optional<absl::Notification> done;  // Notified by the last attempt.
 };
 
 // Turns the i-th file's response, which is used up, into the outcome.
@@ -116,11 +119,12 @@ template <typename Response, typename Request, typename Result>
 void Send(VisionClient& client, absl::Duration timeout,
           const VerbActions<Result>& actions, Request* request,
           PendingFile<Response>* pending) {
+  pending->done.emplace();
   absl::StatusOr<v1::Image> image =
       ReadImage(pending->outcome.file, actions.prepare);
   if (!image.ok()) {
     pending->response = image.status();
-    pending->done.Notify();
+    pending->done->Notify();
     return;
   }
   pending->outcome.sent = true;
@@ -128,13 +132,29 @@ void Send(VisionClient& client, absl::Duration timeout,
   Predict(client, *request, timeout,
           [pending](absl::StatusOr<Response> response) {
             pending->response = std::move(response);
-            pending->done.Notify();
+            pending->done->Notify();
           });
 }
 
-// Sends `request` once for each file, with the file as its only image, and
-// returns what became of them, in their order. Several are in flight while
-// earlier answers are being concluded.
+// Waits for the answer. Sends the file again while the server is away.
+template <typename Response, typename Request, typename Result>
+void Await(VisionClient& client, absl::Duration timeout,
+           const VerbActions<Result>& actions, Request* request,
+           Patience* patience, PendingFile<Response>* pending) {
+  for (;;) {
+    pending->done->WaitForNotification();
+    if (pending->response.ok()) return patience->Answered();
+    const absl::optional<absl::Duration> delay =
+        patience->DelayAfter(pending->response.status(), absl::Now());
+    if (!delay.has_value()) return;
+    absl::SleepFor(*delay);
+    Send(client, timeout, actions, request, pending);
+  }
+}
+
+// Sends `request` for each file, with the file as its only image, and returns
+// what became of them, in their order. Several are in flight while earlier
+// answers are being concluded.
 template <typename Response, typename Request, typename Result>
 std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
                                       Request request,
@@ -151,10 +171,13 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   VisionClientOptions options = flags.common.client;
   if (flags.traced) options.traceparent = NewTrace(console);
   VisionClient client(flags.common.server, options);
+  client.AwaitHealth(flags.common.deadline);
+  Patience patience(1);  // gRPC makes the first attempts.
   for (size_t i = 0; i < files.size() + kMaxInFlight; ++i) {
     if (i >= kMaxInFlight) {
       PendingFile<Response>& oldest = pending[i - kMaxInFlight];
-      oldest.done.WaitForNotification();
+      Await(client, flags.common.deadline, actions, &request, &patience,
+            &oldest);
       Conclude(i - kMaxInFlight, actions, &oldest);
       outcomes.push_back(std::move(oldest.outcome));
     }

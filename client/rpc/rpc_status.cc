@@ -59,6 +59,20 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status) {
   return details;
 }
 
+bool IsLoading(const RpcErrorDetails& details) {
+  const auto state = details.metadata.find("state");
+  return details.reason == "MODEL_NOT_READY" &&
+         state != details.metadata.end() && state->second == "LOADING";
+}
+
+bool MayPass(const absl::Status& error) {
+  const RpcErrorDetails details = GetRpcErrorDetails(error);
+  // A server that stops cancels what it does not finish.
+  if (absl::IsCancelled(error)) return details.reason.empty();
+  if (!absl::IsUnavailable(error)) return false;
+  return details.reason != "MODEL_NOT_READY" || IsLoading(details);
+}
+
 std::string TraceIdOf(const RpcErrorDetails& details) {
   const auto found = details.metadata.find("trace_id");
   return found == details.metadata.end() ? "" : found->second;
@@ -74,7 +88,8 @@ std::string DescribeRpcError(const absl::Status& status) {
     absl::StrAppend(&text, ": ", details.fields[0]);
   }
   absl::StrAppend(&text, ": ", status.message());
-  if (details.retry_delay.has_value()) {
+  if (details.retry_delay.value_or(absl::ZeroDuration()) >
+      absl::ZeroDuration()) {
     absl::StrAppend(&text, "; retry after ",
                     absl::FormatDuration(*details.retry_delay));
   }

@@ -29,6 +29,14 @@ absl::Status FromGrpcStatus(const grpc::Status& status);
 // Reads the payloads that FromGrpcStatus attached.
 RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 
+// Whether the model that was asked is being loaded.
+bool IsLoading(const RpcErrorDetails& details);
+
+// Whether the same request may be answered later, for a caller that does not
+// cancel: the server drains, loads the model or cannot be reached. A model that
+// has failed to load stays so.
+bool MayPass(const absl::Status& error);
+
 // What the server's log and its traces call the request; empty if it does not
 // say.
 std::string TraceIdOf(const RpcErrorDetails& details);

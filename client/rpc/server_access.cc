@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/rpc/server_address.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "grpcpp/support/client_interceptor.h"
@@ -85,43 +84,6 @@ absl::Status CheckKeyPair(const ServerAccess& access,
                               options.cert_file, "'"));
   }
   return absl::OkStatus();
-}
-
-// Returns INVALID_ARGUMENT for a server that no call could reach: gRPC would
-// look for a host of this name, or for port 443.
-absl::Status CheckServer(absl::string_view server) {
-  if (absl::StartsWith(server, "ipv4:") || absl::StartsWith(server, "ipv6:")) {
-    return absl::OkStatus();
-  }
-  const size_t scheme = server.find("://");
-  if (scheme != absl::string_view::npos) {
-    const absl::string_view name = server.substr(0, scheme);
-    return Wrong(
-        "server",
-        absl::StrCat("got '", server, "', expected HOST:PORT without ", name,
-                     "://", name == "https" ? ", and --tls" : ""));
-  }
-  const size_t colon = server.rfind(':');
-  const absl::string_view host = server.substr(0, colon);
-  const bool is_host = !host.empty() && !absl::StrContains(host, '/') &&
-                       (!absl::StrContains(host, ':') ||
-                        (host.front() == '[' && host.back() == ']'));
-  int port = 0;
-  if (colon != absl::string_view::npos && is_host &&
-      absl::SimpleAtoi(server.substr(colon + 1), &port) && port > 0 &&
-      port < 65536) {
-    return absl::OkStatus();
-  }
-  return Wrong("server", absl::StrCat("got '", server,
-                                      "', expected HOST:PORT, such as "
-                                      "127.0.0.1:8001"));
-}
-
-// Whether what is sent to the host stays on this machine.
-bool IsLoopback(absl::string_view server) {
-  const absl::string_view host = server.substr(0, server.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host == "::1" ||
-         absl::StartsWith(host, "127.");
 }
 
 // What is no byte of a header would end each call with an error of gRPC's.
@@ -208,9 +170,11 @@ absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
   return access;
 }
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
                                            const ServerAccess& access,
                                            grpc::ChannelArguments arguments) {
+  const std::string target = TargetOf(server);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, IsLoopback(server) ? 0 : 1);
   std::shared_ptr<grpc::ChannelCredentials> credentials =
       grpc::InsecureChannelCredentials();
   if (access.tls) {

@@ -38,16 +38,16 @@ struct AccessOptions {
   bool plaintext_token = false;
 };
 
-// Reads the files. `server` is "host:port", or gRPC's list of addresses that
-// begins with "ipv4:" or "ipv6:". INVALID_ARGUMENT says so if it is something
-// else, such as a URL, names what cannot
-// be read or does not fit, such as the key of another certificate, and refuses
-// to send a token in plaintext to another machine unless `options` allow it.
+// Reads the files. INVALID_ARGUMENT for a `server` that CheckServer() refuses,
+// names what cannot be read or does not fit, such as the key of another
+// certificate, and refuses to send a token in plaintext to another machine
+// unless `options` allow it.
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
                                         const AccessOptions& options);
 
-// A channel to `target` that goes by `access`. `arguments` are added to.
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
+// A channel to `server` that goes by `access`. `arguments` are added to. No
+// proxy sees what stays on this machine.
+std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
                                            const ServerAccess& access,
                                            grpc::ChannelArguments arguments);
 

@@ -1,6 +1,5 @@
 #include "client/rpc/vision_client.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/rpc/rpc_status.h"
@@ -11,12 +10,13 @@ namespace {
 
 constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
 
-// Retries stop for a while when too many calls fail: each failure takes a token
-// of ten, each success gives a tenth back, and below five tokens nothing is
-// retried.
+// Retries stop while calls fail more often than they succeed: each failure
+// takes one of a thousand tokens, each success gives one back, and with 500 or
+// fewer nothing is retried. A server that is killed fails all calls in flight
+// at once, which must not use up the tokens.
 constexpr char kRetryPolicy[] = R"(
   "loadBalancingConfig": [{"round_robin": {}}],
-  "retryThrottling": {"maxTokens": 10, "tokenRatio": 0.1},
+  "retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},
   "methodConfig": [{
     "name": [{"service": "sfmamba.v1.VisionService"}],
     "retryPolicy": {
@@ -31,14 +31,9 @@ constexpr char kRetryPolicy[] = R"(
 constexpr char kHealthCheck[] = R"(,
   "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
 
-// "host:port" as the name of one or more servers; a list of addresses, such as
-// "ipv4:127.0.0.1:1,127.0.0.1:2", as it is.
-std::string Target(absl::string_view server) {
-  for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) {
-    if (absl::StartsWith(server, scheme)) return std::string(server);
-  }
-  return absl::StrCat("dns:///", server);
-}
+// gRPC's own limit is two minutes, for which it would not see a server come
+// back.
+constexpr int kMaxReconnectBackoffMilliseconds = 2000;
 
 std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
                                        absl::string_view health_check,
@@ -48,13 +43,15 @@ std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   }
   if (!options.retry) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   kMaxReconnectBackoffMilliseconds);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   // A request larger than this buffer would never be retried.
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
   arguments.SetServiceConfigJSON(
       absl::StrCat("{", kRetryPolicy, health_check, "}"));
-  return MakeChannel(Target(server), options.access, arguments);
+  return MakeChannel(server, options.access, arguments);
 }
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
@@ -63,7 +60,7 @@ void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
 
 // One unary call of `stub`, waited for.
 template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub& stub,
+absl::StatusOr<Response> Call(const Reach& reach, Stub& stub,
                               grpc::Status (Stub::*method)(grpc::ClientContext*,
                                                            const Request&,
                                                            Response*),
@@ -72,7 +69,7 @@ absl::StatusOr<Response> Call(Stub& stub,
   SetTimeout(timeout, &context);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpcStatus(status);
+  if (!status.ok()) return Explain(reach, FromGrpcStatus(status));
   return response;
 }
 
@@ -80,7 +77,9 @@ absl::StatusOr<Response> Call(Stub& stub,
 
 VisionClient::VisionClient(absl::string_view server,
                            const VisionClientOptions& options)
-    : traceparent_(options.traceparent),
+    : reach_{std::string(server), options.access.tls,
+             !options.access.token.empty()},
+      traceparent_(options.traceparent),
       predict_channel_(Channel(server, kHealthCheck, options)),
       predict_(v1::VisionService::NewStub(predict_channel_)) {
   VisionClientOptions control;
@@ -118,37 +117,45 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
   }
   CallHandle handle(call->context);
   // gRPC serializes `request` before this returns.
-  (predict_->async()->*method)(call->context.get(), &request, &call->response,
-                               [this, call](grpc::Status status) {
-                                 if (status.ok()) {
-                                   call->done(std::move(call->response));
-                                 } else {
-                                   call->done(FromGrpcStatus(status));
-                                 }
-                                 // The context keeps the channel alive, and
-                                 // gRPC's threads must not be the ones that end
-                                 // it: it goes before the destructor may
-                                 // return.
-                                 delete call;
-                                 absl::MutexLock lock(&mu_);
-                                 --in_flight_;
-                               });
+  (Predictor().async()->*method)(
+      call->context.get(), &request, &call->response,
+      [this, call](grpc::Status status) {
+        if (status.ok()) {
+          call->done(std::move(call->response));
+        } else {
+          call->done(Explain(FromGrpcStatus(status)));
+        }
+        // The context keeps the channel alive, and gRPC's threads must not be
+        // the ones that end it: it goes before the destructor may return.
+        delete call;
+        absl::MutexLock lock(&mu_);
+        --in_flight_;
+      });
   return handle;
+}
+
+template <typename Request, typename Response>
+absl::StatusOr<Response> VisionClient::Predict(Method<Request, Response> method,
+                                               const Request& request,
+                                               absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  AwaitHealth(timeout);
+  return Call(reach_, Predictor(), method, request, deadline - absl::Now());
 }
 
 absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(
     const v1::ClassifyRequest& request, absl::Duration timeout) {
-  return Call(*predict_, &v1::VisionService::Stub::Classify, request, timeout);
+  return Predict(&v1::VisionService::Stub::Classify, request, timeout);
 }
 
 absl::StatusOr<v1::DetectResponse> VisionClient::Detect(
     const v1::DetectRequest& request, absl::Duration timeout) {
-  return Call(*predict_, &v1::VisionService::Stub::Detect, request, timeout);
+  return Predict(&v1::VisionService::Stub::Detect, request, timeout);
 }
 
 absl::StatusOr<v1::SegmentResponse> VisionClient::Segment(
     const v1::SegmentRequest& request, absl::Duration timeout) {
-  return Call(*predict_, &v1::VisionService::Stub::Segment, request, timeout);
+  return Predict(&v1::VisionService::Stub::Segment, request, timeout);
 }
 
 CallHandle VisionClient::Classify(const v1::ClassifyRequest& request,
@@ -174,29 +181,49 @@ CallHandle VisionClient::Segment(const v1::SegmentRequest& request,
 
 std::unique_ptr<PredictStream> VisionClient::OpenStream(
     const v1::StreamConfig& config) {
-  return std::make_unique<PredictStream>(*predict_, config);
+  return std::make_unique<PredictStream>(Predictor(), config);
 }
 
 absl::Status VisionClient::Connect(absl::Duration timeout) {
-  const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
-  for (;;) {
-    const grpc_connectivity_state state = predict_channel_->GetState(true);
-    if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
-    if (state == GRPC_CHANNEL_TRANSIENT_FAILURE) {
-      return absl::UnavailableError("no healthy server can be reached");
-    }
-    if (!predict_channel_->WaitForStateChange(state, deadline)) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("not connected within ", absl::FormatDuration(timeout)));
-    }
+  const absl::Time deadline = absl::Now() + timeout;
+  AwaitHealth(timeout);
+  const grpc_connectivity_state state = predict_channel_->GetState(false);
+  if (state == GRPC_CHANNEL_READY) return absl::OkStatus();
+  if (state != GRPC_CHANNEL_TRANSIENT_FAILURE) {
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the server at ", reach_.server, " has not been reached within ",
+        absl::FormatDuration(timeout)));
   }
+  // Says what keeps the client from the server, if anything does.
+  const absl::Status reached = CheckHealth("", deadline - absl::Now()).status();
+  if (!reached.ok()) return reached;
+  return absl::UnavailableError(
+      absl::StrCat("the server at ", reach_.server,
+                   " does not serve: it loads, drains or has failed"));
+}
+
+void VisionClient::AwaitHealth(absl::Duration timeout) {
+  const auto deadline = absl::ToChronoTime(absl::Now() + timeout);
+  grpc_connectivity_state state = predict_channel_->GetState(true);
+  while (state != GRPC_CHANNEL_READY &&
+         state != GRPC_CHANNEL_TRANSIENT_FAILURE &&
+         predict_channel_->WaitForStateChange(state, deadline)) {
+    state = predict_channel_->GetState(true);
+  }
+}
+
+v1::VisionService::Stub& VisionClient::Predictor() {
+  const bool none_is_healthy =
+      predict_channel_->GetState(true) == GRPC_CHANNEL_TRANSIENT_FAILURE;
+  return none_is_healthy ? *control_ : *predict_;
 }
 
 absl::StatusOr<v1::Model> VisionClient::GetModel(absl::string_view name,
                                                  absl::Duration timeout) {
   v1::GetModelRequest request;
   request.set_name(std::string(name));
-  return Call(*control_, &v1::VisionService::Stub::GetModel, request, timeout);
+  return Call(reach_, *control_, &v1::VisionService::Stub::GetModel, request,
+              timeout);
 }
 
 absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
@@ -206,7 +233,7 @@ absl::StatusOr<std::vector<v1::Model>> VisionClient::ListModels(
   v1::ListModelsRequest request;
   do {
     const absl::StatusOr<v1::ListModelsResponse> page =
-        Call(*control_, &v1::VisionService::Stub::ListModels, request,
+        Call(reach_, *control_, &v1::VisionService::Stub::ListModels, request,
              deadline - absl::Now());
     if (!page.ok()) return page.status();
     models.insert(models.end(), page->models().begin(), page->models().end());
@@ -219,42 +246,44 @@ absl::StatusOr<v1::BatchProfile> VisionClient::GetBatchProfile(
     absl::string_view name, absl::Duration timeout) {
   v1::GetBatchProfileRequest request;
   request.set_name(std::string(name));
-  return Call(*admin_, &v1::AdminService::Stub::GetBatchProfile, request,
-              timeout);
+  return Call(reach_, *admin_, &v1::AdminService::Stub::GetBatchProfile,
+              request, timeout);
 }
 
 absl::StatusOr<v1::LoadModelResponse> VisionClient::LoadModel(
     const v1::LoadModelRequest& request, absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::LoadModel, request, timeout);
+  return Call(reach_, *admin_, &v1::AdminService::Stub::LoadModel, request,
+              timeout);
 }
 
 absl::StatusOr<v1::UnloadModelResponse> VisionClient::UnloadModel(
     const v1::UnloadModelRequest& request, absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::UnloadModel, request, timeout);
+  return Call(reach_, *admin_, &v1::AdminService::Stub::UnloadModel, request,
+              timeout);
 }
 
 absl::StatusOr<v1::SetVersionLabelResponse> VisionClient::SetVersionLabel(
     const v1::SetVersionLabelRequest& request, absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::SetVersionLabel, request,
-              timeout);
+  return Call(reach_, *admin_, &v1::AdminService::Stub::SetVersionLabel,
+              request, timeout);
 }
 
 absl::StatusOr<v1::SetCanaryShareResponse> VisionClient::SetCanaryShare(
     const v1::SetCanaryShareRequest& request, absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::SetCanaryShare, request,
+  return Call(reach_, *admin_, &v1::AdminService::Stub::SetCanaryShare, request,
               timeout);
 }
 
 absl::StatusOr<v1::ServerInfo> VisionClient::GetServerInfo(
     absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::GetServerInfo,
+  return Call(reach_, *admin_, &v1::AdminService::Stub::GetServerInfo,
               v1::GetServerInfoRequest(), timeout);
 }
 
 absl::StatusOr<v1::RuntimeSettings> VisionClient::UpdateRuntimeSettings(
     const v1::UpdateRuntimeSettingsRequest& request, absl::Duration timeout) {
-  return Call(*admin_, &v1::AdminService::Stub::UpdateRuntimeSettings, request,
-              timeout);
+  return Call(reach_, *admin_, &v1::AdminService::Stub::UpdateRuntimeSettings,
+              request, timeout);
 }
 
 absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
@@ -262,7 +291,8 @@ absl::StatusOr<VisionClient::ServingStatus> VisionClient::CheckHealth(
   grpc::health::v1::HealthCheckRequest request;
   request.set_service(std::string(service));
   const absl::StatusOr<grpc::health::v1::HealthCheckResponse> response =
-      Call(*health_, &grpc::health::v1::Health::Stub::Check, request, timeout);
+      Call(reach_, *health_, &grpc::health::v1::Health::Stub::Check, request,
+           timeout);
   if (!response.ok()) return response.status();
   return response->status();
 }

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/rpc/predict_stream.h"
+#include "client/rpc/reach.h"
 #include "client/rpc/server_access.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/channel.h"
@@ -49,10 +50,11 @@ struct VisionClientOptions {
 };
 
 // Calls a vision server, or several behind one name. Predictions go round-robin
-// to the addresses of the name that report themselves healthy; UNAVAILABLE,
-// which a draining or absent server answers, is tried three times unless
-// `options` forbid it. No other error is retried: GetRpcErrorDetails() of
-// rpc_status.h tells why a call failed.
+// to the addresses of the name that report themselves healthy. If none does,
+// they go to any: a server that drains still answers for a while, and others
+// say why they do not. UNAVAILABLE is tried three times unless `options` forbid
+// it, no other error: GetRpcErrorDetails() of rpc_status.h tells why a call
+// failed.
 //
 // Thread-safe; one client serves a whole process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the
@@ -91,12 +93,22 @@ class VisionClient {
   CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
                      Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins a StreamPredict call to a healthy server. This client outlives it.
+  // Begins a StreamPredict call. This client outlives it.
   std::unique_ptr<PredictStream> OpenStream(const v1::StreamConfig& config);
 
   // Connects, for predictions, to a healthy server. UNAVAILABLE if the first
   // attempt fails, DEADLINE_EXCEEDED if it takes too long.
   absl::Status Connect(absl::Duration timeout);
+
+  // Returns once it is known whether there is a healthy server, or after
+  // `timeout`. Calls that return at once, and streams, fail if they begin before
+  // and no server is healthy.
+  void AwaitHealth(absl::Duration timeout);
+
+  // The error as a sentence that names the server: see reach.h.
+  absl::Status Explain(const absl::Status& error) const {
+    return client::Explain(reach_, error);
+  }
 
   // The questions about a server below are also put to one that is not healthy.
 
@@ -137,15 +149,29 @@ class VisionClient {
                                           std::function<void(grpc::Status)>);
 
   template <typename Request, typename Response>
+  using Method = grpc::Status (v1::VisionService::Stub::*)(
+      grpc::ClientContext* context, const Request& request, Response* response);
+
+  // The stub for a prediction that begins now.
+  v1::VisionService::Stub& Predictor();
+
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Predict(Method<Request, Response> method,
+                                   const Request& request,
+                                   absl::Duration timeout);
+
+  template <typename Request, typename Response>
   CallHandle Start(AsyncMethod<Request, Response> method,
                    const Request& request, absl::Duration timeout,
                    Done<Response> done) ABSL_LOCKS_EXCLUDED(mu_);
 
+  const Reach reach_;
   const std::string traceparent_;
-  // Sends predictions.
+  // Sends predictions to healthy servers.
   std::shared_ptr<grpc::Channel> predict_channel_;
   std::unique_ptr<v1::VisionService::Stub> predict_;
-  // Ask about the server, over a channel that ignores its health.
+  // Ask about the server, over a channel that ignores its health. control_ also
+  // sends predictions if no server is healthy.
   std::unique_ptr<v1::VisionService::Stub> control_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;

@@ -1,19 +1,23 @@
 // `sfmamba stream` against a server in this process with a fake model.
 #include "client/commands/stream_command.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/commands_testing.h"
 #include "tests/server/picture.h"
 #include "tests/server/vision_service_fixture.h"
+#include "tests/testing/patience.h"
 
 namespace sfmamba::client {
 namespace {
@@ -117,6 +121,53 @@ TEST_F(StreamCommandTest, SaysWhyTheServerEndedIt) {
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
   EXPECT_THAT(outcome.err, HasSubstr("INVALID_ARGUMENT"));
   EXPECT_THAT(outcome.err, HasSubstr("64"));
+}
+
+TEST_F(StreamCommandTest, SendsAgainWhatAServerThatRestartsHasNotAnswered) {
+  v1::ServerConfig config;
+  config.mutable_drain_delay()->set_seconds(0);
+  for (int i = 100; i < 400; ++i) AddPicture(absl::StrCat(i, ".png"));
+  for (const bool ordered : {true, false}) {
+    Start("", config);
+    const int port = server_->server().port();
+    Outcome outcome;
+    std::thread client([&] {
+      outcome =
+          Invoke(RunStream, {folder_, absl::StrCat("--server=127.0.0.1:", port),
+                             ordered ? "--ordered" : "--max_in_flight=32"});
+    });
+    for (int restart = 0; restart < 2; ++restart) {
+      WaitUntil([&] { return server_->Sum("sfmamba_items_total", {}) >= 20; },
+                "answers of the server");
+      server_->server().Shutdown();
+      server_ = nullptr;
+      absl::SleepFor(absl::Milliseconds(500));
+      config.set_port(port);
+      Start("", config);
+    }
+    Join(client, "the end of the stream");
+    config.clear_port();
+    EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
+    std::vector<std::string> lines = LinesOf(outcome.out);
+    ASSERT_EQ(lines.size(), 300);
+    if (!ordered) std::sort(lines.begin(), lines.end());
+    for (int i = 0; i < 300; ++i) {
+      EXPECT_THAT(lines[i], Answered(absl::StrCat(100 + i, ".png")));
+    }
+  }
+}
+
+TEST_F(StreamCommandTest, AServerThatIsNotThereIsSaidAtOnce) {
+  Start();
+  const std::string picture = AddPicture("a.png");
+  const std::string server =
+      absl::StrCat("127.0.0.1:", server_->server().port());
+  server_->server().Shutdown();
+  server_ = nullptr;
+  const Outcome outcome = Invoke(RunStream, {folder_, "--server=" + server});
+  EXPECT_EQ(outcome.exit_code, kExitRpcError);
+  EXPECT_THAT(outcome.out, HasSubstr("a.png"));
+  EXPECT_THAT(outcome.err, HasSubstr("nothing listens at " + server));
 }
 
 TEST_F(StreamCommandTest, WrongUsageIsSaid) {

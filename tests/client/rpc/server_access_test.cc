@@ -39,8 +39,10 @@ TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
        {"127.0.0.1:8001", "localhost:8001", "[::1]:8001", "127.9.9.9:1"}) {
     EXPECT_TRUE(OpenAccess(near, options).ok()) << near;
   }
-  for (const char* far : {"10.0.0.7:8001", "example.com:8001", "[::2]:8001",
-                          "localhost.example.com:1", "12.7.0.0:1"}) {
+  for (const char* far :
+       {"10.0.0.7:8001", "example.com:8001", "[::2]:8001",
+        "localhost.example.com:1", "12.7.0.0:1", "127.0.0.1.example.com:1",
+        "ipv4:127.0.0.1:1,10.0.0.7:1"}) {
     ExpectWrong(far, options, "--tls");
     EXPECT_FALSE(absl::StrContains(OpenAccess(far, options).status().ToString(),
                                    "secret"));

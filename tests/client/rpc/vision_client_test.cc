@@ -277,19 +277,52 @@ TEST(VisionClientTest, ServesManyThreads) {
   EXPECT_EQ(answers, 200);
 }
 
-TEST(VisionClientTest, NothingIsSentToAnUnhealthyServerButQuestionsAboutIt) {
+TEST(VisionClientTest, OfTwoServersTheHealthyOneIsAsked) {
+  FakeVisionServer drains(AnswerCup), serves(AnswerCup);
+  drains.SetHealthy(false);
+  VisionClient client("ipv4:" + drains.address() + "," + serves.address());
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  }
+  EXPECT_EQ(drains.call_count(), 0);
+}
+
+TEST(VisionClientTest, AServerThatDrainsIsAskedIfThereIsNoOther) {
   FakeVisionServer server(AnswerCup);
   server.SetHealthy(false);
-  server.SetModels({FakeModel("a")});
   VisionClient client(server.address());
-  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
-            absl::StatusCode::kUnavailable);
-  EXPECT_EQ(server.call_count(), 0);
-  EXPECT_TRUE(client.ListModels(kTimeout).ok());
-  EXPECT_TRUE(client.GetModel("a", kTimeout).ok());
+  EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  absl::Notification done;
+  client.Classify(RequestWithBytes(3), kTimeout,
+                  [&](absl::StatusOr<v1::ClassifyResponse> response) {
+                    EXPECT_TRUE(response.ok()) << response.status();
+                    done.Notify();
+                  });
+  WaitFor(done, "an answer");
   const auto health = client.CheckHealth("sfmamba.v1.VisionService", kTimeout);
   ASSERT_TRUE(health.ok()) << health.status();
   EXPECT_EQ(*health, HealthStatus::NOT_SERVING);
+}
+
+TEST(VisionClientTest, StatesOfAServerAreSaidInASentence) {
+  FakeVisionServer server(FailFirst(
+      100, FakeError(grpc::StatusCode::UNAVAILABLE, "stopping", "DRAINING")));
+  VisionClient client(server.address());
+  const absl::Status draining =
+      client.Classify(RequestWithBytes(3), kTimeout).status();
+  EXPECT_EQ(draining.message(),
+            "the server at " + server.address() + " is draining");
+  EXPECT_EQ(GetRpcErrorDetails(draining).reason, "DRAINING");
+
+  VisionClientOptions tls;
+  tls.access.tls = true;
+  VisionClient encrypted(server.address(), tls);
+  EXPECT_EQ(encrypted.ListModels(kTimeout).status().message(),
+            "the server at " + server.address() +
+                " does not speak TLS: leave out --tls");
+  VisionClient lost("no-such-host.invalid:1");
+  EXPECT_EQ(lost.ListModels(kTimeout).status().message(),
+            "the host of no-such-host.invalid:1 is unknown");
 }
 
 TEST(VisionClientTest, HealthOfAnUnknownServiceIsNotFound) {
@@ -314,8 +347,10 @@ TEST(VisionClientTest, AnAbsentServerIsUnavailable) {
   std::string address;
   { address = FakeVisionServer(AnswerCup).address(); }
   VisionClient client(address);
-  EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).status().code(),
-            absl::StatusCode::kUnavailable);
+  const absl::Status status =
+      client.Classify(RequestWithBytes(3), kTimeout).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "nothing listens at " + address);
 }
 
 }  // namespace

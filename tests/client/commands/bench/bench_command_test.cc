@@ -62,8 +62,7 @@ TEST_F(BenchTest, FailsIfThereIsNoServer) {
       Invoke(RunBench, {"--server=127.0.0.1:1", WriteFile("a.jpg", "a")});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
   EXPECT_EQ(outcome.err,
-            "sfmamba: 127.0.0.1:1: UNAVAILABLE: no healthy server can be "
-            "reached\n");
+            "sfmamba: UNAVAILABLE: nothing listens at 127.0.0.1:1\n");
   EXPECT_EQ(outcome.out, "");
 }
 

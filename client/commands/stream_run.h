@@ -1,0 +1,109 @@
+#ifndef SFMAMBA_CLIENT_COMMANDS_STREAM_RUN_H_
+#define SFMAMBA_CLIENT_COMMANDS_STREAM_RUN_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "client/commands/command.h"
+#include "client/commands/picture_source.h"
+#include "client/rpc/patience.h"
+#include "client/rpc/predict_stream.h"
+#include "client/rpc/vision_client.h"
+#include "sfmamba/v1/vision.pb.h"
+
+namespace sfmamba::client {
+
+struct StreamOptions {
+  v1::StreamConfig config;
+  absl::Duration deadline;
+  std::string method;  // The member of a line that has the answer.
+  // Makes the request about a picture's bytes.
+  std::function<v1::StreamPredictRequest(std::string picture)> message;
+};
+
+// Sends pictures over one StreamPredict call and writes a line of JSON for each
+// as its answer comes. If the call ends before all are answered, because the
+// server drains or cannot be reached, the next call sends again what is not.
+//
+// One thread reads pictures. For each call one sends, one looks at the time;
+// the caller's receives.
+class StreamRun {
+ public:
+  // All that is passed outlives it.
+  StreamRun(const StreamOptions& options, PictureSource* pictures,
+            VisionClient* client, const Console& console)
+      : options_(options),
+        pictures_(*pictures),
+        client_(*client),
+        console_(console) {}
+
+  // Returns the exit code. Called once.
+  int Run();
+
+ private:
+  struct Picture {
+    std::string file;
+    std::shared_ptr<const v1::StreamPredictRequest> message;
+  };
+
+  // The body of the reader.
+  void ReadAll() ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits for something to send; false if everything is answered.
+  bool AwaitPicture() ABSL_LOCKS_EXCLUDED(mu_);
+
+  // One call: what it ended with.
+  absl::Status RunCall() ABSL_LOCKS_EXCLUDED(mu_);
+  void SendAll(PredictStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
+  void EndIfNothingComes(PredictStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
+  void Take(const v1::StreamPredictResponse& answer) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Why the pictures that are left are not answered, after a call has ended
+  // with `status`. OK if the next call may begin at once.
+  absl::Status WhatFailed(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits before the next call; false if there is to be none.
+  bool WaitAfter(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
+
+  // Whether the call owes an answer.
+  bool Asks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  void ReportError(const std::string& file, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The graver one stays.
+  void SetExit(int code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+
+  const StreamOptions& options_;
+  PictureSource& pictures_;
+  VisionClient& client_;
+  const Console& console_;
+
+  absl::Mutex mu_;
+  int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;  // Pictures named by the source.
+  bool all_read_ ABSL_GUARDED_BY(mu_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // No more are wanted.
+  // Those that are read and not answered, by their numbers, which are their
+  // correlation ids.
+  std::map<int64_t, Picture> open_ ABSL_GUARDED_BY(mu_);
+  Patience patience_ ABSL_GUARDED_BY(mu_){3};
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // Said since the last answer.
+  int exit_ ABSL_GUARDED_BY(mu_) = kExitOk;
+
+  // The current call's.
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;  // Not sent: those from here on.
+  bool takes_requests_ ABSL_GUARDED_BY(mu_) = true;
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // A picture.
+  bool over_ ABSL_GUARDED_BY(mu_) = false;
+  bool timed_out_ ABSL_GUARDED_BY(mu_) = false;
+  // Why the server cannot answer a picture now, or OK.
+  absl::Status refusal_ ABSL_GUARDED_BY(mu_);
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);  // The last answer or question.
+};
+
+}  // namespace sfmamba::client
+
+#endif  // SFMAMBA_CLIENT_COMMANDS_STREAM_RUN_H_
