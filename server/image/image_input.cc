@@ -121,6 +121,7 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   input.frame.picture = {input.image.original_height,
                          input.image.original_width};
   input.frame.seen = {header.height, header.width};
+  input.frame.input_size = {input.image.height, input.image.width};
   input.frame.input =
       SeenPart(input.frame.picture, PreprocessOf(model, resize));
   input.preprocess = rows->preprocess;
@@ -143,6 +144,7 @@ absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
   PreparedInput input;
   input.image = *std::move(buffer);
   input.frame.picture = input.frame.seen = {part.height, part.width};
+  input.frame.input_size = {input.image.height, input.image.width};
   if (!KeepsRatio(model)) {
     input.frame.input = SeenPart(input.frame.seen, PreprocessOf(model, resize));
   }
@@ -157,6 +159,7 @@ absl::StatusOr<PreparedInput> FromTensor(const InputTensor& tensor,
   if (!image.ok()) return server::InField(".tensor", image.status());
   PreparedInput input;
   input.frame.picture = input.frame.seen = {image->height, image->width};
+  input.frame.input_size = input.frame.seen;
   input.image = *std::move(image);
   input.image.original_height = input.image.height;
   input.image.original_width = input.image.width;

@@ -20,7 +20,8 @@ struct PictureFrame {
   int left = 0, top = 0;  // The request's crop, in pixels of the picture.
   // The picture's own size, or its crop's, whatever size it was decoded at.
   PictureSize seen;
-  CropRect input;  // The part of it that is the input; see SeenPart().
+  CropRect input;          // The part of it that is the input; see SeenPart().
+  PictureSize input_size;  // Pixels of the input.
 };
 
 struct PreparedInput {

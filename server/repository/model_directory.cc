@@ -301,6 +301,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const VersionPath& path,
     return NoWeights(path);
   }
   ModelDirectory directory;
+  directory.on_gpus = on_gpus;
   if (!files->labels.empty()) {
     absl::StatusOr<std::vector<std::string>> labels = ReadLabels(files->labels);
     if (!labels.ok()) return labels.status();

@@ -17,6 +17,7 @@ namespace sfmamba::repository {
 // One version's folder, read and verified.
 struct ModelDirectory {
   model::ModelConfig config;
+  bool on_gpus = false;  // Where the model runs.
   batching::BatchOptions batch;
   std::vector<std::string> labels;         // One for each class.
   std::vector<std::string> weights_paths;  // Empty: random weights.

@@ -1,16 +1,16 @@
 #include "tests/e2e/victim.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/steady_clock.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
-
-constexpr std::chrono::seconds kDeadline{2};
 
 // The retries that docs/serving.md advises: a server that is short of memory
 // ends idle connections, and clients connect again.
@@ -40,9 +40,11 @@ struct Victim::Call {
 };
 
 Victim::Victim(const std::string& address, absl::Duration interval,
-               const std::string& model, const std::string& authority)
+               const std::string& model, const std::string& authority,
+               absl::Duration deadline)
     : stub_(v1::VisionService::NewStub(OwnChannel(address, authority))),
       model_(model),
+      deadline_(deadline),
       thread_([this, interval] { Run(interval); }) {}
 
 Victim::~Victim() {
@@ -71,7 +73,8 @@ void Victim::Run(absl::Duration interval) {
 
 void Victim::Send() {
   auto* call = new Call;
-  call->context.set_deadline(std::chrono::system_clock::now() + kDeadline);
+  call->context.set_deadline(std::chrono::system_clock::now() +
+                             absl::ToChronoMilliseconds(deadline_));
   call->request.set_model(model_);
   v1::PixelBuffer& pixels = *call->request.add_images()->mutable_pixels();
   pixels.set_width(80);
@@ -83,18 +86,20 @@ void Victim::Send() {
     ++open_;
     ++count_.sent;
   }
+  const absl::Time start = base::SteadyNow();
   stub_->async()->Classify(&call->context, &call->request, &call->response,
-                           [this, call](const grpc::Status& status) {
+                           [this, call, start](const grpc::Status& status) {
                              delete call;
-                             Ended(status);
+                             Ended(status, base::SteadyNow() - start);
                            });
 }
 
-void Victim::Ended(const grpc::Status& status) {
+void Victim::Ended(const grpc::Status& status, absl::Duration took) {
   absl::MutexLock lock(&mu_);
   --open_;
   if (status.ok()) {
     ++count_.answered;
+    count_.slowest = std::max(count_.slowest, took);
   } else if (count_.first_error.empty()) {
     count_.first_error =
         absl::StrCat(status.error_code(), ": ", status.error_message());

@@ -15,8 +15,8 @@
 namespace sfmamba {
 
 // A polite caller beside an attack: sends single Classify requests with
-// deadlines of two seconds to a model, one every `interval` whether
-// earlier ones are answered or not, over a connection of its own. Only
+// deadlines, by default of two seconds, to a model, one every `interval`
+// whether earlier ones are answered or not, over a connection of its own. Only
 // UNAVAILABLE is tried again, as by every good client. Calls from its
 // construction on until Stop().
 //
@@ -30,6 +30,7 @@ class Victim {
     int sent = 0;
     int answered = 0;         // With OK, within the deadline.
     std::string first_error;  // The first error among the others.
+    absl::Duration slowest;   // The longest call that was answered.
   };
 
   // A server that speaks TLS has a certificate of `authority`, in PEM.
@@ -41,7 +42,8 @@ class Victim {
   explicit Victim(const std::string& address,
                   absl::Duration interval = absl::Milliseconds(50),
                   const std::string& model = "tiny",
-                  const std::string& authority = "");
+                  const std::string& authority = "",
+                  absl::Duration deadline = absl::Seconds(2));
   ~Victim();
 
   // Sends no more and waits for the answers. Called at most once.
@@ -52,7 +54,8 @@ class Victim {
 
   void Run(absl::Duration interval);  // The body of thread_.
   void Send() ABSL_LOCKS_EXCLUDED(mu_);
-  void Ended(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  void Ended(const grpc::Status& status, absl::Duration took)
+      ABSL_LOCKS_EXCLUDED(mu_);
 
   const std::unique_ptr<v1::VisionService::Stub> stub_;
   absl::Notification stop_;
@@ -60,6 +63,7 @@ class Victim {
   int open_ ABSL_GUARDED_BY(mu_) = 0;
   Count count_ ABSL_GUARDED_BY(mu_);
   const std::string model_;
+  const absl::Duration deadline_;
   std::thread thread_;  // Last: it uses everything above.
 };
 

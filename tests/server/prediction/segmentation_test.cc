@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,6 +43,63 @@ v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
   EXPECT_EQ(result.width(), 3);
   EXPECT_EQ(result.height(), 2);
   return result;
+}
+
+// What a batch is asked for a picture whose input is of 64 x 64 pixels.
+model::SegmentationOptions AskedOf(const v1::SegmentParams& params, int side,
+                                   const repository::ModelDirectory& model) {
+  batching::BatchTask task;
+  task.image.height = task.image.width = 64;
+  task.image.original_height = task.image.original_width = side;
+  MakeHandler(params)->FillTask(model, &task);
+  return std::get<model::SegmentationOptions>(task.options);
+}
+
+// A batch costs what its inputs cost, whatever the pictures' size.
+TEST(SegmentationTest, MapsOfLargePicturesAreComputedAfterTheBatch) {
+  repository::ModelDirectory model = ModelOf(Labels(5));
+  EXPECT_FALSE(AskedOf({}, 64, model).logits);
+  EXPECT_TRUE(AskedOf({}, 7071, model).logits);
+  v1::SegmentParams params;
+  params.set_output_size(v1::SegmentParams::MODEL);
+  EXPECT_FALSE(AskedOf(params, 7071, model).logits);
+  model.on_gpus = true;
+  EXPECT_FALSE(AskedOf({}, 7071, model).logits) << "a GPU takes milliseconds";
+}
+
+TEST(SegmentationTest, TheLogitsOfALargePictureCountAsMemory) {
+  const repository::ModelDirectory model = ModelOf(Labels(5));
+  ImageFacts image;
+  image.input = {64, 64};
+  image.seen = {1000, 1000};
+  v1::SegmentParams params;
+  EXPECT_EQ(MakeHandler(params)->ResultBytes(model, image),
+            2'000'000 + 16 * 16 * 5 * sizeof(float));
+  params.set_include_confidence_map(true);
+  EXPECT_EQ(MakeHandler(params)->ResultBytes(model, image),
+            3'000'000 + 16 * 16 * 5 * sizeof(float));
+}
+
+TEST(SegmentationTest, AMapOfLogitsIsEncodedAsAny) {
+  model::Segmentation logits;
+  logits.height = 1;
+  logits.width = 2;
+  logits.logits = {0, 5, 0, 0, 0, 0, 0, 0, 0, 5};
+  image::PictureFrame frame;
+  frame.input_size = {1, 2};
+  frame.seen = {2, 4};
+  v1::SegmentParams params;
+  params.set_encoding(v1::SegmentParams::RAW_INDEX);
+  params.set_include_class_areas(true);
+  params.set_include_confidence_map(true);
+  const auto result =
+      AnswerOf<v1::SegmentResult>(params, ModelOf(Labels(5)), logits, frame);
+  EXPECT_EQ(result.height(), 2);
+  EXPECT_EQ(result.width(), 4);
+  EXPECT_EQ(result.raw().data(), std::string("\1\1\4\4\1\1\4\4"));
+  ASSERT_EQ(result.areas_size(), 2);
+  EXPECT_EQ(result.areas(0).pixel_count(), 4);
+  EXPECT_EQ(server::DecodeGreyPng(result.confidence_png()).values[0], 248);
 }
 
 TEST(SegmentationTest, ByDefaultAPngOfIndices) {
