@@ -20,6 +20,10 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
+// The least bytes of a number in an answer: a digit and a comma of JSON.
+constexpr int kLeastNumberBytes = 2;
+// The pixels of the input's side that one value of a heat map stands for.
+constexpr int kHeatMapStride = 32;
 
 bool WantsPng(const v1::ClassifyParams& params) {
   return params.heat_map().encoding() == v1::HeatMapParams::PNG;
@@ -164,6 +168,16 @@ class ClassificationHandler final : public TaskHandler {
           "expected a model whose logits are means over the picture");
     }
     return ValidateParams(params_, model.labels.size());
+  }
+  int64_t LeastAnswerBytes(const repository::ModelDirectory& model,
+                           const ImageFacts& image) const override {
+    int64_t numbers = include_logits_ ? model.labels.size() : 0;
+    if (params_.include_embedding()) numbers += model.config.embedding_width();
+    if (params_.has_heat_map() && !WantsPng(params_)) {
+      numbers += int64_t{1} * (image.input.height / kHeatMapStride) *
+                 (image.input.width / kHeatMapStride);
+    }
+    return numbers * kLeastNumberBytes;
   }
   absl::Duration LongestAnswer(const repository::ModelDirectory&,
                                const ImageFacts& image) const override {

@@ -150,6 +150,7 @@ class Prediction {
     ImageFacts facts;
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
+    int64_t answer_bytes = 0;                  // What answer_bytes_ has of it.
     std::unique_ptr<PartCollector> collector;  // Set if it has parts.
     std::unique_ptr<UncutInput> uncut;         // If parts are cut out of it.
     std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
@@ -287,6 +288,9 @@ class Prediction {
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
   absl::Status WriteAnswer(int i, Answer answer);
+  // The image's answer has `bytes` by now. RESPONSE_TOO_LARGE if all are too
+  // many.
+  absl::Status CountAnswer(Item* item, int64_t bytes);
   // The last steps of an image with crops, which PictureCrops classifies.
   void ClassifyCrops(OpenItem open);
   void EndCrops(OpenItem open, absl::StatusOr<v1::DetectResult> answer);
@@ -353,7 +357,8 @@ class Prediction {
   std::vector<Item> items_;
   // Items not ended. The thread that takes it to zero may read all of them.
   std::atomic<int> pending_{0};
-  std::atomic<int64_t> answer_bytes_{0};  // Size of the answers so far.
+  // Size of the answers so far, with those that are still encoded.
+  std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
   // Set by Drop(): the client has gone, an image of an atomic request has
   // failed, or the response is too large already. The batcher sees it too.

@@ -76,14 +76,22 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
+  int64_t answer_bytes = 0;  // The least of all images so far.
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
     item.status = CheckImage(i);
-    if (item.status.ok()) continue;
-    env_.metrics.ImageFailed(item.facts.format,
-                             server::GetErrorDetail(item.status).reason);
-    item.status = AtImage(i, item.status);
-    if (!request_.options.allow_partial_results) return item.status;
+    if (item.status.ok()) {
+      const int64_t own =
+          handler_->LeastAnswerBytes(model_->directory, item.facts);
+      item.status = CheckSize(answer_bytes + own);
+      if (item.status.ok()) answer_bytes += own;
+    } else {
+      env_.metrics.ImageFailed(item.facts.format,
+                               server::GetErrorDetail(item.status).reason);
+      item.status = AtImage(i, item.status);
+    }
+    const bool fails_alone = request_.options.allow_partial_results;
+    if (!item.status.ok() && !fails_alone) return item.status;
   }
   return absl::OkStatus();
 }

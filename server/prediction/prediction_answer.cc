@@ -93,7 +93,7 @@ absl::Status Prediction::EncodePiece(int i) {
     status = item.answer_memory.Resize(held);
   }
   if (!status.ok()) return status;
-  if (!encoder->done()) return CheckSize(answer_bytes_ + encoder->bytes());
+  if (!encoder->done()) return CountAnswer(&item, encoder->bytes());
   Answer answer = encoder->Take();
   encoder = nullptr;
   if (classifier_ == nullptr) return WriteAnswer(i, std::move(answer));
@@ -105,9 +105,14 @@ absl::Status Prediction::EncodePiece(int i) {
 
 absl::Status Prediction::WriteAnswer(int i, Answer answer) {
   const int64_t bytes = writer_.SetAnswer(i, std::move(answer));
-  const absl::Status status = CheckSize(answer_bytes_ += bytes);
+  const absl::Status status = CountAnswer(&items_[i], bytes);
   if (!status.ok()) return status;
   return items_[i].answer_memory.Resize(bytes);
+}
+
+absl::Status Prediction::CountAnswer(Item* item, int64_t bytes) {
+  const int64_t more = bytes - std::exchange(item->answer_bytes, bytes);
+  return CheckSize(answer_bytes_ += more);
 }
 
 }  // namespace sfmamba::prediction

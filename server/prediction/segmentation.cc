@@ -87,6 +87,11 @@ class SegmentationHandler final : public TaskHandler {
     if (!params_.has_slide()) return map;
     return map + SlidingMap::Bytes(Grid(model, image), model.labels.size());
   }
+  int64_t LeastAnswerBytes(const repository::ModelDirectory& model,
+                           const ImageFacts& image) const override {
+    if (params_.encoding() != v1::SegmentParams::RAW_INDEX) return 0;
+    return MapSize(image).pixels() * IndexBytes(model.labels.size());
+  }
   absl::Duration LongestAnswer(const repository::ModelDirectory& model,
                                const ImageFacts& image) const override {
     const absl::Duration map =

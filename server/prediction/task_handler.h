@@ -103,6 +103,13 @@ class TaskHandler {
     return 0;
   }
 
+  // The bytes that the answer to an image has at least, in any transport's
+  // message; 0 if little is known.
+  virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
+                                   const ImageFacts& /*image*/) const {
+    return 0;
+  }
+
   // How long one thread is expected to encode the answer to an image at most:
   // if as much is found in it as the parameters allow. Zero: microseconds.
   virtual absl::Duration LongestAnswer(

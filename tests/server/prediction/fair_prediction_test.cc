@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -333,6 +334,36 @@ TEST_F(MaskPiecesTest, AnAnswerThatBecomesTooLargeEndsWithItsPiece) {
   EXPECT_EQ(server::GetErrorDetail(large_response_.Wait()).reason,
             "RESPONSE_TOO_LARGE");
   EXPECT_LT(masks_.taken(), 10);
+}
+
+TEST_F(MaskPiecesTest, UnfinishedAnswersCountForTheResponsesSize) {
+  int64_t whole = 0;  // Bytes of one image's answer.
+  for (const int images : {1, 2}) {
+    PredictionRequest request = MaskRequest();
+    request.images = images;
+    KeptResponse response;
+    response.answer_bytes_ = 0;
+    environment_->max_response_bytes =
+        images == 1 ? std::numeric_limits<int64_t>::max() : whole * 3 / 2;
+    Prediction prediction(*environment_, std::move(request), &response);
+    const int before = masks_.taken();
+    masks_.Allow(0);
+    prediction.Start(absl::OkStatus());
+    WaitUntil([&] { return finish_room_.items() == images; }, "the masks");
+    masks_.Allow(Steps::kAll);
+    const absl::Status status = response.Wait();
+    if (images == 1) {
+      ASSERT_EQ(status, absl::OkStatus());
+      for (const auto& object :
+           std::get<v1::DetectResult>(response.answers_[0]->result)
+               .detections()) {
+        whole += object.rle().counts().size();
+      }
+    } else {
+      EXPECT_EQ(server::GetErrorDetail(status).reason, "RESPONSE_TOO_LARGE");
+      EXPECT_LT(masks_.taken() - before, 1.75 * MaskModel::kMasks);
+    }
+  }
 }
 
 }  // namespace

@@ -272,6 +272,32 @@ TEST_F(PredictionTest, AnswersTooLargeTogetherAbandonTheRest) {
   EXPECT_EQ(too_large + dropped, 14);
 }
 
+TEST_F(PredictionTest, AnAnswerThatMustBecomeTooLargeCostsNoWork) {
+  environment_->max_response_bytes = 1'500'000;
+  gate_.Close();
+  for (const bool partial : {false, true}) {
+    PredictionRequest request = LargeRequest(2, 1000, 1000);
+    request.method = observability::Method::kSegment;
+    request.model = "maps";
+    request.options.allow_partial_results = partial;
+    v1::SegmentParams params;
+    params.set_encoding(v1::SegmentParams::RAW_INDEX);
+    request.params = params;
+    KeptResponse response;
+    Prediction prediction(*environment_, std::move(request), &response);
+    prediction.Start(absl::OkStatus());
+    if (partial) gate_.Open();
+    const absl::Status status = response.Wait();
+    if (!partial) {
+      EXPECT_EQ(server::GetErrorDetail(status).reason, "RESPONSE_TOO_LARGE");
+      continue;
+    }
+    ASSERT_EQ(status, absl::OkStatus());
+    EXPECT_EQ(response.errors_[0], absl::OkStatus());
+    EXPECT_EQ(response.Reason(1), "RESPONSE_TOO_LARGE");
+  }
+}
+
 TEST_F(PredictionTest, AWaitThatEndsDuringInferenceStillAnswers) {
   gate_.Close();
   KeptResponse response;
