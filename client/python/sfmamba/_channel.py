@@ -38,7 +38,7 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
         ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),
         ('grpc.service_config', json.dumps(config))]
     if not allow_proxy:
-        options += [('grpc.enable_http_proxy', 0), ('grpc.address_http_proxy', '')]
+        options += [('grpc.enable_http_proxy', 0), ('grpc.address_http_proxy_enabled_addresses', '')]
     if server_name is not None:
         options.append(('grpc.ssl_target_name_override', server_name))
     return options
