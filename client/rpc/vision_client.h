@@ -101,8 +101,8 @@ class VisionClient {
   absl::Status Connect(absl::Duration timeout);
 
   // Returns once it is known whether there is a healthy server, or after
-  // `timeout`. Calls that return at once, and streams, fail if they begin before
-  // and no server is healthy.
+  // `timeout`. Calls that return at once, and streams, fail if they begin
+  // before and no server is healthy.
   void AwaitHealth(absl::Duration timeout);
 
   // The error as a sentence that names the server: see reach.h.
