@@ -39,12 +39,16 @@ std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
       return absl::StrCat(", did you mean \"models/", name.id, "/labels/",
                           closest, "\"");
     }
-    return Listed(absl::StrCat(name.id, " has the labels"), found);
+    return Listed(
+        absl::StrCat(name.id, found.size() == 1 ? " has label" : " has labels"),
+        found);
   }
   for (const auto& [number, version] : entry.versions()) {
     found.push_back(absl::StrCat(number));
   }
-  return Listed(absl::StrCat(name.id, " has the versions"), found);
+  return Listed(absl::StrCat(name.id, found.size() == 1 ? " has version"
+                                                        : " has versions"),
+                found);
 }
 
 }  // namespace

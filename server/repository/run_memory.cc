@@ -16,8 +16,8 @@ namespace {
 
 // Images of up to this many pixels are run without a smaller one before.
 constexpr int64_t kSmallPixels = 512 * 512;
-// The allocator keeps freed tensors for the next run: a quarter of the peak at
-// most, and a tenth was measured.
+// The allocator keeps freed tensors for the next run, at most a quarter of the
+// peak. This is an estimate of what it usually keeps.
 constexpr double kKept = 1.1;
 // Inputs that wait are counted by the memory budget. This is what the pool of
 // inputs keeps.

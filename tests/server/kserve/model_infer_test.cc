@@ -284,7 +284,7 @@ TEST_F(ModelInferTest, TheCallersAddressIsKnown) {
   const size_t line = log.find("sets no deadlines");
   ASSERT_NE(line, std::string::npos) << log;
   EXPECT_NE(log.substr(line, log.find('\n', line) - line)
-                .find("\"peer\":\"ipv4:127.0.0.1:"),
+                .find("\"client\":\"ipv4:127.0.0.1\""),
             std::string::npos);
 }
 

@@ -116,8 +116,10 @@ TEST_F(SegmentCallTest, EncodingsAreasAndConfidenceComeAsAskedFor) {
   EXPECT_NEAR(red, 3200, 300);
   const server::GreyPng confidence =
       server::DecodeGreyPng(raw.confidence_png());
-  EXPECT_EQ(confidence.values[40 * 200 + 80], 200);
-  EXPECT_EQ(confidence.values[0], 100);
+  // The softmax of logits that are 1 for one of ten classes and 0 for the
+  // others.
+  EXPECT_EQ(confidence.values[40 * 200 + 80], 59);
+  EXPECT_EQ(confidence.values[0], 59);
   params.set_encoding(SegmentParams::RLE_PER_CLASS);
   params.add_class_filter(2);
   const v1::SegmentResult rle = SegmentOne(request);
@@ -256,8 +258,9 @@ TEST_F(SegmentCallTest, MaxQueueWaitExpiresInTheQueue) {
 }
 
 TEST_F(SegmentCallTest, RoomForTheAnswerIsHeldUntilItIsEncoded) {
-  // The map of 200 x 100 takes 40,000 bytes, the input 13,824.
-  StartSegmenter("max_batch_size: 1 max_queue_bytes: 70000");
+  // The map of 200 x 100 takes 40,000 bytes, its logits 11,520, the input
+  // 13,824.
+  StartSegmenter("max_batch_size: 1 max_queue_bytes: 85000");
   server_->gate().Close();
   SegmentationCall running(*server_, RequestOf(server::EncodePng(Picture())));
   server_->gate().WaitForBatch();

@@ -109,11 +109,11 @@ TEST_F(GateTest, WithTokensEachCallNeedsOneThatHasTheScope) {
 }
 
 TEST_F(GateTest, ACallerMayReadWhoseTokenHasTheScope) {
-  EXPECT_TRUE(gate_.Check("", kFar, Scope::kInfer)->may_read);
+  EXPECT_TRUE(gate_.Check("", {kFar, {}}, Scope::kInfer)->may_read);
   Use(ClientText("camera", "one", "INFER") +
       ClientText("console", "two", "INFER, READ"));
-  EXPECT_FALSE(gate_.Check("Bearer one", kFar, Scope::kInfer)->may_read);
-  EXPECT_TRUE(gate_.Check("Bearer two", kFar, Scope::kInfer)->may_read);
+  EXPECT_FALSE(gate_.Check("Bearer one", {kFar, {}}, Scope::kInfer)->may_read);
+  EXPECT_TRUE(gate_.Check("Bearer two", {kFar, {}}, Scope::kInfer)->may_read);
 }
 
 TEST_F(GateTest, HeaderHasTheBearersForm) {
