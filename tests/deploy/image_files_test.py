@@ -194,6 +194,7 @@ class ComposeTest(unittest.TestCase):
         for service in self.services.values():
             for profile in service.get('profiles', []):
                 by_profile.setdefault(profile, []).append(service)
+        self.assertEqual(by_profile.pop('edge'), [self.services['envoy']])
         self.assertEqual(sorted(by_profile), ['cpu', 'gpu'])
         self.assertEqual(self.default, 'cpu')
         for [service] in by_profile.values():
@@ -206,10 +207,16 @@ class ComposeTest(unittest.TestCase):
 
     def test_the_gpu_profile_does_not_serve_on_the_cpu(self):
         self.assertIn('--device=cuda', self.services['server-gpu']['command'])
-        self.assertNotIn('command', self.services['server-cpu'])
+        self.assertNotIn('--device=cuda', self.services['server-cpu']['command'])
         # A command stands in place of the image's.
         [command] = re.findall(r'^CMD \["(--model_repository.*)"\]$', DOCKERFILE.read_text(), re.M)
-        self.assertIn(command, self.services['server-gpu']['command'])
+        for server in ('server-cpu', 'server-gpu'):
+            self.assertIn(command, self.services[server]['command'])
+
+    def test_servers_take_the_clients_address_from_envoy_alone(self):
+        address = self.services['envoy']['networks']['default']['ipv4_address']
+        for server in ('server-cpu', 'server-gpu'):
+            self.assertIn(f'--trusted_proxies={address}/32', self.services[server]['command'])
 
     def test_what_a_gpu_took_long_to_measure_is_kept(self):
         command = ' '.join(self.services['server-gpu']['command'])
