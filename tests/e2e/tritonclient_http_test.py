@@ -198,9 +198,7 @@ class TritonClientHttpTest(unittest.TestCase):
         with self.assertRaises(InferenceServerException) as raised:
             self.client.infer(MODEL, [image])
         self.assertEqual(raised.exception.status(), '501')
-        with self.assertRaises(InferenceServerException) as raised:
-            self.client.get_trace_settings()
-        self.assertEqual(raised.exception.status(), '501')
+        self.assertEqual(self.client.get_trace_settings(), {})
 
     def test_a_hundred_at_once(self):
         values = random_images(10)
@@ -236,12 +234,10 @@ class TritonClientHttpTest(unittest.TestCase):
         return sum(float(line.rsplit(' ', 1)[1]) for line in text.splitlines()
                    if line.startswith(name + '{') and all(label in line for label in wanted))
 
-    def test_who_goes_is_not_waited_for(self):
+    def test_who_closes_the_connection_disturbs_nobody(self):
+        """TCP does not tell whether such a client still reads, so its requests are answered."""
         def in_flight():
             return self.value_of('sfmamba_in_flight_requests', method='ModelInfer')
-
-        def cancelled():
-            return self.value_of('sfmamba_requests_total', method='ModelInfer', code='CANCELLED')
 
         async def ask_and_go():
             async with tritonclient.http.aio.InferenceServerClient(
@@ -256,9 +252,7 @@ class TritonClientHttpTest(unittest.TestCase):
                     one.cancel()
                 await asyncio.gather(*asked, return_exceptions=True)
 
-        before = cancelled()
         asyncio.run(ask_and_go())
-        wait_until(lambda: cancelled() >= before + 20)
         wait_until(lambda: in_flight() == 0)
         self.client.infer(MODEL, [tensor(random_images(1))])
 
