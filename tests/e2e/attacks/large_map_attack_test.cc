@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -77,8 +78,16 @@ std::string ClassifyAndSendNoMore(const ServerProcess& server) {
   return client.ReadAll();
 }
 
+// A copy, because the server does not follow links out of its repository.
+std::string CopyOfModels() {
+  const std::string folder = testing::TempDir() + "/models";
+  std::filesystem::copy("models", folder,
+                        std::filesystem::copy_options::recursive);
+  return folder;
+}
+
 TEST(LargeMapAttackTest, MapsOfFiftyMegapixelsKeepNobodyWaiting) {
-  ServerProcess server({"--model_repository=models"});
+  ServerProcess server({"--model_repository=" + CopyOfModels()});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   const v1::SegmentRequest map = LargeMap();
   const v1::ClassifyRequest heat_maps = ManyHeatMaps();
