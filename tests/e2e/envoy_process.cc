@@ -19,7 +19,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
-#include "tests/testing/http.h"
+#include "httplib.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
@@ -69,6 +69,12 @@ void WriteConfiguration(const std::string& folder, const ServerProcess& server,
                {Port(9901), Port(0)},
                {Port(9902), Port(0)}});
   }
+}
+
+// The body of a page of Envoy's admin, which speaks no HTTP/1.0; or empty.
+std::string AdminPage(int port, const std::string& path) {
+  const httplib::Result page = httplib::Client("127.0.0.1", port).Get(path);
+  return page && page->status == 200 ? page->body : "";
 }
 
 // The port of a listener in a page of Envoy's admin: "name::address:port".
@@ -129,7 +135,7 @@ EnvoyProcess::EnvoyProcess(const ServerProcess& server,
                Stat("cluster.http.membership_healthy") == 1;
       },
       "Envoy");
-  const std::string listeners = HttpGet(admin_port_, "/listeners");
+  const std::string listeners = AdminPage(admin_port_, "/listeners");
   port_ = PortOf(listeners, "cleartext");
   tls_port_ = PortOf(listeners, "tls");
 }
@@ -155,7 +161,7 @@ int64_t EnvoyProcess::heap_bytes() const {
 
 int64_t EnvoyProcess::Stat(const std::string& name) const {
   const std::string page =
-      HttpGet(admin_port_, absl::StrCat("/stats?filter=^", name, "$"));
+      AdminPage(admin_port_, absl::StrCat("/stats?filter=^", name, "$"));
   const std::vector<std::string> parts = absl::StrSplit(page, ": ");
   int64_t value = 0;
   if (parts.size() == 2) (void)absl::SimpleAtoi(parts[1], &value);

@@ -294,9 +294,9 @@ HttpResponse KserveRest::Settings(const KserveRoute& route,
     return KserveError(server::NotSupported("a change of settings over REST"));
   }
   if (route.model.empty()) return JsonResponse("{}");
-  inference::ModelReadyResponse message;
-  const absl::Status status =
-      queries_.Ready(Named<inference::ModelReadyRequest>(route), &message);
+  inference::ModelMetadataResponse message;
+  const absl::Status status = queries_.Metadata(
+      Named<inference::ModelMetadataRequest>(route), &message);
   return status.ok() ? JsonResponse("{}") : KserveError(status);
 }
 
