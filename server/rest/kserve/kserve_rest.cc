@@ -251,7 +251,7 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
     case KserveAction::kGpuMemoryUnregister:
       return HttpResponse();
     case KserveAction::kSettings:
-      return Settings(route, request);
+      return Settings(request);
     case KserveAction::kModelMetadata:
       return Describe(Method::kModelMetadata, &kserve::ModelQueries::Metadata,
                       route, request);
@@ -288,16 +288,11 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
   return Probe(is_ready, {{"name", route.model}, {"ready", is_ready}});
 }
 
-HttpResponse KserveRest::Settings(const KserveRoute& route,
-                                  const HttpRequest& request) const {
+HttpResponse KserveRest::Settings(const HttpRequest& request) const {
   if (request.method == "POST") {
     return KserveError(server::NotSupported("a change of settings over REST"));
   }
-  if (route.model.empty()) return JsonResponse("{}");
-  inference::ModelMetadataResponse message;
-  const absl::Status status = queries_.Metadata(
-      Named<inference::ModelMetadataRequest>(route), &message);
-  return status.ok() ? JsonResponse("{}") : KserveError(status);
+  return JsonResponse("{}");
 }
 
 HttpResponse KserveRest::Index(const HttpRequest& request) const {

@@ -225,11 +225,14 @@ TEST_F(LargeResponseTest, SaysWhatMakesItSmaller) {
   EXPECT_EQ(Segment(request).code, StatusCode::OK);
 }
 
-TEST_F(LargeResponseTest, PartialResultsAreNoExcuse) {
+TEST_F(LargeResponseTest, WithPartialResultsEachImageHasTheError) {
   SegmentRequest request = StartAndAskForMuch();
   request.mutable_options()->set_allow_partial_results(true);
   for (int i = 0; i < 3; ++i) *request.add_images() = request.images(0);
-  ExpectTooLarge(Segment(request));
+  EXPECT_EQ(Segment(request).code, StatusCode::OK);
+  EXPECT_EQ(server_->WaitForSum("sfmamba_item_errors_total",
+                                {R"(reason="RESPONSE_TOO_LARGE")"}, 4),
+            4);
 }
 
 TEST_F(LargeResponseTest, ImagesAreCountedTogether) {
