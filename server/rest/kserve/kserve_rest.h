@@ -73,8 +73,7 @@ class KserveRest {
   http::HttpResponse Index(const http::HttpRequest& request) const;
   // Answers a request about settings of traces and logs, of which none can be
   // seen or changed here.
-  http::HttpResponse Settings(const KserveRoute& route,
-                              const http::HttpRequest& request) const;
+  http::HttpResponse Settings(const http::HttpRequest& request) const;
   // Answers a request about regions of shared memory.
   http::HttpResponse Regions(const KserveRoute& route,
                              const http::HttpRequest& request) const;

@@ -118,7 +118,6 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
     EXPECT_EQ(change.status, 501) << path;
     EXPECT_THAT(change.error(), HasSubstr("a change of settings")) << path;
   }
-  EXPECT_EQ(Ask("GET", "/v2/models/fkae/trace/setting").status, 404);
   const Answer nothing = Ask("GET", "/v2/nothing");
   EXPECT_EQ(nothing.status, 404);
   EXPECT_THAT(nothing.error(), HasSubstr("/v2/nothing"));
