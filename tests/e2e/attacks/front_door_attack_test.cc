@@ -249,7 +249,7 @@ TEST_F(FrontDoorTest, HttpBodiesThatNeverEnd) {
   ExpectHarmless(
       8, SendHttp("POST /v1/models/tiny:classify HTTP/1.1\r\nHost: a\r\n"
                   "Content-Length: 60000000\r\n\r\n",
-                  std::string(kMiB, 'x'), absl::Milliseconds(10)));
+                  std::string(kMiB, 'x'), absl::Milliseconds(100)));
 }
 
 TEST_F(FrontDoorTest, HttpBodiesThatDrip) {
