@@ -158,7 +158,7 @@ TEST_F(RunMemoryTest, OneLoadTakesMostOfTheMemoryAtATime) {
   EXPECT_TRUE(absl::IsCancelled(Fit(model, 800 * kMega).status()));
 }
 
-// As on a GPU, whose own memory is not measured. An input takes 805 MB.
+// A GPU measures no tensors. An input takes 805 MB.
 TEST_F(RunMemoryTest, AModelWithoutTensorsHereFitsIfItsInputDoes) {
   Model model(Classifier(16384), [](int64_t) { return 0; });
   EXPECT_TRUE(Fit(model, 1000 * kMega).ok());
