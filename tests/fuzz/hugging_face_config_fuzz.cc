@@ -1,5 +1,6 @@
-// A config.json in Hugging Face's layout: refused with a reason, or read into a
-// configuration that ToModelConfig() takes or refuses with a reason.
+// A config.json in Hugging Face's layout and, in half of the cases, a
+// preprocessor_config.json with the same text: refused with a reason, or read into
+// a configuration that ToModelConfig() takes or refuses with a reason.
 #include <cstdint>
 #include <string>
 
@@ -23,8 +24,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   shapes.in_dim = 32;
   shapes.depths = {1, 3, 8, 4};
   shapes.attention = true;
-  shapes.num_classes = 1 + input.Below(3);
-  const auto read = repository::ReadHuggingFaceConfig(input.bytes(), shapes);
+  const int choice = input.Below(6);
+  shapes.num_classes = 1 + choice % 3;
+  repository::HuggingFaceTexts texts;
+  texts.config = input.text();
+  if (choice >= 3) texts.preprocessor = texts.config;
+  const auto read = repository::ReadHuggingFaceConfig(texts, shapes);
   if (!read.ok()) return check_refused(read.status()), 0;
   Check(read->labels.empty() ||
             static_cast<int>(read->labels.size()) == shapes.num_classes,
