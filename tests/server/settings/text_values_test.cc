@@ -61,7 +61,7 @@ TEST(TextValuesTest, AnErrorShowsTheFormAndWhereItIs) {
        "of bytes such as 64MiB"},
       {"max_message_bytes: 32MB", "max_message_bytes: got \"32MB\""},
       // Behind a value that was replaced, places are the file's.
-      {"drain_delay: 5s prt: 1", "line 1, column 17"},
+      {"drain_delay: 5s prt: 1", "line 1, column 20"},
       {"drain_delay: 5s port: x", "line 1, column 23"}};
   for (const auto& [text, error] : cases) {
     EXPECT_THAT(Parse(text).status().message(), HasSubstr(error)) << text;
