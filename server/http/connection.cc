@@ -164,6 +164,7 @@ void Connection::OnRead(Error error, absl::string_view bytes) {
     peer_closed_ = true;
     const bool is_half = error == asio::error::eof ||
                          error == asio::ssl::error::stream_truncated;
+    if (is_half && state_ == State::kIdle) return EndSoon();
     if (!is_half || state_ < State::kWriting) return End();
     return EndOnReset();
   }

@@ -68,7 +68,7 @@ model::Result RunPicture(model::VisionModel& model, int height, int width) {
   input.options = model::AskForAll(model.config().task);
   if (auto* const options =
           std::get_if<model::DetectionOptions>(&input.options)) {
-    options->score_threshold = 0.001f;  // So that there are many.
+    options->score_threshold = 1e-5f;  // So that there are many.
   }
   auto results = model::RunBatch(model, {input});
   EXPECT_TRUE(results.ok()) << results.status();

@@ -77,7 +77,7 @@ class EvalCommandTest : public testing::Test {
   }
 
   void AddPicture(const std::string& file) {
-    Add(file, server::EncodePng(server::Gradient(8, 6)));
+    Add(file, server::EncodePng(server::Gradient(20, 30)));
   }
 
   Outcome Eval(std::vector<std::string> more = {}) {

@@ -328,6 +328,7 @@ TEST_F(HttpTlsTest, WhoSendsNoMoreStillReadsItsAnswer) {
     if (ends_tls) client.SayEnd();
     client.CloseSending();
     EXPECT_TRUE(absl::EndsWith(client.ReadAll(), "/a 0")) << ends_tls;
+    if (!ends_tls) continue;  // OpenSSL says no more after an end without it.
     EXPECT_EQ(SSL_get_shutdown(client.ssl()) & SSL_RECEIVED_SHUTDOWN,
               SSL_RECEIVED_SHUTDOWN);
   }

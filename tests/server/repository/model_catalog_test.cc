@@ -98,7 +98,7 @@ TEST_F(ModelCatalogTest, WhatIsNotFoundIsAnsweredWithWhatThereIs) {
             "there is no model \"cats\"; there are everyday, photographs");
   EXPECT_EQ(error("models/everyday/versions/7"),
             "there is no model \"models/everyday/versions/7\"; everyday has "
-            "the versions 1");
+            "version 1");
   EXPECT_EQ(error("models/everyday/labels/stable"),
             "there is no model \"models/everyday/labels/stable\"; everyday has "
             "no labels");
@@ -108,8 +108,8 @@ TEST_F(ModelCatalogTest, WhatIsNotFoundIsAnsweredWithWhatThereIs) {
             "there is no model \"models/everyday/labels/stabel\", did you mean "
             "\"models/everyday/labels/stable\"");
   EXPECT_EQ(error("models/everyday/labels/x"),
-            "there is no model \"models/everyday/labels/x\"; everyday has the "
-            "labels stable");
+            "there is no model \"models/everyday/labels/x\"; everyday has "
+            "label stable");
   for (int i = 0; i < 20; ++i) Add(absl::StrCat("number_", i, i, i), kNames);
   EXPECT_EQ(error("cats"), "there is no model \"cats\"") << "too many";
 }

@@ -49,7 +49,9 @@ void ForEachFlag(const std::function<void(const FieldDescriptor&)>& visit) {
 TEST(FlagsTest, HelpNamesEachWithWhatStandsBesideItsField) {
   const std::string help = FlagsHelp();
   ForEachFlag([&help](const FieldDescriptor& field) {
-    const size_t start = help.find(absl::StrCat("  --", field.name()));
+    const bool is_switch = field.type() == FieldDescriptor::TYPE_BOOL;
+    const size_t start = help.find(
+        absl::StrCat("  --", field.name(), is_switch ? " " : "="));
     ASSERT_NE(start, std::string::npos) << field.name();
     const std::string text = absl::StrJoin(  // Without line breaks.
         absl::StrSplit(help.substr(start, help.find("\n  --", start) - start),
