@@ -87,8 +87,6 @@ Server::Server(const Options& options, observability::Logger* log)
       log_(*log),
       memory_(config_.memory_budget_bytes(),
               config_.decode_memory_budget_bytes()),
-      receives_({memory_.transport_bytes() / 8 * 7,
-                 [this] { return memory_.held(MemoryUse::kMessage); }}),
       metrics_(options.build),
       tracer_(MakeTracer()),
       security_(config_, SecurityEvents()),
@@ -117,7 +115,7 @@ Server::Server(const Options& options, observability::Logger* log)
       heap_trim_(&memory_),
       housekeeping_("housekeeping", kHousekeepingPeriod, [this] {
         UpdateLiveness();
-        heap_trim_.Look(receives_.TakePeak());
+        heap_trim_.Look();
         options_.release_memory();
         vision_.EndUnreadCalls();
         kserve_.EndUnreadCalls();
@@ -201,14 +199,6 @@ void Server::DeviceFailed(const absl::Status& status) {
   log_.Error(observability::LogModule::kServer, "a device has failed for good",
              {{"error", status.message()}});
   options_.device_failed();
-}
-
-void Server::PortFailed(const absl::Status& status) {
-  health_.Fail();
-  log_.Error(observability::LogModule::kServer,
-             "the gRPC port takes no new connections",
-             {{"error", status.message()}});
-  options_.port_failed();
 }
 
 bool Server::IsAlive() const {

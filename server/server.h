@@ -28,7 +28,6 @@
 #include "server/rpc/admin/admin_service.h"
 #include "server/rpc/health.h"
 #include "server/rpc/port/grpc_port.h"
-#include "server/rpc/port/receive_guard.h"
 #include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/vision_service.h"
 #include "server/security/security.h"
@@ -63,9 +62,6 @@ class Server {
     // Called on any thread, each time that a model's device has failed for
     // good. Must not block. The server is NOT_SERVING from then on.
     std::function<void()> device_failed = [] {};
-    // Called at most once, on any thread, when the gRPC port takes no new
-    // connections any more. Must not block. "liveness" is NOT_SERVING then.
-    std::function<void()> port_failed = [] {};
     // How long new calls are refused before the connections are closed. It must
     // be longer than a round trip; server.cc, Shutdown(), explains why.
     absl::Duration refusal_window = absl::Milliseconds(500);
@@ -140,7 +136,6 @@ class Server {
   rpc::AdminService::Environment AdminEnvironment();
 
   void DeviceFailed(const absl::Status& status);
-  void PortFailed(const absl::Status& status);
   // Whether every model makes progress.
   bool IsAlive() const;
   // Tells the metrics and the watches of "liveness", and the log of lost GPUs.
@@ -158,7 +153,6 @@ class Server {
   std::map<std::string, std::pair<const batching::Executor*, std::string>>
       devices_;
   MemoryBudget memory_;
-  rpc::ReceiveGuard receives_;
   observability::Metrics metrics_;
   std::unique_ptr<http::HttpServer> metrics_server_;
   const std::unique_ptr<tracing::Tracer> tracer_;

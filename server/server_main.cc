@@ -50,7 +50,6 @@ enum ExitCode {
   kNoDevice = 5,
   kDrainTimeout = 6,
   kDeviceFailed = 7,
-  kPortFailed = 8,
 };
 
 // Whether the server is to end, and why. Thread-safe.
@@ -219,7 +218,6 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   options.background_starts = engine.compute_alone;
   options.release_memory = engine.release_memory;
   options.device_failed = [end] { end->Fail(kDeviceFailed); };
-  options.port_failed = [end] { end->Fail(kPortFailed); };
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Start(options, log);
   if (!server.ok()) {
     log->Error(observability::LogModule::kServer, "cannot start",

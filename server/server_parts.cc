@@ -121,7 +121,7 @@ rpc::GrpcLog::Options Server::GrpcLogOptions() {
 }
 
 prediction::TransportEnvironment Server::Environment() {
-  prediction::TransportEnvironment environment{
+  return {
       {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
        memory_, costs_, metrics_, log_, without_deadline_, LimitsOf(config_),
        config_.max_message_bytes(), base::FromProto(config_.default_deadline()),
@@ -129,10 +129,6 @@ prediction::TransportEnvironment Server::Environment() {
        &security_.quotas()},
       &security_.gate(),
       config_.publish_encoded_models()};
-  environment.message_came = [this](const std::string& peer, int64_t bytes) {
-    receives_.HandedOver(peer, bytes);
-  };
-  return environment;
 }
 
 kserve::KserveService::Options Server::KserveOptions() {
@@ -198,9 +194,7 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
   if (!config_.disable_reflection()) options.services.push_back(&reflection_);
   options.transport_bytes = memory_.transport_bytes();
-  options.receives = &receives_;
   options.tls = security_.tls();
-  options.deaf = [this](const absl::Status& status) { PortFailed(status); };
   return options;
 }
 

@@ -12,9 +12,8 @@
 namespace sfmamba::server {
 
 // Gives the heap's free memory back to the system once a peak of what requests
-// hold, or of what is being received, is over: malloc() keeps what is freed
-// between blocks that are in use, so that a single large request would be seen
-// in the process's size for ever.
+// hold is over: malloc() keeps what is freed between blocks that are in use, so
+// that a single large request would be seen in the process's size for ever.
 //
 // Thread-compatible.
 class HeapTrim {
@@ -32,9 +31,8 @@ class HeapTrim {
       MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
       : memory_(*memory), trim_(std::move(trim)) {}
 
-  // To be called again and again, with what was being received since the last
-  // call, and some time between the calls.
-  void Look(const MemoryBudget::Peak& received = {});
+  // To be called again and again, with some time between the calls.
+  void Look();
 
  private:
   MemoryBudget& memory_;

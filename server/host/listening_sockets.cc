@@ -101,24 +101,6 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
       error == 0 ? "not an address of this machine" : std::strerror(error)));
 }
 
-std::string ListeningSockets::LocalAddress() const {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof(address);
-  char host[NI_MAXHOST] = "";
-  if (fds_.empty() ||
-      getsockname(fds_[0], reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
-      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, host,
-                  sizeof(host), nullptr, 0, NI_NUMERICHOST) != 0) {
-    return "";
-  }
-  if (address.ss_family == AF_INET6) {
-    return absl::StrCat("[", absl::string_view(host) == "::" ? "::1" : host,
-                        "]:", port_);
-  }
-  const bool any = absl::string_view(host) == "0.0.0.0";
-  return absl::StrCat(any ? "127.0.0.1" : host, ":", port_);
-}
-
 ListeningSockets::ListeningSockets(ListeningSockets&& other)
     : fds_(std::exchange(other.fds_, {})), port_(other.port_) {}
 

@@ -26,8 +26,6 @@ class ListeningSockets {
 
   const std::vector<int>& fds() const { return fds_; }
   int port() const { return port_; }
-  // "host:port", to connect to the first of them from this machine.
-  std::string LocalAddress() const;
   // Closes the sockets; connections that are not accepted yet are reset.
   void Close();
 

@@ -48,7 +48,6 @@ Reactor* PredictionService::Admit(
     // The caller has cancelled before its message came: there is no request.
     return End(call, grpc::Status::CANCELLED);
   }
-  env_.message_came(call.context->peer(), call.request->Length());
   auto caller = CheckCaller(env_.gate, *call.context, security::Scope::kInfer);
   if (!caller.ok()) {
     return End(call, Refuse(method, call.request->Length(), caller.status(),

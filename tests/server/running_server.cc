@@ -124,9 +124,6 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
     return base::SteadyNow() + absl::Nanoseconds(clock_advance_nanos_.load());
   };
   options.device_failed = [this] { ++device_failures_; };
-  options.port_failed = [this] {
-    log_.Info(observability::LogModule::kServer, "told that the port failed");
-  };
   options.release_memory = [this] { ++memory_releases_; };
   options.refusal_window = absl::ZeroDuration();
   options.scrape_window = absl::ZeroDuration();

@@ -22,7 +22,6 @@
 #include "model/tuning/scan_plan_table.h"
 #include "server/host/topology.h"
 #include "tests/server/fake_model.h"
-#include "tests/server/listeners.h"
 #include "tests/server/running_server.h"
 
 namespace sfmamba::server {
@@ -148,7 +147,7 @@ TEST_F(ServerMainDeathTest, ALoadThatOutlivesTheDrainIsLeft) {
               ExitedWithCode(6), "a load, a batch or an answer outlives");
 }
 
-TEST_F(ServerMainDeathTest, ADeviceAndAPortThatFailHaveTheirExitCodes) {
+TEST_F(ServerMainDeathTest, ADeviceThatFailsHasItsExitCode) {
   const auto gate = std::make_shared<Gate>();
   engine_.load = [gate](const model::ModelConfig& config,
                         absl::Span<const std::string>,
@@ -164,14 +163,6 @@ TEST_F(ServerMainDeathTest, ADeviceAndAPortThatFailHaveTheirExitCodes) {
     Run({"--exit_on_load_error=false", "--drain_delay=1h"});
   };
   EXPECT_EXIT(run(), ExitedWithCode(7), "draining(.*\\n)*.*drained");
-  engine_.load = [gate](const model::ModelConfig& config,
-                        absl::Span<const std::string>,
-                        const model::ModelOptions&) {
-    ShutListeners();
-    return std::make_unique<FakeModel>(config, gate.get());
-  };
-  EXPECT_EXIT(Run({"--self_check_period=1ms", "--drain_delay=0s"}),
-              ExitedWithCode(8), "the gRPC port takes no new connections");
 }
 
 TEST_F(ServerMainDeathTest, RunsUntilASignalAndReleasesMemoryMeanwhile) {

@@ -7,10 +7,7 @@
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include <cstdarg>
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
@@ -27,31 +24,13 @@ char received;
 // The definitions here come before those of the shared libraries, and call
 // them.
 
-// Weak: a binary with server/rpc/port/read_pauses has that one's, which
-// receives by syscall().
-extern "C" __attribute__((weak)) ssize_t recvmsg(int fd, msghdr* message,
-                                                 int flags) {
+extern "C" ssize_t recvmsg(int fd, msghdr* message, int flags) {
   using Function = ssize_t(int, msghdr*, int);
   static auto* const real =
       reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "recvmsg"));
   const ssize_t size = real(fd, message, flags);
   __tsan_release(&received);
   return size;
-}
-
-extern "C" long syscall(long number, ...) noexcept {
-  using Function = long(long, ...);
-  static auto* const real =
-      reinterpret_cast<Function*>(dlsym(RTLD_NEXT, "syscall"));
-  va_list list;
-  va_start(list, number);
-  long arguments[6];  // No call has more; reading too many does no harm.
-  for (long& argument : arguments) argument = va_arg(list, long);
-  va_end(list);
-  const long result = real(number, arguments[0], arguments[1], arguments[2],
-                           arguments[3], arguments[4], arguments[5]);
-  if (number == SYS_recvmsg) __tsan_release(&received);
-  return result;
 }
 
 namespace grpc {

@@ -21,27 +21,16 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
-#include "grpcpp/support/server_interceptor.h"
 #include "server/host/descriptors.h"
 #include "server/host/listening_sockets.h"
-#include "server/host/processors.h"
-#include "server/rpc/port/port_check.h"
 
 namespace sfmamba::rpc {
 namespace {
-
-// How long the port may take to answer a new connection.
-constexpr absl::Duration kPatience = absl::Seconds(10);
 
 // From a connection's begin until the client has spoken HTTP/2.
 constexpr int kHandshakeMilliseconds = 20'000;
 // What a connection reads at once: room for it is taken before anything comes.
 constexpr int kReadBytes = 256 << 10;
-// Processor time that the end of a call takes.
-constexpr absl::Duration kEndOfCall = absl::Microseconds(40);
-// Part of all processors but one, one in this many, that may be busy with
-// ending a connection's unanswered calls.
-constexpr int kUnansweredShare = 64;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
 // Descriptors among kOtherDescriptors that must stay free whatever happens.
@@ -95,15 +84,6 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   options.max_connections = std::max(
       1, std::min(config.max_connections(), descriptors - kOtherDescriptors));
   options.max_descriptor = descriptors - kSpareDescriptors;
-  const auto affordable =
-      static_cast<int>(absl::Seconds(1) / kEndOfCall *
-                       (server::UsableProcessors() - 1) / kUnansweredShare);
-  // Answered calls count a little later than their successors begin.
-  options.most_unanswered =
-      std::max(affordable, 2 * config.max_concurrent_streams());
-  options.most_waiting = 4 * config.max_concurrent_streams();
-  // gRPC refuses a call with a little more than the setting by itself.
-  options.most_headers = (64 << 10) + 4 * int64_t{config.max_metadata_size()};
   options.user_timeout = base::FromProto(config.keepalive_timeout());
   return options;
 }
@@ -121,45 +101,11 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   }
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
-  // Once it is full gRPC ends whatever it finds, of any client: it is there for
-  // what ReceiveGuard does not see.
+  // A quarter more than messages may take, for what gRPC holds of connections
+  // and calls. Once it is full gRPC ends calls and connections of any client.
   quota.Resize(options.transport_bytes / 4 * 5);
   builder->SetResourceQuota(quota);
 }
-
-// Counts a call while it lives.
-class CallInterceptor final : public grpc::experimental::Interceptor {
- public:
-  CallInterceptor(ReceiveGuard* receives, std::string peer)
-      : receives_(*receives), peer_(std::move(peer)) {
-    receives_.CallCame(peer_);
-  }
-  ~CallInterceptor() override { receives_.CallGone(peer_); }
-
-  void Intercept(
-      grpc::experimental::InterceptorBatchMethods* methods) override {
-    methods->Proceed();
-  }
-
- private:
-  ReceiveGuard& receives_;
-  const std::string peer_;
-};
-
-// Has `receives`, which outlives the server, count a server's calls.
-class CallInterceptors final
-    : public grpc::experimental::ServerInterceptorFactoryInterface {
- public:
-  explicit CallInterceptors(ReceiveGuard* receives) : receives_(*receives) {}
-
-  grpc::experimental::Interceptor* CreateServerInterceptor(
-      grpc::experimental::ServerRpcInfo* info) override {
-    return new CallInterceptor(&receives_, info->server_context()->peer());
-  }
-
- private:
-  ReceiveGuard& receives_;
-};
 
 // Credentials of a server that speaks TLS 1.2 and 1.3: each new connection
 // begins with the identity as it is then. If the identity has a client_ca,
@@ -267,7 +213,6 @@ absl::Status GrpcPort::Listen() {
       server::ListeningSockets::Bind(options_.what, options_.config.host(),
                                      options_.port);
   if (!sockets.ok()) return sockets.status();
-  const std::string address = sockets->LocalAddress();
   grpc::ServerBuilder builder;
   SetLimits(options_, &builder);
   auto acceptor = builder.experimental().AddExternalConnectionAcceptor(
@@ -276,13 +221,6 @@ absl::Status GrpcPort::Listen() {
           ? grpc::InsecureServerCredentials()
           : std::make_shared<TlsCredentials>(
                 *options_.tls, options_.config.tls_client_optional()));
-  std::vector<
-      std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>
-      interceptors;
-  ReceiveGuard* const receives =
-      options_.receives == nullptr ? &own_receives_ : options_.receives;
-  interceptors.push_back(std::make_unique<CallInterceptors>(receives));
-  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : options_.services) {
     builder.RegisterService(service);
   }
@@ -293,32 +231,14 @@ absl::Status GrpcPort::Listen() {
   }
   ConnectionAcceptor::Options limits = AcceptorOptions(options_.config);
   limits.refused = options_.refused;
-  limits.receives = receives;
   port_ = sockets->port();
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = std::make_unique<ConnectionAcceptor>(limits, *std::move(sockets),
                                                    std::move(acceptor));
-  CheckItself(address);
   return absl::OkStatus();
 }
 
-void GrpcPort::CheckItself(const std::string& address) {
-  const absl::Duration period =
-      base::FromProto(options_.config.self_check_period());
-  if (period == absl::ZeroDuration() || options_.deaf == nullptr) return;
-  auto check = std::make_shared<PortCheck>(
-      [address, has_tls = options_.tls != nullptr] {
-        return CallPort(address, has_tls, kPatience);
-      },
-      [this](const absl::Status& status) {
-        if (!stopping_.load()) options_.deaf(status);
-      });
-  port_check_ = std::make_unique<server::Worker>(
-      "port-check", period, [check = std::move(check)] { check->Run(); });
-}
-
 void GrpcPort::StopListening() {
-  stopping_.store(true);
   absl::MutexLock lock(&acceptor_mu_);
   acceptor_ = nullptr;
 }

@@ -1,11 +1,11 @@
 #ifndef SFMAMBA_SERVER_RPC_PORT_GRPC_PORT_H_
 #define SFMAMBA_SERVER_RPC_PORT_GRPC_PORT_H_
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,9 +17,7 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
 #include "server/rpc/port/connection_acceptor.h"
-#include "server/rpc/port/receive_guard.h"
 #include "server/security/tls_identity.h"
-#include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::rpc {
@@ -43,19 +41,11 @@ class GrpcPort {
     // What connections speak TLS with, set, which outlives the port; null: they
     // are plaintext.
     const security::CurrentTlsIdentity* tls = nullptr;
-    // Ends connections whose calls and messages take too much of
-    // `transport_bytes`; outlives the port. Null: the port has one of its own,
-    // which is told of no message and so allows little traffic.
-    ReceiveGuard* receives = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
-    // Called for each connection that is ended because there are too many
-    // or by `receives`. Must not block.
+    // Called for each connection that is ended because there are too many.
+    // Must not block.
     std::function<void()> refused = [] {};
-    // Called at most once, on a thread of its own, when the port takes no new
-    // connections any more. Empty: the port does not check itself. Must not
-    // block.
-    std::function<void(const absl::Status&)> deaf;
   };
 
   // UNAVAILABLE, naming host and port, if the port cannot be bound.
@@ -72,22 +62,16 @@ class GrpcPort {
   void Shutdown(absl::Duration timeout);
 
  private:
-  explicit GrpcPort(Options options)
-      : options_(std::move(options)),
-        own_receives_({options_.transport_bytes / 8 * 7}) {}
+  explicit GrpcPort(Options options) : options_(std::move(options)) {}
 
   absl::Status Listen();
-  void CheckItself(const std::string& address);  // Starts port_check_.
 
   const Options options_;
-  ReceiveGuard own_receives_;  // Unless options_ has one.
-  std::atomic<bool> stopping_{false};
   int port_ = 0;
   std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
   absl::Mutex acceptor_mu_;
   std::unique_ptr<ConnectionAcceptor> acceptor_
       ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
-  std::unique_ptr<server::Worker> port_check_;
 };
 
 // Takes what gRPC would write to stderr. It says nowhere else that a TLS

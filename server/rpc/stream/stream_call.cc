@@ -47,10 +47,7 @@ void StreamCall::Tick(bool draining) {
 void StreamCall::OnReadDone(bool ok) {
   absl::StatusOr<std::unique_ptr<StreamItem>> taken = nullptr;
   // No other read begins meanwhile.
-  if (ok) {
-    env_.message_came(context_.peer(), received_.Length());
-    taken = take_(*this, &received_);
-  }
+  if (ok) taken = take_(*this, &received_);
   mu_.Lock();
   reading_ = false;
   read_all_ |= !ok;

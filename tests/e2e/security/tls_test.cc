@@ -26,7 +26,6 @@ using TlsTest = SecurityTest;
 TEST_F(TlsTest, OnlyClientsWithAGoodCertificateAreServed) {
   auto flags = TlsFlags(Issue(), /*client_ca=*/true);
   flags.push_back("--health_port=0");
-  flags.push_back("--self_check_period=50ms");
   Start(flags);
   EXPECT_TRUE(Classify(Connect(true, Issue()), "").ok());
   EXPECT_EQ(Sum("sfmamba_tls_handshake_failures_total", {}), 0);
@@ -163,7 +162,6 @@ TEST_F(TlsTest, SilentHandshakesBlockNobody) {
 TEST_F(TlsTest, ConnectionsAreLimitedWithTlsToo) {
   auto flags = TlsFlags(Issue(), /*client_ca=*/false);
   flags.push_back("--max_connections=20");
-  flags.push_back("--self_check_period=0s");
   Start(flags);
   const SilentConnections silent(server_->port(), 200);
   EXPECT_TRUE(Classify(Connect(true), "").ok());

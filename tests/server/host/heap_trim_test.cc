@@ -54,13 +54,6 @@ TEST_F(HeapTrimTest, LittleIsNoPeak) {
   EXPECT_EQ(trims_, 0);
 }
 
-TEST_F(HeapTrimTest, WhatIsReceivedIsAPeakToo) {
-  trim_.Look({/*now=*/kPeak / 4 + 1, /*most=*/kPeak});
-  EXPECT_EQ(trims_, 0);
-  trim_.Look({/*now=*/0, /*most=*/0});
-  EXPECT_EQ(trims_, 1);
-}
-
 TEST_F(HeapTrimTest, PeaksAreOfAllUsesTogether) {
   {
     const MemoryHold decode = Take(kPeak / 2);

@@ -88,22 +88,14 @@ TEST(ListeningSocketsTest, APortIsFreeAgainThoughItsConnectionsLinger) {
   EXPECT_TRUE(second.ok()) << second.status();
 }
 
-TEST(ListeningSocketsTest, ItsAddressCanBeConnectedTo) {
-  auto any = ListeningSockets::Bind("a port", "0.0.0.0", 0);
-  ASSERT_TRUE(any.ok()) << any.status();
-  EXPECT_EQ(any->LocalAddress(), absl::StrCat("127.0.0.1:", any->port()));
-}
-
 TEST(ListeningSocketsTest, AnIpv6AddressMayStandInBrackets) {
   auto sockets = ListeningSockets::Bind("a port", "::1", 0);
   if (!sockets.ok()) GTEST_SKIP() << "this machine has no IPv6";
-  const std::string address = absl::StrCat("[::1]:", sockets->port());
-  EXPECT_EQ(sockets->LocalAddress(), address);
   const int port = sockets->port();
   sockets->Close();
   sockets = ListeningSockets::Bind("a port", "[::1]", port);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
-  EXPECT_EQ(sockets->LocalAddress(), address);
+  EXPECT_EQ(sockets->port(), port);
 }
 
 TEST(ListeningSocketsTest, WhatCannotBeBoundIsNamed) {

@@ -11,10 +11,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,8 +20,6 @@
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
 #include "gtest/gtest.h"
-#include "server/rpc/port/read_pauses.h"
-#include "tests/e2e/raw_http2.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
@@ -53,18 +49,6 @@ class KeptConnections {
       ports.push_back(ntohs(peer.sin_port));
     }
     return ports;
-  }
-  // Reads what comes by the newest, as gRPC does. Returns the error, or 0.
-  int Read() {
-    absl::MutexLock lock(&mu_);
-    pollfd waiting = {fds_.back(), POLLIN, 0};
-    EXPECT_EQ(poll(&waiting, 1, absl::ToInt64Milliseconds(kTestPatience)), 1);
-    char bytes[8 << 10];
-    iovec part = {bytes, sizeof(bytes)};
-    msghdr message = {};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    return recvmsg(waiting.fd, &message, 0) < 0 ? errno : 0;
   }
   // TCP's option of the first.
   int Option(int name) {
@@ -102,8 +86,6 @@ class ConnectionAcceptorTest : public testing::Test {
  protected:
   static constexpr int kMostConnections = 10;
   static constexpr int kMostDescriptor = 1000;
-  static constexpr int kMostWaiting = 20;
-  static constexpr int kMostHeaders = 4 << 10;
 
   ConnectionAcceptorTest() {
     auto sockets = server::ListeningSockets::Bind("port", "127.0.0.1", 0);
@@ -112,9 +94,6 @@ class ConnectionAcceptorTest : public testing::Test {
     ConnectionAcceptor::Options options;
     options.max_connections = kMostConnections;
     options.max_descriptor = kMostDescriptor;
-    options.most_waiting = kMostWaiting;
-    options.most_headers = kMostHeaders;
-    options.receives = &receives_;
     options.refused = [this] { ++refused_; };
     acceptor_.emplace(options, *std::move(sockets),
                       std::make_unique<FakeAcceptor>(&kept_));
@@ -123,11 +102,8 @@ class ConnectionAcceptorTest : public testing::Test {
     for (const int client : clients_) close(client);
   }
 
-  // Returns the descriptor of a new connection over which `bytes` were sent.
-  int Connect(size_t bytes) {
-    return Connect(socket(AF_INET, SOCK_STREAM, 0), bytes);
-  }
-  int Connect(int client, size_t bytes) {
+  void Connect() { Connect(socket(AF_INET, SOCK_STREAM, 0)); }
+  void Connect(int client) {
     sockaddr_in address = {};
     address.sin_family = AF_INET;
     address.sin_port = htons(port_);
@@ -135,12 +111,7 @@ class ConnectionAcceptorTest : public testing::Test {
     EXPECT_EQ(connect(client, reinterpret_cast<const sockaddr*>(&address),
                       sizeof(address)),
               0);
-    Send(client, std::string(bytes, 'a'));
     clients_.push_back(client);
-    return client;
-  }
-  static void Send(int client, const std::string& bytes) {
-    EXPECT_EQ(send(client, bytes.data(), bytes.size(), 0), bytes.size());
   }
   static int PortOf(int client) {
     sockaddr_in own = {};
@@ -158,15 +129,14 @@ class ConnectionAcceptorTest : public testing::Test {
 
   KeptConnections kept_;
   std::atomic<int> refused_{0};
-  ReceiveGuard receives_{{/*most_bytes=*/1 << 30}};
   int port_ = 0;
   std::vector<int> clients_;
   std::optional<ConnectionAcceptor> acceptor_;
 };
 
 // R5.
-TEST_F(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
-  Connect(0);
+TEST_F(ConnectionAcceptorTest, WithoutEventsItSleeps) {
+  Connect();
   kept_.AwaitPorts(1);
   const absl::Duration before = ProcessorTime();
   absl::SleepFor(absl::Milliseconds(300));
@@ -175,11 +145,11 @@ TEST_F(ConnectionAcceptorTest, WithNothingToCheckItSleeps) {
 }
 
 TEST_F(ConnectionAcceptorTest, OneTooManyEndsTheMostSilent) {
-  for (int i = 0; i < kMostConnections; ++i) Connect(0);
+  for (int i = 0; i < kMostConnections; ++i) Connect();
   kept_.AwaitPorts(kMostConnections);
   EXPECT_EQ(CountEnded(absl::ZeroDuration()), 0);
   EXPECT_EQ(refused_, 0);
-  Connect(0);
+  Connect();
   kept_.AwaitPorts(kMostConnections + 1);
   EXPECT_EQ(CountEnded(kPatience), 1);
   EXPECT_EQ(refused_, 1);
@@ -194,12 +164,12 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
   };
   give_back(kMostDescriptor - 2);  // The client's.
   give_back(kMostDescriptor - 1);  // The server's.
-  Connect(0);
+  Connect();
   kept_.AwaitPorts(1);
   EXPECT_EQ(refused_, 0);
   give_back(kMostDescriptor - 3);
   give_back(kMostDescriptor);
-  Connect(0);
+  Connect();
   EXPECT_EQ(CountEnded(kPatience), 1);
   EXPECT_EQ(refused_, 1);
   for (const int fd : taken) close(fd);
@@ -207,7 +177,7 @@ TEST_F(ConnectionAcceptorTest, SomeDescriptorsAreLeftForOthers) {
 
 // Each try ends a connection, if there is one.
 TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
-  Connect(0);
+  Connect();
   kept_.AwaitPorts(1);
   rlimit before = {};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -216,7 +186,7 @@ TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
   const absl::Time begin = base::SteadyNow();
-  Connect(client, 0);
+  Connect(client);
   WaitUntil([this] { return refused_ >= 4; }, "four tries");
   EXPECT_GE(base::SteadyNow() - begin, 3 * absl::Milliseconds(50));
   EXPECT_EQ(CountEnded(absl::ZeroDuration()), 1);
@@ -224,55 +194,11 @@ TEST_F(ConnectionAcceptorTest, WithoutDescriptorsItTriesAgainNowAndThen) {
   EXPECT_EQ(kept_.AwaitPorts(2).back(), PortOf(client));
 }
 
-TEST_F(ConnectionAcceptorTest, TooManyCallsThatWaitEndTheirConnection) {
-  std::string begun = Http2Preface();
-  for (int i = 0; i < kMostWaiting; ++i) {
-    begun += Http2Headers(2 * i + 1, "/a/b");
-  }
-  const int client = Connect(0);
-  kept_.AwaitPorts(1);
-  Send(client, begun);
-  EXPECT_EQ(kept_.Read(), 0);
-  Send(client, Http2Headers(2 * kMostWaiting + 1, "/a/b"));
-  EXPECT_EQ(kept_.Read(), ECONNRESET);
-  WaitUntil([this] { return refused_ >= 1; }, "the count of the end");
-}
-
-TEST_F(ConnectionAcceptorTest, HeadersWithoutEndEndTheirConnection) {
-  const int client = Connect(0);
-  kept_.AwaitPorts(1);
-  Send(client,
-       Http2Preface() + Http2HeadersPart(1, std::string(kMostHeaders, 'x')));
-  EXPECT_EQ(kept_.Read(), ECONNRESET);
-}
-
 TEST_F(ConnectionAcceptorTest, ConnectionsSendAtOnceAndGiveUpInTime) {
-  Connect(0);
+  Connect();
   kept_.AwaitPorts(1);
   EXPECT_NE(kept_.Option(TCP_NODELAY), 0);
   EXPECT_EQ(kept_.Option(TCP_USER_TIMEOUT), 20'000) << "milliseconds";
-}
-
-TEST_F(ConnectionAcceptorTest, WhoHasSentLeastWaitsLeastForTheEndOfABan) {
-  const absl::Time begin = base::SteadyNow();
-  ReadPauses::Get().Ban("ipv4:127.0.0.1:1");
-  const int floods = Connect(100'000);
-  const int polite = Connect(100), next = Connect(100);
-  EXPECT_EQ(kept_.AwaitPorts(3),
-            (std::vector<int>{PortOf(polite), PortOf(next), PortOf(floods)}));
-  EXPECT_GE(base::SteadyNow() - begin,
-            ReadPauses::kBan + 2 * absl::Milliseconds(50))
-      << "they came together";
-}
-
-TEST_F(ConnectionAcceptorTest, WhoHasGoneWaitsNoMore) {
-  ReadPauses::Get().Ban("ipv4:127.0.0.1:1");
-  for (int i = 0; i < 4; ++i) {
-    close(Connect(10));
-    clients_.pop_back();
-  }
-  const int polite = Connect(100);
-  EXPECT_EQ(kept_.AwaitPorts(1), std::vector<int>{PortOf(polite)});
 }
 
 }  // namespace

@@ -17,16 +17,18 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "server/rpc/health.h"
-#include "server/rpc/port/receive_guard.h"
 #include "server/security/tls_identity.h"
 #include "server/server_config.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
-#include "tests/server/rpc/port/channelz_fixture.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::rpc {
 namespace {
+
+using grpc::health::v1::Health;
+using grpc::health::v1::HealthCheckRequest;
+using grpc::health::v1::HealthCheckResponse;
 
 class GrpcPortTest : public testing::Test {
  protected:
@@ -55,18 +57,17 @@ class GrpcPortTest : public testing::Test {
                            const Certificate& own = {}) {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    const auto stub =
-        grpc::health::v1::Health::NewStub(grpc::CreateCustomChannel(
-            absl::StrCat("127.0.0.1:", port),
-            authority == nullptr
-                ? grpc::InsecureChannelCredentials()
-                : grpc::SslCredentials({authority->pem, own.key, own.pem}),
-            arguments));
+    const auto stub = Health::NewStub(grpc::CreateCustomChannel(
+        absl::StrCat("127.0.0.1:", port),
+        authority == nullptr
+            ? grpc::InsecureChannelCredentials()
+            : grpc::SslCredentials({authority->pem, own.key, own.pem}),
+        arguments));
     grpc::ClientContext context;
     context.set_deadline(Soon());
-    grpc::health::v1::HealthCheckRequest request;
+    HealthCheckRequest request;
     request.set_service("liveness");
-    grpc::health::v1::HealthCheckResponse response;
+    HealthCheckResponse response;
     return stub->Check(&context, request, &response);
   }
 
@@ -144,28 +145,6 @@ TEST_F(GrpcPortTest, TheLastDescriptorsAreNotForConnections) {
   EXPECT_GE(refused, 1);
   for (const int fd : taken) close(fd);
   EXPECT_TRUE(Call((*port)->port()).ok());
-}
-
-// Else calls would be taken to wait for their messages, and be ended.
-TEST_F(GrpcPortTest, ItsReceiveGuardKnowsTheCallsThatRun) {
-  PeerService service;
-  ReceiveGuard receives({/*most_bytes=*/1 << 30});
-  GrpcPort::Options options = Options();
-  options.services = {&service};
-  options.receives = &receives;
-  const auto port = GrpcPort::Start(options);
-  ASSERT_TRUE(port.ok()) << port.status();
-  const auto stub = Health::NewStub(Connect((*port)->port()));
-  grpc::ClientContext first, second;
-  HealthCheckResponse response;
-  EXPECT_TRUE(stub->Check(&first, {}, &response).ok());
-  const auto running = [&] { return receives.CallsOf(service.peer()); };
-  WaitUntil([&] { return running() == 0; }, "the end of the first call");
-  const auto watch = stub->Watch(&second, HealthCheckRequest());
-  WaitUntil([&] { return running() == 1; }, "the second call");
-  second.TryCancel();
-  watch->Finish();
-  WaitUntil([&] { return running() == 0; }, "the end of the second call");
 }
 
 // gRPC ends what it finds, unless that has ended by then.
