@@ -17,7 +17,7 @@ namespace sfmamba {
 namespace {
 
 enum Type : uint8_t { kData = 0, kHeaders = 1, kReset = 3, kSettings = 4 };
-constexpr uint8_t kPing = 6, kGoAway = 7, kContinuation = 9;
+constexpr uint8_t kPing = 6, kContinuation = 9;
 constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
 constexpr size_t kMaxFrame = 16384;
 
@@ -43,13 +43,12 @@ std::string Literal(absl::string_view name, absl::string_view value) {
 
 }  // namespace
 
-RawConnection::RawConnection(int port, const std::string& from, int from_port)
+RawConnection::RawConnection(int port, const std::string& from)
     : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   const int yes = 1;
   setsockopt(fd_, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  address.sin_port = htons(from_port);
   if (inet_pton(AF_INET, from.c_str(), &address.sin_addr) == 1) {
     bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
   }
@@ -57,13 +56,6 @@ RawConnection::RawConnection(int port, const std::string& from, int from_port)
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   connected_ =
       connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0;
-}
-
-int RawConnection::from_port() const {
-  sockaddr_in address = {};
-  socklen_t size = sizeof(address);
-  getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.sin_port);
 }
 
 RawConnection::~RawConnection() {
@@ -180,7 +172,5 @@ std::string Http2Reset(uint32_t stream) {
 std::string Http2Ping() { return Frame(kPing, 0, 0, "12345678"); }
 
 std::string Http2Settings() { return Frame(kSettings, 0, 0, ""); }
-
-std::string Http2GoAway() { return Frame(kGoAway, 0, 0, BigEndian(0, 8)); }
 
 }  // namespace sfmamba

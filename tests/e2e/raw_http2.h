@@ -14,15 +14,13 @@ namespace sfmamba {
 // Thread-compatible.
 class RawConnection {
  public:
-  // Sends nothing. `from_port` 0: any free one.
-  explicit RawConnection(int port, const std::string& from = "127.0.0.1",
-                         int from_port = 0);
+  // Sends nothing.
+  explicit RawConnection(int port, const std::string& from = "127.0.0.1");
   ~RawConnection();
   RawConnection(RawConnection&& other);
   RawConnection& operator=(RawConnection&&) = delete;
 
   bool connected() const { return connected_; }
-  int from_port() const;
   // Blocks until the bytes are on their way; false if the peer has closed the
   // connection, or takes no more until `end`, in SteadyNow()'s time.
   bool Send(absl::string_view bytes, absl::Time end = absl::InfiniteFuture());
@@ -69,8 +67,6 @@ std::string Http2Reset(uint32_t stream);
 std::string Http2Ping();
 // A SETTINGS frame that sets nothing and is to be acknowledged.
 std::string Http2Settings();
-// The client accepts no new streams of the server, and goes on with its own.
-std::string Http2GoAway();
 
 }  // namespace sfmamba
 

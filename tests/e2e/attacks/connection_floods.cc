@@ -155,23 +155,6 @@ TEST_F(ConnectionFloods, ReadersWithAWindowOfZero) {
         });
 }
 
-TEST_F(ConnectionFloods, ResetStreams) {
-  uint32_t stream = 1;
-  Flood([this] { return Connect(1); },
-        [&](Connections& connections) {
-          std::string frames;
-          for (int i = 0; i < 100; ++i, stream += 2) {
-            absl::StrAppend(&frames, Http2Headers(stream, kClassify),
-                            Http2Message(stream, "", false),
-                            Http2Reset(stream));
-          }
-          if (!connections[0].Send(frames) || !connections[0].Discard()) {
-            connections = Connect(1);
-            stream = 1;
-          }
-        });
-}
-
 TEST_F(ConnectionFloods, Pings) {
   std::string pings;
   for (int i = 0; i < 100; ++i) pings += Http2Ping();

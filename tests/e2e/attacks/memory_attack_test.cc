@@ -60,27 +60,23 @@ v1::SegmentRequest LargeRequest() {
   return request;
 }
 
-// Sends one request many times at once, over one or several connections. Its
-// bytes are in memory once.
+// Sends one request many times at once, over one connection. Its bytes
+// are in memory once.
 class Flood {
  public:
   Flood(const ServerProcess& server, const std::string& method,
-        const google::protobuf::Message& request, int calls, int connections)
-      : request_(BytesOf(request)), left_(calls) {
-    for (int i = 0; i < connections; ++i) {
-      stubs_.push_back(std::make_unique<grpc::GenericStub>(Connect(server)));
-    }
+        const google::protobuf::Message& request, int calls)
+      : request_(BytesOf(request)), left_(calls), stub_(Connect(server)) {
     for (int i = 0; i < calls; ++i) {
       Call& call = *calls_.emplace_back(std::make_unique<Call>());
       call.context.set_deadline(std::chrono::system_clock::now() +
                                 std::chrono::seconds(10));
-      stubs_[i % connections]->UnaryCall(
-          &call.context, "/sfmamba.v1.VisionService/" + method,
-          grpc::StubOptions(), &request_, &call.response,
-          [this, &call](grpc::Status status) {
-            call.status = std::move(status);
-            left_.DecrementCount();
-          });
+      stub_.UnaryCall(&call.context, "/sfmamba.v1.VisionService/" + method,
+                      grpc::StubOptions(), &request_, &call.response,
+                      [this, &call](grpc::Status status) {
+                        call.status = std::move(status);
+                        left_.DecrementCount();
+                      });
     }
   }
 
@@ -103,7 +99,7 @@ class Flood {
   const grpc::ByteBuffer request_;
   bool waited_ = false;
   absl::BlockingCounter left_;
-  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
+  grpc::GenericStub stub_;
   std::vector<std::unique_ptr<Call>> calls_;
 };
 
@@ -189,8 +185,6 @@ class MemoryAttackTest : public testing::Test {
                  labels);
   }
 
-  void SendLargeMessages(int calls, int connections);
-
   void ExpectUnharmed(Victim* victim) {
     const Victim::Count count = victim->Stop();
     std::printf("victim: %d of %d\n", count.answered, count.sent);
@@ -220,38 +214,15 @@ TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   request.set_model("tiny");
   for (int i = 0; i < 16; ++i) request.add_images()->set_encoded(jpeg);
   Victim victim(server_);
-  Flood flood(server_, "Classify", request, 1, 1);
+  Flood flood(server_, "Classify", request, 1);
   flood.Wait(grpc::StatusCode::OK);
   ExpectUnharmed(&victim);
 }
 
-// Messages of 60 MB, `calls` at once.
-void MemoryAttackTest::SendLargeMessages(int calls, int connections) {
-  const v1::SegmentRequest request = LargeRequest();
-  Victim victim(server_);
-  Flood flood(server_, "Segment", request, calls, connections);
-  const int answered = flood.Wait(grpc::StatusCode::OK);
-  const int refused = flood.Wait(grpc::StatusCode::RESOURCE_EXHAUSTED);
-  const int ended = flood.Wait(grpc::StatusCode::UNAVAILABLE);
-  std::printf("%d answered, %d refused, %d ended with their connections\n",
-              answered, refused, ended);
-  EXPECT_GT(ended, 0);
-  EXPECT_EQ(answered + refused + ended, calls);
-  ExpectUnharmed(&victim);
-}
-
-TEST_F(MemoryAttackTest, MessagesOf60MBOnAConnectionEach) {
-  SendLargeMessages(60, 60);
-}
-
-TEST_F(MemoryAttackTest, MessagesOf60MBOnFewConnections) {
-  SendLargeMessages(60, 4);
-}
-
-// Four fit into the transport's part, and are not ended.
+// Four fit into the transport's part of the memory.
 TEST_F(MemoryAttackTest, FourMessagesOf60MBOnAConnectionAreRead) {
   const v1::SegmentRequest request = LargeRequest();
-  Flood flood(server_, "Segment", request, 4, 1);
+  Flood flood(server_, "Segment", request, 4);
   EXPECT_GT(flood.Wait(grpc::StatusCode::OK), 0);
   EXPECT_EQ(flood.Wait(grpc::StatusCode::UNAVAILABLE), 0);
 }
