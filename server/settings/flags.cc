@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "base/closest_name.h"
+#include "server/settings/removed_settings.h"
 #include "server/settings/setting.h"
 
 namespace sfmamba::server {
@@ -121,6 +122,11 @@ absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line) {
     }
     const FieldDescriptor* field = FindFlag(std::string(name));
     if (field == nullptr) {
+      const std::string removed = WhyRemoved(name);
+      if (!removed.empty()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(argument, ": ", removed));
+      }
       const std::string closest = base::ClosestName(name, FlagNames());
       return absl::InvalidArgumentError(absl::StrCat(
           argument, ": there is no such flag",

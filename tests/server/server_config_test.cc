@@ -142,6 +142,16 @@ TEST(ServerConfigTest, UnknownFieldIsAnErrorWithItsPlace) {
   EXPECT_NE(config.status().message().find("prot"), std::string::npos);
 }
 
+TEST(ServerConfigTest, ARemovedFieldIsAnErrorWithItsPlaceAndReplacement) {
+  const auto config =
+      ReadServerConfig(WriteConfig("port: 1\nself_check_period: 10s\n"));
+  ASSERT_EQ(config.status().code(), absl::StatusCode::kInvalidArgument);
+  for (const char* part : {"line 2", "self_check_period was removed: let a"}) {
+    EXPECT_NE(config.status().message().find(part), std::string::npos)
+        << config.status();
+  }
+}
+
 TEST(ServerConfigTest, PartsHaveTheDefaultsOfTheSettings) {
   const v1::ServerConfig config = WithDefaults({});
   const http::HttpOptions http;

@@ -166,6 +166,12 @@ TEST(FlagsTest, WrongArgumentsAreNamed) {
   EXPECT_EQ(ErrorOf({"--help=x"}), "--help: got \"x\", expected true or false");
 }
 
+TEST(FlagsTest, ARemovedFlagNamesItsReplacement) {
+  EXPECT_EQ(ErrorOf({"--self_check_period=10s"}),
+            "--self_check_period=10s: self_check_period was removed: let a "
+            "liveness probe call grpc.health.v1.Health at the gRPC port");
+}
+
 // H8.
 TEST(FlagsTest, AMisspeltFlagIsSuggested) {
   EXPECT_EQ(ErrorOf({"--ports=1"}),

@@ -1,0 +1,31 @@
+#include "server/settings/removed_settings.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace sfmamba::server {
+namespace {
+
+struct RemovedSetting {
+  absl::string_view name;
+  absl::string_view instead;
+};
+
+// server_config.proto reserves their numbers. It does not reserve their names,
+// because protobuf's parser skips a field with a reserved name.
+constexpr RemovedSetting kRemovedSettings[] = {
+    {"self_check_period",
+     "let a liveness probe call grpc.health.v1.Health at the gRPC port"},
+};
+
+}  // namespace
+
+std::string WhyRemoved(absl::string_view name) {
+  for (const RemovedSetting& setting : kRemovedSettings) {
+    if (setting.name == name) {
+      return absl::StrCat(name, " was removed: ", setting.instead);
+    }
+  }
+  return "";
+}
+
+}  // namespace sfmamba::server

@@ -1,0 +1,16 @@
+#ifndef SFMAMBA_SERVER_SETTINGS_REMOVED_SETTINGS_H_
+#define SFMAMBA_SERVER_SETTINGS_REMOVED_SETTINGS_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::server {
+
+// Returns "NAME was removed: " and what to use instead. Returns "" if no
+// setting of this name was removed.
+std::string WhyRemoved(absl::string_view name);
+
+}  // namespace sfmamba::server
+
+#endif  // SFMAMBA_SERVER_SETTINGS_REMOVED_SETTINGS_H_
