@@ -207,8 +207,7 @@ struct MetricFamilies {
               "Spans that were not taken in time or not at all.", {})};
   Series<Counter> connections_refused{
       counter("connections_refused_total",
-              "Connections that the server ended: there were too many, or they "
-              "reset too many calls.",
+              "Connections that the server ended because there were too many.",
               {"port"})};
   Series<Counter> unauthorized{counter(
       "unauthorized_total",
