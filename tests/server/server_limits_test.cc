@@ -68,24 +68,6 @@ TEST_F(ServerLimitsTest, ARequestHasAsManyImagesAsAllowed) {
   EXPECT_EQ(Classify(request).reason, "TOO_MANY_IMAGES");
 }
 
-// A connection that holds too much that no call has received is ended.
-TEST_F(ServerLimitsTest, WhatCallsHaveReceivedIsHeldInReceptionNoMore) {
-  v1::ServerConfig config;
-  config.set_max_message_bytes(4 << 20);
-  config.set_memory_budget_bytes(32 << 20);  // A quarter is for reception.
-  Start("", config);
-  v1::ClassifyRequest request;
-  v1::PixelBuffer& pixels = *request.add_images()->mutable_pixels();
-  pixels.set_width(1000);
-  pixels.set_height(1000);
-  pixels.set_format(v1::PixelBuffer::RGB8);
-  pixels.set_data(std::string(3'000'000, 'x'));
-  for (int i = 0; i < 50; ++i) {
-    const Ending ending = Classify(request);
-    ASSERT_EQ(ending.code, StatusCode::OK) << i << ending.message;
-  }
-}
-
 TEST_F(ServerLimitsTest, WhoSetsNoDeadlineHasTheDefault) {
   v1::ServerConfig config;
   config.mutable_default_deadline()->set_nanos(20'000'000);
