@@ -61,8 +61,8 @@ class AnnotationsTest(FolderTest):
                 segmentation={'size': [48.0, 64.0], 'counts': [300.0, 2772.0]})
         file, _, found = self.read(change)
         self.assertEqual([image.size for image in file.images.values()], [(64, 48)] * 3)
-        self.assertEqual([(o.id, o.image_id, o.category_id) for o in found.found],
-                         [(1, 1, 2), (2, 2, 1), (3, 3, 2)])
+        self.assertEqual([(o.image_id, o.category_id) for o in found.found],
+                         [(1, 2), (2, 1), (3, 2)])
         self.assertEqual(found.found[0].outline, {'size': [48, 64], 'counts': [300, 2772]})
 
     # A change of the data, and the line that says what is wrong.
@@ -124,8 +124,16 @@ class AnnotationsTest(FolderTest):
             self.assertIsNone(self.first(segmentation=outline)[0].outline)
         found, note = self.first(area=None, iscrowd=None)
         self.assertEqual((found.area, found.crowd, note), (300, False, ''))
-        _, _, found = self.read(lambda root: root['annotations'][1].update(id=1))
-        self.assertEqual([o.id for o in found.found], [1, 1, 3])
+
+    def test_ids_of_annotations_are_only_for_errors(self):
+        for change in (lambda r: r['annotations'][1].update(id=1),
+                       lambda r: r['annotations'][1].update(id='second'),
+                       lambda r: r['annotations'][1].pop('id')):
+            _, _, found = self.read(change)
+            self.assertEqual([o.image_id for o in found.found], [1, 2, 3])
+        with self.assertRaisesRegex(CocoError, r'annotations\[1\]: "bbox" is \[1\], '):
+            self.read(lambda r: (r['annotations'][1].pop('id'),
+                                 r['annotations'][1].update(bbox=[1])))
 
     def test_sizes_may_come_from_elsewhere(self):
         def change(root):
@@ -150,7 +158,7 @@ class AnnotationsTest(FolderTest):
             self.assertTrue(said.startswith(note) if note else not said, said)
         for box in ([70, 6, 20, 15], [5, 6, 0, 15], [5, 6, 20, -1], [-30, 6, 20, 15]):
             found, said = self.first(bbox=box)
-            self.assertEqual((found.id, said[:14]), (2, '1 box left out'))
+            self.assertEqual((found.image_id, said[:14]), (2, '1 box left out'))
 
     def test_short_polygons_are_passed_over_and_counted(self):
         found, note = self.first(segmentation=[SQUARE, [7, 7, 8, 8], [1, 2]])
@@ -160,9 +168,9 @@ class AnnotationsTest(FolderTest):
     def test_crowds_are_left_out_or_boxes_where_their_masks_are_malformed(self):
         def change(root):
             root['annotations'][0].update(iscrowd=1, segmentation={'size': [9], 'counts': 'x'})
-        self.assertEqual([o.id for o in self.read(change)[2].found], [2, 3])
+        self.assertEqual([o.image_id for o in self.read(change)[2].found], [2, 3])
         _, _, found = self.read(change, crowds=True)
-        self.assertEqual([(o.id, o.crowd, bool(o.outline)) for o in found.found],
+        self.assertEqual([(o.image_id, o.crowd, bool(o.outline)) for o in found.found],
                          [(1, True, False), (2, False, True), (3, False, True)])
         self.assertIn('1 crowd taken as its box', found.note('f'))
 

@@ -45,7 +45,6 @@ class Category:
 
 @dataclasses.dataclass(frozen=True)
 class Object:
-    id: int         # The annotation's.
     image_id: int
     category_id: int
     box: tuple      # x1, y1, x2, y2 in the picture's pixels, clipped to the picture.
@@ -59,7 +58,7 @@ class File:
     path: pathlib.Path
     images: dict      # By id.
     categories: dict  # By id, in the order of the ids.
-    rows: list        # (id, image_id, category_id, crowd, the json's object) of each annotation.
+    rows: list        # (place, image_id, category_id, crowd, the json's object) of each annotation.
 
 
 @dataclasses.dataclass
@@ -149,10 +148,10 @@ def _categories(root, path):
 
 def _annotations(root, images, categories, path):
     rows = []
-    for where, row in _rows(root, 'annotations', ('id', 'image_id', 'category_id', 'bbox'), path):
-        number, image, category = (_whole(row, key, where)
-                                   for key in ('id', 'image_id', 'category_id'))
-        where = f'{path}: annotation {number}'
+    for where, row in _rows(root, 'annotations', ('image_id', 'category_id', 'bbox'), path):
+        image, category = (_whole(row, key, where) for key in ('image_id', 'category_id'))
+        if type(row.get('id')) is int:  # Only errors use it.
+            where = f'{path}: annotation {row["id"]}'
         if category not in categories:
             raise CocoError(f'{where}: category {category} is not in "categories"')
         if image not in images:
@@ -160,7 +159,7 @@ def _annotations(root, images, categories, path):
         crowd = row.get('iscrowd') or 0
         if crowd not in (0, 1):
             raise CocoError(f'{where}: "iscrowd" is {_shown(crowd)}, expected 0 or 1')
-        rows.append((number, image, category, bool(crowd), row))
+        rows.append((where, image, category, bool(crowd), row))
     return rows
 
 
@@ -277,10 +276,9 @@ def objects(file, size_of, crowds=False):
     checked. size_of(Image) is the picture's (width, height), or None if nothing tells it."""
     sizes = {number: size_of(image) for number, image in file.images.items()}
     result = Objects([], collections.Counter())
-    for number, image, category, crowd, row in file.rows:
+    for where, image, category, crowd, row in file.rows:
         if crowd and not crowds:
             continue
-        where = f'{file.path}: annotation {number}'
         box = _box(row, sizes[image], where, result.counts)
         if box is None:
             continue
@@ -296,5 +294,5 @@ def objects(file, size_of, crowds=False):
             area = (box[2] - box[0]) * (box[3] - box[1])
         elif not _finite([area]) or area < 0:
             raise CocoError(f'{where}: "area" is {_shown(area)}, expected a number of 0 or more')
-        result.found.append(Object(number, image, category, box, outline, crowd, area))
+        result.found.append(Object(image, category, box, outline, crowd, area))
     return result

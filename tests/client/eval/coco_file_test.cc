@@ -67,6 +67,12 @@ class CocoFileTest : public testing::Test {
   std::string left_out_;
 };
 
+TEST_F(CocoFileTest, AnnotationsNeedNoIds) {
+  const auto file = ReadWith("\"id\": 5, ", "");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->pictures[0].objects.size(), 1);
+}
+
 TEST_F(CocoFileTest, WholeNumbersMayHaveAPoint) {
   for (const auto& [from, to] :
        std::vector<std::pair<std::string, std::string>>{
