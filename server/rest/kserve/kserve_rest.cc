@@ -15,6 +15,7 @@
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
 #include "server/kserve/inference.h"
+#include "server/kserve/published_model.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
 #include "server/rest/kserve/request.h"
@@ -251,7 +252,7 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
     case KserveAction::kGpuMemoryUnregister:
       return HttpResponse();
     case KserveAction::kSettings:
-      return Settings(request);
+      return Settings(route, request);
     case KserveAction::kModelMetadata:
       return Describe(Method::kModelMetadata, &kserve::ModelQueries::Metadata,
                       route, request);
@@ -288,7 +289,13 @@ HttpResponse KserveRest::ModelReady(const KserveRoute& route) const {
   return Probe(is_ready, {{"name", route.model}, {"ready", is_ready}});
 }
 
-HttpResponse KserveRest::Settings(const HttpRequest& request) const {
+HttpResponse KserveRest::Settings(const KserveRoute& route,
+                                  const HttpRequest& request) const {
+  if (!route.model.empty()) {
+    const absl::Status found =
+        kserve::FindModel(env_, route.model, route.version, "name").status();
+    if (!found.ok()) return KserveError(found);
+  }
   if (request.method == "POST") {
     return KserveError(server::NotSupported("a change of settings over REST"));
   }

@@ -118,6 +118,11 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
     EXPECT_EQ(change.status, 501) << path;
     EXPECT_THAT(change.error(), HasSubstr("a change of settings")) << path;
   }
+  for (const char* path : {"/v2/models/other/trace/setting",
+                           "/v2/models/fake/versions/4/trace/setting"}) {
+    EXPECT_EQ(Ask("GET", path).status, 404) << path;
+    EXPECT_EQ(Ask("POST", path, "{}").status, 404) << path;
+  }
   const Answer nothing = Ask("GET", "/v2/nothing");
   EXPECT_EQ(nothing.status, 404);
   EXPECT_THAT(nothing.error(), HasSubstr("/v2/nothing"));
