@@ -31,7 +31,7 @@ constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
 // The budget if the process's limit is not known.
 constexpr int64_t kSomeMemory = int64_t{512} << 20;
-// What a server without models takes: 150 MiB were measured.
+// Memory of a server without models. 150 MiB were measured.
 constexpr int64_t kProgram = int64_t{160} << 20;
 // Default of max_client_items where clients have names.
 constexpr int kClientItems = 256;
@@ -160,8 +160,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // What the models will take is only estimated, so a budget that is set is
-  // believed if it can fit at all.
+  // The models' memory is only estimated, so a budget that the user sets is
+  // accepted if it alone fits.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();

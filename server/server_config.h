@@ -17,7 +17,7 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path);
 // The memory of the process, in bytes.
 struct ProcessMemory {
   int64_t limit = 0;   // 0: not known.
-  int64_t models = 0;  // What the models will take.
+  int64_t models = 0;  // What the models will take, estimated.
 };
 ProcessMemory ThisProcessMemory();  // Without models.
 

@@ -39,8 +39,8 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
 // Thread-safe. A load or unload may end after this is gone.
 class ModelChanges {
  public:
-  // Who waits for a change: what is called once, when the change has ended, and
-  // whether nobody waits for that any more.
+  // `call` is called once, when the change has ended. `has_gone` says whether
+  // the caller no longer waits for it.
   struct Done {
     template <typename Fn>
     Done(
@@ -57,8 +57,8 @@ class ModelChanges {
                observability::Logger* log)
       : repository_(*repository), log_(*log) {}
 
-  // `name` is a Target, which is in field `field`. A load ends with CANCELLED
-  // once nobody waits for it.
+  // `name` is a Target, and `field` the request's field that has it. A load
+  // ends with CANCELLED once its caller has gone.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);

@@ -31,7 +31,7 @@ std::string Shown(absl::string_view name) {
   return std::string(base::Utf8Prefix(name, kMaxNameShown));
 }
 
-// A model for the task, as people call it.
+// The common name of a model for `task`.
 absl::string_view ModelFor(absl::string_view task) {
   return task == "detection"      ? "a detector"
          : task == "segmentation" ? "a segmenter"

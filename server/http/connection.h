@@ -139,8 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Read();
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
-  // The client sends no more but may read its answers. TCP tells that it has
-  // gone only by a reset, at the latest when it is sent something.
+  // Ends the connection when the client resets it. A client that has only
+  // closed its sending side may still read its responses.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();

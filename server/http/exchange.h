@@ -24,7 +24,8 @@ struct HttpRequest {
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Once it is admitted: HttpOptions::admit.
 
-  // Whom shares count: the caller, or the peer's address if it has no name.
+  // The client as shares count it: the caller's name, or the peer's address if
+  // the caller has no name.
   std::string client() const {
     return caller.name.empty() ? std::string(server::ClientOf(peer))
                                : caller.name;
@@ -58,7 +59,8 @@ class Exchange {
   // To be called at most once, before Answer(). `cancelled` is called at most
   // once, by any thread, if the client resets the connection before its answer
   // is sent, and at once if it has done so already; never after `sent` was
-  // called. A client that only sends no more still reads its answer.
+  // called. A client that has only closed its sending side still reads its
+  // answer.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
   // To be called exactly once, by any thread; must not block. `sent` is called

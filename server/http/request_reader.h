@@ -50,9 +50,9 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
     return stage_ == Stage::kBody ? content_length_remaining().value_or(0) : 0;
   }
   bool expects_continue() const { return expects_continue_; }
-  // Takes the body's room from `hold` from now on, which holds nothing yet. If
-  // it has no room for what has come, the stage is kRefused afterwards and the
-  // result false. At kBody and kWhole.
+  // Holds the body's memory by `hold`, which is empty, from now on. Returns
+  // false and enters kRefused if there is no room for the bytes received so
+  // far. To be called at kBody or kWhole.
   bool UseRoom(Room::Hold hold);
   // The room of the body, at kWhole.
   Room::Hold TakeHold() { return std::move(hold_); }

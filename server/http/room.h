@@ -27,9 +27,9 @@ class Room {
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Holds nothing yet, for the client.
-  // Its Resize() returns false, and takes nothing, if there is no room for the
-  // client to hold so many bytes, which are not fewer than before.
+  // Returns an empty hold for `client`. Its Resize() takes at least as many
+  // bytes as before. It returns false, and takes nothing, if the client has no
+  // room for them.
   Hold MakeHold(absl::string_view client);
   // Takes `bytes` whether there is room or not.
   Hold TakeAnyway(int64_t bytes);

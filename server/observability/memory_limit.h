@@ -11,9 +11,9 @@ namespace sfmamba::observability {
 // nothing is known. `root` stands in for "/" in tests.
 int64_t MemoryLimit(const std::string& root = "");
 
-// The bytes that this process may still take: what its limit leaves beside
-// `kept` bytes for other uses, and at most what the machine has available. The
-// largest number if nothing is known. May be negative.
+// The bytes that this process may still allocate: its limit less what it holds
+// and `kept` bytes for other uses, but at most what the machine has available.
+// The largest number if neither is known. May be negative.
 int64_t FreeMemory(int64_t kept = 0, const std::string& root = "");
 
 // The bytes of RAM that this process holds now; 0 if that is not known.

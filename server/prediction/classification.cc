@@ -20,9 +20,9 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
-// The least bytes of a number in an answer: a digit and a comma of JSON.
+// The fewest bytes of a number in an answer: a digit and a comma of JSON.
 constexpr int kLeastNumberBytes = 2;
-// The pixels of the input's side that one value of a heat map stands for.
+// Input pixels, along each side, for one value of a heat map.
 constexpr int kHeatMapStride = 32;
 
 bool WantsPng(const v1::ClassifyParams& params) {

@@ -11,7 +11,7 @@ namespace {
 // exponentials of the softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
-// A pixel itself takes as long as this many of its logits.
+// The fixed time of a pixel, in logits.
 constexpr int kLogitsOfPixel = 32;
 // The expected duration of a piece, which has at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
@@ -39,7 +39,8 @@ void LogitsMap::ComputeNext() {
   if (next_ == 0) {
     rows_ = kernels::ComposeResizes(logits_.height, input_.height, map_.height);
     columns_ = kernels::ComposeResizes(logits_.width, input_.width, map_.width);
-    // Grows by rows: to clear a whole map takes tens of milliseconds.
+    // Grows row by row, because clearing a whole map takes tens of
+    // milliseconds.
     const int64_t pixels = int64_t{1} * map_.height * map_.width;
     map_.labels.reserve(pixels);
     if (confidence_) map_.confidence.reserve(pixels);

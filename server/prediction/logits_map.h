@@ -31,9 +31,9 @@ class LogitsMap {
   // The map; once, when done().
   model::Segmentation Take() { return std::move(map_); }
 
-  // The memory that the logits of an input take, in bytes, and how long
-  // ComputeNext() is expected to take for all rows.
+  // The bytes of an input's logits.
   static int64_t Bytes(const image::PictureSize& input, int classes);
+  // How long ComputeNext() is expected to take for all rows.
   static absl::Duration Cost(const image::PictureSize& out, int classes,
                              bool confidence);
 

@@ -150,7 +150,7 @@ class Prediction {
     ImageFacts facts;
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
-    int64_t answer_bytes = 0;                  // What answer_bytes_ has of it.
+    int64_t answer_bytes = 0;                  // Its part of answer_bytes_.
     std::unique_ptr<PartCollector> collector;  // Set if it has parts.
     std::unique_ptr<UncutInput> uncut;         // If parts are cut out of it.
     std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
@@ -288,8 +288,8 @@ class Prediction {
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
   absl::Status WriteAnswer(int i, Answer answer);
-  // The image's answer has `bytes` by now. RESPONSE_TOO_LARGE if all are too
-  // many.
+  // Counts `bytes` for the image's answer so far. RESPONSE_TOO_LARGE if the
+  // answers of all images are too large together.
   absl::Status CountAnswer(Item* item, int64_t bytes);
   // The last steps of an image with crops, which PictureCrops classifies.
   void ClassifyCrops(OpenItem open);
@@ -357,7 +357,7 @@ class Prediction {
   std::vector<Item> items_;
   // Items not ended. The thread that takes it to zero may read all of them.
   std::atomic<int> pending_{0};
-  // Size of the answers so far, with those that are still encoded.
+  // Bytes of all answers so far, including those that are still being encoded.
   std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
   // Set by Drop(): the client has gone, an image of an atomic request has

@@ -76,7 +76,7 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
-  int64_t answer_bytes = 0;  // The least of all images so far.
+  int64_t answer_bytes = 0;  // Least bytes of the images checked so far.
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
     item.status = CheckImage(i);

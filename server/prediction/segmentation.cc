@@ -16,9 +16,10 @@
 namespace sfmamba::prediction {
 namespace {
 
-// A CPU computes a map of at most this many times its input's pixels in the
-// batch, with all compute threads: cheap beside the network. Larger ones, which
-// a request may make as large as it likes, are computed after it.
+// A CPU computes class maps of at most this many times the input's pixels
+// within the batch, because all compute threads take little time for them.
+// Larger maps are computed after the batch, because a request decides how large
+// they are.
 constexpr int kMostInBatch = 4;
 
 // Fills the map as the windows' logits come.
@@ -132,8 +133,9 @@ class SegmentationHandler final : public TaskHandler {
   bool IsOfModelSize() const {
     return params_.output_size() == v1::SegmentParams::MODEL;
   }
-  // Whether the class map of an image, which gets the size `map` if it is of
-  // the picture's size, is computed after its batch.
+  // Whether an image's class map is computed after its batch. `map` is the size
+  // of the picture, and of the map unless the request asks for the model's
+  // size.
   bool IsAfterBatch(const repository::ModelDirectory& model,
                     const image::PictureSize& input,
                     const image::PictureSize& map) const {

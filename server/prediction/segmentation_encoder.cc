@@ -24,7 +24,8 @@ constexpr int kPiecePixels = 1 << 18;
 // Most pixels of a piece of run lengths, which take up to 4 ns a pixel.
 constexpr int kPieceRunPixels = 1 << 20;
 
-// What each class is shown as: itself or, filtered out, "ignore".
+// The index that is sent for each class: its own, or "ignore" if the filter
+// lacks the class.
 std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   const uint16_t ignore = classes <= kMaxByteClasses ? 0xff : 0xffff;
   std::vector<uint16_t> shown(classes, filter.empty() ? 0 : ignore);
@@ -42,7 +43,7 @@ class IndexRows {
       : map_(map), shown_(shown) {}
 
   int bytes_per_pixel() const { return IndexBytes(shown_.size()); }
-  // Two bytes come with the low one first, or the high one.
+  // Writes row y. `high_first` is the order of a two-byte index.
   void Fill(int y, bool high_first, uint8_t* row) const {
     const uint16_t* labels = &map_.labels[size_t{1} * y * map_.width];
     if (bytes_per_pixel() == 1) {
@@ -144,7 +145,7 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    constexpr int kColumns = 64;  // A multiple of which is read, if it may.
+    constexpr int kColumns = 64;  // Pieces are multiples of it if they may.
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
                                          : std::max(1, columns),

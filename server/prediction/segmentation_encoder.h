@@ -20,8 +20,8 @@ absl::Duration SegmentationEncodingCost(const v1::SegmentParams& params,
                                         const image::PictureSize& map);
 
 // Encodes a class map as `params` ask. If `map` has logits, the encoder first
-// computes the map, of the size that is seen in `frame`. `params` and `model`
-// outlive the encoder.
+// computes the class map, which gets the size `frame.seen`. `params` and
+// `model` outlive the encoder.
 std::unique_ptr<AnswerEncoder> MakeSegmentationEncoder(
     const v1::SegmentParams& params, const repository::ModelDirectory& model,
     model::Segmentation map, const image::PictureFrame& frame);

@@ -103,8 +103,8 @@ class TaskHandler {
     return 0;
   }
 
-  // The bytes that the answer to an image has at least, in any transport's
-  // message; 0 if little is known.
+  // The fewest bytes of the answer to an image in any transport's message; 0 if
+  // that is not known.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;

@@ -23,9 +23,10 @@ SlideGrid TileGrid(const image::PictureSize& picture,
 
 // Makes the tiles the parts of `image`, and the whole picture the last one
 // unless there is one tile or it is not wanted. A side that the request leaves
-// unset is the smallest, from the model's input size on, with which the parts
-// are at most `most` and the request's `max_tiles`. INVALID_ARGUMENT with
-// reason TOO_MANY_TILES if the sides that the request sets give more.
+// unset becomes the smallest, but at least the model's input size, with which
+// there are at most `most` parts and at most the request's `max_tiles`.
+// INVALID_ARGUMENT with reason TOO_MANY_TILES if the sides that the request
+// sets give more.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

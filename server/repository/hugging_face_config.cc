@@ -27,7 +27,7 @@ using Levels = std::vector<MemberLevel>;
 constexpr char kFamily[] = "mamba_vision_";
 constexpr int kMostPixels = 16384;  // Also of a window's side.
 
-// What the members that name a model say of it.
+// Reads the family and the variant from the members that name a model.
 absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
   const Member type = levels[0].At("model_type");
   // Transformers' wrapper of timm's models has a model_type of its own.
@@ -97,8 +97,8 @@ std::string Choice(const model::ModelConfig& row) {
                       absl::StrJoin(row.backbone.windows, ", "), ")");
 }
 
-// Rows of the same shapes differ in their windows and in what goes with them.
-// The windows decide, or else a name, or else the size of the input.
+// Chooses among rows of the same shapes, which differ in their windows: by the
+// windows, or else by a name, or else by the size of the input.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,
@@ -198,8 +198,8 @@ absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
   return absl::OkStatus();
 }
 
-// `names` by number: an object whose members are called "0", "1", ..., or a
-// list. Null of any other.
+// The values of `names` by number. `names` is a list or an object with the
+// members "0", "1", .... A missing number is null.
 std::vector<const json*> ByNumber(const json& names) {
   std::vector<const json*> by_number(names.size());
   for (const auto& [id, name] : names.items()) {

@@ -18,12 +18,12 @@ struct HuggingFaceTexts {
   std::optional<std::string> preprocessor;  // preprocessor_config.json.
 };
 
-// What the files say of a MambaVision classifier.
+// A MambaVision classifier as the files describe it.
 struct HuggingFaceConfig {
   // The network and its input, as a config.textproto would state them.
   v1::ModelConfig config;
   std::vector<std::string> labels;    // Empty: not read, or there are none.
-  std::vector<std::string> warnings;  // Facts that are stated differently.
+  std::vector<std::string> warnings;  // Facts that the files contradict.
 };
 
 // Reads the description of a model whose tensors have these shapes.
@@ -33,10 +33,10 @@ struct HuggingFaceConfig {
 // MambaVision by `model_type` or, without it, by a model's name, such as
 // `architectures` or `architecture`. The variant is the row of these shapes.
 // `window_size` and `num_heads` replace that row's values; see
-// ReadHuggingFaceInput() for the input. `stated` is what a config.textproto
-// beside it says. Where rows differ in their windows alone, its variant decides
-// or else the first of `window_size`, a model's name and the input's size.
-// `id2label` or `label_names` must name every class, if `with_labels`.
+// ReadHuggingFaceInput() for the input. `stated` is the config.textproto
+// beside it. If rows differ in their windows alone, its variant decides, or
+// else the first of `window_size`, a model's name and the input's size that is
+// there. If `with_labels`, `id2label` or `label_names` must name every class.
 //
 // INVALID_ARGUMENT, naming the member, if a file is not JSON, is of another
 // family, has a value of the wrong type, or contradicts the shapes or `stated`.

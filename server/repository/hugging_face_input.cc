@@ -29,7 +29,7 @@ struct Stated {
   Member member;
 };
 
-// What one place states of each fact.
+// The facts that one place states.
 using Statement = std::array<std::optional<Stated>, kFacts>;
 
 // The side of a square: [3, side, side], [side, side], {"height": side,
@@ -115,8 +115,8 @@ absl::StatusOr<Statement> ReadLevel(const MemberLevel& level) {
   return stated;
 }
 
-// The values are subtracted and divided in the units of the picture after
-// rescale_factor; the server's are after a division by 255.
+// Mean and standard deviation apply to pixels times rescale_factor. The
+// server's apply to pixels divided by 255.
 absl::Status ReadNormalization(const MemberLevel& level, Statement* stated) {
   const Member normalize = level.At("do_normalize");
   if (normalize.value == false) {
@@ -151,8 +151,8 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
   (*stated)[kResize] = {{static_cast<double>(resize)}, of_crop};
 }
 
-// The size that pictures get, and what is cut out of them then. A size of one
-// number is the shorter side's if it is followed by a crop.
+// Reads the size to which pictures are resized, and the crop that is then cut
+// out. A size of one number is the shorter side's if there is a crop.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");

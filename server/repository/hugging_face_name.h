@@ -7,7 +7,7 @@
 
 namespace sfmamba::repository {
 
-// What a model's name says of it.
+// The family and the variant in a model's name.
 struct NamedModel {
   bool is_mamba_vision = false;
   bool is_sf_mamba = false;

@@ -53,7 +53,7 @@ bool IsWord(char c) {
   return absl::ascii_isalnum(c) || c == '-' || c == '+' || c == '.';
 }
 
-// Where the token begins whose last byte is at `last`.
+// Returns where the token that ends at byte `last` begins.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
   if (text[last] == '"' || text[last] == '\n') {  // A string, perhaps open.
@@ -65,7 +65,7 @@ size_t TokenAt(absl::string_view text, size_t last) {
   return last;
 }
 
-// What stands at byte `at`, for people.
+// Describes what stands at byte `at`, for an error.
 std::string Found(absl::string_view text, size_t at) {
   const absl::string_view rest = text.substr(at);
   if (rest.empty()) return "the end of the file";

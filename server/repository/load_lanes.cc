@@ -34,7 +34,7 @@ bool LoadLanes::Push(const std::string& id, Job job) {
       [this, id, &lane, job = std::move(job)](bool stopped) mutable {
         Begins();
         job(lane.background, stopped);
-        job = nullptr;  // What it captured goes before the model is not busy.
+        job = nullptr;  // Frees what it captured while the model is busy.
         Ended(id);
       });
   if (pushed) {

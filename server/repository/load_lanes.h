@@ -24,8 +24,8 @@ class LoadLanes {
  public:
   static constexpr int kLanes = 2;
 
-  // `background`: of the lane that runs the job, a thread of low priority. It
-  // is not used by other jobs meanwhile. `stopped`: as in Worker::Job.
+  // `background` is the low-priority thread of the lane that runs the job. No
+  // other job uses it meanwhile. `stopped` is as in Worker::Job.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
   // `most_waiting`: see Push(). `background_starts` is called first of all on

@@ -21,14 +21,15 @@ void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
 
-// "; WHAT a, b, c" of a few names; "" of none or many.
+// Returns "; WHAT a, b, c", or "" if there are no names or many.
 std::string Listed(absl::string_view what,
                    const std::vector<std::string>& names) {
   if (names.empty() || names.size() > kMostListed) return "";
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// What there is in place of the version or label that `name` asks for.
+// A hint that names the versions or labels of `entry`, which lacks the one that
+// `name` asks for.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {

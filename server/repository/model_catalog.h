@@ -102,8 +102,8 @@ class ModelCatalog {
                                    std::optional<model::VisionTask> task,
                                    Use use) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // A hint for who asked for `id`: the closest other id, or all if they are
-  // few.
+  // A hint for a caller that asked for `id`: the closest other id, or all ids
+  // if they are few.
   std::string OtherModels(absl::string_view id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status NoModel(const std::string& id) const

@@ -33,7 +33,7 @@ struct ModelDirectory {
   // without its batching, precision and digest. Versions that have the same
   // take the same time.
   std::string network;
-  // What the files in Hugging Face's layout state differently.
+  // Facts that the files in Hugging Face's layout contradict.
   std::vector<std::string> warnings;
   // The precision that config.textproto states. If that is AUTO,
   // config.precision is FP32.

@@ -86,11 +86,11 @@ class ModelLoader {
   void WriteTimes(const ModelVersion& version);
 
  private:
-  // `fn`'s result, of this thread or of `background`'s.
+  // Returns fn(), called by `background`'s thread or, if null, by this one.
   template <typename Fn>
   static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
-  // What a load of the version takes before it runs a batch.
+  // The bytes that a load of the version takes before it runs a batch.
   static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
   // A model and how its batches fit into the memory.
   struct Weights {

@@ -112,7 +112,7 @@ class ModelRepository {
   void LoadModel(const std::string& id, LoadRequest request, Done done);
 
   // Stops to serve a version, or all of the model and its labels with them. It
-  // stays so until a call loads it. A load of it that runs ends with CANCELLED.
+  // stays so until a call loads it. A running load of it ends with CANCELLED.
   // Requests that were admitted are answered.
   // `done` is called when no new request finds it, as above.
   //
@@ -171,8 +171,7 @@ class ModelRepository {
  private:
   using Version = std::shared_ptr<ModelVersion>;
 
-  // ---- Called by the repository's threads, for one model by one at a time
-  // ----
+  // ---- Called by the repository's threads: one at a time for each model ----
 
   // How a version is loaded.
   struct LoadWay {
@@ -196,7 +195,7 @@ class ModelRepository {
                  const Done& done) ABSL_LOCKS_EXCLUDED(mu_);
   // Looks at the folder and changes what has to be. Returns when to look again.
   absl::Duration Poll() ABSL_LOCKS_EXCLUDED(mu_);
-  // Changes what has to be of a model whose folder was looked at.
+  // Loads and unloads versions of a model as its folder, just read, demands.
   void PollModel(const std::string& id, ModelFolder folder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Looks at the folder of a model.
@@ -215,8 +214,8 @@ class ModelRepository {
   absl::Status LoadVersion(const std::string& id, int64_t number,
                            const LoadWay& way)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // After a load that lacked memory: the others of the model go first. Lets go
-  // of mu_ meanwhile.
+  // Repeats a load that lacked memory, after the other versions of the model
+  // are unloaded. Lets go of mu_ meanwhile.
   absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
       const ModelLoader::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UnloadVersion(const std::string& id, int64_t number,

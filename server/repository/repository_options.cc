@@ -16,9 +16,9 @@
 namespace sfmamba::repository {
 namespace {
 
-// What a model takes when it serves: its weights as they are stored, which the
-// system may drop, and as they are prepared; and the rest. The default models
-// take 40 MB each.
+// The memory of a model that serves is estimated as this many times its files,
+// which are mapped and also kept in prepared form, and a fixed part. The
+// default models take 40 MB each.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

@@ -14,16 +14,16 @@
 namespace sfmamba::repository {
 namespace {
 
-// Images of up to this many pixels are run without a smaller one before.
+// Images of at most this many pixels are run first, without a smaller one.
 constexpr int64_t kSmallPixels = 512 * 512;
 // The allocator keeps freed tensors for the next run, at most a quarter of the
 // peak. This is an estimate of what it usually keeps.
 constexpr double kKept = 1.1;
-// Inputs that wait are counted by the memory budget. This is what the pool of
-// inputs keeps.
+// The most that the pool of free inputs keeps. The memory budget counts inputs
+// that wait.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// An image that takes more than this part of the free memory is measured while
-// no other load takes as much.
+// An image that takes more than one part in this many of the free memory is
+// measured while no other load takes as much.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -65,7 +65,7 @@ std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   return sizes;
 }
 
-// What a detector's masks take beside the tensors of an image without objects.
+// The bytes that a detector's masks add to an image without objects.
 int64_t MaskBytes(const model::ModelConfig& config) {
   const model::DetectorConfig& detector = config.detector;
   if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
@@ -129,8 +129,8 @@ class Measurement {
   }
 
  private:
-  // Runs an image: with a part of the free memory beside other loads, or if it
-  // takes more, alone with all of it.
+  // Runs an image. It may take a part of the free memory while other loads run
+  // theirs. If it takes more, it runs again while no other load takes as much.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {

@@ -14,13 +14,14 @@
 
 namespace sfmamba::repository {
 
-// The memory that batches take in this process, of all models: those that serve
-// take turns, and those that are loaded meanwhile run beside them.
+// The memory that batches of all models take in this process. Models that serve
+// take turns. Models that are being loaded run batches beside them.
 //
 // Thread-safe. Models may outlive it.
 class RunMemory {
  public:
-  // Whoever holds it has what the method says. Null: nothing.
+  // Keeps what the method that returned it takes, until it is destroyed. Null:
+  // nothing was taken.
   using Hold = std::shared_ptr<void>;
 
   // A model whose batches take `bytes` serves as long as the hold exists.
@@ -75,8 +76,8 @@ struct BatchFitOptions {
 // Returns the largest batch size, up to `max_batch_size`, that fits if all
 // contexts of `model` run. What an image takes is measured by runs of black
 // images: of a small one first, then of larger ones unless the largest cannot
-// fit. A run ends as soon as it would take more than is free. What has not been
-// run is derived from the number of pixels.
+// fit. A run ends as soon as it would take more than is free. Sizes that were
+// not run are extrapolated by their pixels.
 //
 // RESOURCE_EXHAUSTED if one image of the model's largest input does not fit.
 // The message says how much is needed and how much is free. Everything fits if

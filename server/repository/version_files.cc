@@ -48,7 +48,7 @@ std::vector<std::string> OtherWeights(const VersionPath& version) {
   return names;
 }
 
-// What to do with such a file in place of the weights.
+// Says why such a file is not the weights, and what to do about it.
 std::string Advice(const std::string& name) {
   if (absl::StartsWith(name, "adapter_model.")) {
     return "is an adapter, expected the whole model: merge it into its base "

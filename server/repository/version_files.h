@@ -57,8 +57,8 @@ struct VersionFiles {
 // NOT_FOUND if there is neither configuration or if a shard is missing.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 
-// NOT_FOUND of a missing kWeightsFile. It names what the folder has in its
-// place, such as an adapter or a pickle, and what to do with that.
+// NOT_FOUND for a missing kWeightsFile. It names the file that the folder has
+// in its place, such as an adapter or a pickle, and says what to do about it.
 absl::Status NoWeights(const VersionPath& version);
 
 // Returns the names, sizes, times and inodes of the version's files. The text

@@ -83,8 +83,8 @@ class Rewriter {
     copied_ = end;
   }
 
-  // The fields of a message, to its closing bracket or the text's end. Stops
-  // early at what is no field.
+  // Reads the fields of a message, to its closing bracket or the text's end.
+  // Stops early at anything else.
   absl::Status Fields(const Descriptor& message, int depth) {
     for (SkipSpace(); IsName(Peek()) && !broken_; SkipSpace()) {
       const size_t begin = at_;

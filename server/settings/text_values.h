@@ -28,9 +28,9 @@ struct PlainText {
 
 // Replaces the values of settings of a `message` that are written as in flags:
 // durations such as "5s" and sizes such as "32MiB", with or without quotes.
-// INVALID_ARGUMENT with line, column and field for a value that is neither that
-// nor what protobuf reads. Whatever else is wrong with the text is left to
-// protobuf's parser.
+// INVALID_ARGUMENT with line, column and field for a value that is neither such
+// a text nor one that protobuf reads. Other mistakes are left to protobuf's
+// parser.
 absl::StatusOr<PlainText> WithPlainValues(
     const std::string& text, const google::protobuf::Descriptor& message);
 

@@ -21,7 +21,7 @@ namespace {
 // Some editors of Windows begin UTF-8 with it.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// Git LFS keeps a text that begins so in place of a large file.
+// The beginning of the text that Git LFS leaves in place of a large file.
 constexpr absl::string_view kLfsPointer =
     "version https://git-lfs.github.com/spec/";
 
