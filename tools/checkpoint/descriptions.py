@@ -126,7 +126,7 @@ def _picture(source, fields):
 
 
 def _of_config(config, preprocessor):
-    """What the files of a folder in Hugging Face's layout say."""
+    """The Descriptions by the files of a folder in Hugging Face's layout."""
     source = hugging_face.CONFIG
     evidence, row = hugging_face.read_names(config, read_name)
     found = [Description(source, f'{key} {printable(text)}', tokens, row)

@@ -45,7 +45,7 @@ class Level:
 
 
 def levels_of(config):
-    """Those of a config.json in the order in which they count."""
+    """The Levels of a config.json, the one that counts first at the start."""
     return [Level(f'{CONFIG}: ', config)] + [
         Level(f'{CONFIG}: {name}.', config[name]) for name in ('model_args', 'pretrained_cfg')
         if isinstance(config.get(name), dict)]
@@ -148,7 +148,7 @@ def _read_normalization(level, stated):
 
 
 def _read_geometry(level, stated, warnings):
-    """The size that pictures get, and what is cut out of them then."""
+    """The size to which pictures are resized, and the crop that is then cut out."""
     size, crop, crop_pct = level.at('size'), level.at('crop_size'), level.at('crop_pct')
     do_crop = level.at('do_center_crop')
     if level.at('do_resize').value is False:
@@ -189,7 +189,7 @@ def _read_preprocessor(fields, warnings):
     _read_geometry(level, stated, warnings)
     kernel = level.at('resample')
     if kernel.value is not None:
-        if kernel.value != 0 and not _is_integer(kernel.value, 5):
+        if type(kernel.value) is not int or not 0 <= kernel.value <= 5:
             raise kernel.refuse('a filter of 0 to 5')
         stated['filter'] = (kernel.value,), kernel
     return stated

@@ -22,7 +22,7 @@ def _refuse_constant(name):
 
 
 def _found(text, at):
-    """What stands at a place, for people."""
+    """Describes what stands at a place, for an error."""
     rest, before = text[at:], text[:at].rstrip()
     if not rest:
         return 'the end of the file'
@@ -79,8 +79,10 @@ def parse_object(name, data):
     except json.JSONDecodeError as error:
         raise _broken(name, text, error.pos) from error
     except (ValueError, RecursionError):  # An integer of too many digits; too many levels.
-        value = None
-    if value is None or _is_deep(value):
+        is_deep = True
+    else:
+        is_deep = _is_deep(value)
+    if is_deep:
         raise CheckpointError(f'{name}: got more than {_MAX_DEPTH} levels, expected a JSON object '
                               f'of at most {_MAX_DEPTH}')
     if not isinstance(value, dict):
