@@ -101,7 +101,7 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
 }  // namespace sfmamba::client
 
 int main(int argc, char** argv) {
-  // The command says in its own words what goes wrong.
+  // The command reports errors itself, so gRPC writes no log.
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   const sfmamba::client::Console console = {std::cout, std::cerr,
                                             isatty(STDERR_FILENO) == 1};

@@ -20,8 +20,8 @@
 namespace sfmamba::client {
 namespace {
 
-// Average precision counts detections of every score. Fewer lie below this one
-// than a picture may have.
+// Average precision counts detections of low scores too. Detections below this
+// score are not asked for.
 constexpr float kLowestScore = 0.05f;
 
 struct EvalFlags {

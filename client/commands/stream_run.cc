@@ -69,7 +69,7 @@ int StreamRun::Run() {
   return exit_;
 }
 
-// ---- What is to be sent ----
+// ---- Reading pictures ----
 
 void StreamRun::ReadAll() {
   // Reads ahead what the server takes next.
@@ -242,7 +242,7 @@ bool StreamRun::WaitAfter(const absl::Status& error) {
   return true;
 }
 
-// ---- What is said ----
+// ---- Output ----
 
 void StreamRun::ReportError(const std::string& file,
                             const absl::Status& status) {

@@ -30,10 +30,10 @@ struct StreamOptions {
 
 // Sends pictures over one StreamPredict call and writes a line of JSON for each
 // as its answer comes. If the call ends before all are answered, because the
-// server drains or cannot be reached, the next call sends again what is not.
+// server drains or cannot be reached, the next call sends the others again.
 //
-// One thread reads pictures. For each call one sends, one looks at the time;
-// the caller's receives.
+// One thread reads pictures. Each call has a thread that sends and one that
+// watches the time. The caller's thread receives.
 class StreamRun {
  public:
   // All that is passed outlives it.
@@ -58,7 +58,7 @@ class StreamRun {
   // Waits for something to send; false if everything is answered.
   bool AwaitPicture() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // One call: what it ended with.
+  // Makes one call and returns its status.
   absl::Status RunCall() ABSL_LOCKS_EXCLUDED(mu_);
   void SendAll(PredictStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
   void EndIfNothingComes(PredictStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
@@ -74,7 +74,7 @@ class StreamRun {
   bool Asks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportError(const std::string& file, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The graver one stays.
+  // Keeps the larger of this code and the one before.
   void SetExit(int code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const StreamOptions& options_;
@@ -86,15 +86,14 @@ class StreamRun {
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;  // Pictures named by the source.
   bool all_read_ ABSL_GUARDED_BY(mu_) = false;
   bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // No more are wanted.
-  // Those that are read and not answered, by their numbers, which are their
-  // correlation ids.
+  // Pictures that are read and not answered. The key is the correlation id.
   std::map<int64_t, Picture> open_ ABSL_GUARDED_BY(mu_);
   Patience patience_ ABSL_GUARDED_BY(mu_){3};
-  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // Said since the last answer.
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // The user was told.
   int exit_ ABSL_GUARDED_BY(mu_) = kExitOk;
 
   // The current call's.
-  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;  // Not sent: those from here on.
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;  // The first that is not sent.
   bool takes_requests_ ABSL_GUARDED_BY(mu_) = true;
   bool answered_ ABSL_GUARDED_BY(mu_) = false;  // A picture.
   bool over_ ABSL_GUARDED_BY(mu_) = false;

@@ -17,8 +17,8 @@ double Threshold(int i) {
   return i == kLast ? 0.95 : 0.5 + i * ((0.95 - 0.5) / kLast);
 }
 
-// The mean precision over the points of recall. `ranked` tells of each
-// detection that counts, the best first, whether it is right.
+// The mean precision over the points of recall. `ranked` says for each
+// detection that counts, the best first, whether it is a true positive.
 double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
   std::vector<double> precisions, recalls;
   int64_t right = 0;

@@ -33,8 +33,8 @@ class AveragePrecision {
     std::vector<double> scores;  // By detection.
     std::function<double(int detection, int object)> iou;
   };
-  // Once for each image and class. Of detections with one score those of the
-  // lower `image_id` come first.
+  // Called once for each image and class. If detections have equal scores, the
+  // one of the lower `image_id` comes first.
   void Add(int64_t class_id, int64_t image_id, const Matches& matches);
 
   // The figures of each class that has objects beside crowds.

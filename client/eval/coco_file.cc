@@ -23,7 +23,7 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr double kRounding = 0.5;  // Pixels that no clipping is counted for.
+constexpr double kRounding = 0.5;  // Clipping by fewer pixels is not counted.
 
 struct Counts {
   int clipped = 0, outside = 0, polygons = 0, crowds = 0;
@@ -41,8 +41,8 @@ path NameOfFolder(const path& folder) {
                               : whole.parent_path().filename();
 }
 
-// Where the picture `file_name` lies: in the first of `folders` that has it.
-// INVALID_ARGUMENT if that would be outside of the folders.
+// The path of the picture `file_name` in the first of `folders` that has it.
+// INVALID_ARGUMENT if the path leads out of the folders.
 absl::StatusOr<std::string> PicturePath(
     const std::string& file_name, const std::vector<std::string>& folders) {
   const std::string slashes = absl::StrReplaceAll(file_name, {{"\\", "/"}});
@@ -65,7 +65,7 @@ absl::StatusOr<std::string> PicturePath(
   return (path(folders.front()) / slashes).string();
 }
 
-// Reads one file; each method takes a list of it.
+// Reads one file.
 class Reader {
  public:
   Reader(const std::string& file, const std::vector<std::string>& folders)

@@ -36,11 +36,11 @@ struct CocoCategory {
   std::string name;
 };
 
-// What a file in COCO's instances format says, without what cannot be used.
+// The usable contents of a file in COCO's instances format.
 struct CocoFile {
   std::vector<CocoPicture> pictures;
   std::vector<CocoCategory> categories;
-  // What was changed or left out, with counts, for people; empty: nothing.
+  // A line that counts what was changed or left out; empty if nothing was.
   std::string left_out;
 };
 

@@ -24,7 +24,7 @@ class CocoJson {
   static absl::StatusOr<CocoJson> Parse(const std::string& file,
                                         const std::string& text);
 
-  // The value as what it should be.
+  // The value as the type that is expected.
   absl::StatusOr<CocoJson> AsList() const;
   absl::StatusOr<std::string> AsText() const;
   // A number without a fraction, also if it is written as 1.0.

@@ -47,8 +47,8 @@ std::vector<path> FilesWithPrefix(const path& folder,
   return found;
 }
 
-// The annotations that labelling tools write into `folder`, in COCO's format; a
-// part that is held out rather than one to train on. Empty if there are none.
+// The annotations in COCO's format that labelling tools write into `folder`. A
+// held-out part comes before one for training. Empty if there are none.
 path FindCoco(const path& folder) {
   constexpr const char* kNames[] = {"annotations.json",
                                     "_annotations.coco.json",  // Roboflow.

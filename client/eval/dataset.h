@@ -34,8 +34,7 @@ struct Dataset {
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
   std::vector<Sample> samples;  // At least one.
-  // The classes that occur. Detection: to the category's id. Classification: to
-  // 0.
+  // The classes by label. Detection: the category's id. Classification: 0.
   std::map<std::string, int64_t> classes;
   std::string left_out;  // CocoFile::left_out; detection only.
 };

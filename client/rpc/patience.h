@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// How long many pictures wait for a server that drains, loads or cannot be
-// reached. A server that has answered is waited for until kLimit passes without
-// another answer, one that never has for `attempts` attempts.
+// Decides how long many pictures wait for a server that drains, loads or cannot
+// be reached: if it has answered before, until kLimit passes without another
+// answer; otherwise for `attempts` attempts.
 //
 // Has no clock. Not thread-safe.
 class Patience {

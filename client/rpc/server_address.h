@@ -15,7 +15,7 @@ namespace sfmamba::client {
 // look for a host of this name, or for port 443.
 absl::Status CheckServer(absl::string_view server);
 
-// What gRPC calls the server: "host:port" is a name to be looked up.
+// gRPC's target for the server: "host:port" is a name to be looked up.
 std::string TargetOf(absl::string_view server);
 
 // Whether everything sent to `server` stays on this machine. No name but

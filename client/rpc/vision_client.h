@@ -52,9 +52,9 @@ struct VisionClientOptions {
 // Calls a vision server, or several behind one name. Predictions go round-robin
 // to the addresses of the name that report themselves healthy. If none does,
 // they go to any: a server that drains still answers for a while, and others
-// say why they do not. UNAVAILABLE is tried three times unless `options` forbid
-// it, no other error: GetRpcErrorDetails() of rpc_status.h tells why a call
-// failed.
+// say why they do not. Calls that fail with UNAVAILABLE are tried three times
+// unless `options` forbid it. No other error is tried again.
+// GetRpcErrorDetails() of rpc_status.h tells why a call failed.
 //
 // Thread-safe; one client serves a whole process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the

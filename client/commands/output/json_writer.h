@@ -25,7 +25,7 @@ class JsonWriter {
   JsonWriter& String(absl::string_view value);
   JsonWriter& Integer(int64_t value);
   JsonWriter& Number(double value);  // null if not finite. Six digits.
-  // With the digits that tell it from its neighbours.
+  // With enough digits to read the same float back.
   JsonWriter& Exact(float value);
   JsonWriter& Bool(bool value);
 

@@ -1,4 +1,4 @@
-"""What the address of a server says: where calls go, and whether they leave this machine."""
+"""The address of a server: where calls to it go, and whether they leave this machine."""
 
 import ipaddress
 import os

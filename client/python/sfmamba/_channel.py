@@ -126,7 +126,7 @@ class Connection:
         self._allow_proxy = not is_loopback(server)
 
     def channels(self) -> Channels:
-        """New ones."""
+        """Makes new Channels."""
         return Channels(self._channel)
 
     def _channel(self, check_health: bool) -> Any:

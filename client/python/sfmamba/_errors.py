@@ -172,6 +172,6 @@ class CallErrors:
 
     @property
     def best(self) -> VisionError:
-        """The last one that a server gave, or else the last one."""
+        """The last error with a server's reason, or else the last error."""
         assert self._best is not None
         return self._best

@@ -115,9 +115,9 @@ class Attempts:
 
 
 class Patience:
-    """How long many pictures wait for a server that is away: one that `has_answered` before for up to
-    PATIENCE seconds without another answer, any other for `most` attempts. Thread-safe. It neither
-    waits nor calls.
+    """Decides how long many pictures wait for a server that is away: if it `has_answered` before,
+    for up to PATIENCE seconds without another answer; otherwise for `most` attempts. Thread-safe.
+    It neither waits nor calls.
     """
 
     def __init__(self, most: int, has_answered: bool,

@@ -52,7 +52,7 @@ class AsyncClient:
         await channels.any.close()
 
     def _channels(self) -> Channels:
-        """The running loop's. Those of loops that have ended are dropped, which closes them."""
+        """The running loop's Channels. Drops those of loops that have ended, which closes them."""
         running = asyncio.get_running_loop()
         with self._lock:
             for loop in [loop for loop in self._by_loop if loop.is_closed()]:
