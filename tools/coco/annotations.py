@@ -197,7 +197,8 @@ def _check_names(file):
 
 
 def read(paths):
-    """(Files, notes) of files that belong together, such as a part to learn and one held out."""
+    """(Files, notes) of files that belong together, such as a part to learn from and one held
+    out."""
     files = [_read_file(pathlib.Path(path)) for path in paths]
     parents = _leave_out_parents(files)
     for file in files:

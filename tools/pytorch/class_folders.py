@@ -4,7 +4,7 @@ only Python.
     found = open_folders(DATA)
     for path, k in found.train: ...         # found.labels[k] is its class.
 
-What is wrong with a folder is one line, a UserError's.
+A wrong folder raises UserError, one line.
 """
 
 import dataclasses
@@ -22,12 +22,12 @@ class ClassFolders:
     folder: object   # Of the classes to learn from.
     labels: list
     train: list      # (path, class) of each picture, by class.
-    held_out: list   # Likewise; None if the data do not say: every fifth is then held out.
+    held_out: list   # (path, class) of each. None: the data do not say, so hold out every fifth.
     notes: list      # Lines to print.
 
 
 def classes_in(folder, notes):
-    """The folders of the classes; `notes` is told of what is passed over."""
+    """The folders of the classes. Appends a line to `notes` about folders that are passed over."""
     found, passed_over = visible(folder)
     if passed_over:
         notes.append(f'{folder}: passed over: {", ".join(passed_over)} (no pictures)')

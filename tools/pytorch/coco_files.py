@@ -2,8 +2,7 @@
 
     entries, held_out, labels = open_coco(DATA)
 
-tools/coco says which layouts and contents are taken. What is wrong with a file is one line, a
-CocoError's.
+tools/coco says which layouts and contents are taken. A wrong file raises CocoError, one line.
 """
 
 import dataclasses
@@ -66,8 +65,8 @@ def run_lengths(outline, size):
 
 
 def _size_of(image, path):
-    """The picture's size, from its header; an error if the json has another. That of the json if
-    the picture cannot be read, which is said when it is drawn."""
+    """The picture's size by its header; CocoError if the json has another. If the picture cannot
+    be read, the json's size: the picture is reported when it is drawn."""
     try:
         size = shown_size(path)
     except ValueError:

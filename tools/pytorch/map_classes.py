@@ -14,8 +14,8 @@ IGNORE = 255  # Of a map: a pixel that does not count.
 
 
 def labels_of(folder, counts):
-    """The names of the classes, of whose maps `counts` are counts_of(). An error if a map has
-    another class."""
+    """The names of the classes. `counts` are counts_of() all maps; an error if a map has another
+    class."""
     found = np.flatnonzero(sum(counts.values())[:IGNORE])
     if not found.size:
         raise UserError(f'{folder}: no pixel of the maps has a class: all are ignored')

@@ -55,8 +55,8 @@ class Entry:
         return stored
 
     def counts(self):
-        """The number of pixels [256] of each class. An error if the map is not the picture's; none
-        of files that cannot be decoded, which is said when they are drawn."""
+        """The number of pixels [256] of each class. An error if the map has another size than
+        the picture. Zeros if either cannot be decoded: it is reported when it is drawn."""
         check_kind(self.map)
         try:
             classes, size = self.classes(self.map), shown_size(self.path)

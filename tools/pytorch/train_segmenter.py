@@ -39,7 +39,7 @@ class Learner(dense_training.Learner):
 
     def __init__(self, model, start, weights):
         super().__init__(model, start)
-        self.weights = weights  # Of the classes in the loss, 0 of those not taught.
+        self.weights = weights  # Of each class in the loss; 0 for classes that are not taught.
 
     def batch(self, rng, examples):
         """Pictures drawn by chance and their maps, uint8 [N,H,W,3] and [N,H,W]."""
@@ -77,7 +77,8 @@ def figures(learner, held_out):
 
 
 def weights_of(counts):
-    """Of each class in the loss: most pixels are background. 0 of a class without pixels."""
+    """The weight of each class in the loss: the rarer, the more, because most pixels are
+    background. 0 for a class without pixels."""
     taught = counts > 0
     weights = np.where(taught, np.maximum(counts, 1) ** POWER, 0)
     return torch.tensor(weights / weights[taught].mean(), dtype=torch.float32)
