@@ -71,7 +71,7 @@ class KserveRest {
                               const http::HttpRequest& request) const;
   http::HttpResponse ModelReady(const KserveRoute& route) const;
   http::HttpResponse Index(const http::HttpRequest& request) const;
-  // Answers a request about the settings of traces and logs: there are none, and
+  // Answers a request about settings of traces and logs: there are none, and
   // none can be changed. NOT_FOUND for a model that does not exist.
   http::HttpResponse Settings(const KserveRoute& route,
                               const http::HttpRequest& request) const;
