@@ -137,8 +137,8 @@ absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
 absl::Status TooManyLabels(absl::string_view model, int max) {
   return Error(
       Code::kFailedPrecondition, "TOO_MANY_LABELS",
-      absl::StrCat(model, ": got one more than ", max,
-                   " labels, expected at most ", max, "; take one away first"),
+      absl::StrCat(model, ": got ", max + 1, " labels, expected at most ", max,
+                   "; remove one first"),
       {{"model", std::string(model)}, {"max", absl::StrCat(max)}});
 }
 

@@ -123,8 +123,7 @@ TEST_F(ModelCatalogTest, AModelHasAtMost64Labels) {
   const absl::Status status = catalog_.SetLabel("m", "stable", 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
-            "models/m: got one more than 64 labels, expected at most 64; take "
-            "one away first");
+            "models/m: got 65 labels, expected at most 64; remove one first");
   EXPECT_TRUE(catalog_.SetLabel("m", "l7", 1).ok()) << "it has this one";
   ASSERT_TRUE(catalog_.SetLabel("m", "l7", std::nullopt).ok());
   EXPECT_TRUE(catalog_.SetLabel("m", "stable", 1).ok());
