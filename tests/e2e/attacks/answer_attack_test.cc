@@ -3,10 +3,7 @@
 
 #include <signal.h>
 
-#include <algorithm>
-#include <chrono>
 #include <initializer_list>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -15,24 +12,16 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/attacks/large_pictures.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
-#include "tests/testing/encode_masks.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {
 namespace {
 
-constexpr int kSide = 7071;  // 50 megapixels.
 constexpr int64_t kMiB = 1 << 20;
-
-// A blank picture: a few kilobytes.
-std::string BlankPng() {
-  return *base::EncodeGreyPng(kSide, kSide, 1, [](int, uint8_t* row) {
-    std::fill_n(row, (kSide + 7) / 8, 0);
-  });
-}
 
 // All that a detector may find in it, each with a mask.
 v1::DetectRequest EveryMask(v1::DetectParams::MaskEncoding encoding) {
@@ -53,19 +42,6 @@ v1::ClassifyRequest ManyPictures() {
   const std::string png = BlankPng();
   for (int i = 0; i < 64; ++i) request.add_images()->set_encoded(png);
   return request;
-}
-
-std::unique_ptr<v1::VisionService::Stub> NewStub(const ServerProcess& server) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(-1);
-  return v1::VisionService::NewStub(grpc::CreateCustomChannel(
-      server.address(), grpc::InsecureChannelCredentials(), arguments));
-}
-
-void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        absl::ToChronoMilliseconds(timeout));
 }
 
 std::vector<std::string> Flags(const std::vector<std::string>& more = {}) {

@@ -38,11 +38,12 @@ constexpr char kStream[] = "/sfmamba.v1.VisionService/StreamPredict";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kAttacker[] = "127.0.0.2";
 
-// What an attacker does over one connection until the time it is given. It
-// returns earlier if Envoy ends the connection.
+// An attack over one connection until `end`, or until Envoy ends the
+// connection.
 using Attack = std::function<void(int port, absl::Time end)>;
 
-// A flood of packets that `packet` writes, from the stream that it is given on.
+// A flood of packets. `packet` writes one, which begins with the given stream,
+// and moves the stream on.
 Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   return [packet = std::move(packet)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);

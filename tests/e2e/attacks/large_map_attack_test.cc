@@ -1,12 +1,9 @@
-// Attacks by maps of large pictures, which take far longer than the network:
-// another client has all its answers.
+// Attacks by maps of large pictures, which take far longer than the network.
+// Another client gets all its answers.
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,55 +14,40 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
+#include "tests/e2e/attacks/large_pictures.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
 #include "tests/server/http/raw_client.h"
 #include "tests/server/picture.h"
-#include "tests/testing/encode_masks.h"
 
 namespace sfmamba {
 namespace {
 
-constexpr int kSide = 7071;  // 50 megapixels.
 constexpr absl::Duration kRound = absl::Seconds(6);
 
-std::unique_ptr<v1::VisionService::Stub> NewStub(const ServerProcess& server) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetMaxReceiveMessageSize(-1);
-  return v1::VisionService::NewStub(grpc::CreateCustomChannel(
-      server.address(), grpc::InsecureChannelCredentials(), arguments));
-}
-
-void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
-  context->set_deadline(std::chrono::system_clock::now() +
-                        absl::ToChronoMilliseconds(timeout));
-}
-
 v1::SegmentRequest LargeMap() {
-  const std::string grey(size_t{1} * kSide * kSide, 'x');
+  const std::string grey(size_t{1} * kLargeSide * kLargeSide, 'x');
   v1::SegmentRequest request;
   request.set_model("everyday_segmenter");
-  request.add_images()->set_encoded(server::EncodeJpeg(
-      kSide, kSide, 1, reinterpret_cast<const uint8_t*>(grey.data())));
+  request.add_images()->set_encoded(
+      server::EncodeJpeg(kLargeSide, kLargeSide, 1,
+                         reinterpret_cast<const uint8_t*>(grey.data())));
   request.mutable_params()->set_output_size(v1::SegmentParams::ORIGINAL);
   request.mutable_params()->set_include_confidence_map(true);
   return request;
 }
 
 v1::ClassifyRequest ManyHeatMaps() {
-  const auto png = base::EncodeGreyPng(kSide, kSide, 1, [](int, uint8_t* row) {
-    std::fill_n(row, (kSide + 7) / 8, 0);
-  });
+  const std::string png = BlankPng();
   v1::ClassifyRequest request;
   request.set_model("everyday");
-  for (int i = 0; i < 64; ++i) request.add_images()->set_encoded(*png);
+  for (int i = 0; i < 64; ++i) request.add_images()->set_encoded(png);
   request.mutable_params()->mutable_heat_map()->set_encoding(
       v1::HeatMapParams::PNG);
   return request;
 }
 
-// A small picture by REST, after which the client sends no more. Returns the
+// Sends a small picture over REST, closes the sending side and returns the
 // answer.
 std::string ClassifyAndSendNoMore(const ServerProcess& server) {
   const std::string jpeg = server::EncodeJpeg(server::Gradient(16, 16));

@@ -24,13 +24,13 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
-// What is added to a small network.
+// An addition to a small network.
 struct Addition {
   const char* backbone = "";
   const char* config = "";
 };
-// With these its weights are small and its runs take gigabytes, or more than
-// any machine has.
+// Additions with which a run takes gigabytes, or more than any machine has,
+// although the weights are small.
 constexpr Addition kHuge[kModels] = {{"", "input { size: 4096 }"},
                                      {"", "input { size: 16384 }"},
                                      {"windows: [16384, 16384]", ""}};
