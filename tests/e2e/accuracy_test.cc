@@ -99,7 +99,7 @@ class Models {
     return out.str();
   }
 
-  // What tools/coco_ap.py writes of the detections in the file `found`.
+  // The output of tools/coco_ap.py for the detections in the file `found`.
   std::string Score(const std::string& found) const {
     FILE* scorer = popen(absl::StrCat(kPython, "tools/coco_ap.py ", kSets,
                                       "/scenes/annotations.json ", found)

@@ -53,7 +53,7 @@ class Server:
 
 
 def restart(server, answers, kill=False):
-    """Once there are some answers: each is a line or an item of `answers`, passed on."""
+    """Yields the `answers`. Stops the server after 20 of them and starts it again."""
     for number, answer in enumerate(answers):
         if number == 20:
             server.stop(kill)
@@ -62,6 +62,8 @@ def restart(server, answers, kill=False):
 
 
 class RestartTest(unittest.TestCase):
+    maxDiff = None
+
     def test_the_command_sends_again_what_is_not_answered(self):
         for kill in (False, True):
             server = Server(self, '--drain_delay=0s')
@@ -81,8 +83,6 @@ class RestartTest(unittest.TestCase):
         pipe.write('\n'.join(names))
         pipe.close()
 
-    maxDiff = None
-
     def test_the_python_client_loses_no_picture(self):
         server = Server(self, '--drain_delay=0s')
         with sfmamba.Client(server.address) as client:
@@ -91,7 +91,8 @@ class RestartTest(unittest.TestCase):
                 stream = client.stream(client.classify, pictures, in_flight=32)
                 answers = list(restart(server, stream, kill))
                 self.assertEqual([picture for picture, _ in answers], pictures)
-                self.assertEqual([str(answer) for _, answer in answers if isinstance(answer, Exception)], [])
+                self.assertEqual([str(answer) for _, answer in answers
+                                  if isinstance(answer, Exception)], [])
                 answers = list(restart(server, client.map(client.classify, pictures, in_flight=32),
                                        kill))
                 self.assertEqual([type(answer) for answer in answers],

@@ -1,6 +1,6 @@
 // A config.json in Hugging Face's layout and, in half of the cases, a
-// preprocessor_config.json with the same text: refused with a reason, or read into
-// a configuration that ToModelConfig() takes or refuses with a reason.
+// preprocessor_config.json with the same text: refused with a reason, or read
+// into a configuration that ToModelConfig() takes or refuses with a reason.
 #include <cstdint>
 #include <string>
 

@@ -1,5 +1,5 @@
-// That calls through a trusted proxy count for the clients that it names, over
-// every transport.
+// Calls through a trusted proxy count for the clients that it names, over every
+// transport.
 
 #include <memory>
 #include <string>

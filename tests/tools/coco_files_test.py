@@ -1,4 +1,4 @@
-"""What tools/coco takes as COCO's json, which layouts it finds, and what it says of the rest."""
+"""The json and the layouts that tools/coco reads, and its errors."""
 
 import json
 import pathlib

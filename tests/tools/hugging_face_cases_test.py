@@ -1,4 +1,4 @@
-"""The cases that the server's reader of Hugging Face's folders is tested by, too."""
+"""Reads the cases that also test the server's reader of Hugging Face's folders."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-// Prints what DetectorScore says of results in COCO's format, for
+// Prints DetectorScore's figures for results in COCO's format, for
 // average_precision_test.py.
 //
 // usage: score_results ANNOTATIONS IMAGES RESULTS

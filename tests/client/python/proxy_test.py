@@ -1,4 +1,4 @@
-"""What an HTTP proxy of the environment sees."""
+"""The calls that an HTTP proxy named by the environment sees."""
 
 import asyncio
 import os

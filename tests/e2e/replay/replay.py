@@ -156,7 +156,7 @@ class Server:
                 self._lines.append(line)
 
     def lines(self):
-        """What the log has got since the last call."""
+        """The log's lines since the last call."""
         with self._mutex:
             lines, self._lines = self._lines, []
         # The log says by time how many lines it has left out.

@@ -24,7 +24,7 @@ model::Segmentation MapOf(LogitsMap* map) {
   return map->Take();
 }
 
-// What the default segmenter itself says of pictures, to the bit.
+// Compares with the default segmenter's own maps, bit for bit.
 TEST(LogitsMapTest, IsTheMapOfTheModelItself) {
   const auto directory =
       repository::ReadModelDirectory({"models/everyday_segmenter/1", ""});

@@ -45,7 +45,8 @@ v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
   return result;
 }
 
-// What a batch is asked for a picture whose input is of 64 x 64 pixels.
+// A batch's options for a picture of `side` x `side` pixels whose input has
+// 64 x 64.
 model::SegmentationOptions AskedOf(const v1::SegmentParams& params, int side,
                                    const repository::ModelDirectory& model) {
   batching::BatchTask task;

@@ -51,7 +51,7 @@ std::string ErrorOf(const std::string& config,
   return std::string(read.status().message());
 }
 
-// What the files and the variant's row say together, as a case states it.
+// The values of the files and of the variant's row, by a case's names.
 json Resolved(const HuggingFaceConfig& read) {
   const v1::Backbone& backbone = read.config.backbone();
   const v1::Input& input = read.config.input();
