@@ -189,10 +189,10 @@ absl::StatusOr<RunMemory::Hold> RunMemory::TakeForLoad(
   absl::MutexLock lock(&state_->mu);
   while (bytes > free() - state_->for_loads) {
     if (state_->for_loads == 0) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat("memory: loading takes about ", bytes,
-                       " bytes, expected at most the ",
-                       std::max<int64_t>(free(), 0), " that are free"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "memory: loading takes about ", BytesText(bytes),
+          ", expected at most the ", BytesText(std::max<int64_t>(free(), 0)),
+          " that are free"));
     }
     if (stop()) return nullptr;
     state_->mu.AwaitWithTimeout(
