@@ -1,5 +1,6 @@
 #include "server/settings/flags.h"
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <vector>
@@ -49,9 +50,11 @@ void ForEachFlag(const std::function<void(const FieldDescriptor&)>& visit) {
 TEST(FlagsTest, HelpNamesEachWithWhatStandsBesideItsField) {
   const std::string help = FlagsHelp();
   ForEachFlag([&help](const FieldDescriptor& field) {
-    const bool is_switch = field.type() == FieldDescriptor::TYPE_BOOL;
-    const size_t start = help.find(
-        absl::StrCat("  --", field.name(), is_switch ? " " : "="));
+    size_t start = std::string::npos;
+    for (const char* end : {"=", " ", "\n"}) {
+      start =
+          std::min(start, help.find(absl::StrCat("  --", field.name(), end)));
+    }
     ASSERT_NE(start, std::string::npos) << field.name();
     const std::string text = absl::StrJoin(  // Without line breaks.
         absl::StrSplit(help.substr(start, help.find("\n  --", start) - start),
