@@ -1,5 +1,6 @@
 #include "server/server.h"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -105,6 +106,7 @@ Server::Server(const Options& options, observability::Logger* log)
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
+      load_reports_([this] { return PredictedWait(); }, options.clock),
       settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log),
@@ -199,6 +201,14 @@ void Server::DeviceFailed(const absl::Status& status) {
   log_.Error(observability::LogModule::kServer, "a device has failed for good",
              {{"error", status.message()}});
   options_.device_failed();
+}
+
+absl::Duration Server::PredictedWait() const {
+  absl::Duration longest;
+  for (const auto& version : repository_.List()) {
+    longest = std::max(longest, version->metrics()->predicted_wait());
+  }
+  return longest;
 }
 
 bool Server::IsAlive() const {

@@ -27,6 +27,7 @@
 #include "server/rest/rest_port.h"
 #include "server/rpc/admin/admin_service.h"
 #include "server/rpc/health.h"
+#include "server/rpc/load_reports.h"
 #include "server/rpc/port/grpc_port.h"
 #include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/vision_service.h"
@@ -136,6 +137,8 @@ class Server {
   rpc::AdminService::Environment AdminEnvironment();
 
   void DeviceFailed(const absl::Status& status);
+  // The longest of all models' predicted waits.
+  absl::Duration PredictedWait() const;
   // Whether every model makes progress.
   bool IsAlive() const;
   // Tells the metrics and the watches of "liveness", and the log of lost GPUs.
@@ -167,6 +170,7 @@ class Server {
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;
+  rpc::LoadReports load_reports_;
   admin::RuntimeSettings settings_;
   admin::ModelChanges changes_;
   rpc::VisionService vision_;

@@ -121,7 +121,7 @@ rpc::GrpcLog::Options Server::GrpcLogOptions() {
 }
 
 prediction::TransportEnvironment Server::Environment() {
-  return {
+  prediction::TransportEnvironment environment = {
       {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
        memory_, costs_, metrics_, log_, without_deadline_, LimitsOf(config_),
        config_.max_message_bytes(), base::FromProto(config_.default_deadline()),
@@ -129,6 +129,12 @@ prediction::TransportEnvironment Server::Environment() {
        &security_.quotas()},
       &security_.gate(),
       config_.publish_encoded_models()};
+  if (config_.load_reports()) {
+    environment.load_report = [this](const absl::Status& status) {
+      return load_reports_.CallEnded(status);
+    };
+  }
+  return environment;
 }
 
 kserve::KserveService::Options Server::KserveOptions() {

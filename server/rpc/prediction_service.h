@@ -12,6 +12,7 @@
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rpc/call.h"
+#include "server/rpc/load_reports.h"
 #include "server/rpc/raw_service.h"
 #include "server/rpc/send_watch.h"
 #include "server/rpc/stream/stream_call.h"
@@ -24,7 +25,8 @@ namespace sfmamba::rpc {
 template <typename Asked>
 class AskCall final : public UnaryCall {
  public:
-  // `extra` are the last arguments of Asked's constructor.
+  // `extra` are the last arguments of Asked's constructor. `environment`
+  // outlives the call.
   template <typename... Extra>
   AskCall(const prediction::TransportEnvironment& environment,
           observability::Method method, security::Caller caller,
@@ -35,10 +37,14 @@ class AskCall final : public UnaryCall {
         asked_(
             environment, method, InfoOf(*call.context, std::move(caller)),
             request,
-            [this](const absl::Status& status,
-                   typename Asked::Response* answer) {
+            [this, &environment, context = call.context](
+                const absl::Status& status, typename Asked::Response* answer) {
               if (status.ok()) Serialize(*answer, &sent_);
               *answer = {};  // The bytes may take long to be sent.
+              if (environment.load_report) {
+                context->AddTrailingMetadata(kLoadReportTrailer,
+                                             environment.load_report(status));
+              }
               Send(status);
             },
             extra...) {}
