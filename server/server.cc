@@ -11,6 +11,7 @@
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
 #include "server/batching/executor.h"
+#include "server/host/listening_sockets.h"
 
 namespace sfmamba::server {
 namespace {
@@ -127,8 +128,7 @@ Server::Server(const Options& options, observability::Logger* log)
 }
 
 Server::~Server() {
-  if (grpc_ == nullptr) return;
-  grpc_->StopListening();
+  if (grpc_ != nullptr) grpc_->StopListening();
   health_.EndWatches();
   reflection_.EndStreams();
 }
@@ -141,25 +141,47 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
+// The request ports are bound once the models have loaded, so that a port in
+// use would be found late.
+absl::Status Server::CheckPorts() const {
+  const std::pair<const char*, int> ports[] = {
+      {"the HTTP port", config_.http_port()},
+      {"the gRPC port", config_.port()}};
+  for (const auto& [what, port] : ports) {
+    if (port <= 0) continue;
+    const absl::Status status =
+        ListeningSockets::Bind(what, config_.host(), port).status();
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Server::Open() {
   absl::Status status =
       Keep(http::StartMetricsServer(config_.host(), config_.metrics_port(),
                                     &metrics_),
            &metrics_server_);
   if (status.ok()) status = security_.Open();
+  if (status.ok()) status = CheckPorts();
   if (!status.ok()) return status;
   scanned_ = repository_.Scan();
   for (const auto& version : repository_.List()) {
     health_.SetServing(version->health_name(), false);
   }
-  if (config_.http_port() >= 0) {
-    status = Keep(rest::RestPort::Start(Environment(), RestOptions()), &rest_);
-  }
-  if (status.ok() && config_.health_port() >= 0) {
+  if (config_.health_port() >= 0) {
     status = Keep(rpc::GrpcPort::Start(HealthPortOptions()), &health_grpc_);
   }
   if (status.ok() && config_.admin_port() >= 0) {
     status = Keep(rpc::GrpcPort::Start(AdminPortOptions()), &admin_grpc_);
+  }
+  return status;
+}
+
+absl::Status Server::OpenRequestPorts() {
+  if (grpc_ != nullptr) return absl::OkStatus();
+  absl::Status status;
+  if (config_.http_port() >= 0) {
+    status = Keep(rest::RestPort::Start(Environment(), RestOptions()), &rest_);
   }
   if (status.ok()) status = Keep(rpc::GrpcPort::Start(GrpcOptions()), &grpc_);
   if (!status.ok()) return status;
@@ -174,7 +196,6 @@ absl::Status Server::Open() {
 }
 
 absl::Status Server::LoadModels(const std::function<bool()>& stop) {
-  if (!scanned_.ok()) return scanned_;
   const auto changed = [this](const repository::ModelVersion& version) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
@@ -182,8 +203,13 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     // The end may have begun meanwhile.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
-  const absl::Status status = repository_.LoadAll(changed, stop);
+  const absl::Status status =
+      scanned_.ok() ? repository_.LoadAll(changed, stop) : scanned_;
   if (absl::IsCancelled(status)) return status;
+  if (status.ok() || !config_.exit_on_load_error()) {
+    const absl::Status opened = OpenRequestPorts();
+    if (!opened.ok()) return opened;
+  }
   bool any_ready = false;
   for (const auto& version : repository_.List()) {
     any_ready |= version->state() == observability::ModelState::kReady;
@@ -253,28 +279,30 @@ bool Server::Shutdown() {
   log_.Info(observability::LogModule::kServer, "draining");
   draining_.store(true);
   health_.SetNoneServing();
-  if (!device_failed_.load()) {
+  if (is_open() && !device_failed_.load()) {
     absl::SleepFor(base::FromProto(config_.drain_delay()));
   }
   vision_.StartDraining();
   kserve_.StartDraining();
   admin_.StartDraining();
   if (rest_ != nullptr) rest_->StartDraining();
-  // gRPC cancels the calls that come after grpc_->Shutdown() from a client that
-  // has not read the GOAWAY yet. A client that was refused before, and goes
-  // elsewhere, is not among them.
-  absl::SleepFor(options_.refusal_window);
-  grpc_->StopListening();
   health_.EndWatches();
   reflection_.EndStreams();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
-  grpc_->Shutdown(timeout);
+  // Sends GOAWAY at once. gRPC 1.51 cancels a call that its client has sent
+  // before it reads the GOAWAY, and nothing avoids that. Refusing calls for a
+  // while before the GOAWAY cancels as many and loses those refused besides.
+  if (grpc_ != nullptr) grpc_->Shutdown(timeout);
+  bool clean = base::SteadyNow() < start + timeout;
+  // HTTP/1.1 has no GOAWAY, so its clients are refused before they are cut off.
+  if (rest_ != nullptr) {
+    const absl::Time refused = start + options_.refusal_window;
+    absl::SleepFor(refused - base::SteadyNow());
+    clean &= rest_->Drain(refused + timeout - base::SteadyNow());
+  }
   if (health_grpc_ != nullptr) health_grpc_->Shutdown(absl::ZeroDuration());
-  const absl::Duration left = start + timeout - base::SteadyNow();
-  const bool clean =
-      left > absl::ZeroDuration() && (rest_ == nullptr || rest_->Drain(left));
   if (clean) {
     log_.Info(observability::LogModule::kServer, "drained");
   } else {

@@ -43,8 +43,8 @@ namespace sfmamba::server {
 
 // The whole server, its parts in order of construction.
 //
-//   auto server = Server::Start(options, &log);  // Ports open, NOT_SERVING.
-//   (*server)->LoadModels();                     // Then SERVING.
+//   auto server = Server::Start(options, &log);  // Health and metrics alone.
+//   (*server)->LoadModels();                     // Ports open, SERVING.
 //   (*server)->Shutdown();
 //
 // LoadModels() and Shutdown() are called by one thread, at most once each; the
@@ -63,15 +63,15 @@ class Server {
     // Called on any thread, each time that a model's device has failed for
     // good. Must not block. The server is NOT_SERVING from then on.
     std::function<void()> device_failed = [] {};
-    // How long new calls are refused before the connections are closed. It must
-    // be longer than a round trip; server.cc, Shutdown(), explains why.
+    // How long HTTP requests are refused before their connections are closed.
+    // It must be longer than a round trip.
     absl::Duration refusal_window = absl::Milliseconds(500);
     // How long metrics can still be scraped after the last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
 
-  // Opens the metrics port, finds the models, which are then LOADING, and opens
-  // the HTTP and the gRPC port. Every health name but "liveness" is
+  // Opens the ports of metrics, health and administration, and finds the
+  // models, which are then LOADING. Every health name but "liveness" is
   // NOT_SERVING. UNAVAILABLE, naming host and port, if a port cannot be bound.
   // INVALID_ARGUMENT, naming file or setting, if the tokens or the certificates
   // cannot be used.
@@ -80,8 +80,11 @@ class Server {
   // Cancels the calls that Shutdown() has not waited for.
   ~Server();
 
+  // Whether the ports for requests are open.
+  bool is_open() const { return grpc_ != nullptr; }
+  // 0 unless is_open().
   int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
-  // -1 if there is none.
+  // -1 if there is none, here and below.
   int health_port() const {
     return health_grpc_ == nullptr ? -1 : health_grpc_->port();
   }
@@ -92,19 +95,25 @@ class Server {
   int metrics_port() const { return metrics_server_->port(); }
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
-  // Loads and warms the models, then becomes SERVING. Returns the error of the
-  // search for models, or of the first model that failed. Even then the server
-  // is SERVING if another model is ready, unless exit_on_load_error is set.
-  // CANCELLED once `stop` returns true. It is asked as long as this lives, for
-  // models that are loaded later too.
+  // Loads and warms the models, opens the HTTP and the gRPC port, then becomes
+  // SERVING. Returns the error of the search for models, or of the first model
+  // that failed. Even then the ports open, and the server is SERVING if another
+  // model is ready, unless exit_on_load_error is set. CANCELLED once `stop`
+  // returns true. It is asked as long as this lives, for models that are loaded
+  // later too.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
 
+  // Opens the HTTP and the gRPC port before LoadModels() does, unless they are
+  // open. UNAVAILABLE, naming host and port, if one cannot be bound.
+  absl::Status OpenRequestPorts();
+
   // Drains: is NOT_SERVING for drain_delay while calls are still answered (not
-  // if a device has failed for good), then refuses new calls for
-  // refusal_window, and waits up to drain_timeout for the others. Returns false
-  // if some had to be cancelled.
+  // if a device has failed for good), then tells gRPC's connections to go
+  // elsewhere (GOAWAY), refuses HTTP requests for refusal_window, and waits up
+  // to drain_timeout for the calls that are left. Returns false if some had to
+  // be cancelled.
   bool Shutdown();
 
  private:
@@ -112,6 +121,8 @@ class Server {
 
   // The rest of Start().
   absl::Status Open();
+  // UNAVAILABLE if a port for requests is in use.
+  absl::Status CheckPorts() const;
 
   // Errors of the trace file or the collector are logged once until they end.
   std::unique_ptr<tracing::Tracer> MakeTracer();

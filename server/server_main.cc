@@ -37,7 +37,7 @@ namespace sfmamba::server {
 namespace {
 
 // What the end takes beside drain_delay and drain_timeout, the log's last lines
-// included: the refusals before, the last scrapes after.
+// included: the refusals of HTTP, the last scrapes after.
 constexpr absl::Duration kEndingTime = absl::Milliseconds(1700);
 // How long the log's last lines may take to be written.
 constexpr absl::Duration kLastLines = absl::Milliseconds(300);
@@ -229,9 +229,12 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });
   if (!loaded.ok()) {
-    log->Error(observability::LogModule::kServer, "models did not load",
+    const bool is_open = (*server)->is_open();
+    log->Error(observability::LogModule::kServer,
+               is_open ? "models did not load" : "the server cannot serve",
                {{"error", loaded.message()}});
-    if (!absl::IsCancelled(loaded) && config.exit_on_load_error()) {
+    if (!absl::IsCancelled(loaded) &&
+        (config.exit_on_load_error() || !is_open)) {
       return end->CodeOr(kLoadFailed);
     }
   }

@@ -271,7 +271,8 @@ absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
   return Error(
       Code::kUnavailable, "MODEL_NOT_READY",
       absl::StrCat(model, " is ", state, reason.empty() ? "" : ": ", reason),
-      {{"model", std::string(model)}, {"state", std::string(state)}});
+      {{"model", std::string(model)}, {"state", std::string(state)}},
+      state == "LOADING" ? absl::Seconds(1) : absl::InfiniteDuration());
 }
 
 absl::Status DeviceFailed(absl::string_view message) {

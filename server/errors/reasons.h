@@ -111,7 +111,8 @@ absl::Status DeviceOutOfMemory(absl::Duration retry_after);
 
 // DRAINING: `what`, such as "the server", is being stopped.
 absl::Status Draining(absl::string_view what);
-// MODEL_NOT_READY. `reason` may be empty.
+// MODEL_NOT_READY, to be retried after a second while the model is LOADING.
+// `reason` may be empty.
 absl::Status ModelNotReady(absl::string_view model, absl::string_view state,
                            absl::string_view reason);
 // DEVICE_FAILED: this server's device has failed for good, so it is stopping.

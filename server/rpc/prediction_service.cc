@@ -36,8 +36,7 @@ absl::Status PredictionService::CheckScope(
 
 absl::Status PredictionService::CheckReader(
     const RawCall& call, observability::RequestRecord* record) const {
-  const absl::Status status = CheckScope(call, security::Scope::kRead, record);
-  return status.ok() ? CheckServing() : status;
+  return CheckScope(call, security::Scope::kRead, record);
 }
 
 Reactor* PredictionService::Admit(

@@ -49,8 +49,7 @@ class AskCall final : public UnaryCall {
             },
             extra...) {}
 
-  // `serving` is the error to answer at once, or OK.
-  void Run(const absl::Status& serving) { asked_.Run(serving); }
+  void Run() { asked_.Run(absl::OkStatus()); }
   void OnCancel() override { asked_.Cancel(); }
 
  private:
@@ -62,8 +61,9 @@ class AskCall final : public UnaryCall {
 // Thread-safe.
 class PredictionService : public RawService {
  public:
-  // From now on new calls are answered UNAVAILABLE with reason DRAINING, to be
-  // tried elsewhere at once, and streams are told to end.
+  // From now on streams are told to end, and new ones are answered UNAVAILABLE
+  // with reason DRAINING, to be tried elsewhere at once. Other calls go on,
+  // because their clients may not have read the GOAWAY yet.
   void StartDraining();
   // Ends calls whose answers are not read, and idle streams. To be called again
   // and again, by a thread that is not gRPC's.
@@ -79,7 +79,7 @@ class PredictionService : public RawService {
   // Whether the caller has `scope`; the record gets its name.
   absl::Status CheckScope(const RawCall& call, security::Scope scope,
                           observability::RequestRecord* record) const;
-  // Whether the caller may read, and the server serves.
+  // Whether the caller may read.
   absl::Status CheckReader(const RawCall& call,
                            observability::RequestRecord* record) const;
   // An AskCall for a caller who may infer, running.
@@ -90,7 +90,7 @@ class PredictionService : public RawService {
         method, call, [&](security::Caller caller, grpc::ByteBuffer* request) {
           auto* made = new AskCall<Asked>(env_, method, std::move(caller),
                                           request, call, &sends_, extra...);
-          made->Run(CheckServing());
+          made->Run();
           return made;
         });
   }

@@ -112,7 +112,7 @@ void AddRandomDenseModels(const std::string& repository) {
 }
 
 ServerProcess::ServerProcess(const std::vector<std::string>& flags,
-                             const std::string& binary) {
+                             const std::string& binary, absl::string_view log) {
   std::vector<std::string> arguments = {binary, "--host=127.0.0.1", "--port=0",
                                         "--http_port=0", "--metrics_port=0"};
   arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -134,11 +134,15 @@ ServerProcess::ServerProcess(const std::vector<std::string>& flags,
   close(pipe[1]);
   running_ = true;
   reader_ = std::thread([this, pipe] { Read(pipe[0]); });
+  if (!log.empty()) {
+    WaitForLog(log);
+    return;
+  }
   const std::string kListening = "\"msg\":\"listening\"";
   if (WaitForLog(kListening)) {
-    const std::string log = output();
+    const std::string lines = output();
     const absl::string_view line =
-        absl::string_view(log).substr(log.find(kListening));
+        absl::string_view(lines).substr(lines.find(kListening));
     port_ = NumberAfter(line, "port");
     http_port_ = NumberAfter(line, "http_port");
     metrics_port_ = NumberAfter(line, "metrics_port");

@@ -24,13 +24,16 @@ std::string WriteTinyModel(const std::string& batching = "");
 void AddRandomDenseModels(const std::string& repository);
 
 // A real server, in a process of its own, on free ports of 127.0.0.1 unless
-// `flags` say otherwise. The constructor waits until it listens or has ended;
-// the destructor kills it. Thread-compatible.
+// `flags` say otherwise. The constructor waits until its models have loaded and
+// it listens, or until it has ended. The destructor kills it.
+// Thread-compatible.
 class ServerProcess {
  public:
-  explicit ServerProcess(
-      const std::vector<std::string>& flags,
-      const std::string& binary = "server/sfmamba_server");  // The runfile.
+  // `binary` is a runfile. The constructor waits for a line with `log` instead,
+  // if it is not empty. Then there are no ports.
+  explicit ServerProcess(const std::vector<std::string>& flags,
+                         const std::string& binary = "server/sfmamba_server",
+                         absl::string_view log = "");
   ~ServerProcess();
 
   // 0 if it never listened.

@@ -153,8 +153,8 @@ TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel("max_batch_size: 4096"),
        "--profile_dir=" + testing::TempDir() + "/profiles",
-       "--profile_budget=1h", "--drain_delay=0s", "--drain_timeout=1h"});
-  ASSERT_TRUE(server.WaitForLog("the times of batches are measured"));
+       "--profile_budget=1h", "--drain_delay=0s", "--drain_timeout=1h"},
+      "server/sfmamba_server", "the times of batches are measured");
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.output();
   EXPECT_EQ(server.output().find("\"serving\""), std::string::npos);
@@ -168,8 +168,7 @@ TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
       << "backbone { variant: 'custom' } num_classes: 9 input { size: 64 }";
   ServerProcess server({"--model_repository=" + repository, "--random_init",
                         "--drain_delay=0s", "--drain_timeout=0.1s"},
-                       kFaultyServer);
-  ASSERT_TRUE(server.WaitForLog("this load never ends")) << server.output();
+                       kFaultyServer, "this load never ends");
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 6) << server.output();
 }

@@ -134,6 +134,9 @@ RunningServer::RunningServer(v1::ServerConfig config, bool load)
   if (load) {
     const absl::Status loaded = server_->LoadModels();
     EXPECT_TRUE(loaded.ok()) << loaded;
+  } else {
+    const absl::Status opened = server_->OpenRequestPorts();
+    EXPECT_TRUE(opened.ok()) << opened;
   }
   Connect();
 }

@@ -47,7 +47,7 @@ Ending EndingOf(const grpc::Status& status,
 // A server in this process, on free ports, with fake models.
 class RunningServer {
  public:
-  // `config` needs a model_repository.
+  // `config` needs a model_repository. All ports are open, even without `load`.
   explicit RunningServer(v1::ServerConfig config, bool load = true);
 
   // Makes the stubs of a new connection.

@@ -247,7 +247,37 @@ TEST_F(ServerPartsTest, AnswersReportTheLoadUnlessASettingForbidsIt) {
   }
 }
 
-TEST_F(ServerPartsTest, EachServiceRefusesNewCallsWhileItDrains) {
+TEST_F(ServerPartsTest, PortsForRequestsOpenOnceTheFirstLoadHasEnded) {
+  config_.set_exit_on_load_error(false);
+  Server::Options options = OptionsOf(config_);
+  options.load = [](const repository::ModelDirectory&,
+                    const repository::ModelRepository::CaptureFailed&)
+      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+    return absl::InternalError("no model");
+  };
+  options.config.set_http_port(0);
+  options.config.set_health_port(0);
+  const auto server = Server::Start(options, &log_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_FALSE((*server)->is_open());
+  EXPECT_EQ((*server)->http_port(), -1);
+  EXPECT_GT((*server)->metrics_port(), 0);
+  EXPECT_GT((*server)->health_port(), 0);
+  EXPECT_FALSE((*server)->LoadModels().ok());
+  EXPECT_GT((*server)->port(), 0);
+  EXPECT_GT((*server)->http_port(), 0);
+}
+
+TEST_F(ServerPartsTest, NoPortOpensIfAnErrorOfALoadEndsTheServer) {
+  std::ofstream(config_.model_repository() + "/fake/1/model.safetensors")
+      << "other bytes";
+  const auto server = Server::Start(OptionsOf(config_), &log_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_FALSE((*server)->LoadModels().ok());
+  EXPECT_FALSE((*server)->is_open());
+}
+
+TEST_F(ServerPartsTest, HttpIsRefusedBeforeItsConnectionsAreCut) {
   config_.mutable_drain_delay();
   Server::Options options = OptionsOf(config_);
   options.config.set_http_port(0);
@@ -255,34 +285,9 @@ TEST_F(ServerPartsTest, EachServiceRefusesNewCallsWhileItDrains) {
   options.scrape_window = absl::ZeroDuration();
   const auto server = Server::Start(options, &log_);
   ASSERT_TRUE(server.ok()) << server.status();
-  const auto channel =
-      grpc::CreateChannel(absl::StrCat("127.0.0.1:", (*server)->port()),
-                          grpc::InsecureChannelCredentials());
-  const auto await_refusal = [&channel](auto stub, auto method, auto request,
-                                        auto response) {
-    const std::string what = request.GetTypeName();
-    WaitUntil(
-        [&] {
-          grpc::ClientContext context;
-          return EndingOf((stub.get()->*method)(&context, request, &response))
-                     .reason == "DRAINING";
-        },
-        absl::StrCat("a refusal of ", what));
-  };
-  std::thread stopper([&server] { EXPECT_TRUE((*server)->Shutdown()); });
-  using v1::AdminService, v1::VisionService, inference::GRPCInferenceService;
-  await_refusal(AdminService::NewStub(channel),
-                &AdminService::Stub::SetCanaryShare,
-                v1::SetCanaryShareRequest(), v1::SetCanaryShareResponse());
-  await_refusal(VisionService::NewStub(channel),
-                &VisionService::Stub::ListModels, v1::ListModelsRequest(),
-                v1::ListModelsResponse());
-  inference::ModelMetadataRequest metadata;
-  metadata.set_name("fake");
-  await_refusal(GRPCInferenceService::NewStub(channel),
-                &GRPCInferenceService::Stub::ModelMetadata, metadata,
-                inference::ModelMetadataResponse());
+  ASSERT_TRUE((*server)->OpenRequestPorts().ok());
   httplib::Client client("127.0.0.1", (*server)->http_port());
+  std::thread stopper([&server] { EXPECT_TRUE((*server)->Shutdown()); });
   WaitUntil(
       [&client] {
         const auto answer = client.Get("/v1/models");
@@ -292,16 +297,53 @@ TEST_F(ServerPartsTest, EachServiceRefusesNewCallsWhileItDrains) {
   Join(stopper, "the end of Shutdown()");
 }
 
+// A plain client: one connection at a time, no retries, no health checks.
+TEST_F(ServerPartsTest, AClientIsToldToGoElsewhereWhileItsCallsAreAnswered) {
+  RunningServer server(config_);
+  server.gate().Close();
+  grpc::Status status;
+  std::thread caller([&server, &status] {
+    grpc::ClientContext context;
+    v1::ClassifyResponse response;
+    status = server.stub().Classify(&context, GreyRequest(1), &response);
+  });
+  server.gate().WaitForBatch();
+  EXPECT_EQ(server.channel()->GetState(false), GRPC_CHANNEL_READY);
+  std::thread stopper([&server] { EXPECT_TRUE(server.server().Shutdown()); });
+  // The GOAWAY comes although a call is still open.
+  WaitUntil(
+      [&server] {
+        return server.channel()->GetState(false) != GRPC_CHANNEL_READY;
+      },
+      "the end of the connection");
+  server.gate().Open();
+  Join(caller, "the end of the call");
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  Join(stopper, "the end of Shutdown()");
+}
+
 TEST_F(ServerPartsTest, ADrainTakesTheTimeOfEachOfItsSteps) {
   constexpr absl::Duration kStep = absl::Milliseconds(300);
   Server::Options options = OptionsOf(config_);
+  options.config.set_http_port(0);
   base::ToProto(kStep, options.config.mutable_drain_delay());
   options.refusal_window = options.scrape_window = kStep;
   const auto server = Server::Start(options, &log_);
   ASSERT_TRUE(server.ok()) << server.status();
+  ASSERT_TRUE((*server)->OpenRequestPorts().ok());
   const absl::Time start = base::SteadyNow();
   EXPECT_TRUE((*server)->Shutdown());
   EXPECT_GE(base::SteadyNow() - start, 3 * kStep);
+}
+
+// Nobody can have connected.
+TEST_F(ServerPartsTest, AServerThatLoadsStopsWithoutADelay) {
+  Server::Options options = OptionsOf(config_);
+  base::ToProto(absl::Hours(1), options.config.mutable_drain_delay());
+  options.scrape_window = absl::ZeroDuration();
+  const auto server = Server::Start(options, &log_);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE((*server)->Shutdown());
 }
 
 }  // namespace

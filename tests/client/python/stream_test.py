@@ -254,8 +254,10 @@ class Cases:
             next(requests)
             yield answer_of(next(requests))
             yield answer_of(next(requests))
+            ended = threading.Event()
+            context.add_callback(ended.set)
             threading.Thread(target=restart).start()
-            threading.Event().wait()
+            ended.wait(PATIENCE)
 
         def restart():
             self.server.stop()

@@ -108,6 +108,10 @@ TEST(ReasonsTest, HintsSayWhenToTryAgain) {
   EXPECT_EQ(GetErrorDetail(Draining("it")).retry_after, absl::ZeroDuration());
   EXPECT_EQ(GetErrorDetail(DeviceFailed("m")).retry_after,
             absl::ZeroDuration());
+  EXPECT_EQ(GetErrorDetail(ModelNotReady("m", "LOADING", "")).retry_after,
+            absl::Seconds(1));
+  EXPECT_EQ(GetErrorDetail(ModelNotReady("m", "UNAVAILABLE", "")).retry_after,
+            absl::InfiniteDuration());
   EXPECT_EQ(GetErrorDetail(ModelNotFound("m")).retry_after,
             absl::InfiniteDuration());
 }

@@ -43,19 +43,15 @@ class KserveDrainingTest : public prediction::PredictionTest {
   std::unique_ptr<inference::GRPCInferenceService::Stub> stub_;
 };
 
-TEST_F(KserveDrainingTest, RefusesNewCallsToBeTriedElsewhere) {
+TEST_F(KserveDrainingTest, CallsGoOnButNoModelIsReady) {
   EXPECT_EQ(Infer().code, StatusCode::OK);
   service_->StartDraining();
-  const server::Ending ending = Infer();
-  EXPECT_EQ(ending.code, StatusCode::UNAVAILABLE);
-  EXPECT_EQ(ending.reason, "DRAINING");
+  EXPECT_EQ(Infer().code, StatusCode::OK);
   grpc::ClientContext context, probe;
   inference::ModelMetadataRequest asked;
   asked.set_name("fake");
   inference::ModelMetadataResponse metadata;
-  EXPECT_EQ(
-      server::EndingOf(stub_->ModelMetadata(&context, asked, &metadata)).reason,
-      "DRAINING");
+  EXPECT_TRUE(stub_->ModelMetadata(&context, asked, &metadata).ok());
   inference::ModelReadyRequest model;
   model.set_name("fake");
   inference::ModelReadyResponse ready;
