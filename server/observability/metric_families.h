@@ -170,6 +170,15 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
+  // The names end as those that the Gateway API inference extension reads.
+  Series<Gauge> requests_waiting{
+      gauge("num_requests_waiting",
+            "Requests for predictions that wait: one for each image that waits "
+            "for a decode thread or a batch, at most all in flight.",
+            {})};
+  Series<Gauge> requests_running{
+      gauge("num_requests_running",
+            "Requests for predictions in flight that do not wait.", {})};
   Series<Gauge> decode_busy{
       gauge("decode_threads_busy", "Decode threads at work.", {})};
   Series<Gauge> decode_queue{

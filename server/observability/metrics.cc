@@ -1,5 +1,6 @@
 #include "server/observability/metrics.h"
 
+#include <algorithm>
 #include <iterator>
 
 #include "base/steady_clock.h"
@@ -148,6 +149,7 @@ void Metrics::Refresh() const {
     const bool is_version = !key.second.empty();
     if (is_version) model->ShowQueue(now);
   }
+  ShowRequests();
   families_->device_busy.Clear();
   for (const auto& [device, metrics] : devices_) {
     families_->device_busy.Of({device}).Set(metrics->BusyShare());
@@ -160,6 +162,20 @@ void Metrics::Refresh() const {
     families_->memory_held.Of({server::MemoryUseName(use)})
         .Set(memory->held(use));
   }
+}
+
+void Metrics::ShowRequests() const {
+  double in_flight = 0;
+  for (const Method method : {Method::kClassify, Method::kDetect,
+                              Method::kSegment, Method::kStreamPredict,
+                              Method::kModelInfer, Method::kModelStreamInfer}) {
+    in_flight += families_->in_flight.Of({MethodName(method)}).Value();
+  }
+  double images = families_->decode_queue.Of().Value();
+  for (const auto& [key, model] : models_) images += model->waiting_items();
+  const double waiting = std::min(images, in_flight);
+  families_->requests_waiting.Of().Set(waiting);
+  families_->requests_running.Of().Set(in_flight - waiting);
 }
 
 }  // namespace sfmamba::observability

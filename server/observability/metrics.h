@@ -97,6 +97,8 @@ class Metrics {
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sets the gauges that are computed now: of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Sets the gauges of waiting and running requests.
+  void ShowRequests() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};

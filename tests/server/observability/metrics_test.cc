@@ -308,6 +308,27 @@ TEST(MetricsTest, DecodePoolGauges) {
   EXPECT_EQ(Values(metrics)["sfmamba_decode_threads_busy{}"], 0);
 }
 
+TEST(MetricsTest, RequestsInFlightWaitOrRun) {
+  Metrics metrics(BuildInfo{});
+  const auto model = metrics.Model("m", "1");
+  const auto expect = [&metrics](double waiting, double running) {
+    auto values = Values(metrics);
+    EXPECT_EQ(values["sfmamba_num_requests_waiting{}"], waiting);
+    EXPECT_EQ(values["sfmamba_num_requests_running{}"], running);
+  };
+  expect(0, 0);
+  for (int i = 0; i < 5; ++i) metrics.RequestStarted(Method::kClassify, 1);
+  metrics.RequestStarted(Method::kModelInfer, 1);
+  metrics.RequestStarted(Method::kListModels, 1);  // It asks no model.
+  expect(0, 6);
+  metrics.DecodeQueued();
+  model->QueueChanged(server::Priority::kHigh, 2, 1, absl::UnixEpoch());
+  expect(3, 3);
+  // Requests of several images.
+  model->QueueChanged(server::Priority::kLow, 20, 1, absl::UnixEpoch());
+  expect(6, 0);
+}
+
 TEST(MetricsTest, WhatHasNotHappenedIsZero) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "1");
