@@ -1,6 +1,7 @@
 #include "client/rpc/vision_client.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/substitute.h"
 #include "absl/time/clock.h"
 #include "client/rpc/rpc_status.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -13,18 +14,19 @@ constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
 // Retries stop while calls fail more often than they succeed: each failure
 // takes one of a thousand tokens, each success gives one back, and with 500 or
 // fewer nothing is retried. A server that is killed fails all calls in flight
-// at once, which must not use up the tokens.
+// at once, which must not use up the tokens. CANCELLED comes from a server that
+// stops, for a call that crosses its GOAWAY.
 constexpr char kRetryPolicy[] = R"(
   "loadBalancingConfig": [{"round_robin": {}}],
   "retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},
   "methodConfig": [{
     "name": [{"service": "sfmamba.v1.VisionService"}],
     "retryPolicy": {
-      "maxAttempts": 3,
+      "maxAttempts": $0,
       "initialBackoff": "0.05s",
       "maxBackoff": "1s",
       "backoffMultiplier": 4,
-      "retryableStatusCodes": ["UNAVAILABLE"]
+      "retryableStatusCodes": ["UNAVAILABLE", "CANCELLED"$1]
     }
   }])";
 
@@ -34,6 +36,20 @@ constexpr char kHealthCheck[] = R"(,
 // gRPC's own limit is two minutes, for which it would not see a server come
 // back.
 constexpr int kMaxReconnectBackoffMilliseconds = 2000;
+
+// A server that answers no ping during a call is given up after four seconds,
+// although its machine keeps the connection open.
+constexpr int kKeepaliveTimeMilliseconds = 2000;
+constexpr int kKeepaliveTimeoutMilliseconds = 2000;
+
+// gRPC's own limit is half a minute, for which it would not see new servers.
+constexpr int kMinDnsIntervalMilliseconds = 5000;
+
+std::string RetryPolicy(const VisionClientOptions& options) {
+  return options.retry_exhausted
+             ? absl::Substitute(kRetryPolicy, 5, R"(, "RESOURCE_EXHAUSTED")")
+             : absl::Substitute(kRetryPolicy, 3, "");
+}
 
 std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
                                        absl::string_view health_check,
@@ -45,12 +61,18 @@ std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
   if (!options.retry) arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
                    kMaxReconnectBackoffMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                   kKeepaliveTimeoutMilliseconds);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);  // Any number.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
+                   kMinDnsIntervalMilliseconds);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
   // A request larger than this buffer would never be retried.
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
   arguments.SetServiceConfigJSON(
-      absl::StrCat("{", kRetryPolicy, health_check, "}"));
+      absl::StrCat("{", RetryPolicy(options), health_check, "}"));
   return MakeChannel(server, options.access, arguments);
 }
 

@@ -43,6 +43,9 @@ struct VisionClientOptions {
   bool share_connections = true;
   // Whether a prediction that ends with UNAVAILABLE is tried again.
   bool retry = true;
+  // Whether a prediction that ends with RESOURCE_EXHAUSTED is tried again too,
+  // up to four times, after the delay that the server asks for.
+  bool retry_exhausted = false;
   ServerAccess access;
   // The W3C header that predictions carry; empty: none. It is not for the
   // methods that wait, nor for streams.
@@ -52,9 +55,10 @@ struct VisionClientOptions {
 // Calls a vision server, or several behind one name. Predictions go round-robin
 // to the addresses of the name that report themselves healthy. If none does,
 // they go to any: a server that drains still answers for a while, and others
-// say why they do not. Calls that fail with UNAVAILABLE are tried three times
-// unless `options` forbid it. No other error is tried again.
-// GetRpcErrorDetails() of rpc_status.h tells why a call failed.
+// say why they do not. UNAVAILABLE, and CANCELLED by a server that stops, are
+// tried three times unless `options` forbid it. No other error is, unless
+// `options` ask for it. GetRpcErrorDetails() of rpc_status.h tells why a call
+// failed. A server that is silent for four seconds during a call is given up.
 //
 // Thread-safe; one client serves a whole process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the

@@ -22,6 +22,12 @@ Token = Union[str, Callable[[], str]]
 _TOKEN = re.compile(r'[\x21-\x7e]+')  # What a header takes: no blanks, no other letters.
 # Milliseconds. gRPC's own limit is two minutes, for which it would not see a server come back.
 _MAX_RECONNECT_BACKOFF = 2000
+# A server that answers no ping during a call is given up after four seconds, although its machine
+# keeps the connection open. Milliseconds.
+_KEEPALIVE_TIME = 2000
+_KEEPALIVE_TIMEOUT = 2000
+# Milliseconds. gRPC's own limit is half a minute, for which it would not see new servers.
+_MIN_DNS_INTERVAL = 5000
 
 
 def channel_options(check_health: bool, server_name: Optional[str] = None,
@@ -34,6 +40,10 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
         config['healthCheckConfig'] = {'serviceName': SERVICE}
     options: List[Tuple[str, Any]] = [
         ('grpc.max_reconnect_backoff_ms', _MAX_RECONNECT_BACKOFF),
+        ('grpc.keepalive_time_ms', _KEEPALIVE_TIME),
+        ('grpc.keepalive_timeout_ms', _KEEPALIVE_TIMEOUT),
+        ('grpc.http2.max_pings_without_data', 0),  # Any number.
+        ('grpc.dns_min_time_between_resolutions_ms', _MIN_DNS_INTERVAL),
         ('grpc.max_receive_message_length', MAX_MESSAGE_BYTES),
         ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),
         ('grpc.service_config', json.dumps(config))]
@@ -100,13 +110,14 @@ class Connection:
 
     Attributes:
       budget: of all calls.
+      retry_exhausted: whether calls retry RESOURCE_EXHAUSTED.
       has_answered: whether the server has answered any.
       closed: whether the client has ended its calls.
     """
 
     def __init__(self, api: Any, server: str, secrets: Optional[grpc.ChannelCredentials],
                  token: Optional[Token], timeout: float, server_name: Optional[str] = None,
-                 plaintext_token: bool = False) -> None:
+                 plaintext_token: bool = False, retry_exhausted: bool = False) -> None:
         if server_name is not None and secrets is None:
             raise ValueError('server_name is of TLS: pass tls=True or root_certificates')
         if token is not None and secrets is None and not plaintext_token:
@@ -117,6 +128,7 @@ class Connection:
         self._server_name = server_name
         self._reach = Reach(server, secrets is not None, token is not None)
         self.budget = Budget()
+        self.retry_exhausted = retry_exhausted
         self.has_answered = False
         self.closed = False
         self._token = token

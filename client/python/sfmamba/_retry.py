@@ -1,7 +1,8 @@
 """When a call is tried again: the policy of the project's C++ client.
 
-UNAVAILABLE alone is retried, which servers answer that drain or that cannot be reached. Overload
-is RESOURCE_EXHAUSTED and never retried here: that would make more of it.
+UNAVAILABLE is retried, which servers answer that drain or that cannot be reached. Overload is
+RESOURCE_EXHAUSTED and not retried, because that would make more of it, unless the caller asks for
+it. Then the server's delay sets the pace.
 """
 
 import random
@@ -82,7 +83,10 @@ class Attempts:
 
     def __init__(self, most: int, deadline: float, budget: Budget,
                  clock: Callable[[], float] = time.monotonic,
-                 uniform: Callable[[float, float], float] = random.uniform) -> None:
+                 uniform: Callable[[float, float], float] = random.uniform,
+                 retry_exhausted: bool = False) -> None:
+        self._retry_exhausted = retry_exhausted
+        self._uniform = uniform
         self._left = most
         self._deadline = deadline
         self._budget = budget
@@ -104,6 +108,13 @@ class Attempts:
     def delay_after(self, error: VisionError) -> Optional[float]:
         """Seconds to wait before the next attempt: those that the server asks for, or else the
         backoff. None if there is to be no other, or not before the deadline."""
+        if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
+            if not self._retry_exhausted or not error.retry_delay:
+                return None
+            # Longer by chance, so that those refused together do not come back together. The
+            # deadline alone limits these attempts.
+            delay = error.retry_delay * self._uniform(1, 1 + JITTER)
+            return delay if self._clock() + delay < self._deadline else None
         if error.code is not grpc.StatusCode.UNAVAILABLE:
             return None
         self._left -= 1

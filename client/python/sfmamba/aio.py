@@ -36,11 +36,11 @@ class AsyncClient:
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False,
-                 max_images_per_request: int = 64) -> None:
+                 max_images_per_request: int = 64, retry_exhausted: bool = False) -> None:
         """As Client's."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout, server_name, plaintext_token)
+            token, timeout, server_name, plaintext_token, retry_exhausted)
         self._max_images = max_images_per_request
         self._lock = threading.Lock()
         self._by_loop: Dict[asyncio.AbstractEventLoop, Channels] = {}  # Guarded by _lock.
@@ -207,7 +207,8 @@ class AsyncClient:
     async def _call(self, method: Method, request: Any, deadline: float,
                     traceparent: str = '') -> Any:
         connection = self._connection
-        attempts = Attempts(method.attempts, deadline, connection.budget)
+        attempts = Attempts(method.attempts, deadline, connection.budget,
+                            retry_exhausted=connection.retry_exhausted)
         errors = CallErrors()
         while True:
             call = self._channels().stub(method, errors.only_healthy)

@@ -37,7 +37,8 @@ class Client:
     is cut into several requests, sent one after another. For many pictures use map().
 
     Every call ends after `timeout` seconds with a VisionError of code DEADLINE_EXCEEDED. A request
-    that ends with UNAVAILABLE is tried three times within this time; no other is tried again.
+    that ends with UNAVAILABLE is tried three times within this time. No other is tried again,
+    unless `retry_exhausted` is set. A server that is silent for four seconds is given up.
     Methods raise VisionError if a request as a whole is not answered, OSError if a file cannot be
     read, TypeError or ValueError if an argument cannot be sent.
 
@@ -48,7 +49,7 @@ class Client:
                  root_certificates: Optional[bytes] = None, private_key: Optional[bytes] = None,
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False,
-                 max_images_per_request: int = 64) -> None:
+                 max_images_per_request: int = 64, retry_exhausted: bool = False) -> None:
         """Connects when first used.
 
         Args:
@@ -64,10 +65,12 @@ class Client:
             would go without TLS to a server that is not on this machine,
           plaintext_token: unless this is set. Anybody on the way can read it then.
           max_images_per_request: the server's setting.
+          retry_exhausted: whether a request that the server has no room for is tried again within
+            its time, as often and as late as the server asks for.
         """
         self._connection = Connection(
             grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
-            token, timeout, server_name, plaintext_token)
+            token, timeout, server_name, plaintext_token, retry_exhausted)
         self._channels = self._connection.channels()
         self._max_images = max_images_per_request
 
@@ -283,7 +286,8 @@ class Client:
     def _call(self, method: Method, request: Any, deadline: float,
               traceparent: str = '') -> Any:
         connection = self._connection
-        attempts = Attempts(method.attempts, deadline, connection.budget)
+        attempts = Attempts(method.attempts, deadline, connection.budget,
+                            retry_exhausted=connection.retry_exhausted)
         errors = CallErrors()
         while True:
             call = self._channels.stub(method, errors.only_healthy)

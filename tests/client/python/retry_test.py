@@ -59,6 +59,17 @@ class RetryTest(unittest.TestCase):
             attempts.timeout()
         self.assertIsNone(attempts.delay_after(unavailable(0.0)))
 
+    def test_exhausted_if_the_caller_asks_for_it_at_the_servers_pace(self):
+        exhausted = VisionError(grpc.StatusCode.RESOURCE_EXHAUSTED, 'busy', retry_delay=0.5)
+        attempts = Attempts(3, self.now + 10, Budget(), lambda: self.now, lambda low, high: high,
+                            retry_exhausted=True)
+        self.assertEqual([attempts.delay_after(exhausted) for _ in range(9)], [0.5 * 1.2] * 9)
+        self.now += 9.5
+        self.assertIsNone(attempts.delay_after(exhausted))  # The deadline is too near.
+        self.now -= 9.5
+        no_delay = VisionError(grpc.StatusCode.RESOURCE_EXHAUSTED, 'too large')
+        self.assertIsNone(attempts.delay_after(no_delay))
+
     def test_a_single_attempt(self):
         self.assertIsNone(self.attempts(most=1).delay_after(unavailable()))
 

@@ -131,6 +131,25 @@ TEST(VisionClientTest, NothingIsRetriedWhereOptionsForbidIt) {
   EXPECT_EQ(server.call_count(), 1);
 }
 
+TEST(VisionClientTest, ACallThatAStoppingServerCancelsIsRetried) {
+  FakeVisionServer server(FailFirst(1, grpc::Status::CANCELLED));
+  VisionClient client(server.address());
+  EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  EXPECT_EQ(server.call_count(), 2);
+}
+
+TEST(VisionClientTest, ExhaustedIsRetriedWhereOptionsAskForIt) {
+  for (const bool retry : {true, false}) {
+    FakeVisionServer server(FailFirst(
+        1, grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "full")));
+    VisionClientOptions options;
+    options.retry_exhausted = retry;
+    VisionClient client(server.address(), options);
+    EXPECT_EQ(client.Classify(RequestWithBytes(3), kTimeout).ok(), retry);
+    EXPECT_EQ(server.call_count(), retry ? 2 : 1);
+  }
+}
+
 TEST(VisionClientTest, ClientsShareAConnectionUnlessOptionsForbidIt) {
   for (const bool share : {true, false}) {
     FakeVisionServer server(AnswerCup);
