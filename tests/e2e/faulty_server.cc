@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/types/span.h"
 #include "server/server_main.h"
+#include "tests/e2e/fake_engine.h"
 #include "tests/testing/fake_context.h"
 
 namespace sfmamba {
@@ -64,35 +65,19 @@ class FaultyModel : public model::VisionModel {
   std::atomic<bool> failed_{false};
 };
 
-server::Engine FaultyEngine() {
-  server::Engine engine;
-  engine.build.version = "faulty";
-  engine.find_gpus = [] {
-    return model::FoundGpus{{}, "this test has no driver"};
-  };
-  engine.load = [](const model::ModelConfig& config,
-                   absl::Span<const std::string>, const model::ModelOptions&)
-      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-    if (config.num_classes == 9) {
-      std::cerr << "this load never ends" << std::endl;
-      absl::SleepFor(absl::InfiniteDuration());
-    }
-    return std::make_unique<FaultyModel>(config);
-  };
-  engine.make_scan_tuner = [](int, const model::ScanTuner::Options&) {
-    return absl::InternalError("nobody asks for it");
-  };
-  engine.tune_scans = [](int, absl::Span<const model::ModelToTune>,
-                         const std::string&) {
-    return absl::InternalError("nobody asks for it");
-  };
-  engine.set_compute_threads = [](int) {};
-  return engine;
+absl::StatusOr<std::unique_ptr<model::VisionModel>> LoadFaulty(
+    const model::ModelConfig& config) {
+  if (config.num_classes == 9) {
+    std::cerr << "this load never ends" << std::endl;
+    absl::SleepFor(absl::InfiniteDuration());
+  }
+  return std::make_unique<FaultyModel>(config);
 }
 
 }  // namespace
 }  // namespace sfmamba
 
 int main(int argc, char** argv) {
-  return sfmamba::server::ServerMain(argc, argv, sfmamba::FaultyEngine());
+  return sfmamba::server::ServerMain(argc, argv,
+                                     sfmamba::FakeEngine(sfmamba::LoadFaulty));
 }

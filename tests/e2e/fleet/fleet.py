@@ -1,0 +1,285 @@
+"""Replicas of a server whose batches sleep, Envoy in front of them, a name server, and callers."""
+
+import collections
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+import urllib.request
+
+import grpc
+import numpy as np
+from sfmamba import _messages
+
+BINARY = 'tests/e2e/fleet/sleepy_server'
+PATIENCE = 60  # Seconds.
+NAME = 'fleet.test'
+
+_CONFIG = """
+backbone { variant: "custom" dim: 16 in_dim: 8 depths: [1, 1, 2, 2] num_heads: [1, 1, 2, 4]
+           windows: [4, 2] }
+input { size: 64 }
+"""
+_GREY = np.full((64, 64, 3), 120, np.uint8)
+
+
+def picture():
+    return _GREY
+
+
+def wait_until(is_so, what):
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, what
+        time.sleep(0.02)
+
+
+def free_port(hosts=('127.0.0.1',)):
+    """A port that is free at each of the hosts."""
+    with socket.create_server((hosts[0], 0)) as free:
+        port = free.getsockname()[1]
+        for host in hosts[1:]:
+            socket.create_server((host, port)).close()
+    return port
+
+
+class Replica:
+    """A server on one port until the test ends. Its batches take `milliseconds`.
+
+    Attributes:
+      host, port: where gRPC is.
+    """
+
+    def __init__(self, test, *flags, milliseconds=20, max_batch_size=8, host='127.0.0.1', port=0):
+        folder = tempfile.TemporaryDirectory()
+        test.addCleanup(folder.cleanup)
+        version = pathlib.Path(folder.name, 'sleepy', '1')
+        version.mkdir(parents=True)
+        (version / 'config.textproto').write_text(
+            f'{_CONFIG} num_classes: {milliseconds} batching {{ max_batch_size: {max_batch_size} }}')
+        self.host = host
+        self.port = port or free_port()
+        self.metrics_port = 0
+        self._command = [BINARY, f'--model_repository={folder.name}', '--random_init',
+                         f'--host={host}', f'--port={self.port}', '--http_port=-1',
+                         '--metrics_port=0', *flags]
+        self._process = None
+        test.addCleanup(self.kill)
+
+    @property
+    def address(self):
+        return f'{self.host}:{self.port}'
+
+    def start(self):
+        """Returns once it serves."""
+        self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE,
+                                         stderr=subprocess.STDOUT, text=True)
+        lines = []
+        for line in self._process.stdout:
+            lines.append(line)
+            if '"listening"' in line:
+                self.metrics_port = int(re.search('"metrics_port":([0-9]+)', line)[1])
+            if '"msg":"serving"' in line:
+                break
+        else:
+            raise RuntimeError('the server has ended:\n' + ''.join(lines))
+        threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True).start()
+        return self
+
+    @staticmethod
+    def _read(pipe):
+        with pipe:
+            pipe.read()
+
+    def signal(self, number):
+        self._process.send_signal(number)
+
+    def kill(self):
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(PATIENCE)
+
+    def stop(self):
+        """Returns once it has drained and ended."""
+        self.signal(signal.SIGTERM)
+        self._process.wait(PATIENCE)
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def answered(self):
+        """How many images it has answered since it started."""
+        with urllib.request.urlopen(f'http://{self.host}:{self.metrics_port}/metrics',
+                                    timeout=PATIENCE) as page:
+            return sum(float(line.rpartition(' ')[2]) for line in page.read().decode().splitlines()
+                       if line.startswith('sfmamba_items_total') and 'outcome="ok"' in line)
+
+
+class Envoy:
+    """Envoy with deploy/envoy/envoy.yaml in front of gRPC of the replicas, until the test ends.
+
+    Attributes:
+      address: where it takes gRPC in clear.
+    """
+
+    _POLICY = """load_balancing_policy:
+        policies:
+          - typed_extension_config:
+              name: envoy.load_balancing_policies.client_side_weighted_round_robin
+              typed_config:
+                "@type": type.googleapis.com/envoy.extensions.load_balancing_policies.client_side_weighted_round_robin.v3.ClientSideWeightedRoundRobin
+                blackout_period: 1s
+                weight_update_period: 0.5s"""
+
+    @staticmethod
+    def is_installed():
+        return shutil.which('envoy') is not None
+
+    def __init__(self, test, replicas, weighted=False):
+        folder = tempfile.TemporaryDirectory()
+        test.addCleanup(folder.cleanup)
+        self._admin = free_port()
+        port = free_port()
+        self.address = f'127.0.0.1:{port}'
+        text = pathlib.Path('deploy/envoy/envoy.yaml').read_text()
+        endpoint = '- endpoint: {address: {socket_address: {address: server, port_value: 8001}}}'
+        assert endpoint in text
+        text = text.replace(endpoint, ('\n' + 14 * ' ').join(
+            endpoint.replace('server', one.host).replace('8001', str(one.port))
+            for one in replicas))
+        text = text.replace('address: server,', 'address: 127.0.0.1,')  # HTTP: nothing is there.
+        for own, here in ((8080, port), (8443, 0), (9901, self._admin), (9902, 0)):
+            text = text.replace(f'port_value: {own}}}', f'port_value: {here}}}')
+        text = text.replace('0.0.0.0', '127.0.0.1').replace('/etc/envoy/', folder.name + '/')
+        if weighted:
+            text = text.replace('lb_policy: LEAST_REQUEST', self._POLICY, 1)
+        # No certificate is needed, because nothing connects over TLS.
+        shutil.copy('deploy/envoy/tls.yaml', folder.name)
+        pathlib.Path(folder.name, 'certificate').mkdir()
+        pathlib.Path(folder.name, 'envoy.yaml').write_text(text)
+        self._log = pathlib.Path(folder.name, 'log')
+        with self._log.open('w') as log:
+            process = subprocess.Popen(
+                ['envoy', '--config-path', f'{folder.name}/envoy.yaml', '--concurrency', '1',
+                 '--use-dynamic-base-id', '--log-level', 'warning'], stdout=log, stderr=log)
+
+        def end():
+            process.kill()
+            process.wait(PATIENCE)
+        test.addCleanup(end)
+        wait_until(lambda: self._healthy() == len([one for one in replicas if one.metrics_port]),
+                   'Envoy finds the replicas healthy:\n' + self._log.read_text()[-2000:])
+
+    def _healthy(self):
+        return self.stat('cluster.grpc.membership_healthy')
+
+    def stat(self, name):
+        try:
+            with urllib.request.urlopen(f'http://127.0.0.1:{self._admin}/stats?filter=^{name}$',
+                                        timeout=PATIENCE) as page:
+                return int(page.read().decode().rpartition(':')[2])
+        except (OSError, ValueError):
+            return -1
+
+
+class NameServer:
+    """Answers each question for addresses with `hosts`, until the process ends.
+
+    Attributes:
+      hosts: IPv4 addresses, which may change at any time.
+    """
+
+    def __init__(self, hosts):
+        self.hosts = list(hosts)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(('127.0.0.1', 0))
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def target(self, port):
+        """Where gRPC looks for the hosts."""
+        return f'dns://127.0.0.1:{self._socket.getsockname()[1]}/{NAME}:{port}'
+
+    def _answer(self):
+        while True:
+            question, peer = self._socket.recvfrom(4096)
+            end = question.index(b'\0', 12) + 5
+            is_ipv4 = question[end - 4:end - 2] == b'\0\1'
+            hosts = self.hosts if is_ipv4 else []
+            answer = (question[:2] + b'\x81\x80' + b'\0\1' + len(hosts).to_bytes(2, 'big') + bytes(4)
+                      + question[12:end])
+            for host in hosts:  # The name above, type A, class IN, for no time.
+                answer += b'\xc0\x0c\0\1\0\1' + bytes(4) + b'\0\4' + socket.inet_aton(host)
+            self._socket.sendto(answer, peer)
+
+
+def plain_call(channel, timeout=5):
+    """A function that classifies a picture over gRPC alone: it retries nothing by itself."""
+    classify = channel.unary_unary(
+        '/sfmamba.v1.VisionService/Classify', request_serializer=lambda request: request,
+        response_deserializer=_messages.ClassifyResponse.FromString)
+    pixels = {'width': 64, 'height': 64, 'format': 'RGB8', 'data': _GREY.tobytes()}
+    request = _messages.ClassifyRequest(images=[{'pixels': pixels}]).SerializeToString()
+
+    def call():
+        classify(request, timeout=timeout)
+    return call
+
+
+class Load:
+    """Callers on threads of their own. Each calls every `period` seconds, or at once after the last
+    answer if that came late.
+
+      with Load(call) as load:
+          ...
+      load.calls, load.lost
+    """
+
+    def __init__(self, call, callers=16, period=0.1):
+        self._call = call
+        self._period = period
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._answered = 0
+        self.lost = collections.Counter()  # By error.
+        self._threads = [threading.Thread(target=self._run, args=(i / callers,))
+                         for i in range(callers)]
+
+    @property
+    def calls(self):
+        return self._answered + sum(self.lost.values())
+
+    @property
+    def answered(self):
+        return self._answered
+
+    def _run(self, phase):
+        due = time.monotonic() + phase * self._period
+        while not self._stop.wait(max(0, due - time.monotonic())):
+            due = max(due + self._period, time.monotonic())
+            try:
+                self._call()
+            except Exception as error:  # Of any client.
+                text = ' '.join(str(error).split())[:200]
+                if isinstance(error, grpc.RpcError):
+                    text = f'{error.code().name}: {error.details()}'
+                with self._lock:
+                    self.lost[text] += 1
+            else:
+                with self._lock:
+                    self._answered += 1
+
+    def __enter__(self):
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()

@@ -1,0 +1,126 @@
+"""Three replicas under steady load while one dies, drains, stands still or is added.
+
+Callers reach them in two ways at a time: through Envoy, which retries for callers that do not, and
+with the Python client, which balances and retries by itself.
+
+The short form is the default. FLEET_CALLS=2000 has each way send so many calls in each case, three
+times.
+"""
+
+import os
+import signal
+import time
+import unittest
+
+import fleet
+import grpc
+import sfmamba
+
+CALLS = int(os.environ.get('FLEET_CALLS', '0'))
+RUNS = 3 if CALLS else 1
+DEADLINE = 5  # Seconds.
+# Envoy needs two checks of health, a second apart, to see that a replica drains.
+FLAGS = ['--drain_delay=3s', '--drain_timeout=10s']
+STANDSTILL = 8  # Seconds.
+
+
+class FleetCase(unittest.TestCase):
+    def setUp(self):
+        if not fleet.Envoy.is_installed():
+            self.skipTest('Envoy is not on the PATH')
+
+    def start(self, replicas, target):
+        """Has callers ready for the replicas, which the client finds at `target`."""
+        channel = grpc.insecure_channel(fleet.Envoy(self, replicas).address)
+        self.addCleanup(channel.close)
+        client = sfmamba.Client(target, timeout=DEADLINE)
+        self.addCleanup(client.close)
+        self.calls = {'Envoy': fleet.plain_call(channel, DEADLINE),
+                      'client': lambda: client.classify(fleet.picture())}
+
+    def check(self, what, fault, most_lost=None):
+        """Has `fault` happen under load, again and again until there are enough calls."""
+        for _ in range(RUNS):
+            with fleet.Load(self.calls['Envoy']) as envoy, fleet.Load(self.calls['client']) as client:
+                time.sleep(1)
+                fault()
+                while min(envoy.calls, client.calls) < CALLS:
+                    fault()
+                time.sleep(1)
+            for way, load in (('Envoy', envoy), ('client', client)):
+                lost = sum(load.lost.values())
+                print(f'{what}, {way}: lost {lost} of {load.calls} {dict(load.lost)}', flush=True)
+                self.assertGreater(load.answered, 0)
+                self.assertLessEqual(lost, (most_lost or {}).get(way, 0) * load.calls, load.lost)
+
+
+class FleetTest(FleetCase):
+    def setUp(self):
+        super().setUp()
+        self.replicas = [fleet.Replica(self, *FLAGS).start() for _ in range(3)]
+        self.start(self.replicas, 'ipv4:' + ','.join(one.address for one in self.replicas))
+
+    def test_a_replica_is_killed(self):
+        def die():
+            self.replicas[0].kill()
+            time.sleep(0.5)
+            self.replicas[0].start()
+            time.sleep(1)
+        self.check('SIGKILL', die)
+
+    def test_a_replica_drains(self):
+        def drain():
+            self.replicas[0].restart()
+            time.sleep(1)
+        self.check('SIGTERM', drain)
+
+    def test_a_replica_stands_still(self):
+        def stand_still():
+            self.replicas[0].signal(signal.SIGSTOP)
+            time.sleep(STANDSTILL)
+            self.replicas[0].signal(signal.SIGCONT)
+            time.sleep(1)
+        self.check('SIGSTOP', stand_still, {'Envoy': 0.01, 'client': 0.05})
+
+    def test_all_replicas_are_restarted_one_after_the_other(self):
+        def roll():
+            for replica in self.replicas:
+                replica.restart()
+                time.sleep(3)  # A rollout waits so too: minReadySeconds.
+        self.check('rolling restart', roll)
+
+
+class GrowingFleetTest(FleetCase):
+    """Two replicas, and a third that starts under load. Clients find them by a name."""
+
+    HOSTS = ['127.0.0.1', '127.0.0.2', '127.0.0.3']
+
+    def setUp(self):
+        super().setUp()
+        port = fleet.free_port(self.HOSTS)
+        # Connections end at this age, and gRPC then looks up the name again.
+        flags = [*FLAGS, '--max_connection_age=3s']
+        self.replicas = [fleet.Replica(self, *flags, host=host, port=port) for host in self.HOSTS]
+        for replica in self.replicas[:2]:
+            replica.start()
+        self.names = fleet.NameServer(self.HOSTS[:2])
+        self.start(self.replicas, self.names.target(port))
+
+    def test_a_new_replica_gets_its_part(self):
+        def grow():
+            self.replicas[2].start()
+            self.names.hosts.append(self.HOSTS[2])
+            time.sleep(8)  # The name is looked up every 5 s at most.
+            before = [replica.answered() for replica in self.replicas]
+            time.sleep(3)
+            parts = [replica.answered() - start for replica, start in zip(self.replicas, before)]
+            print(f'added: answers of each replica at the end {parts}', flush=True)
+            # A third is its fair part of both ways together; one way alone gives a sixth.
+            self.assertGreater(parts[2], sum(parts) / 4)
+            self.names.hosts.pop()
+            self.replicas[2].stop()
+        self.check('added', grow)
+
+
+if __name__ == '__main__':
+    unittest.main()
