@@ -61,9 +61,9 @@ class AskCall final : public UnaryCall {
 // Thread-safe.
 class PredictionService : public RawService {
  public:
-  // From now on streams are told to end, and new ones are answered UNAVAILABLE
-  // with reason DRAINING, to be tried elsewhere at once. Other calls go on,
-  // because their clients may not have read the GOAWAY yet.
+  // From now on streams get the notice to end. New ones are answered
+  // UNAVAILABLE with reason DRAINING, to be tried elsewhere at once. Other
+  // calls go on, because their clients may not have read the GOAWAY yet.
   void StartDraining();
   // Ends calls whose answers are not read, and idle streams. To be called again
   // and again, by a thread that is not gRPC's.
