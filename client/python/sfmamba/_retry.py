@@ -72,7 +72,8 @@ class _Backoff:
 
 
 class Attempts:
-    """The attempts of one call, `most` of them until `deadline`. It neither waits nor calls.
+    """The attempts of one call until `deadline`. There are at most `most`, except while a server
+    that `has_answered` before is away. It neither waits nor calls.
 
       attempts = Attempts(3, time.monotonic() + timeout, budget)
       while True:
@@ -84,8 +85,9 @@ class Attempts:
     def __init__(self, most: int, deadline: float, budget: Budget,
                  clock: Callable[[], float] = time.monotonic,
                  uniform: Callable[[float, float], float] = random.uniform,
-                 retry_exhausted: bool = False) -> None:
+                 retry_exhausted: bool = False, has_answered: bool = False) -> None:
         self._retry_exhausted = retry_exhausted
+        self._has_answered = has_answered
         self._uniform = uniform
         self._left = most
         self._deadline = deadline
@@ -118,7 +120,9 @@ class Attempts:
         if error.code is not grpc.StatusCode.UNAVAILABLE:
             return None
         self._left -= 1
-        if not self._budget.failed() or self._left == 0:
+        if not self._budget.failed():
+            return None
+        if self._left <= 0 and not (self._has_answered and is_passing(error)):
             return None
         # A delay of 0 says that another server may answer at once. There may be none.
         delay = error.retry_delay or self._backoff.next()

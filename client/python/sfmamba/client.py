@@ -287,7 +287,8 @@ class Client:
               traceparent: str = '') -> Any:
         connection = self._connection
         attempts = Attempts(method.attempts, deadline, connection.budget,
-                            retry_exhausted=connection.retry_exhausted)
+                            retry_exhausted=connection.retry_exhausted,
+                            has_answered=connection.has_answered and method.attempts > 1)
         errors = CallErrors()
         while True:
             call = self._channels.stub(method, errors.only_healthy)

@@ -29,6 +29,16 @@ class RetryTest(unittest.TestCase):
         self.assertEqual(delays, [0.05 * 1.2, 0.2 * 1.2, None])
         self.assertEqual(self.jitter, [(0.8, 1.2)] * 2)
 
+    def test_a_server_that_has_answered_gets_attempts_until_the_deadline(self):
+        attempts = Attempts(3, 10.0, Budget(), lambda: self.now, has_answered=True)
+        self.now = 0.0
+        delays = [attempts.delay_after(unavailable()) for _ in range(20)]
+        self.assertNotIn(None, delays)
+        failed = unavailable(reason='MODEL_NOT_READY', metadata={'state': 'FAILED'})
+        self.assertIsNone(attempts.delay_after(failed))
+        self.now = 9.9
+        self.assertIsNone(attempts.delay_after(unavailable()))
+
     def test_backoff_has_a_limit(self):
         attempts = self.attempts(most=9, budget=Generous())
         delays = [attempts.delay_after(unavailable()) for _ in range(5)]
