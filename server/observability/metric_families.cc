@@ -56,9 +56,9 @@ MetricFamilies::MetricFamilies(const BuildInfo& build) {
   }
   decode_busy.Of();
   decode_queue.Of();
-  for (Series<Counter>* series : {&log_lines_dropped, &spans_exported,
-                                  &spans_dropped, &handshake_failures,
-                                  &malformed_forwards}) {
+  for (Series<Counter>* series :
+       {&log_lines_dropped, &spans_exported, &spans_dropped,
+        &handshake_failures, &malformed_forwards}) {
     series->Of();
   }
   for (const char* port : {"grpc", "http"}) connections_refused.Of({port});

@@ -27,7 +27,7 @@ constexpr char kSets[] = "tests/e2e/testdata/held_out";
 constexpr double kMargin = 0.02;
 // What bf16 may change: 0.3 points, or a picture or an object if that is more.
 constexpr double kMarginOfBf16 = 0.003;
-constexpr int kObjects = 165;  // Of the scenes.
+constexpr int kObjects = 165;  // In the scenes.
 
 // The number after "<name>": in a line of JSON; fails the test if there is
 // none.
