@@ -48,7 +48,7 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   const BatchCurve& curve = *state.curve;
   const int best = curve.best_size();
   // The request's last image is in the batch after this many full ones.
-  const int last = state.mates + request.decoding + request.images;
+  const int last = state.mates + request.images;
   const int full = (last - 1) / best;
   // A batch waits as long for other models whether it is small or large.
   const auto with_waits = [&](absl::Duration work) {
@@ -79,7 +79,9 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   estimate.work =
       with_waits(curve.Work(request.images) + state.own_others) / state.slots;
   const absl::Duration all = with_waits(
-      state.work.all + curve.Work(request.decoding + request.images));
+      Before(state.drain,
+             state.drain.earlier + curve.Work(state.decoding + request.images),
+             request.priority));
   estimate.drained = std::max(
       now + request.decode, WhenDone(state.busy_until, state.slots, all, now));
   estimate.drained_alone = now + std::max(request.decode, estimate.work);

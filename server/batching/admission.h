@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <vector>
 
 #include "absl/strings/string_view.h"
@@ -27,12 +26,12 @@ struct AdmissionRequest {
   absl::Time deadline = absl::InfiniteFuture();
   // When its images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
-  // Images that were admitted before and are not in the queue yet. Each is
+  // Images that were admitted before and are not in the queue yet, of all
+  // clients and of its own, and how many others have room in the queue. Each is
   // taken to cost as much as the request's largest.
   int decoding = 0;
-  // Set if the client holds little of the queue: how many images are done until
-  // all of its are, if the clients take equal turns.
-  std::optional<int64_t> turns;
+  int own_decoding = 0;
+  int other_clients = 0;
   // How long until the request's images will have been decoded.
   absl::Duration decode;
   // How long it takes to encode and send the answer.
@@ -50,7 +49,8 @@ struct AdmissionEstimate {
   absl::Time start;     // When the last image's batch starts.
   absl::Time finish;    // 95 % of answers come by then.
   absl::Duration work;  // How long its own images occupy all slots.
-  // When everything that was admitted, the request too, will have run.
+  // When all of the client's images, the request's too, will have run if the
+  // clients take turns.
   absl::Time drained;
   // When the request would have run if nothing else had been admitted.
   absl::Time drained_alone;
@@ -62,22 +62,25 @@ struct AdmissionEstimate {
 
 // Work that waits, as a request's largest images see it.
 struct WorkAhead {
-  // More urgent, of the request's class or a higher one, and of other keys. The
-  // request's own images of other keys are part of it.
+  // Of its class, before it.
   absl::Duration earlier;
-  absl::Duration higher;  // Less urgent, of higher classes.
-  absl::Duration lower;   // Work of lower classes.
-  absl::Duration all;     // All of it.
+  absl::Duration higher;  // Of higher classes.
+  absl::Duration lower;   // Of lower classes.
 };
 
 // The state of a queue's devices and of the request's own key.
 struct AdmissionState {
+  // Before the request's images, without those of its key that join them, and
+  // before the last of all images of its client. The request's images of other
+  // keys are part of both.
   WorkAhead work;
+  WorkAhead drain;
   absl::Duration own_others;  // Work of the request's images of other keys.
-  // Tasks of the request's key: the more urgent ones that would share its
-  // batch, and all others that could join them.
+  // Tasks of the request's key: those before its images, with those that are
+  // decoded, and all others that could join its batch.
   int mates = 0;
   int others = 0;
+  int decoding = 0;                               // Of mates.
   absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
   const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
   // Moving average of how long a batch waits for other models on the device.

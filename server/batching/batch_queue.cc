@@ -1,7 +1,6 @@
 #include "server/batching/batch_queue.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace sfmamba::batching {
@@ -23,23 +22,6 @@ constexpr double kTrialShare = 0.01;
 
 // Weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
-
-// Up to `count` tasks of a key, those of class `first` before others.
-std::vector<TaskId> FirstTasks(const KeyTasks& waiting, const BatchKey& key,
-                               server::Priority first, size_t count) {
-  std::vector<TaskId> ids;
-  const auto add = [&](server::Priority priority) {
-    for (const auto& [urgency, task] : waiting.line(priority).tasks()) {
-      if (ids.size() == count) return;
-      ids.push_back({key, priority, urgency});
-    }
-  };
-  add(first);
-  for (int i = 0; i < server::kPriorityCount; ++i) {
-    if (i != static_cast<int>(first)) add(static_cast<server::Priority>(i));
-  }
-  return ids;
-}
 
 // Whether a batch of `images` should be cut to `fewer` where more arrive than
 // can be computed: whether it saves more than are lost to the time it costs.
@@ -66,36 +48,66 @@ int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
 
 }  // namespace
 
-BatchQueue::BatchQueue(const BatchOptions& options, int slots)
-    : options_(options), slots_(slots), profile_(options.max_batch_size) {}
-
-absl::Duration BatchQueue::TimeOf(const BatchKey& key, int64_t images) const {
-  const BatchCurve& curve = profile_.Curve(key);
-  const int best = curve.best_size();
-  return images * curve.Median(best) / (best * slots_);
+BatchQueue::BatchQueue(const BatchOptions& options, int slots,
+                       std::vector<const DeviceTurns::Member*> devices)
+    : options_(options),
+      slots_(slots),
+      profile_(options.max_batch_size),
+      devices_(std::move(devices)) {
+  if (!devices_.empty()) return;
+  own_turns_ = std::make_unique<DeviceTurns>(slots);
+  own_device_ = own_turns_->Join();
+  devices_ = {own_device_.get()};
 }
 
-absl::Time BatchQueue::DueBy(const BatchTask& task, absl::Time now) const {
-  const absl::Time finish = std::min(task.deadline, task.finish_by);
-  const bool has_deadline =
-      finish != absl::InfiniteFuture() && !task.has_default_deadline;
-  if (has_deadline) return finish;
-  return std::min(finish, now + options_.patience) +
-         TimeOf(task.key, task.reservation->turns);
+absl::Duration BatchQueue::Cost(const BatchKey& key, int images) const {
+  const BatchCurve& curve = profile_.Curve(key);
+  if (curve.is_known()) return std::max(kLeastCost, curve.Median(images));
+  absl::Duration largest = kLeastCost;
+  for (const auto& [other, known] : profile_.curves()) {
+    largest = std::max(largest, known.Median(known.best_size()));
+  }
+  return largest;
+}
+
+LineId BatchQueue::LineOn(const DeviceTurns::Member& device,
+                          const BatchKey& key,
+                          server::Priority priority) const {
+  return {device.queue(), priority, key};
+}
+
+void BatchQueue::SetFirst(const BatchKey& key, server::Priority priority,
+                          const std::string& client) {
+  const WaitingTasks::Tasks& tasks =
+      waiting_.keys().at(key).line(priority).Of(client);
+  const absl::Duration batch = Cost(key, profile_.Curve(key).best_size());
+  for (const DeviceTurns::Member* device : devices_) {
+    const LineId line = LineOn(*device, key, priority);
+    device->With([&](ClientTurns& turns) {
+      if (tasks.empty()) {
+        turns.Remove(line, client);
+      } else {
+        turns.SetFirst(line, client, tasks.begin()->first, batch);
+      }
+    });
+  }
 }
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
-  const BatchKey key = task.key;
-  const server::Priority line = task.priority;
-  const QueueRoom::Part& place = *task.reservation;
-  absl::Time order_by = DueBy(task, now);
-  // A client that holds little does not get into a higher class by it.
-  task.promote_at = now + (order_by - now) / 2;
-  if (place.holds_little) {
-    order_by = std::min(order_by, now + TimeOf(key, place.turns));
+  const std::string client = task.client();
+  const absl::Time order_by = std::min(task.deadline, task.finish_by);
+  const TaskId id = waiting_.Add(std::move(task), order_by);
+  const KeyTasks& waiting = waiting_.keys().at(id.key);
+  if (waiting.line(id.priority).Of(client).begin()->first == id.urgency) {
+    SetFirst(id.key, id.priority, client);
   }
-  waiting_.Add(std::move(task), key, line, order_by);
+}
+
+BatchTask BatchQueue::Take(const TaskId& id) {
+  BatchTask task = waiting_.Take(id);
+  SetFirst(id.key, id.priority, task.client());
+  return task;
 }
 
 std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
@@ -106,34 +118,34 @@ std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
       dropped.push_back(std::move(task));
     }
   }
+  for (const BatchTask& task : dropped) {
+    SetFirst(task.key, task.priority, task.client());
+  }
   return dropped;
 }
 
-WaitingLine BatchQueue::LineOf(const BatchKey& key, const KeyTasks& waiting,
-                               server::Priority priority,
+int BatchQueue::CountOf(absl::string_view client) const {
+  int count = 0;
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    for (const WaitingTasks::Line& line : waiting.lines) {
+      count += static_cast<int>(line.Of(client).size());
+    }
+  }
+  return count;
+}
+
+WaitingLine BatchQueue::LineOf(const BatchKey& key, server::Priority priority,
                                absl::Time now) const {
-  const auto& [urgency, first] = *waiting.line(priority).tasks().begin();
+  const KeyTasks& waiting = waiting_.keys().at(key);
+  const BatchTask& first = *waiting.line(priority).order().begin()->second;
   WaitingLine line;
   line.curve = &profile_.Curve(key);
   line.tasks = waiting.size();
   line.oldest = waiting.arrivals.begin()->second;
-  line.order_by = urgency.first;
   line.start_by = first.deadline;
   line.finish_by = first.finish_by;
   line.gap = waiting.gap.Mean(now);
   return line;
-}
-
-std::vector<WaitingLine> BatchQueue::Lines(server::Priority priority,
-                                           absl::Time now,
-                                           std::vector<BatchKey>* keys) const {
-  std::vector<WaitingLine> lines;
-  for (const auto& [key, waiting] : waiting_.keys()) {
-    if (waiting.line(priority).empty()) continue;
-    lines.push_back(LineOf(key, waiting, priority, now));
-    keys->push_back(key);
-  }
-  return lines;
 }
 
 absl::Time BatchQueue::Due(absl::Time now) const {
@@ -142,54 +154,81 @@ absl::Time BatchQueue::Due(absl::Time now) const {
   for (const auto& [key, waiting] : waiting_.keys()) {
     for (const server::Priority priority : server::kPrioritiesInOrder) {
       if (waiting.line(priority).empty()) continue;
-      due =
-          std::min(due, LeaveAt(options_, LineOf(key, waiting, priority, now)));
+      due = std::min(due, LeaveAt(options_, LineOf(key, priority, now)));
     }
   }
   return due <= now ? absl::InfinitePast() : due;
 }
 
-BatchQueue::Next BatchQueue::PeekNext(absl::Time now) const {
-  for (int i = 0; i < server::kPriorityCount; ++i) {
-    const server::Priority priority = static_cast<server::Priority>(i);
-    std::vector<BatchKey> keys;
-    const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
-    if (lines.empty()) continue;
-    const auto first = std::min_element(
-        lines.begin(), lines.end(),
-        [](const auto& a, const auto& b) { return a.order_by < b.order_by; });
-    return {priority, first->curve->Median(ChooseSize(options_, *first)),
-            first->order_by};
-  }
-  return {};
+std::vector<TaskId> BatchQueue::FirstTasks(const DeviceTurns::Member& device,
+                                           const BatchKey& key,
+                                           server::Priority first,
+                                           int count) const {
+  std::vector<TaskId> ids;
+  const absl::Duration cost = Cost(key, count) / count;
+  const auto add = [&](server::Priority priority, ClientTurns& turns) {
+    const WaitingTasks::Line& line = waiting_.keys().at(key).line(priority);
+    ClientTurns::Filling filling(&turns, LineOn(device, key, priority), cost);
+    absl::flat_hash_map<absl::string_view, WaitingTasks::Tasks::const_iterator>
+        nexts;
+    while (static_cast<int>(ids.size()) < count) {
+      const std::string* client = filling.Next();
+      if (client == nullptr) return;
+      const WaitingTasks::Tasks& tasks = line.Of(*client);
+      auto& next = nexts.try_emplace(*client, tasks.begin()).first->second;
+      ids.push_back({key, priority, (next++)->first});
+      filling.Pick(next == tasks.end() ? std::nullopt
+                                       : std::optional<Urgency>(next->first));
+    }
+  };
+  device.With([&](ClientTurns& turns) {
+    add(first, turns);
+    for (const server::Priority priority : server::kPrioritiesInOrder) {
+      if (priority != first) add(priority, turns);
+    }
+  });
+  return ids;
 }
 
-std::optional<Batch> BatchQueue::PopBatch(absl::Time now,
-                                          absl::Duration waited) {
+std::optional<Batch> BatchQueue::PopBatch(absl::Time now, absl::Duration waited,
+                                          const DeviceTurns::Member* device) {
+  if (device == nullptr) device = devices_[0];
   Batch batch;
   batch.dropped = TakeDropped(now);
-  waiting_.Promote(now);
   ScheduleOptions schedule = options_;
   if (draining_) schedule.max_queue_delay = absl::ZeroDuration();
-  for (const server::Priority priority : ClassesInTurn()) {
-    std::vector<BatchKey> keys;
-    const std::vector<WaitingLine> lines = Lines(priority, now, &keys);
+  const auto classes = device->With(
+      [](const ClientTurns& turns) { return turns.ClassesInTurn(); });
+  for (const server::Priority priority : classes) {
+    const auto in_turn = device->With([&](const ClientTurns& turns) {
+      return turns.LinesInTurn(device->queue(), priority);
+    });
+    std::vector<WaitingLine> lines;
+    for (const ClientTurns::Turn& turn : in_turn) {
+      lines.push_back(LineOf(turn.key, priority, now));
+      lines.back().is_overdue = turn.is_overdue;
+    }
     const Decision decision =
         Decide(schedule, lines, now, trial_debt_ <= absl::ZeroDuration());
     if (decision.line < 0) continue;
-    batch.key = keys[decision.line];
+    batch.key = in_turn[decision.line].key;
     batch.trigger = decision.trigger;
     if (draining_ && batch.trigger == BatchTrigger::kDelay) {
       batch.trigger = BatchTrigger::kDrain;
     }
-    Fill(priority, decision, now, &batch);
+    BatchCharge charge = Fill(*device, priority, decision, now, &batch);
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
       const int count = static_cast<int>(batch.tasks.size());
       Running& running = running_[batch.number];
-      running = {batch.key, count, now, waited,
-                 profile_.Curve(batch.key).Median(count)};
+      running.key = batch.key;
+      running.images = count;
+      running.start = now;
+      running.waited = waited;
+      running.predicted = profile_.Curve(batch.key).Median(count);
+      running.device = device;
+      running.charge = std::move(charge);
       if (decision.is_trial) {
         running.trial_cost = TrialCost(running, running.predicted);
         trial_debt_ += *running.trial_cost;
@@ -209,8 +248,9 @@ absl::Duration BatchQueue::TrialCost(const Running& trial,
                   took - trial.images * curve.Median(best) / best);
 }
 
-void BatchQueue::Fill(server::Priority first, const Decision& decision,
-                      absl::Time now, Batch* batch) {
+BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
+                             server::Priority first, const Decision& decision,
+                             absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
   // No task is given up because of an old curve: it may be wrong.
@@ -226,15 +266,15 @@ void BatchQueue::Fill(server::Priority first, const Decision& decision,
   // others run in their stead.
   while (true) {
     const std::vector<TaskId> ids =
-        FirstTasks(waiting, batch->key, first, wanted);
+        FirstTasks(device, batch->key, first, wanted);
     const int count = static_cast<int>(ids.size());
-    if (count == 0) return;
+    if (count == 0) return {};
 
     std::vector<TaskId> late;
     // Infinite if none is late, and tasks are only cancelled.
     absl::Time earliest = absl::InfiniteFuture();
     for (const TaskId& id : ids) {
-      const BatchTask& task = waiting.line(id.line).tasks().at(id.urgency);
+      const BatchTask& task = waiting.line(id.priority).task(id.urgency);
       const bool is_late = task.finish_by < end(count);
       if (is_late) earliest = std::min(earliest, task.finish_by);
       if (is_late || task.is_cancelled()) {
@@ -242,28 +282,27 @@ void BatchQueue::Fill(server::Priority first, const Decision& decision,
       }
     }
     if (late.empty()) {
-      Charge(curve, ids);
-      for (const TaskId& id : ids) {
-        batch->tasks.push_back(waiting_.Take(id));
-      }
-      return;
+      BatchCharge charge = Charge(device, ids);
+      for (const TaskId& id : ids) batch->tasks.push_back(Take(id));
+      return charge;
     }
     // The largest batch that ends in time for the most urgent; 0 if none does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
     // A smaller batch costs the device more an image, which other tasks pay for
-    // by waiting. So it is cut only if no other task of the key waits, and
-    // either the device has time to spare or the images saved are worth it.
-    const bool may_cut = earliest < absl::InfiniteFuture() && fewer > 0 &&
-                         waiting.size() == count;
+    // by waiting. So it is cut only if no other task of the key and no other
+    // client waits, and either the device has time to spare or the images saved
+    // are worth it.
+    const bool may_cut =
+        earliest < absl::InfiniteFuture() && fewer > 0 &&
+        waiting.size() == count &&
+        device.With([](const ClientTurns& t) { return t.active(); }) == 1;
     if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
                                           std::min<int>(late.size(), fewer)))) {
       wanted = fewer;
       continue;
     }
-    for (const TaskId& id : late) {
-      batch->dropped.push_back(waiting_.Take(id));
-    }
+    for (const TaskId& id : late) batch->dropped.push_back(Take(id));
     wanted = images;
   }
 }
@@ -281,39 +320,34 @@ bool BatchQueue::IsBusy(absl::Time now) const {
   return busy >= kBusy * slots_;
 }
 
-std::array<server::Priority, server::kPriorityCount> BatchQueue::ClassesInTurn()
-    const {
-  std::array<server::Priority, server::kPriorityCount> classes =
-      server::kPrioritiesInOrder;
-  std::stable_sort(classes.begin(), classes.end(),
-                   [this](server::Priority a, server::Priority b) {
-                     return shares_.StartOf(a) < shares_.StartOf(b);
-                   });
-  return classes;
-}
-
-void BatchQueue::Charge(const BatchCurve& curve,
-                        const std::vector<TaskId>& ids) {
-  // The virtual time passes no class that waits, though another had to leave.
-  absl::Duration least = absl::InfiniteDuration();
-  for (const server::Priority priority : server::kPrioritiesInOrder) {
-    if (waiting_.count(priority) == 0) continue;
-    least = std::min(least, shares_.StartOf(priority));
+BatchCharge BatchQueue::Charge(const DeviceTurns::Member& device,
+                               const std::vector<TaskId>& ids) const {
+  std::map<std::pair<server::Priority, absl::string_view>, int> images;
+  for (const TaskId& id : ids) {
+    const WaitingTasks::Line& line =
+        waiting_.keys().at(id.key).line(id.priority);
+    ++images[{id.priority, line.task(id.urgency).client()}];
   }
-  shares_.AdvanceTo(least);
-  const int images = static_cast<int>(ids.size());
-  const absl::Duration cost =
-      std::max(kLeastCost, curve.Median(images)) / images;
-  for (const TaskId& id : ids) shares_.Charge(id.line, cost, id.line);
+  BatchCharge charge;
+  charge.model = device.queue().model;
+  charge.cost = Cost(ids[0].key, static_cast<int>(ids.size()));
+  for (const auto& [of, count] : images) {
+    charge.parts.push_back({of.first, std::string(of.second), count});
+  }
+  device.With([&](ClientTurns& turns) { turns.Charge(&charge); });
+  return charge;
 }
 
 BatchQueue::BatchDuration BatchQueue::Ran(uint64_t number, absl::Time now,
                                           bool failed) {
   const auto it = running_.find(number);
   if (it == running_.end()) return {};
-  const Running running = it->second;
+  const Running running = std::move(it->second);
   running_.erase(it);
   const BatchDuration times = {running.predicted, now - running.start};
+  running.device->With([&](ClientTurns& turns) {
+    turns.Correct(running.charge, times.measured);
+  });
   if (running.trial_cost.has_value()) {
     trial_debt_ +=
         (failed ? absl::ZeroDuration() : TrialCost(running, times.measured)) -

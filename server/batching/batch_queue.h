@@ -1,22 +1,24 @@
 #ifndef SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 #define SFMAMBA_SERVER_BATCHING_BATCH_QUEUE_H_
 
-#include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/batching/admission.h"
 #include "server/batching/batch_curve.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/client_turns.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/schedule.h"
 #include "server/batching/waiting_tasks.h"
-#include "server/shares/fair_shares.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::batching {
@@ -37,11 +39,6 @@ struct BatchOptions : ScheduleOptions {
   double client_share = 1;
   // Its versions share the device's turns. Empty: another one each time.
   std::string model;
-  // A task without a deadline is ordered as if its deadline were `patience`
-  // after the time at which all of its client that waits would be done, if
-  // the clients took equal turns. So who sends much without deadlines makes
-  // neither those wait who set one, nor those who send little.
-  absl::Duration patience = absl::Seconds(2);
 };
 
 struct Batch {
@@ -64,28 +61,24 @@ struct KeyProfile {
 
 // Decides which tasks form the next batch, and when it is due. Tasks with the
 // same BatchKey share batches. Which key comes next, how many of its tasks and
-// when is Decide()'s rule; within a key the most urgent leave first. Priority
-// classes share the device's time as server::kPriorityShares, and a class's
-// batch is filled up with other classes' tasks of its key.
-//
-// Within a class the tasks are ordered by their deadlines. Those of a client
-// that holds little, at most half of an equal part of what waits, are ordered
-// as if theirs were the time at which all of the client's would be done if the
-// clients took equal turns. So what others wait for, and that it takes longer
-// than predicted, makes no task late of a client that sends little.
+// when is Decide()'s rule. Whose tasks come first, between keys and within one,
+// is the rule of ClientTurns: between clients turns, within a client the
+// earliest deadline first. A class's batch is filled up with other classes'
+// tasks of its key.
 //
 // It learns how long batches take, and gives tasks back unrun that would end
-// too late even if they ran now. Under overload the most urgent tasks are those
-// that can no longer be answered in time: running them would make all others
-// late, too. Where nobody else would have to wait for it, a smaller batch is
-// run for their sake.
+// too late even if they ran now: running them would make all others late, too.
+// If no other client waits for the device, a smaller batch is run for the sake
+// of urgent tasks.
 //
 // It has no clock and no thread: callers pass the time, which never falls.
 // Thread-compatible.
 class BatchQueue {
  public:
-  // At most `slots` batches run concurrently.
-  explicit BatchQueue(const BatchOptions& options, int slots = 1);
+  // At most `slots` batches run concurrently, on `devices`, which outlive the
+  // queue. Empty: it has a device alone.
+  explicit BatchQueue(const BatchOptions& options, int slots = 1,
+                      std::vector<const DeviceTurns::Member*> devices = {});
 
   // Sets task.submitted to `now`.
   void Push(BatchTask task, absl::Time now);
@@ -94,21 +87,14 @@ class BatchQueue {
   // are cancelled, too, if they were not looked for within kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // The most urgent class that waits, about how long its batch takes, and the
-  // time that its tasks are ordered by.
-  struct Next {
-    server::Priority priority = server::Priority::kNormal;
-    absl::Duration cost;
-    absl::Time order_by = absl::InfiniteFuture();
-  };
-  Next PeekNext(absl::Time now) const;
-
   // Drops as TakeDropped() does, then returns the next batch if one is due at
   // `now`. Its `tasks` are empty if all that was due is dropped; Ran() must
   // follow otherwise. None if nothing left the queue. A slot must be free.
-  // `waited` is how long the batch has waited for other models.
+  // `waited` is how long the batch has waited for other models, and `device`,
+  // the first if null, is where it will run.
   std::optional<Batch> PopBatch(absl::Time now,
-                                absl::Duration waited = absl::ZeroDuration());
+                                absl::Duration waited = absl::ZeroDuration(),
+                                const DeviceTurns::Member* device = nullptr);
 
   struct BatchDuration {
     absl::Duration predicted;  // Zero if nothing was known.
@@ -131,8 +117,8 @@ class BatchQueue {
   // cost is O(keys * log(tasks)).
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
-  // How long a task of class kNormal, of the key that ran last, would wait for
-  // its batch if it were the least urgent of its class.
+  // How long a task of class kNormal, of the key that ran last and of a client
+  // that has no other, would wait for its batch.
   absl::Duration Wait(absl::Time now) const;
 
   // How long batches take. Import() into it what is known beforehand.
@@ -143,6 +129,8 @@ class BatchQueue {
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
+  // The client's tasks of all classes.
+  int CountOf(absl::string_view client) const;
   // What waits of callers of the priority.
   WaitingTasks::Waiting waiting(server::Priority priority) const {
     return waiting_.waiting(priority);
@@ -156,56 +144,62 @@ class BatchQueue {
     absl::Duration waited;
     absl::Duration predicted;
     std::optional<absl::Duration> trial_cost;  // Set if it is a trial.
+    const DeviceTurns::Member* device = nullptr;
+    BatchCharge charge;
   };
 
-  // How long all slots take for `images` images of the key in full batches.
-  absl::Duration TimeOf(const BatchKey& key, int64_t images) const;
-  // The task's deadline, or what stands for it; see BatchOptions::patience.
-  absl::Time DueBy(const BatchTask& task, absl::Time now) const;
-  // A key's tasks as Decide() sees them; `priority`, of which some wait, says
-  // which is the first.
-  WaitingLine LineOf(const BatchKey& key, const WaitingTasks::KeyTasks& waiting,
-                     server::Priority priority, absl::Time now) const;
-  // What Decide() is to choose from for tasks of the class, and for each line
-  // its key.
-  std::vector<WaitingLine> Lines(server::Priority priority, absl::Time now,
-                                 std::vector<BatchKey>* keys) const;
+  // What a batch of so many images of the key is charged, more than zero. If
+  // nothing is known of the key, as much as the longest batch that is known.
+  absl::Duration Cost(const BatchKey& key, int images) const;
+  LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
+                server::Priority priority) const;
+  // Tells the devices the most urgent task of the client in the line.
+  void SetFirst(const BatchKey& key, server::Priority priority,
+                const std::string& client);
+  BatchTask Take(const WaitingTasks::TaskId& id);
+  // A key's tasks as Decide() sees them; of class `priority` some wait.
+  WaitingLine LineOf(const BatchKey& key, server::Priority priority,
+                     absl::Time now) const;
+  // Up to `count` tasks of a key in the order of their turns on the device,
+  // those of class `first` before others.
+  std::vector<WaitingTasks::TaskId> FirstTasks(
+      const DeviceTurns::Member& device, const BatchKey& key,
+      server::Priority first, int count) const;
   // Moves as many tasks of the batch's key as decided into `batch`, first those
   // of the class `first`: tasks that end in time to `tasks`, others to
   // `dropped`.
-  void Fill(server::Priority first, const Decision& decision, absl::Time now,
-            Batch* batch);
+  // Charges `tasks` to their clients.
+  BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
+                   const Decision& decision, absl::Time now, Batch* batch);
+  // Charges a batch of the tasks at `ids`, which still wait, to their clients.
+  BatchCharge Charge(const DeviceTurns::Member& device,
+                     const std::vector<WaitingTasks::TaskId>& ids) const;
   // How much more device time the trial takes than batches of the best size
   // would, if it takes `took`.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
   // Whether tasks of all keys arrive about as fast as the slots compute full
   // batches of them, or faster.
   bool IsBusy(absl::Time now) const;
-  // Estimate() of a request whose tasks are ordered by `order_by`.
-  AdmissionEstimate EstimateAt(const AdmissionRequest& request,
-                               absl::Time order_by, absl::Time now) const;
   // Whether a task of the key waits or runs, which will show how long its
   // batches take.
   bool IsUsed(const BatchKey& key) const;
-  // The order_by by which the batch of the request's last image is expected to
-  // leave: its own, or that of the first task of a batch that it fills up.
-  absl::Time LeavesAs(const AdmissionRequest& request, const BatchCurve& curve,
-                      absl::Time order_by) const;
-  // All classes, the one that is furthest behind its share first; of equal ones
-  // the higher first.
-  std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
-  // Charges a batch of the tasks at `ids`, which still wait, to their lines'
-  // classes.
-  void Charge(const BatchCurve& curve,
-              const std::vector<WaitingTasks::TaskId>& ids);
+  // What is done of a line of the request's class before its client's turn.
+  struct Turns {
+    int earlier = 0;  // Tasks before the request's images.
+    int all = 0;      // Tasks before the last of the client's.
+  };
+  Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
+                const AdmissionRequest& request, const Urgency& limit) const;
 
   const BatchOptions options_;
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  server::FairShares<server::Priority> shares_;  // Shares of the devices' time.
-  std::map<uint64_t, Running> running_;          // By number.
-  absl::Duration turn_wait_;                     // See AdmissionState.
+  std::unique_ptr<DeviceTurns> own_turns_;  // If it has a device alone,
+  std::unique_ptr<DeviceTurns::Member> own_device_;  // and which.
+  std::vector<const DeviceTurns::Member*> devices_;
+  std::map<uint64_t, Running> running_;  // By number.
+  absl::Duration turn_wait_;             // See AdmissionState.
   // What trials have cost and the time of other batches has not paid for. No
   // trial starts before it is zero.
   absl::Duration trial_debt_;

@@ -1,10 +1,31 @@
 // What a queue predicts of requests that ask to be admitted.
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 
 #include "server/batching/batch_queue.h"
 
 namespace sfmamba::batching {
+namespace {
+
+// No client's name.
+constexpr absl::string_view kNewClient = "\n";
+
+// How many of the tasks are not after `limit`. Counts from both ends, for most
+// often one of them is near.
+int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
+  int64_t count = 0;
+  for (auto low = tasks.begin(), high = tasks.end(); low != high; ++count) {
+    if (low->first > limit) return count;
+    if (std::prev(high)->first <= limit) return tasks.size() - count;
+    ++low;
+    --high;
+  }
+  return count;
+}
+
+}  // namespace
 
 bool BatchQueue::IsUsed(const BatchKey& key) const {
   const auto waiting = waiting_.keys().find(key);
@@ -16,34 +37,32 @@ bool BatchQueue::IsUsed(const BatchKey& key) const {
   });
 }
 
-absl::Time BatchQueue::LeavesAs(const AdmissionRequest& request,
-                                const BatchCurve& curve,
-                                absl::Time order_by) const {
-  const auto found = waiting_.keys().find(request.key);
-  if (found == waiting_.keys().end()) return order_by;
-  const WaitingTasks::Line& line = found->second.line(request.priority);
-  const int mates = line.CountUntil(order_by);
-  const int best = curve.best_size();
-  const int full = (mates + request.decoding + request.images - 1) / best;
-  return full * best < mates ? line.OrderAfter(full * best) : order_by;
+BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
+                                      const BatchCurve& curve,
+                                      const AdmissionRequest& request,
+                                      const Urgency& limit) const {
+  const WaitingTasks::Tasks& own = line.Of(request.client);
+  const int64_t until = line.order().order_of_key(limit);
+  const int64_t earlier = line.clients().size() == 1 && !own.empty()
+                              ? until
+                              : CountUntil(own, limit);
+  const int64_t held = own.size();
+  const int64_t others = line.size() - held;
+  const int64_t clients = line.clients().size() - (held > 0);
+  // Clients' tags differ by less than a batch when their turns come.
+  const int64_t best = curve.best_size();
+  const auto turns = [&](int64_t images) {
+    return std::min(others, std::max<int64_t>(0, images) * clients);
+  };
+  const int64_t before = earlier + request.own_decoding;
+  return {static_cast<int>(earlier + std::clamp(until - earlier,
+                                                turns(before - best),
+                                                turns(before + best))),
+          static_cast<int>(held + turns(held + request.own_decoding + best))};
 }
 
 AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
                                        absl::Time now) const {
-  const absl::Time asked =
-      std::min(request.deadline - request.answer, request.start_by);
-  absl::Time order_by =
-      asked != absl::InfiniteFuture() ? asked : now + options_.patience;
-  if (request.turns.has_value()) {
-    order_by = std::min(
-        order_by, now + request.decode + TimeOf(request.key, *request.turns));
-  }
-  return EstimateAt(request, order_by, now);
-}
-
-AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
-                                         absl::Time order_by,
-                                         absl::Time now) const {
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
@@ -63,46 +82,58 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
   for (const auto& [key, images] : request.others) {
     if (holds_for(key)) state.own_others += profile_.Curve(key).Work(images);
   }
-  state.work.earlier = state.work.all = state.own_others;
-  const absl::Time leaves_as = LeavesAs(request, *state.curve, order_by);
+  state.work.earlier = state.drain.earlier = state.own_others;
+  state.decoding = static_cast<int>(std::min<int64_t>(
+      request.decoding,
+      request.own_decoding +
+          int64_t{request.own_decoding + CountOf(request.client) +
+                  state.curve->best_size()} *
+              request.other_clients));
+  state.mates = state.decoding;
+  const Urgency own_limit = {
+      std::min(request.deadline - request.answer, request.start_by),
+      std::numeric_limits<uint64_t>::max()};
+  Urgency limit = own_limit;
+  if (waiting_.keys().count(request.key) > 0) {
+    const WaitingTasks::KeyTasks& waiting = waiting_.keys().at(request.key);
+    const WaitingTasks::Line& line = waiting.line(request.priority);
+    const int earlier = TurnsOf(line, *state.curve, request, own_limit).earlier;
+    // It leaves with the first task of the batch that it fills up.
+    const int best = state.curve->best_size();
+    const int full = (state.decoding + earlier + request.images - 1) / best;
+    if (full * best < earlier) {
+      limit = line.order().find_by_order(full * best)->first;
+    }
+    state.mates += earlier;
+    state.others = waiting.size() - earlier;
+    state.gap = waiting.gap.Mean(now);
+  }
   for (const auto& [key, waiting] : waiting_.keys()) {
     if (waiting.size() == 0) continue;
     const BatchCurve& curve = profile_.Curve(key);
     const bool is_own = key == request.key;
-    int earlier = 0, higher = 0;
-    for (int i = 0; i <= static_cast<int>(request.priority); ++i) {
-      const WaitingTasks::Line& line = waiting.lines[i];
-      const int until = line.CountUntil(is_own ? order_by : leaves_as);
-      earlier += until;
-      if (i < static_cast<int>(request.priority)) {
-        higher += line.size() - until;
-      }
+    const Turns turns = TurnsOf(waiting.line(request.priority), curve, request,
+                                is_own ? own_limit : limit);
+    int higher = 0, lower = 0;
+    for (int i = 0; i < server::kPriorityCount; ++i) {
+      const int size = waiting.lines[i].size();
+      if (i < static_cast<int>(request.priority)) higher += size;
+      if (i > static_cast<int>(request.priority)) lower += size;
     }
-    // What is due before its client's turn and does not fit there will expire.
-    if (request.turns.has_value()) {
-      earlier = static_cast<int>(std::min<int64_t>(earlier, *request.turns));
-    }
+    const auto add = [&](int own, WorkAhead* work) {
+      const absl::Duration with_higher = curve.Work(own + higher);
+      work->higher += with_higher - curve.Work(own);
+      work->lower += curve.Work(own + higher + lower) - with_higher;
+      return curve.Work(own);
+    };
+    state.drain.earlier += add(turns.all, &state.drain);
     // Batches with earlier tasks, and the request's, are filled up with others.
     const int best = curve.best_size();
-    const int first = earlier + (is_own ? request.images : 0);
+    const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =
         std::min(waiting.size(), (first + best - 1) / best * best);
-    const absl::Duration with_earlier = curve.Work(filled);
-    if (is_own) {
-      state.mates = earlier;
-      state.others = waiting.size() - earlier;
-      state.gap = waiting.gap.Mean(now);
-    } else {
-      state.work.earlier += with_earlier;
-    }
-    const absl::Duration with_higher =
-        higher == 0 ? with_earlier
-                    : curve.Work(std::max(filled, earlier + higher));
-    const absl::Duration all =
-        filled == waiting.size() ? with_earlier : curve.Work(waiting.size());
-    state.work.higher += with_higher - with_earlier;
-    state.work.lower += all - with_higher;
-    state.work.all += all;
+    const absl::Duration earlier = add(filled, &state.work);
+    if (!is_own) state.work.earlier += earlier;
   }
   return EstimateAdmission(state, request, now);
 }
@@ -110,7 +141,8 @@ AdmissionEstimate BatchQueue::EstimateAt(const AdmissionRequest& request,
 absl::Duration BatchQueue::Wait(absl::Time now) const {
   AdmissionRequest request;
   request.key = last_key_;
-  return EstimateAt(request, absl::InfiniteFuture(), now).start - now;
+  request.client = kNewClient;
+  return Estimate(request, now).start - now;
 }
 
 }  // namespace sfmamba::batching

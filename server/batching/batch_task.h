@@ -45,9 +45,6 @@ struct BatchTask {
   // The time by which its batch must have ended for the answer to be of use.
   // Not before `deadline`.
   absl::Time finish_by = absl::InfiniteFuture();
-  // The caller asked for neither: both times are the server's default, and say
-  // nothing of how urgent the task is.
-  bool has_default_deadline = false;
   // Set when the caller goes away. Null: the task is never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
   // The room that the task holds in the queue. If empty, Submit reserves it.
@@ -59,9 +56,10 @@ struct BatchTask {
 
   tracing::ImageTrace trace;
 
-  absl::Time submitted;   // Set by Submit.
-  absl::Time promote_at;  // When it may move one class up. Set by Submit.
+  absl::Time submitted;  // Set by Submit.
 
+  // Whose turn it takes. Empty: that of all whose client is unknown.
+  const std::string& client() const { return reservation->client; }
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();
   }

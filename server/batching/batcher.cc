@@ -14,6 +14,24 @@ namespace {
 // Least interval between predictions of the wait while images arrive.
 constexpr absl::Duration kWaitPeriod = absl::Milliseconds(20);
 
+std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> JoinAll(
+    const std::vector<DeviceTurns*>& devices, const std::string& model) {
+  std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> members;
+  for (DeviceTurns* device : devices) {
+    std::unique_ptr<DeviceTurns::Member>& member = members[device];
+    if (member == nullptr) member = device->Join(model);
+  }
+  return members;
+}
+
+std::vector<const DeviceTurns::Member*> PointersTo(
+    const std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>>&
+        members) {
+  std::vector<const DeviceTurns::Member*> pointers;
+  for (const auto& [device, member] : members) pointers.push_back(member.get());
+  return pointers;
+}
+
 absl::Status WhyDropped(const BatchTask& task) {
   return task.is_cancelled() ? server::Cancelled("queue")
                              : server::Expired("queue");
@@ -27,15 +45,14 @@ Batcher::Batcher(const BatchOptions& options,
     : make_run_(std::move(make_run)),
       clock_(std::move(clock)),
       observer_(observer),
+      members_(JoinAll(devices, options.model)),
       room_({options.max_queue_items, options.max_queue_bytes}, "batch",
             options.client_share),
-      queue_(options, static_cast<int>(devices.size())),
-      states_(devices.size()),
+      queue_(options, static_cast<int>(devices.size()), PointersTo(members_)),
+      running_since_(devices.size(), absl::InfiniteFuture()),
       drop_thread_([this] { DropLoop(); }) {
-  for (size_t thread = 0; thread < devices.size(); ++thread) {
-    std::unique_ptr<DeviceTurns::Member>& member = members_[devices[thread]];
-    if (member == nullptr) member = devices[thread]->Join(options.model);
-    devices_.push_back(member.get());
+  for (DeviceTurns* device : devices) {
+    devices_.push_back(members_.at(device).get());
   }
   for (size_t thread = 0; thread < devices.size(); ++thread) {
     run_threads_.emplace_back([this, thread] { RunLoop(thread); });
@@ -76,9 +93,6 @@ void Batcher::Submit(BatchTask task) {
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
       // While the threads are busy none waits, and Due() would be in vain.
       wake_run = run_at_ != absl::InfinitePast() && queue_.Due(now) < run_at_;
-      for (size_t i = 0; i < states_.size(); ++i) {
-        if (states_[i].waits_for_turn) devices_[i]->Hasten(priority);
-      }
       wake_drop = drop_at < drop_at_;
     }
   }
@@ -89,21 +103,21 @@ void Batcher::Submit(BatchTask task) {
   task.done(std::move(refusal), BatchInfo());
 }
 
-AdmissionEstimate Batcher::Estimate(AdmissionRequest request,
-                                    const QueueRoom::Part& reserved) {
+AdmissionEstimate Batcher::Estimate(AdmissionRequest request) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
   // Beside busy processes the other threads may not have come to it.
   Drop(queue_.TakeDropped(now));
-  const int64_t all = room_.items();
-  int64_t decoding =
-      std::max<int64_t>(0, all - request.all_images() - queue_.size());
-  if (reserved.holds_little) {
-    // The pictures of others come after it in the decode pool, too.
-    decoding = std::min(decoding, reserved.turns);
-    request.turns = reserved.turns;
+  const int64_t own = request.all_images();
+  request.decoding = static_cast<int>(
+      std::max<int64_t>(0, room_.items() - own - queue_.size()));
+  request.own_decoding = request.decoding;
+  if (!request.client.empty()) {
+    const int64_t held = room_.clients().HeldBy(request.client);
+    request.own_decoding = static_cast<int>(std::clamp<int64_t>(
+        held - own - queue_.CountOf(request.client), 0, request.decoding));
+    request.other_clients = room_.clients().clients() - 1;
   }
-  request.decoding = static_cast<int>(decoding);
   return queue_.Estimate(request, now);
 }
 
@@ -125,9 +139,7 @@ void Batcher::ImportProfile(const std::vector<BatchTime>& times) {
 absl::Time Batcher::RunningSince() const {
   absl::MutexLock lock(&mu_);
   absl::Time since = absl::InfiniteFuture();
-  for (const RunThread& thread : states_) {
-    since = std::min(since, thread.running_since);
-  }
+  for (const absl::Time start : running_since_) since = std::min(since, start);
   return since;
 }
 
@@ -147,7 +159,7 @@ void Batcher::RunLoop(int thread) {
 
 bool Batcher::BatchEnded(int thread, uint64_t number, bool succeeded) {
   absl::MutexLock lock(&mu_);
-  states_[thread].running_since = absl::InfiniteFuture();
+  running_since_[thread] = absl::InfiniteFuture();
   const absl::Time now = clock_();
   const BatchQueue::BatchDuration times = queue_.Ran(number, now, !succeeded);
   ReportWait(now);
@@ -163,9 +175,9 @@ std::optional<Batcher::Ready> Batcher::NextWork(
     const absl::Time now = clock_();
     if (idle_.front() != thread || queue_.Due(now) > now) last.reset();
   }
-  while (std::optional<BatchQueue::Next> next = WaitUntilDue(thread)) {
+  while (WaitUntilDue(thread)) {
     const absl::Time since = clock_();
-    DeviceTurns::Turn turn = TakeTurn(thread, *next, std::move(last));
+    DeviceTurns::Turn turn = TakeTurn(thread, std::move(last));
     last.reset();
     std::optional<Batch> batch = TakeBatch(thread, since);
     if (batch.has_value()) return Ready{*std::move(batch), std::move(turn)};
@@ -174,7 +186,7 @@ std::optional<Batcher::Ready> Batcher::NextWork(
   return std::nullopt;
 }
 
-std::optional<BatchQueue::Next> Batcher::WaitUntilDue(int thread) {
+bool Batcher::WaitUntilDue(int thread) {
   absl::MutexLock lock(&mu_);
   while (true) {
     if (idle_.front() != thread) {
@@ -183,12 +195,12 @@ std::optional<BatchQueue::Next> Batcher::WaitUntilDue(int thread) {
     }
     const absl::Time now = clock_();
     const absl::Time due = queue_.Due(now);
-    if (due <= now) return queue_.PeekNext(now);
+    if (due <= now) return true;
     if (stopping_) {
       emptied_ = true;
       drop_wake_.Signal();
       LeaveIdle(thread);
-      return std::nullopt;
+      return false;
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
@@ -197,23 +209,17 @@ std::optional<BatchQueue::Next> Batcher::WaitUntilDue(int thread) {
   }
 }
 
-DeviceTurns::Turn Batcher::TakeTurn(int thread, const BatchQueue::Next& next,
+DeviceTurns::Turn Batcher::TakeTurn(int thread,
                                     std::optional<DeviceTurns::Turn> last) {
   DeviceTurns::Member& device = *devices_[thread];
-  std::optional<DeviceTurns::Turn> turn =
-      device.TryTake(next.priority, next.cost, next.order_by, std::move(last));
+  std::optional<DeviceTurns::Turn> turn = device.TryTake(std::move(last));
   if (turn.has_value()) return *std::move(turn);
-  BatchQueue::Next asked;
   {
     absl::MutexLock lock(&mu_);
     LeaveIdle(thread);
-    states_[thread].waits_for_turn = true;
-    asked = queue_.PeekNext(clock_());
   }
-  DeviceTurns::Turn taken =
-      device.Take(asked.priority, asked.cost, asked.order_by);
+  DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
-  states_[thread].waits_for_turn = false;
   idle_.push_front(thread);
   // The thread that this one displaces waits for run_wake_, as the first does.
   run_wake_.SignalAll();
@@ -223,13 +229,14 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread, const BatchQueue::Next& next,
 std::optional<Batch> Batcher::TakeBatch(int thread, absl::Time since) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  std::optional<Batch> batch = queue_.PopBatch(now, now - since);
+  std::optional<Batch> batch =
+      queue_.PopBatch(now, now - since, devices_[thread]);
   if (!batch.has_value()) return std::nullopt;
   Drop(std::exchange(batch->dropped, {}));
   for (BatchTask& task : batch->tasks) task.reservation.Release();
   ReportQueue();
   if (batch->tasks.empty()) return std::nullopt;
-  states_[thread].running_since = now;
+  running_since_[thread] = now;
   LeaveIdle(thread);
   return batch;
 }

@@ -80,12 +80,9 @@ class Batcher {
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See BatchQueue::Estimate. The request's images hold a reservation already.
-  // `request.decoding` and `turns` are filled in here: what else has a
-  // reservation and was not submitted yet, and what the request's own says.
+  // `request.decoding`, `own_decoding` and `other_clients` are filled in here.
   // What has expired counts no more.
-  AdmissionEstimate Estimate(AdmissionRequest request,
-                             const QueueRoom::Part& reserved)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  AdmissionEstimate Estimate(AdmissionRequest request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // What is known of how long batches take.
   std::vector<BatchTime> ExportProfile() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -99,12 +96,6 @@ class Batcher {
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // What one of run_threads_ is doing.
-  struct RunThread {
-    // The start of its batch; InfiniteFuture() while it runs none.
-    absl::Time running_since = absl::InfiniteFuture();
-    bool waits_for_turn = false;
-  };
   // A batch, and the turn that it runs in.
   struct Ready {
     Batch batch;
@@ -127,16 +118,13 @@ class Batcher {
   // The steps of NextWork(). Between them the lock is free, and another thread
   // may take the batch.
   //
-  // Waits until `thread` is the first of idle_ and a batch is due, and returns
-  // what it takes a turn for. Returns none, and leaves idle_, once the batcher
-  // stops and no task is left.
-  std::optional<BatchQueue::Next> WaitUntilDue(int thread)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  // Waits until `thread` is the first of idle_ and a batch is due. Returns
+  // false, and leaves idle_, once the batcher stops and no task is left.
+  bool WaitUntilDue(int thread) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a turn on the thread's device, in place of `last`. While it waits
   // for one, the thread is not in idle_, so that another takes the batch if its
   // device is free.
-  DeviceTurns::Turn TakeTurn(int thread, const BatchQueue::Next& next,
-                             std::optional<DeviceTurns::Turn> last)
+  DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the batch that is due, if any, for the thread to run: it leaves
   // idle_ with it. The thread waited for its turn from `since` on.
@@ -157,7 +145,8 @@ class Batcher {
   const MakeRun make_run_;
   const Clock clock_;
   Observer* const observer_;  // May be null.
-  std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> members_;
+  using Members = std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>>;
+  const Members members_;
   std::vector<DeviceTurns::Member*> devices_;  // By thread.
   QueueRoom room_;
 
@@ -175,7 +164,8 @@ class Batcher {
   // The threads that are free, the one that has been free longest first. It
   // waits for the next batch, the others wait to be the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
-  std::vector<RunThread> states_ ABSL_GUARDED_BY(mu_);  // By thread.
+  // By thread: the start of its batch; InfiniteFuture() while it runs none.
+  std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
   // The times at which the thread that waits for a batch, and drop_thread_,
   // wake without a signal; InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

@@ -3,72 +3,75 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace sfmamba::batching {
+
+namespace {
+
+// Least device time charged for a batch.
+constexpr absl::Duration kLeastCost = absl::Microseconds(1);
+
+}  // namespace
 
 DeviceTurns::Turn::Turn(Turn&& other)
     : turns_(std::exchange(other.turns_, nullptr)),
-      wish_(other.wish_),
+      charge_(std::move(other.charge_)),
       start_(other.start_) {}
 
 DeviceTurns::Turn::~Turn() {
-  if (turns_ != nullptr) turns_->EndAndGrant(wish_, turns_->clock_() - start_);
+  if (turns_ != nullptr) {
+    turns_->EndAndGrant(charge_, turns_->clock_() - start_);
+  }
 }
 
 void DeviceTurns::Turn::Return() {
   if (turns_ == nullptr) return;
-  std::exchange(turns_, nullptr)->EndAndGrant(wish_, absl::ZeroDuration());
-}
-
-DeviceTurns::Member::~Member() {
-  absl::MutexLock lock(&turns_.mu_);
-  const auto model = turns_.models_.find(model_);
-  if (model != turns_.models_.end()) {
-    if (--model->second.members > 0) return;
-    turns_.models_.erase(model);
-  }
-  turns_.order_.Remove(number_);
+  std::exchange(turns_, nullptr)->EndAndGrant(charge_, absl::ZeroDuration());
 }
 
 std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
-    server::Priority priority, absl::Duration cost, absl::Time order_by,
     std::optional<Turn> last) {
   absl::MutexLock lock(&turns_.mu_);
   if (last.has_value()) {
-    turns_.End(last->wish_, turns_.clock_() - last->start_);
+    turns_.End(last->charge_, turns_.clock_() - last->start_);
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  const TurnWish wish = turns_.MakeWish(number_, priority, cost, order_by);
   // Turns are granted as soon as they are free, so others wait only for `last`.
-  std::vector<TurnWish> wishes = turns_.Wishes();
-  wishes.push_back(wish);
-  if (turns_.order_.Next(wishes) + 1 < static_cast<int>(wishes.size())) {
+  std::vector<QueueId> queues = turns_.Queues();
+  queues.push_back(queue_);
+  if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {
     turns_.Grant();
     return std::nullopt;
   }
-  turns_.Start(wish);
-  return Turn(&turns_, wish, turns_.clock_());
+  ++turns_.taken_;
+  return Turn(&turns_, {}, turns_.clock_());
+}
+
+DeviceTurns::Turn DeviceTurns::Member::Take() {
+  absl::MutexLock lock(&turns_.mu_);
+  turns_.Wait(queue_);
+  return Turn(&turns_, {}, turns_.clock_());
 }
 
 DeviceTurns::Turn DeviceTurns::Member::Take(server::Priority priority,
-                                            absl::Duration cost,
-                                            absl::Time order_by) {
+                                            absl::Duration cost) {
   absl::MutexLock lock(&turns_.mu_);
-  Waiter waiter;
-  waiter.member = this;
-  waiter.wish = turns_.MakeWish(number_, priority, cost, order_by);
-  turns_.waiters_.push_back(&waiter);
-  turns_.Grant();
-  while (!waiter.granted) waiter.woken.Wait(&turns_.mu_);
-  return Turn(&turns_, waiter.wish, turns_.clock_());
-}
-
-void DeviceTurns::Member::Hasten(server::Priority priority) {
-  absl::MutexLock lock(&turns_.mu_);
-  for (Waiter* waiter : turns_.waiters_) {
-    if (waiter->member != this) continue;
-    waiter->wish.priority = std::min(waiter->wish.priority, priority);
-  }
+  cost = std::max(cost, kLeastCost);
+  const uint64_t number = ++turns_.numbers_;
+  const LineId line = {{queue_.model, static_cast<int>(number)}, priority, {}};
+  const std::string client = absl::StrCat("model/", queue_.model);
+  turns_.clients_.SetFirst(line, client, {absl::InfiniteFuture(), number},
+                           cost);
+  turns_.Wait(line.queue);
+  BatchCharge charge;
+  charge.model = queue_.model;
+  charge.parts = {{priority, client, 1}};
+  charge.cost = cost;
+  turns_.clients_.Charge(&charge);
+  turns_.clients_.Remove(line, client);
+  return Turn(&turns_, std::move(charge), turns_.clock_());
 }
 
 DeviceTurns::DeviceTurns(int at_once, Clock clock)
@@ -79,14 +82,10 @@ DeviceTurns::~DeviceTurns() = default;
 std::unique_ptr<DeviceTurns::Member> DeviceTurns::Join(
     const std::string& model) {
   absl::MutexLock lock(&mu_);
-  int number = numbers_;
-  if (!model.empty()) {
-    Model& versions = models_.try_emplace(model, Model{number}).first->second;
-    ++versions.members;
-    number = versions.number;
-  }
-  numbers_ = std::max(numbers_, number + 1);
-  return std::unique_ptr<Member>(new Member(this, model, number));
+  const int number = ++numbers_;
+  const int model_number =
+      model.empty() ? number : models_.try_emplace(model, number).first->second;
+  return std::unique_ptr<Member>(new Member(this, {model_number, number}));
 }
 
 int DeviceTurns::waiting() const {
@@ -94,47 +93,39 @@ int DeviceTurns::waiting() const {
   return static_cast<int>(waiters_.size());
 }
 
-TurnWish DeviceTurns::MakeWish(int model, server::Priority priority,
-                               absl::Duration cost, absl::Time order_by) {
-  TurnWish wish;
-  wish.model = model;
-  wish.priority = priority;
-  wish.cost = cost;
-  wish.order_by = order_by;
-  wish.arrival = ++arrivals_;
-  return wish;
+std::vector<QueueId> DeviceTurns::Queues() const {
+  std::vector<QueueId> queues;
+  for (const Waiter* waiter : waiters_) queues.push_back(waiter->queue);
+  return queues;
 }
 
-std::vector<TurnWish> DeviceTurns::Wishes() const {
-  std::vector<TurnWish> wishes;
-  for (const Waiter* waiter : waiters_) wishes.push_back(waiter->wish);
-  return wishes;
+void DeviceTurns::Wait(const QueueId& queue) {
+  Waiter waiter;
+  waiter.queue = queue;
+  waiters_.push_back(&waiter);
+  Grant();
+  while (!waiter.granted) waiter.woken.Wait(&mu_);
 }
 
 void DeviceTurns::Grant() {
   while (taken_ < at_once_ && !waiters_.empty()) {
-    const auto next = waiters_.begin() + order_.Next(Wishes());
+    const auto next = waiters_.begin() + clients_.Next(Queues());
     Waiter& waiter = **next;
     waiters_.erase(next);
-    Start(waiter.wish);
+    ++taken_;
     waiter.granted = true;
     waiter.woken.Signal();
   }
 }
 
-void DeviceTurns::Start(const TurnWish& wish) {
-  order_.Start(wish);
-  ++taken_;
-}
-
-void DeviceTurns::End(const TurnWish& wish, absl::Duration took) {
-  order_.End(wish, took);
+void DeviceTurns::End(const BatchCharge& charge, absl::Duration took) {
+  clients_.Correct(charge, took);
   --taken_;
 }
 
-void DeviceTurns::EndAndGrant(const TurnWish& wish, absl::Duration took) {
+void DeviceTurns::EndAndGrant(const BatchCharge& charge, absl::Duration took) {
   absl::MutexLock lock(&mu_);
-  End(wish, took);
+  End(charge, took);
   Grant();
 }
 

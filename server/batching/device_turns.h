@@ -14,23 +14,21 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/steady_clock.h"
-#include "server/batching/turn_order.h"
+#include "server/batching/client_turns.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::batching {
 
-// Shares one device among the models that run on it: at most `at_once` turns
-// are taken at a time. Who waits gets one in TurnOrder's order, so that a
-// flooded model delays a batch of another one by at most the turns that are
-// taken.
+// Shares one device among the queues that use it: at most `at_once` turns are
+// taken at a time, and ClientTurns decides whose is next.
 //
-// Thread-safe. It must outlive its members, and a member its turns.
+// Thread-safe. It must outlive its members, and a member its turns. Its mutex
+// is the last that a thread locks.
 class DeviceTurns {
  public:
   using Clock = std::function<absl::Time()>;
 
-  // The right to run one batch. Ends with the object, and what it took is
-  // charged to the model.
+  // The right to run one batch. Ends with the object.
   class Turn {
    public:
     Turn(Turn&& other);
@@ -42,52 +40,53 @@ class DeviceTurns {
 
    private:
     friend class DeviceTurns;
-    Turn(DeviceTurns* turns, const TurnWish& wish, absl::Time start)
-        : turns_(turns), wish_(wish), start_(start) {}
+    Turn(DeviceTurns* turns, BatchCharge charge, absl::Time start)
+        : turns_(turns), charge_(std::move(charge)), start_(start) {}
 
     DeviceTurns* turns_;  // Null once the turn has ended.
-    TurnWish wish_;
+    BatchCharge charge_;  // Without parts if the queue charges its batches.
     absl::Time start_;
   };
 
-  // A version of a model on the device.
+  // A queue on the device, or what runs batches without one.
   class Member {
    public:
-    ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
-    // Returns a turn for a batch that will take `cost`, or none if that must
-    // wait for others. Of a model's batches the one with the earlier `order_by`
-    // goes first, whichever version it is of. Ends `last`, of the batch before
-    // it: without that a member that has only just ended its turn would always
-    // come after those who wait, so that one of short batches got as many turns
-    // as the others, not as much time.
-    std::optional<Turn> TryTake(server::Priority priority, absl::Duration cost,
-                                absl::Time order_by = absl::InfiniteFuture(),
-                                std::optional<Turn> last = std::nullopt);
-    // Waits for a turn.
-    Turn Take(server::Priority priority, absl::Duration cost,
-              absl::Time order_by = absl::InfiniteFuture());
-    // All calls of Take() that wait with a lower priority now have this one.
-    void Hasten(server::Priority priority);
+    const QueueId& queue() const { return queue_; }
+
+    // Returns a turn for the queue's images, or none if these must wait for
+    // others. Ends `last`, of the batch before it: without that a member that
+    // has only just ended its turn would always come after those who wait.
+    std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
+    // Waits for a turn for the queue's images.
+    Turn Take();
+    // Waits for a turn for a batch outside of queues, which will take `cost`.
+    // It is charged to a client of its own.
+    Turn Take(server::Priority priority, absl::Duration cost);
+
+    // Returns what `use` returns, which is called with the clients' turns.
+    template <typename Use>
+    auto With(Use use) const {
+      absl::MutexLock lock(&turns_.mu_);
+      return use(turns_.clients_);
+    }
 
    private:
     friend class DeviceTurns;
-    Member(DeviceTurns* turns, std::string model, int number)
-        : turns_(*turns), model_(std::move(model)), number_(number) {}
+    Member(DeviceTurns* turns, const QueueId& queue)
+        : turns_(*turns), queue_(queue) {}
 
     DeviceTurns& turns_;
-    const std::string model_;
-    const int number_;  // The model's number.
+    const QueueId queue_;
   };
 
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
   ~DeviceTurns();
 
-  // Versions of one model share what it gets of the device, so that what is
-  // left of one that is replaced does not come after the batches of the next.
-  // An empty `model` is another one each time.
+  // Versions of one model share what a client gets of the device for it. An
+  // empty `model` is another one each time.
   std::unique_ptr<Member> Join(const std::string& model = "")
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -96,39 +95,31 @@ class DeviceTurns {
 
  private:
   struct Waiter {
-    const Member* member = nullptr;
-    TurnWish wish;
+    QueueId queue;
     bool granted = false;
     absl::CondVar woken;
   };
 
-  struct Model {
-    int number = 0;
-    int members = 0;
-  };
-
-  TurnWish MakeWish(int model, server::Priority priority, absl::Duration cost,
-                    absl::Time order_by) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The wishes of those who wait.
-  std::vector<TurnWish> Wishes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // The queues of those who wait.
+  std::vector<QueueId> Queues() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Waits until a turn is granted to the queue.
+  void Wait(const QueueId& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Gives free turns to those who wait.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Start(const TurnWish& wish) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Grant() must follow.
-  void End(const TurnWish& wish, absl::Duration took)
+  // Ends the turn, of a batch that took `took`. Grant() must follow.
+  void End(const BatchCharge& charge, absl::Duration took)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndAndGrant(const TurnWish& wish, absl::Duration took)
+  void EndAndGrant(const BatchCharge& charge, absl::Duration took)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const int at_once_;
   const Clock clock_;
   mutable absl::Mutex mu_;
-  TurnOrder order_ ABSL_GUARDED_BY(mu_);
+  ClientTurns clients_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // With a name.
-  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // That models have got so far.
-  uint64_t arrivals_ ABSL_GUARDED_BY(mu_) = 0;
+  std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Their numbers.
+  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // Of models and queues so far.
 };
 
 // The devices of this process, which its models share.

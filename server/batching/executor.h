@@ -78,8 +78,8 @@ class Executor : private Batcher::Observer {
   // is held from before their decoding until the reservation is released or the
   // task that carries it is dispatched. RESOURCE_EXHAUSTED with reason
   // - QUEUE_FULL and a retry hint if there is not enough room, or if, with the
-  //   request, what waits would take longer than drain_timeout; for a client
-  //   that holds little, only what runs before its answer counts;
+  //   request, the client's images would take longer than drain_timeout while
+  //   the clients take turns;
   // - CLIENT_QUOTA if its client's images would be more than
   //   BatchOptions::client_share allows of the queue's places or, while another
   //   client asks too, of what could run before the request's deadline or
@@ -156,8 +156,7 @@ class Executor : private Batcher::Observer {
                                                  int padding) const;
 
   // What Admit() says of a request whose images have their room.
-  absl::Status CheckLoad(const AdmissionRequest& request,
-                         const QueueRoom::Part& reserved)
+  absl::Status CheckLoad(const AdmissionRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,
                           const AdmissionEstimate& estimate, absl::Time now)

@@ -22,18 +22,14 @@ absl::StatusOr<Reservation> Executor::Admit(const AdmissionRequest& request,
   absl::StatusOr<Reservation> room =
       batcher_.room().Take(request.all_images(), bytes, request.client);
   if (!room.ok()) return room.status();
-  const absl::Status load = CheckLoad(request, **room);
+  const absl::Status load = CheckLoad(request);
   if (!load.ok()) return load;
   return room;
 }
 
-absl::Status Executor::CheckLoad(const AdmissionRequest& request,
-                                 const QueueRoom::Part& reserved) {
+absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   const absl::Time now = base::SteadyNow();
-  AdmissionEstimate estimate = batcher_.Estimate(request, reserved);
-  // A client that holds little waits for its own turns only and adds little to
-  // a drain: the work of others does not shut it out.
-  if (reserved.holds_little) estimate.drained = estimate.finish;
+  const AdmissionEstimate estimate = batcher_.Estimate(request);
   const absl::Duration wait =
       std::max(estimate.start - now, absl::ZeroDuration());
   if (!estimate.IsInTime(request)) {
@@ -48,7 +44,7 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request,
       estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
         "drain",
-        absl::StrCat("what waits takes ",
+        absl::StrCat("the client's images take ",
                      absl::FormatDuration(estimate.drained - now),
                      ", expected at most drain_timeout, ",
                      absl::FormatDuration(options_.drain_timeout)),

@@ -11,7 +11,7 @@ namespace sfmamba::batching {
 QueueRoom::Part QueueRoom::Part::Split(int some_items, int64_t some_bytes) {
   items -= some_items;
   bytes -= some_bytes;
-  return {client, some_items, some_bytes, turns, holds_little};
+  return {client, some_items, some_bytes};
 }
 
 QueueRoom::QueueRoom(QueueLimits limits, std::string name, double client_share)
@@ -72,11 +72,7 @@ absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
   }
   taken_.items += items;
   taken_.bytes += bytes;
-  const int64_t turns =
-      client.empty() ? taken_.items
-                     : std::min(taken_.items, clients_.InEqualTurns(client));
-  return Reservation(this, {std::string(client), items, bytes, turns,
-                            2 * turns <= taken_.items});
+  return Reservation(this, {std::string(client), items, bytes});
 }
 
 void QueueRoom::GiveBack(const Part& part) {

@@ -35,13 +35,6 @@ class QueueRoom {
     std::string client;  // Empty: no limit applies.
     int items = 0;
     int64_t bytes = 0;
-    // When it was taken: about how many of the room's images are done until all
-    // of the client's are, if the clients take equal turns. Without a client,
-    // all.
-    int64_t turns = 0;
-    // Whether the client then held at most half of an equal part of what all
-    // clients held.
-    bool holds_little = false;
 
     Part Split(int some_items, int64_t some_bytes);
   };

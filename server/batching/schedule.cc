@@ -47,12 +47,13 @@ absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
   return slack;
 }
 
-// Which of the candidates, sorted by order_by, leaves now.
+// Which of the candidates, which are in the order of their turns, leaves now.
 size_t ChooseLine(const std::vector<Candidate>& candidates,
                   absl::Span<const WaitingLine> lines, absl::Time now) {
   const Candidate& first = candidates[0];
   const WaitingLine& line = lines[first.line];
-  if (now - line.oldest > (line.order_by - line.oldest) / 2) return 0;
+  if (line.is_overdue) return 0;
+  if (now - line.oldest > (first.limit - line.oldest) / 2) return 0;
   size_t chosen = 0;
   double fullest = first.fullness + kClearlyFuller;
   for (size_t i = 1; i < candidates.size(); ++i) {
@@ -155,13 +156,11 @@ Decision Decide(const ScheduleOptions& options,
     }
     const BatchCurve& curve = *lines[i].curve;
     const int images = ChooseSize(options, lines[i]);
-    candidates.push_back({i, images, lines[i].order_by, curve.Median(images),
+    const absl::Time limit = std::min(lines[i].start_by, lines[i].finish_by);
+    candidates.push_back({i, images, limit, curve.Median(images),
                           curve.P95(images), Fullness(curve, images)});
   }
   if (candidates.empty()) return decision;
-  std::sort(
-      candidates.begin(), candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return a.limit < b.limit; });
   const Candidate& chosen = candidates[ChooseLine(candidates, lines, now)];
   const WaitingLine& line = lines[chosen.line];
   decision.line = chosen.line;

@@ -33,13 +33,13 @@ struct ScheduleOptions {
   BatchMode mode = BatchMode::kLatency;  // What batches wait for.
 };
 
-// The waiting tasks of one key, as Decide() sees them. "The first" is the task
-// that would leave first: the most urgent one.
+// The waiting tasks of one key, as Decide() sees them. "The first" is the most
+// urgent task.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // At least 1.
   absl::Time oldest;                  // The arrival of the oldest.
-  absl::Time order_by;                // The first task's; compares lines.
+  bool is_overdue = false;            // Its first client is: none may pass.
   absl::Time start_by;                // When the first must be in a batch.
   absl::Time finish_by;  // When the first one's batch must have ended.
   // Moving average of the time between arrivals.
@@ -71,9 +71,10 @@ struct Decision {
 // one image and only while arrivals come fast enough to reach it. Where that is
 // less than 0.1 ms, as of the smallest models, nothing is waited for.
 //
-// The line: the one with the earliest order_by. Another one goes first if its
-// batch is more efficient, the first line is likely to grow meanwhile, no line
-// becomes late, and the first line has used less than half of its time.
+// The line: the first of `lines`, which are in the order of their turns.
+// Another one goes first if its batch is more efficient, the first line is
+// likely to grow meanwhile, no line becomes late, and the first line is not
+// overdue and has used less than half of its time.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);

@@ -7,12 +7,16 @@
 #include <ext/pb_ds/assoc_container.hpp>
 #include <functional>
 #include <map>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/batching/batch_key.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/client_turns.h"
 #include "server/shares/priority.h"
 
 namespace sfmamba::batching {
@@ -42,39 +46,44 @@ class ArrivalGap {
   absl::Duration mean_ = absl::InfiniteDuration();
 };
 
-// The tasks that wait for a batch, by key and priority class, in the order in
-// which they would leave. It decides nothing.
+// The tasks that wait for a batch, by key, priority class and client. It
+// decides nothing.
 //
 // Adding and taking a task is O(log n), as is finding what has expired.
 // Thread-compatible.
 class WaitingTasks {
  public:
-  // Tasks are ordered by order_by, equal ones by arrival.
-  using Urgency = std::pair<absl::Time, uint64_t>;
+  // The most urgent first.
+  using Tasks = std::map<Urgency, BatchTask>;
 
   // The tasks of one key and class.
   class Line {
    public:
-    bool empty() const { return tasks_.empty(); }
-    int size() const { return static_cast<int>(tasks_.size()); }
-    const std::map<Urgency, BatchTask>& tasks() const { return tasks_; }
-    // How many tasks have an order_by that is not after `order_by`.
-    int CountUntil(absl::Time order_by) const;
-    // The order_by of the task that would leave after `tasks` others, which
-    // must exist.
-    absl::Time OrderAfter(int tasks) const {
-      return ranks_.find_by_order(tasks)->first;
-    }
-
-   private:
-    friend class WaitingTasks;
-    using Ranks =
-        __gnu_pbds::tree<Urgency, __gnu_pbds::null_type, std::less<Urgency>,
+    // Tells how many are before one, and which one is after so many.
+    using Order =
+        __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,
                          __gnu_pbds::tree_order_statistics_node_update>;
 
-    std::map<Urgency, BatchTask> tasks_;
-    Ranks ranks_;  // The keys of tasks_.
+    bool empty() const { return order_.empty(); }
+    int size() const { return static_cast<int>(order_.size()); }
+    // Those of all clients, the most urgent first.
+    const Order& order() const { return order_; }
+    const BatchTask& task(const Urgency& urgency) const {
+      return *order_.find(urgency)->second;
+    }
+    // The tasks of each client that has some.
+    const absl::flat_hash_map<std::string, Tasks>& clients() const {
+      return clients_;
+    }
+    // The client's tasks.
+    const Tasks& Of(absl::string_view client) const;
+
+   private:
+    friend class WaitingTasks;
+
+    absl::flat_hash_map<std::string, Tasks> clients_;
+    Order order_;
   };
 
   // The tasks of one key.
@@ -101,14 +110,13 @@ class WaitingTasks {
   // Where a task waits.
   struct TaskId {
     BatchKey key;
-    server::Priority line;
+    server::Priority priority;
     Urgency urgency;
   };
 
-  // `task.submitted` and `task.promote_at` must be set. The task waits in the
-  // line `line` of `key`.
-  void Add(BatchTask task, const BatchKey& key, server::Priority line,
-           absl::Time order_by);
+  // `task.submitted` must be set. The task is ordered by `order_by` in its
+  // line.
+  TaskId Add(BatchTask task, absl::Time order_by);
   // Removes the task at `id`, which must exist, and returns it.
   BatchTask Take(const TaskId& id);
 
@@ -116,42 +124,27 @@ class WaitingTasks {
   std::vector<BatchTask> TakeExpired(absl::Time now);
   // Removes and returns the cancelled tasks. Looks at every task.
   std::vector<BatchTask> TakeCancelled();
-  // Moves tasks whose promote_at is not after `now` one class up, each at most
-  // once. It does so only while tasks of callers of a higher class wait: among
-  // themselves a class's tasks keep their order.
-  void Promote(absl::Time now);
 
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const;
 
   // May hold keys without tasks, for their arrivals.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
-  // The tasks in the lines of a class, of all keys.
-  int count(server::Priority priority) const {
-    return counts_[static_cast<int>(priority)];
-  }
   int size() const;
   Waiting waiting(server::Priority priority) const;
 
  private:
-  using ByTime = std::map<std::pair<absl::Time, uint64_t>, TaskId>;
-
   Line& LineAt(const TaskId& id) {
-    return keys_.at(id.key).lines[static_cast<int>(id.line)];
+    return keys_.at(id.key).lines[static_cast<int>(id.priority)];
   }
-  void Promote(server::Priority priority, absl::Time now);
-  void Insert(Line* line, const TaskId& id, BatchTask task);
-  BatchTask Extract(Line* line, const TaskId& id);
 
   std::map<BatchKey, KeyTasks> keys_;
-  // Arrivals of all tasks, by their own priority.
+  // Arrivals of all tasks, by priority.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
-  ByTime deadlines_;  // The tasks that have one.
-  // When tasks may move up, by class.
-  std::array<ByTime, server::kPriorityCount> promotions_;
-  std::array<int, server::kPriorityCount> counts_ = {};  // By line.
-  uint64_t added_ = 0;                                   // Tasks so far.
+  // The tasks that have a deadline.
+  std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
+  uint64_t added_ = 0;  // Tasks so far.
 };
 
 }  // namespace sfmamba::batching

@@ -144,7 +144,6 @@ void Prediction::Schedule(OpenItem open) {
   observability::Metrics& metrics = env_.metrics;
   const Item& item = items_[open.index()];
   const ImageFacts& facts = item.facts;
-  const bool holds_little = item.admission.decode_room->holds_little;
   server::Work work =
       MakeWork(env_.costs.Decode(facts), queue_deadline_,
                [this, &metrics, open = std::move(open)]() mutable {
@@ -154,7 +153,6 @@ void Prediction::Schedule(OpenItem open) {
                  Prepare(std::move(open));  // May destroy this.
                });
   work.bytes = facts.decode_bytes;
-  work.holds_little = holds_little;
   metrics.DecodeQueued();
   env_.decode_pool.Run(std::move(work));
 }
@@ -226,9 +224,6 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
   task.priority = request_.options.priority;
   task.deadline = queue_deadline_;
   task.finish_by = deadline_ - longest_answer_;
-  task.has_default_deadline =
-      request_.call.deadline == absl::InfiniteFuture() &&
-      !request_.options.max_queue_wait.has_value();
   task.cancelled = dropped_;
   task.reservation = std::move(room);
   handler_->FillTask(model_->directory, &task);

@@ -229,9 +229,8 @@ class Prediction {
   // whose quota is taken, or nothing.
   absl::Status ReserveRoom(int inputs);
   // Reserves the images' places in the model's queue, if they would be answered
-  // in time. `decode_place` is what they have of the decode room.
-  absl::StatusOr<batching::Reservation> ReserveInputs(
-      int64_t bytes, const batching::QueueRoom::Part& decode_place);
+  // in time.
+  absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
   // The steps of an image: on the decode pool, then in the executor, then on
   // the finish pool or on the batch thread.

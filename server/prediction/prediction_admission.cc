@@ -116,8 +116,7 @@ absl::Status Prediction::CheckImage(int i) {
                              &item.facts);
 }
 
-absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
-    int64_t bytes, const batching::QueueRoom::Part& decode_place) {
+absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   batching::AdmissionRequest request;
   int64_t largest = 0;  // Pixels.
   const auto add = [&request, &largest](const batching::BatchKey& key) {
@@ -146,8 +145,8 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(
     answer += own;
     longest_answer_ = std::max(longest_answer_, own);
   }
-  request.decode = env_.decode_pool.Wait(
-      decode, request.priority, queue_deadline_, decode_place.holds_little);
+  request.decode =
+      env_.decode_pool.Wait(decode, request.priority, queue_deadline_);
   request.answer =
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
@@ -216,7 +215,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
   absl::StatusOr<batching::Reservation> decode = env_.decode_room.Take(
       std::count_if(items_.begin(), items_.end(), IsAnswered), 0, client_);
   if (!decode.ok()) return decode.status();
-  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes, **decode);
+  absl::StatusOr<batching::Reservation> batch = ReserveInputs(bytes);
   if (!batch.ok()) return batch.status();
   absl::StatusOr<server::MemoryHold> input_memory =
       env_.memory.Take(server::MemoryUse::kInput, input_bytes);

@@ -48,10 +48,9 @@ int64_t ClientShares::HeldBy(absl::string_view client) const {
   return found == held_.end() ? 0 : found->second;
 }
 
-int64_t ClientShares::InEqualTurns(absl::string_view client) const {
+int ClientShares::clients() const {
   absl::MutexLock lock(&mu_);
-  const auto own = held_.find(client);
-  return own == held_.end() ? 0 : own->second * held_.size();
+  return static_cast<int>(held_.size());
 }
 
 }  // namespace sfmamba::server

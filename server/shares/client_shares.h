@@ -45,9 +45,8 @@ class ClientShares {
 
   // What `client` holds.
   int64_t HeldBy(absl::string_view client) const;
-  // The most that all clients together are done of until all that `client` has
-  // is done, if they take equal turns.
-  int64_t InEqualTurns(absl::string_view client) const;
+  // How many clients hold something.
+  int clients() const;
 
  private:
   const double times_free_;

@@ -40,9 +40,9 @@ void FairPool::Expedite(uint64_t group) {
 }
 
 absl::Duration FairPool::Wait(absl::Duration cost, Priority priority,
-                              absl::Time deadline, bool holds_little) const {
+                              absl::Time deadline) const {
   absl::MutexLock lock(&mu_);
-  return (queue_.WorkBefore(cost, priority, deadline, holds_little) + cost) /
+  return (queue_.WorkBefore(cost, priority, deadline) + cost) /
          options_.threads;
 }
 

@@ -53,8 +53,7 @@ class FairPool {
 
   // How long until a new group's work of `cost` is expected to be done.
   absl::Duration Wait(absl::Duration cost, Priority priority,
-                      absl::Time deadline, bool holds_little = false) const
-      ABSL_LOCKS_EXCLUDED(mu_);
+                      absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
 
   int busy() const ABSL_LOCKS_EXCLUDED(mu_);    // Threads that work.
   int queued() const ABSL_LOCKS_EXCLUDED(mu_);  // Pieces that wait.

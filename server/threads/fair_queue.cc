@@ -20,7 +20,7 @@ void FairQueue::Push(Work work) {
   ++pieces_[work.group];
   const absl::Duration place =
       shares_.Charge(work.group, work.cost, work.priority);
-  const Key key = KeyAt(place, work.priority, work.holds_little, work.deadline);
+  const Key key = KeyAt(place, work.priority, work.deadline);
   ++pushed_;
   waiting_ += work.cost;
   deadlines_.emplace(work.deadline, key);
@@ -28,26 +28,16 @@ void FairQueue::Push(Work work) {
 }
 
 FairQueue::Key FairQueue::KeyAt(absl::Duration place, Priority priority,
-                                bool holds_little, absl::Time deadline) const {
-  const auto first = order_.lower_bound(
-      Key(0, Priority::kHigh, false, absl::InfinitePast(), 0));
-  if (holds_little && first != order_.end()) {
-    const Work& work = first->second.work;
-    const absl::Duration start = std::get<0>(first->first) * round_ -
-                                 shares_.Weighted(work.cost, work.priority);
-    place -=
-        shares_.now() - std::clamp(start, absl::ZeroDuration(), shares_.now());
-  }
+                                absl::Time deadline) const {
   absl::Duration remainder;
   const int64_t round = absl::IDivDuration(place, round_, &remainder);
-  return Key(round, priority, !holds_little, deadline, pushed_);
+  return Key(round, priority, deadline, pushed_);
 }
 
 absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
-                                     absl::Time deadline,
-                                     bool holds_little) const {
+                                     absl::Time deadline) const {
   const Key key = KeyAt(shares_.now() + shares_.Weighted(cost, priority),
-                        priority, holds_little, deadline);
+                        priority, deadline);
   // From both ends, for most often one of them is near.
   absl::Duration before, after;
   auto low = order_.begin();

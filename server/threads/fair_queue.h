@@ -23,8 +23,6 @@ struct Work {
   absl::Duration cost;  // How long one thread is expected to work on it.
   absl::Time deadline = absl::InfiniteFuture();
   int64_t bytes = 0;  // Memory that it holds while it runs.
-  // Its client has little of the work that waits.
-  bool holds_little = false;
   absl::AnyInvocable<void()> run;
 };
 
@@ -41,10 +39,8 @@ struct Work {
 // least 1/12 of the threads' time, NORMAL 1/32 and LOW 1/96: nothing starves.
 //
 // Of pieces with about the same place (in the same round) the one of the higher
-// priority is first, then one of a client that holds little, then the one whose
-// deadline is sooner. The places of a client that holds little are counted from
-// where the first piece that waits began: what others sent earlier is not
-// before it. Expired pieces come before all others, because they take no time.
+// priority is first, then the one whose deadline is sooner. Expired pieces come
+// before all others, because they take no time.
 //
 // It has no clock and no thread. Thread-compatible.
 class FairQueue {
@@ -74,25 +70,21 @@ class FairQueue {
 
   // The cost of what would be done before a new piece of a new group.
   absl::Duration WorkBefore(absl::Duration cost, Priority priority,
-                            absl::Time deadline,
-                            bool holds_little = false) const;
+                            absl::Time deadline) const;
 
   int size() const { return static_cast<int>(order_.size()); }
 
  private:
   // The round that a piece's place is in, and what decides within it: priority,
-  // whether its client holds much, deadline. The last is the number of the
-  // piece, so that keys differ.
-  using Key = std::tuple<int64_t, Priority, bool, absl::Time, uint64_t>;
+  // deadline. The last is the number of the piece, so that keys differ.
+  using Key = std::tuple<int64_t, Priority, absl::Time, uint64_t>;
   struct Entry {
     Work work;
     absl::Duration overtaken;  // Work handed out since it did not fit.
   };
   using Order = std::map<Key, Entry>;
 
-  // Places of a client that holds little are moved up here.
-  Key KeyAt(absl::Duration place, Priority priority, bool holds_little,
-            absl::Time deadline) const;
+  Key KeyAt(absl::Duration place, Priority priority, absl::Time deadline) const;
   void MoveToFront(Order::iterator entry);
   void MoveExpired(absl::Time now);
 

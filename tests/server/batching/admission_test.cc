@@ -67,14 +67,14 @@ TEST_F(AdmissionTest, EachBatchWaitsForOtherModelsOnTheDevice) {
   state_.turn_wait = Ms(28);  // A full batch takes 14 ms.
   EXPECT_NEAR(Start(), 28, 1e-3);
   EXPECT_NEAR(Drained(), 33, 1e-3);
-  state_.work.earlier = state_.work.all = Ms(10);
+  state_.work.earlier = state_.drain.earlier = Ms(10);
   EXPECT_NEAR(Start(), 58, 1e-3);
   EXPECT_NEAR(Drained(), 63, 1e-3);
 }
 
 TEST_F(AdmissionTest, TellsWhenTheRequestAloneWouldBeDone) {
   request_.images = 2;
-  state_.work.all = Ms(100);
+  state_.drain.earlier = Ms(100);
   const AdmissionEstimate estimate = Estimate();
   EXPECT_EQ(estimate.drained_alone - kNow, Ms(12));
   EXPECT_GT(estimate.drained, estimate.drained_alone);
@@ -104,7 +104,7 @@ TEST_F(AdmissionTest, TheLastImageOfARequestCounts) {
 }
 
 TEST_F(AdmissionTest, ImagesThatAreDecodedComeBefore) {
-  request_.decoding = 4;
+  state_.mates = state_.decoding = 4;
   EXPECT_NEAR(Start(), 14, 1e-3);
 }
 
@@ -119,7 +119,7 @@ TEST_F(AdmissionTest, OthersJoinTheBatch) {
 
 TEST_F(AdmissionTest, WorkOfOtherKeysComesBefore) {
   state_.work.earlier = Ms(100);
-  state_.work.all = Ms(300);
+  state_.drain.earlier = Ms(300);
   EXPECT_NEAR(Start(), 100, 1e-3);
   EXPECT_NEAR(Drained(), 311, 1e-3);
 }
@@ -153,7 +153,7 @@ TEST_F(AdmissionTest, SlotsShareTheWorkOfARequestAlone) {
   request_.images = 8;
   EXPECT_EQ(Estimate().work, Ms(14)) << "a batch of four in each";
   EXPECT_EQ(Estimate().drained_alone, Estimate().drained);
-  state_.work.all = Ms(1);
+  state_.drain.earlier = Ms(1);
   EXPECT_GT(Estimate().drained, Estimate().drained_alone);
 }
 

@@ -1,18 +1,21 @@
-// What one task costs the queue: 8,192 wait, of 1 or 20 keys.
+// What one task costs the queue: 8,192 wait, of 1, 20 or 200 keys, or 10,000 of
+// as many clients.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/batching/batch_queue.h"
+#include "server/batching/reservation.h"
 
 namespace sfmamba::batching {
 namespace {
 
-constexpr int kWaiting = 8192;
 constexpr int kRounds = 2000;
 
 double Microseconds(std::chrono::steady_clock::time_point start) {
@@ -21,12 +24,14 @@ double Microseconds(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-void Time(int keys) {
+void Time(int keys, int waiting = 8192, int clients = 0) {
   std::mt19937 random(1);
   BatchOptions options;
   options.max_batch_size = 32;
   options.mode = BatchMode::kLatency;
+  QueueRoom room({1 << 20, 1 << 20});
   BatchQueue queue(options, 4);
+  int pushed = 0;
   absl::Time now = absl::UnixEpoch();
   const auto side = [&] {
     return 32 * (1 + static_cast<int>(random() % keys));
@@ -37,6 +42,9 @@ void Time(int keys) {
     task.key = {s, s, ImageType::kFloat32};
     task.deadline = task.finish_by =
         now + absl::Seconds(10) + absl::Milliseconds(random() % 100'000);
+    if (clients > 0) {
+      task.reservation = *room.Take(1, 0, absl::StrCat(pushed++ % clients));
+    }
     queue.Push(std::move(task), now);
   };
   for (int key = 1; key <= keys; ++key) {
@@ -48,7 +56,7 @@ void Time(int keys) {
                              now);
     }
   }
-  for (int i = 0; i < kWaiting; ++i) push();
+  for (int i = 0; i < waiting; ++i) push();
 
   double pushes = 0, estimates = 0, drops = 0, dues = 0, pops = 0, rans = 0;
   std::vector<double> slowest;
@@ -58,6 +66,8 @@ void Time(int keys) {
     const int s = side();
     request.key = {s, s, ImageType::kFloat32};
     request.deadline = now + absl::Seconds(60);
+    const std::string client = absl::StrCat(random() % std::max(1, clients));
+    if (clients > 0) request.client = client;
     auto start = std::chrono::steady_clock::now();
     queue.Estimate(request, now);
     slowest.push_back(Microseconds(start));
@@ -69,7 +79,7 @@ void Time(int keys) {
     queue.Due(now);
     dues += Microseconds(start);
     start = std::chrono::steady_clock::now();
-    const std::optional<Batch> batch = queue.PopBatch(now);
+    std::optional<Batch> batch = queue.PopBatch(now);
     pops += Microseconds(start);
     start = std::chrono::steady_clock::now();
     queue.Ran(batch->number, now + absl::Milliseconds(4));
@@ -80,9 +90,10 @@ void Time(int keys) {
   }
   std::sort(slowest.begin(), slowest.end());
   std::printf(
-      "%d keys, us: push %.2f, estimate %.2f (99 %%: %.2f), TakeDropped %.2f, "
+      "%d keys, %d clients, us: push %.2f, estimate %.2f (99 %%: %.2f), "
+      "TakeDropped %.2f, "
       "Due %.2f, PopBatch of 32 %.2f, Ran %.2f\n",
-      keys, pushes / kRounds, estimates / kRounds,
+      keys, clients, pushes / kRounds, estimates / kRounds,
       slowest[slowest.size() * 99 / 100], drops / kRounds, dues / kRounds,
       pops / kRounds, rans / kRounds);
 }
@@ -91,5 +102,7 @@ void Time(int keys) {
 }  // namespace sfmamba::batching
 
 int main() {
-  for (const int keys : {1, 20, 200}) sfmamba::batching::Time(keys);
+  using sfmamba::batching::Time;
+  for (const int keys : {1, 20, 200}) Time(keys);
+  for (const int keys : {1, 20}) Time(keys, 10'000, 10'000);
 }

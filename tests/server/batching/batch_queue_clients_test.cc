@@ -29,7 +29,6 @@ class BatchQueueClientsTest : public testing::Test {
     BatchTask task = MakeTask(id, is_default ? At(now_ + 4000) : deadline);
     task.finish_by = task.deadline;
     task.priority = priority;
-    task.has_default_deadline = is_default;
     task.reservation = *room_.Take(1, 0, client);
     queue_.Push(std::move(task), At(now_));
   }
@@ -41,6 +40,12 @@ class BatchQueueClientsTest : public testing::Test {
     now_ += 10;
     queue_.Ran(batch->number, At(now_));
     return Id(batch->tasks[0]);
+  }
+
+  // When the request's images would be in a batch, in milliseconds.
+  double Start(const AdmissionRequest& request) {
+    return absl::ToDoubleMilliseconds(queue_.Estimate(request, At(now_)).start -
+                                      At(now_));
   }
 
   QueueRoom room_;
@@ -62,52 +67,41 @@ TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
   }
   AdmissionRequest request;
   request.key = Key();
-  request.deadline = At(now_ + 500);
-  EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
-  Push(1, "little", request.deadline);
-  EXPECT_EQ(Next(), 1);
-}
-
-// The default deadline, which no client asked for, comes near.
-TEST_F(BatchQueueClientsTest, ADefaultDeadlineMakesTheFloodNoMoreUrgent) {
-  for (int i = 0; i < 180; ++i) Push(1000, "much");
-  while (now_ < 3000) Next();  // 180 are left, until 4.8 s.
-  AdmissionRequest request;
-  request.key = Key();
-  request.deadline = At(4050);
-  EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
-}
-
-TEST_F(BatchQueueClientsTest, WhoSendsLittleDoesNotWaitForTheFlood) {
-  for (int i = 0; i < 200; ++i) {
-    Next();
-    Push(1000, "much");
+  request.client = "little";
+  // Earlier and later than those of the flood.
+  for (const int deadline : {500, 9000}) {
+    request.deadline = At(now_ + deadline);
+    EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
+    Push(1, "little", request.deadline);
+    int before = 0;
+    while (Next() != 1) ++before;
+    EXPECT_LE(before, 2 + 2);
   }
-  Push(1, "little");
-  int before = 0;
-  while (Next() != 1) ++before;
-  EXPECT_LT(before, 10);
 }
 
-// A third of the flood is ordered before the request's deadline.
-TEST_F(BatchQueueClientsTest, WhoHoldsLittleIsExpectedToComeInItsTurn) {
+TEST_F(BatchQueueClientsTest, AClientIsExpectedToComeInItsTurn) {
   AdmissionRequest request;
   request.key = Key();
-  request.deadline = At(3000);
-  EXPECT_GE(queue_.Estimate(request, At(0)).start, At(1000));
-  request.turns = 5;
-  EXPECT_EQ(queue_.Estimate(request, At(0)).start, At(0));
+  request.deadline = At(9000);
+  request.client = "much";
+  EXPECT_NEAR(Start(request), 3000, 1);
+  request.client = "little";
+  EXPECT_NEAR(Start(request), 10, 1);
+  for (int i = 0; i < 10; ++i) Push(i, "little", At(8000));
+  EXPECT_NEAR(Start(request), 210, 10) << "as many of the other";
+  request.deadline = At(100);
+  EXPECT_NEAR(Start(request), 0, 1) << "its first image";
 }
 
-TEST_F(BatchQueueClientsTest, ItsTurnBeginsOnceItsImagesAreDecoded) {
-  for (int i = 0; i < 200; ++i) Push(1000, "urgent", At(900));
+TEST_F(BatchQueueClientsTest, WhatOthersDecodeIsBeforeItForItsTurnsOnly) {
   AdmissionRequest request;
   request.key = Key();
-  request.turns = 60;
-  EXPECT_LT(queue_.Estimate(request, At(0)).start, At(500));
-  request.decode = absl::Milliseconds(500);
-  EXPECT_GE(queue_.Estimate(request, At(0)).start, At(600))
-      << "after its turns";
+  request.client = "little";
+  request.decoding = 100;
+  request.other_clients = 3;
+  EXPECT_NEAR(Start(request), 40, 1);
+  request.own_decoding = 5;
+  EXPECT_NEAR(Start(request), 5 * 10 + 3 * 6 * 10 + 6 * 10, 1);
 }
 
 TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
@@ -118,9 +112,8 @@ TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
   FAIL() << "it has waited for " << now_ << " ms";
 }
 
-// Each sends the next when one is answered. In order of arrival the smaller
-// flood would get a quarter.
-TEST_F(BatchQueueClientsTest, ASmallerFloodGetsMoreThanItsPart) {
+// Each sends the next when one is answered.
+TEST_F(BatchQueueClientsTest, ASmallerFloodGetsItsPart) {
   for (int i = 0; i < 100; ++i) Push(1000, "some");
   int last = 0;
   for (int i = 0; i < 1000; ++i) {
@@ -128,12 +121,11 @@ TEST_F(BatchQueueClientsTest, ASmallerFloodGetsMoreThanItsPart) {
     Push(is_some ? 1000 : 1, is_some ? "some" : "much");
     if (i >= 800) last += is_some;
   }
-  EXPECT_GT(last, 65);
-  EXPECT_LT(last, 100) << "of 200";
+  EXPECT_NEAR(last, 100, 2) << "of 200";
 }
 
-// Two tasks of priority LOW always wait, of a client that holds little.
-TEST_F(BatchQueueClientsTest, WhoHoldsLittleGetsNoMoreThanItsPrioritysShare) {
+// Two tasks of priority LOW always wait, of a client that sends little.
+TEST_F(BatchQueueClientsTest, WhoSendsLittleGetsNoMoreThanItsPrioritysShare) {
   int low = 0;
   for (int i = 0; i < 400; ++i) {
     if (i < 2) Push(1, "little", At(now_ + 500), server::Priority::kLow);
@@ -160,14 +152,11 @@ class SlowedDeviceTest : public testing::Test {
   // Milliseconds of a batch.
   static int Takes(int images) { return 16 + 8 * images; }
 
-  // Returns whether the client holds little.
-  bool Push(int id, const std::string& client, int milliseconds) {
+  void Push(int id, const std::string& client, int milliseconds) {
     BatchTask task = MakeTask(id, At(now_ + milliseconds));
     task.finish_by = task.deadline;
     task.reservation = *room_.Take(1, 0, client);
-    const bool holds_little = task.reservation->holds_little;
     queue_.Push(std::move(task), At(now_));
-    return holds_little;
   }
   void Refill() {
     while (queue_.size() < 160) Push(0, "much", 2000);
@@ -224,20 +213,16 @@ TEST_F(SlowedDeviceTest, WhoSendsLittleIsAdmitted) {
     AdmissionRequest request;
     request.key = Key();
     request.deadline = At(now_ + 2000);
+    request.client = "much";
     EXPECT_FALSE(queue_.Estimate(request, At(now_)).IsInTime(request)) << now;
-    request.turns = 2;
+    request.client = "little";
     EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request)) << now;
   }
-  now_ = 0;
-  // Its task leaves as was predicted.
-  EXPECT_TRUE(Push(1, "little", 2000));
-  const Batch batch = Run(1);
-  EXPECT_EQ(Id(batch.tasks[0]), 1);
 }
 
 TEST_F(SlowedDeviceTest, WhoIsAloneHasItsTasksInTheOrderOfTheirDeadlines) {
-  EXPECT_FALSE(Push(1, "much", 1500));
-  EXPECT_FALSE(Push(2, "much", 1400));
+  Push(1, "much", 1500);
+  Push(2, "much", 1400);
   const Batch batch = Run(1);
   EXPECT_EQ(Id(batch.tasks[0]), 2);
   EXPECT_EQ(Id(batch.tasks[1]), 1);

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "server/batching/batch_queue.h"
+#include "server/batching/reservation.h"
 #include "tests/server/batching/numbered_tasks.h"
 
 namespace sfmamba::batching {
@@ -30,15 +31,6 @@ TEST(BatchQueuePriorityTest, TheHigherClassLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-}
-
-TEST(BatchQueuePriorityTest, ATaskMovesUpAfterHalfOfItsTime) {
-  for (const int now : {49, 50}) {
-    BatchQueue queue(Options(1, 0));
-    queue.Push(MakeRanked(1, server::Priority::kLow, At(100)), At(0));
-    queue.Push(MakeRanked(2, server::Priority::kNormal, At(1000)), At(0));
-    EXPECT_EQ(Ids(queue.PopBatch(At(now))), Numbers({now < 50 ? 2 : 1}));
-  }
 }
 
 TEST(BatchQueuePriorityTest, LowerClassesFillUpABatch) {
@@ -77,9 +69,7 @@ TEST(BatchQueuePriorityTest, LowerClassesMakeWayForNoBatchOfTheirOwn) {
 
 // 20 s of work of each class wait, in tasks that take 10 ms.
 TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
-  BatchOptions options = Options(1, 0);
-  options.patience = absl::Hours(1);  // None ages.
-  BatchQueue queue(options);
+  BatchQueue queue(Options(1, 0));
   for (int i = 0; i < 2000; ++i) {
     for (const server::Priority priority :
          {server::Priority::kHigh, server::Priority::kNormal,
@@ -100,9 +90,7 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
 
 // Each batch of the lower class takes as long as eight of the other.
 TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
-  BatchOptions options = Options(1, 0);
-  options.patience = absl::Hours(1);  // None ages.
-  BatchQueue queue(options);
+  BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
   Teach(&queue, 1, 80, 256);
   for (int i = 0; i < 1000; ++i) {
@@ -119,9 +107,7 @@ TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
 }
 
 TEST(BatchQueuePriorityTest, AClassThatDidNotWaitSavesNothingUp) {
-  BatchOptions options = Options(1, 0);
-  options.patience = absl::Hours(1);  // None ages.
-  BatchQueue queue(options);
+  BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
   const auto push = [&queue](server::Priority priority) {
     for (int i = 0; i < 100; ++i) queue.Push(MakeRanked(i, priority), At(0));
@@ -143,38 +129,6 @@ TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   queue.Push(MakeRanked(2, server::Priority::kNormal, At(70)),
              At(60));  // 1 has aged.
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
-}
-
-TEST(BatchQueuePriorityTest, AnAgedTaskCompetesWithTheClassAbove) {
-  BatchQueue queue(Options(1, 0));
-  queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
-  queue.Push(MakeRanked(2, server::Priority::kHigh, At(200)), At(40));
-  queue.Push(MakeRanked(3, server::Priority::kHigh, At(250)), At(40));
-  EXPECT_EQ(Ids(queue.PopBatch(At(40))), Numbers({2}));
-  EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({1}));
-  EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({3}));
-}
-
-TEST(BatchQueuePriorityTest, AnAgedTaskExpiresAndIsCounted) {
-  BatchQueue queue(Options(8, 1000));
-  queue.Push(MakeRanked(1, server::Priority::kLow, At(100)), At(0));
-  queue.Push(MakeRanked(2, server::Priority::kHigh, At(500)), At(0));
-  EXPECT_FALSE(queue.PopBatch(At(60)).has_value());  // It moves up.
-  EXPECT_EQ(queue.size(), 2);
-  EXPECT_EQ(Ids(queue.TakeDropped(At(100))), Numbers({1}));
-  EXPECT_EQ(queue.size(), 1);
-}
-
-TEST(BatchQueuePriorityTest, TellsTheCostOfTheMostUrgentTasksBatch) {
-  BatchQueue queue(Options(2, 0));
-  Teach(&queue, 1, 10);
-  Teach(&queue, 2, 15);
-  Teach(&queue, 1, 70, 256);
-  queue.Push(MakeTask(1, At(500)), At(0));
-  queue.Push(MakeTask(2, At(400)), At(0));
-  queue.Push(MakeTask(3, At(600), 256), At(0));
-  EXPECT_EQ(queue.PeekNext(At(0)).order_by, At(400));
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.PeekNext(At(0)).cost), 15, 0.1);
 }
 
 AdmissionRequest Request(absl::Time deadline = absl::InfiniteFuture()) {
@@ -240,7 +194,7 @@ TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
   for (int deadline : {100, 300}) queue.Push(MakeTask(1, At(deadline)), At(0));
   queue.Push(MakeTask(2, At(400), 256), At(0));
   AdmissionRequest request = Request(At(500));
-  request.decoding = 1;
+  request.decoding = request.own_decoding = 1;
   EXPECT_NEAR(
       absl::ToDoubleMilliseconds(queue.Estimate(request, At(0)).start - At(0)),
       3 * 10 + 40, 1);
@@ -284,10 +238,8 @@ TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
 }
 
 // Tasks are counted as they are ordered: by deadlines, however far these are.
-TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
-  BatchOptions options = Options(1, 0);
-  options.patience = absl::Milliseconds(200);
-  BatchQueue queue(options);
+TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadline) {
+  BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
   for (int i = 0; i < 50; ++i) queue.Push(MakeTask(i, At(500)), At(0));
   const auto in_time = [&](absl::Time deadline) {
@@ -296,16 +248,12 @@ TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadlineBeyondPatience) {
   EXPECT_FALSE(in_time(At(501)));
   EXPECT_TRUE(in_time(At(530)));
   EXPECT_TRUE(in_time(At(499))) << "more urgent than those that wait";
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(
-                  queue.Estimate(Request(), At(0)).start - At(0)),
-              0, 0.1)
-      << "a caller without a deadline goes by the patience";
   AdmissionRequest impatient = Request(At(530));
   impatient.start_by = At(20);
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(impatient, At(0)).start - At(0)),
               0, 0.1)
-      << "and one that must soon be in a batch by that";
+      << "one that must soon be in a batch is ordered by that";
   impatient.deadline = absl::InfiniteFuture();
   impatient.start_by = At(600);
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
@@ -378,20 +326,20 @@ TEST(BatchQueueAdmissionTest, TheNextOfTheKeyThatRanLastJoinsItsBatch) {
   EXPECT_EQ(queue.Wait(At(40)), absl::ZeroDuration());
 }
 
-TEST(BatchQueueAdmissionTest, WaitIsThatOfANormalTask) {
+TEST(BatchQueueAdmissionTest, WaitIsThatOfANewClientsTurn) {
+  QueueRoom room({1000, 1000});
   BatchQueue queue(Options(1, 0));
   EXPECT_EQ(queue.Wait(At(0)), absl::ZeroDuration());
   Teach(&queue, 1, 10);
-  for (int i = 0; i < 20; ++i) queue.Push(MakeTask(i, At(500)), At(0));
-  queue.PopBatch(At(0));
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 200, 2);
-}
-
-TEST(BatchQueueAdmissionTest, WaitCountsTasksWithLaterDeadlines) {
-  BatchQueue queue(Options(1, 0));
-  Teach(&queue, 1, 10);
-  for (int i = 0; i < 20; ++i) queue.Push(MakeTask(i, At(60'000)), At(0));
-  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 200, 2);
+  for (int i = 0; i < 20; ++i) {
+    for (const char* client : {"a", "b", "c"}) {
+      BatchTask task = MakeTask(i, At(500));
+      task.reservation = *room.Take(1, 0, client);
+      queue.Push(std::move(task), At(0));
+    }
+  }
+  EXPECT_NEAR(absl::ToDoubleMilliseconds(queue.Wait(At(0))), 30, 2)
+      << "a batch of each of the others";
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/batching/reservation.h"
 #include "tests/server/batching/numbered_tasks.h"
 
 namespace sfmamba::batching {
@@ -78,16 +79,6 @@ TEST(BatchQueueTest, EqualDeadlinesLeaveInOrderOfArrival) {
   BatchQueue queue(Options(3, 0));
   for (int id : {1, 2, 3}) queue.Push(MakeTask(id, At(100)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1, 2, 3}));
-}
-
-TEST(BatchQueueTest, ATaskWithoutDeadlineIsOrderedByItsPatience) {
-  BatchQueue queue(Options(1, 0));  // Patience: 2 s.
-  queue.Push(MakeTask(1), At(0));
-  queue.Push(MakeTask(2, At(2001)), At(0));
-  queue.Push(MakeTask(3, At(1999)), At(0));
-  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({3}));
-  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-  EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({2}));
 }
 
 TEST(BatchQueueTest, ATaskWithoutDeadlineNeverExpires) {
@@ -245,12 +236,14 @@ TEST(BatchQueueTest, TheMostUrgentOfAllSizesLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({61}));
 }
 
-// Urgent tasks come without end. One that has no deadline has its turn after
-// its patience of 2 s.
-TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseWithoutDeadline) {
+// Urgent tasks of another client come without end.
+TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
+  QueueRoom room({1000, 1000});
   BatchQueue queue(Options(2, 0));
+  Teach(&queue, 2, 10);
+  Teach(&queue, 2, 10, 256);
   BatchTask patient = MakeTask(-1, At(30'000), 256);
-  patient.has_default_deadline = true;
+  patient.reservation = *room.Take(1, 0, "patient");
   queue.Push(std::move(patient), At(0));
   int left_at = -1;
   for (int now = 0; left_at < 0 && now < 5000; now += 10) {
@@ -258,8 +251,8 @@ TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseWithoutDeadline) {
     queue.Push(MakeTask(2, At(now + 100)), At(now));
     if (Ids(queue.PopBatch(At(now))) == Numbers({-1})) left_at = now;
   }
-  EXPECT_GT(left_at, 1800);
-  EXPECT_LE(left_at, 2010);
+  EXPECT_GT(left_at, 0);
+  EXPECT_LE(left_at, (2 + 2) * 10);
 }
 
 // Random arrivals, deadlines, cancellations and batch durations, compared at
@@ -271,11 +264,6 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     absl::Time arrival;
     absl::Time deadline;
     std::shared_ptr<std::atomic<bool>> cancelled;
-    absl::Time due() const {
-      return deadline == absl::InfiniteFuture() ? arrival + options.patience
-                                                : deadline;
-    }
-    BatchOptions options;
   };
 
   int Random(int low, int high) {
@@ -290,7 +278,6 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
                            ? absl::InfiniteFuture()
                            : now_ + absl::Milliseconds(Random(-1, 60));
     waiting.cancelled = std::make_shared<std::atomic<bool>>(false);
-    waiting.options = options_;
     BatchTask task = MakeTask(++pushed_, waiting.deadline, waiting.side);
     task.cancelled = waiting.cancelled;
     waiting_.emplace(pushed_, waiting);
@@ -325,7 +312,8 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
       Bucket& bucket = buckets[waiting.side];
       ++bucket.count;
       bucket.oldest = std::min(bucket.oldest, waiting.arrival);
-      if (bucket.first == nullptr || waiting.due() < bucket.first->due()) {
+      if (bucket.first == nullptr ||
+          waiting.deadline < bucket.first->deadline) {
         bucket.first = &waiting;
       }
     }
@@ -362,23 +350,24 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
       const auto it = waiting_.find(Id(task));
       ASSERT_NE(it, waiting_.end()) << "task " << Id(task) << " came twice";
       EXPECT_FALSE(it->second.cancelled->load());
-      first = std::min(first, it->second.due());
+      first = std::min(first, it->second.deadline);
       EXPECT_EQ(it->second.side, side);
-      EXPECT_LE(latest, it->second.due());
-      latest = std::max(latest, it->second.due());
+      EXPECT_LE(latest, it->second.deadline);
+      latest = std::max(latest, it->second.deadline);
       waiting_.erase(it);
     }
     int left = 0;
     for (const auto& [id, waiting] : waiting_) {
       if (waiting.side != side) {
         if (due.count(waiting.side) == 1 && batch->dropped.empty()) {
-          EXPECT_GE(waiting.due(), first)
+          EXPECT_GE(waiting.deadline, first)
               << "task " << id << " was more urgent";
         }
         continue;
       }
       ++left;
-      EXPECT_GE(waiting.due(), latest) << "task " << id << " was more urgent";
+      EXPECT_GE(waiting.deadline, latest)
+          << "task " << id << " was more urgent";
     }
     if (left > 0) {
       EXPECT_EQ(batch->tasks.size(), options_.max_batch_size);

@@ -94,7 +94,7 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
   Answer answer;
   batcher.Submit(MakeTask(answer));
   WaitFor(answering, "the last answer");
-  EXPECT_TRUE(member_->TryTake(server::Priority::kNormal, kCost).has_value());
+  EXPECT_TRUE(member_->TryTake().has_value());
   go.Notify();
   EXPECT_TRUE(answer.Wait().ok());
   EXPECT_EQ(idle, std::vector<bool>({true}));
@@ -102,7 +102,8 @@ TEST_F(BatcherDevicesTest, TheLastAnswerOfAnIdleThreadHoldsNoTurn) {
 
 TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer answers[3];
   batcher.Submit(MakeTask(answers[0]));
   WaitForWaiting(1, device_);
@@ -116,7 +117,8 @@ TEST_F(BatcherDevicesTest, ABatchIsFormedWhenItsTurnHasCome) {
 
 TEST_F(BatcherDevicesTest, TasksExpireAndAreCancelledWhileTheirModelWaits) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer expired, cancelled, kept;
   batcher.Submit(MakeTask(kept));
   WaitForWaiting(1, device_);
@@ -133,17 +135,15 @@ TEST_F(BatcherDevicesTest, TasksExpireAndAreCancelledWhileTheirModelWaits) {
 
 TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   Batcher batcher(Options(4, kAtOnce), {&device_}, log_.Named("a"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer expired;
   batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(30)));
   WaitForWaiting(1, device_);
   EXPECT_TRUE(absl::IsDeadlineExceeded(expired.Wait()));
   busy.reset();
-  WaitUntil(
-      [&] {
-        return member_->TryTake(server::Priority::kNormal, kCost).has_value();
-      },
-      "the device to be free again");
+  WaitUntil([&] { return member_->TryTake().has_value(); },
+            "the device to be free again");
   Answer next;
   batcher.Submit(MakeTask(next));
   EXPECT_TRUE(next.Wait().ok());
@@ -153,7 +153,8 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
 // The batch that was due when the first one ended went to another thread.
 TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
   const auto other_member = other_.Join();
-  auto other_busy = other_member->TryTake(Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> other_busy(
+      other_member->Take(server::Priority::kNormal, kCost));
   absl::Notification other_ran;
   Batcher batcher(Options(1, kAtOnce), {&device_, &other_}, [&](int thread) {
     return [&, thread](Batch batch) {
@@ -172,16 +173,16 @@ TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
       return ran;
     };
   });
-  auto busy = member_->TryTake(Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer answers[2];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   WaitForWaiting(1, device_);
   WaitForWaiting(1, other_);
   busy.reset();
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
-  WaitUntil(
-      [&] { return member_->TryTake(Priority::kNormal, kCost).has_value(); },
-      "the end of the first thread's turn");
+  WaitUntil([&] { return member_->TryTake().has_value(); },
+            "the end of the first thread's turn");
 }
 
 // The second task's turn goes on from the first one's, and is given back.
@@ -189,14 +190,14 @@ TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
   FakeClock clock;
   absl::Notification all;
   bool shared = true;
-  Batcher batcher(
-      Options(1, kAtOnce), {&device_}, OnEachThread([&](Batch batch) {
-        WaitFor(all, "all tasks");
-        clock.Advance(absl::Milliseconds(200));
-        shared = member_->TryTake(Priority::kNormal, kCost).has_value();
-        AnswerAll(std::move(batch));
-      }),
-      nullptr, clock.clock());
+  Batcher batcher(Options(1, kAtOnce), {&device_},
+                  OnEachThread([&](Batch batch) {
+                    WaitFor(all, "all tasks");
+                    clock.Advance(absl::Milliseconds(200));
+                    shared = member_->TryTake().has_value();
+                    AnswerAll(std::move(batch));
+                  }),
+                  nullptr, clock.clock());
   Answer first, late, last;
   BatchTask task = MakeTask(late);
   task.finish_by = clock.Now() + absl::Milliseconds(300);
@@ -218,7 +219,8 @@ TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
   DeviceTurns device(1, [&now] { return now; });
   const auto lengthy = device.Join();
   Batcher batcher(Options(1, kAtOnce), {&device}, log_.Named("a"));
-  auto busy = lengthy->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      lengthy->Take(server::Priority::kNormal, kCost));
   Answer answers[3];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   WaitForWaiting(1, device);
@@ -239,7 +241,8 @@ TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
 TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
   Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
   Batcher b(Options(1, kAtOnce), {&device_}, log_.Named("b"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer first, second, urgent;
   a.Submit(MakeTask(first));
   WaitForWaiting(1, device_);
@@ -258,7 +261,8 @@ TEST_F(BatcherDevicesTest, AnUrgentTaskBringsItsModelForward) {
 TEST_F(BatcherDevicesTest, AModelWaitsWithThePriorityOfItsTasks) {
   Batcher a(Options(1, kAtOnce), {&device_}, log_.Named("a"));
   Batcher b(Options(1, kAtOnce), {&device_}, log_.Named("b"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kHigh, kCost));
   Answer low, normal;
   a.Submit(WithPriority(low, server::Priority::kLow));
   WaitForWaiting(1, device_);
@@ -274,7 +278,8 @@ TEST_F(BatcherDevicesTest, OfTwoVersionsTheOneWithTheMoreUrgentTaskGoesFirst) {
   options.model = "m";
   Batcher old(options, {&device_}, log_.Named("o"));
   Batcher next(options, {&device_}, log_.Named("n"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer late, early;
   const absl::Time now = base::SteadyNow();
   old.Submit(MakeTask(late, now + 2 * kNever));
@@ -291,12 +296,14 @@ TEST_F(BatcherDevicesTest, WhatIsLeftOfAVersionGoesBeforeTheNextOnes) {
   options.model = "m";
   Batcher old(options, {&device_}, log_.Named("o"));
   Batcher next(options, {&device_}, log_.Named("n"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   Answer first, second, third;
-  old.Submit(MakeTask(first));
+  const absl::Time deadline = base::SteadyNow() + kNever;
+  old.Submit(MakeTask(first, deadline));
   WaitForWaiting(1, device_);
-  old.Submit(MakeTask(second));
-  next.Submit(MakeTask(third));
+  old.Submit(MakeTask(second, deadline));
+  next.Submit(MakeTask(third, deadline + absl::Seconds(1)));
   WaitForWaiting(2, device_);
   busy.reset();
   for (Answer* answer : {&first, &second, &third}) {
@@ -329,7 +336,8 @@ TEST_F(BatcherDevicesTest, AFloodedModelLeavesTurnsToAnother) {
 
 TEST_F(BatcherDevicesTest, ABatchGoesToTheDeviceThatIsFree) {
   Batcher batcher(Options(1, kAtOnce), {&device_, &other_}, log_.Named("a"));
-  auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+  std::optional<DeviceTurns::Turn> busy(
+      member_->Take(server::Priority::kNormal, kCost));
   for (int i = 0; i < 4; ++i) {
     Answer answer;
     batcher.Submit(MakeTask(answer));
@@ -343,7 +351,8 @@ TEST_F(BatcherDevicesTest, TheDestructorRunsWhatWaitsForATurn) {
   std::thread freed;
   {
     Batcher batcher(Options(1, kAtOnce), {&device_, &device_}, log_.Named("a"));
-    auto busy = member_->TryTake(server::Priority::kNormal, kCost);
+    std::optional<DeviceTurns::Turn> busy(
+        member_->Take(server::Priority::kNormal, kCost));
     for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
     WaitForWaiting(2, device_);
     freed = std::thread([turn = *std::move(busy)] {});

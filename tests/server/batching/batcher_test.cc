@@ -242,8 +242,7 @@ TEST(BatcherTest, WhatHasExpiredIsNoWorkForAnEstimate) {
     batcher.Submit(MakeTask(answer, clock.Now() + absl::Seconds(1)));
   }
   clock.Advance(absl::Seconds(1));
-  EXPECT_LT(batcher.Estimate(request, {}).start - clock.Now(),
-            absl::Seconds(1));
+  EXPECT_LT(batcher.Estimate(request).start - clock.Now(), absl::Seconds(1));
   for (Answer& answer : expired) {
     EXPECT_EQ(answer.Wait().code(), absl::StatusCode::kDeadlineExceeded);
   }

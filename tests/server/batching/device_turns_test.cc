@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,12 +24,11 @@ class DeviceTurnsTest : public testing::Test {
   // once it waits.
   void TakeLater(DeviceTurns& turns, DeviceTurns::Member& member,
                  server::Priority priority, int name,
-                 absl::Duration took = absl::ZeroDuration(),
-                 absl::Time order_by = absl::InfiniteFuture()) {
+                 absl::Duration took = absl::ZeroDuration()) {
     const int waiting = turns.waiting();
-    threads_.emplace_back([this, &member, priority, name, took, order_by] {
+    threads_.emplace_back([this, &member, priority, name, took] {
       const DeviceTurns::Turn turn =
-          member.Take(priority, absl::Milliseconds(10), order_by);
+          member.Take(priority, absl::Milliseconds(10));
       now_ += took;
       absl::MutexLock lock(&mu_);
       order_.push_back(name);
@@ -49,70 +49,76 @@ class DeviceTurnsTest : public testing::Test {
   std::vector<int> order_ ABSL_GUARDED_BY(mu_);
 };
 
-// When a version replaces another, what is left of the other is older.
-TEST_F(DeviceTurnsTest, OfAModelsBatchesTheMoreUrgentGoesFirst) {
-  DeviceTurns turns(1, clock_);
-  const auto old = turns.Join("m"), next = turns.Join("m");
-  const absl::Duration took = absl::Milliseconds(10);
-  const auto at = [this](int ms) { return now_ + absl::Milliseconds(ms); };
-  auto turn = old->TryTake(server::Priority::kNormal, took, at(0));
-  TakeLater(turns, *next, server::Priority::kNormal, 2, took, at(100));
-  now_ += took;
-  auto more =
-      old->TryTake(server::Priority::kNormal, took, at(50), std::move(turn));
-  ASSERT_TRUE(more.has_value());
-  now_ += took;
-  EXPECT_FALSE(
-      old->TryTake(server::Priority::kNormal, took, at(150), std::move(more)));
-  EXPECT_EQ(JoinAll(), std::vector<int>({2}));
+// A queue with an image of class NORMAL on the device.
+void Wait(const DeviceTurns::Member& queue, const std::string& client,
+          int deadline, server::Priority priority = Priority::kNormal) {
+  queue.With([&](ClientTurns& turns) {
+    turns.SetFirst({queue.queue(), priority, {}}, client,
+                   {absl::UnixEpoch() + absl::Milliseconds(deadline), 1},
+                   absl::Milliseconds(10));
+  });
 }
 
-TEST_F(DeviceTurnsTest, TwoVersionsGetNoMoreThanOne) {
+TEST_F(DeviceTurnsTest, OfAClientsQueuesTheMoreUrgentGoesFirst) {
   DeviceTurns turns(1, clock_);
-  const auto first = turns.Join("m"), other = turns.Join("other");
-  auto second = turns.Join("m");
-  auto turn =
-      turns.Join("x")->TryTake(server::Priority::kNormal, absl::Seconds(1));
-  const absl::Duration took = absl::Milliseconds(10);
-  for (DeviceTurns::Member* member : {&*first, &*second, &*first, &*second}) {
-    TakeLater(turns, *member, server::Priority::kNormal, 1, took, now_);
-  }
-  for (int i = 0; i < 4; ++i) {
-    TakeLater(turns, *other, server::Priority::kNormal, 2, took, now_);
-  }
-  turn.reset();
-  const std::vector<int> order = JoinAll();
-  EXPECT_EQ(std::count(order.begin(), order.begin() + 4, 1), 2);
-  second.reset();
-  auto last = other->TryTake(server::Priority::kNormal, took);
-  TakeLater(turns, *other, server::Priority::kNormal, 2, took, now_);
-  TakeLater(turns, *first, server::Priority::kNormal, 1, took, now_);
-  now_ += 2 * took;
-  last.reset();
-  EXPECT_EQ(JoinAll(), std::vector<int>({1, 2})) << "the other is still known";
+  const auto old = turns.Join("m"), next = turns.Join("m");
+  Wait(*old, "a", 50);
+  Wait(*next, "a", 100);
+  std::optional<DeviceTurns::Turn> turn(old->Take());
+  std::thread waiter([&] { const auto taken = next->Take(); });
+  WaitUntil([&] { return turns.waiting() == 1; }, "a thread that waits");
+  auto more = old->TryTake(std::move(turn));
+  EXPECT_TRUE(more.has_value());
+  Wait(*old, "a", 150);
+  auto last = old->TryTake(std::move(more));
+  EXPECT_FALSE(last.has_value());
+  Join(waiter, "a turn");
+}
+
+TEST_F(DeviceTurnsTest, AnImageThatComesWhileItsQueueWaitsBringsItForward) {
+  DeviceTurns turns(1, clock_);
+  const auto a = turns.Join(), b = turns.Join();
+  std::optional<DeviceTurns::Turn> busy(
+      turns.Join()->Take(Priority::kNormal, absl::Milliseconds(10)));
+  Wait(*a, "x", 50);
+  Wait(*b, "x", 60, Priority::kLow);
+  std::vector<int> order;
+  std::thread first([&] {
+    const auto turn = a->Take();
+    order.push_back(1);
+  });
+  std::thread second([&] {
+    const auto turn = b->Take();
+    order.push_back(2);
+  });
+  WaitUntil([&] { return turns.waiting() == 2; }, "both");
+  Wait(*b, "x", 70, Priority::kHigh);
+  busy.reset();
+  Join(first, "a turn");
+  Join(second, "a turn");
+  EXPECT_EQ(order, std::vector<int>({2, 1}));
 }
 
 TEST_F(DeviceTurnsTest, NoMoreTurnsAreTakenThanTheDeviceHas) {
   DeviceTurns turns(2, clock_);
   const auto one = turns.Join();
   const auto other = turns.Join();
-  auto first = one->TryTake(server::Priority::kNormal, absl::Seconds(1));
-  auto second = other->TryTake(server::Priority::kLow, absl::Seconds(1));
+  std::optional<DeviceTurns::Turn> first(
+      one->Take(server::Priority::kNormal, absl::Seconds(1)));
+  std::optional<DeviceTurns::Turn> second(
+      other->Take(server::Priority::kLow, absl::Seconds(1)));
   ASSERT_TRUE(first.has_value() && second.has_value());
-  EXPECT_FALSE(
-      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value());
+  EXPECT_FALSE(one->TryTake().has_value());
   first.reset();
-  EXPECT_TRUE(
-      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value());
-  EXPECT_TRUE(
-      one->TryTake(server::Priority::kHigh, absl::Seconds(1)).has_value())
-      << "a turn ends with its object";
+  EXPECT_TRUE(one->TryTake().has_value());
+  EXPECT_TRUE(one->TryTake().has_value()) << "a turn ends with its object";
 }
 
 TEST_F(DeviceTurnsTest, ThoseWhoWaitGoByPriority) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
-  auto running = a->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
+  std::optional<DeviceTurns::Turn> running(
+      a->Take(server::Priority::kNormal, absl::Milliseconds(10)));
   TakeLater(turns, *a, server::Priority::kLow, 3);
   TakeLater(turns, *b, server::Priority::kNormal, 2);
   TakeLater(turns, *c, server::Priority::kHigh, 1);
@@ -120,82 +126,33 @@ TEST_F(DeviceTurnsTest, ThoseWhoWaitGoByPriority) {
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2, 3}));
 }
 
-TEST_F(DeviceTurnsTest, AnUrgentTaskHastensTheTurnOfItsModelOnly) {
-  DeviceTurns turns(1, clock_);
-  const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
-  auto running = c->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
-  TakeLater(turns, *a, server::Priority::kNormal, 1);
-  TakeLater(turns, *b, server::Priority::kLow, 2);
-  b->Hasten(server::Priority::kHigh);
-  b->Hasten(server::Priority::kLow);  // It is more urgent already.
-  running.reset();
-  EXPECT_EQ(JoinAll(), std::vector<int>({2, 1}));
-}
-
 TEST_F(DeviceTurnsTest, AFloodedModelDoesNotKeepOthersWaiting) {
   DeviceTurns turns(1, clock_);
   const auto flooded = turns.Join(), other = turns.Join();
-  auto running = flooded->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  std::optional<DeviceTurns::Turn> running(
+      flooded->Take(server::Priority::kNormal, absl::Seconds(1)));
   for (int i = 0; i < 5; ++i)
-    TakeLater(turns, *flooded, server::Priority::kNormal, i);
+    TakeLater(turns, *flooded, server::Priority::kNormal, i,
+              absl::Milliseconds(10));
   TakeLater(turns, *other, server::Priority::kNormal, 9);
   now_ += absl::Seconds(1);
   running.reset();
-  EXPECT_EQ(JoinAll(), std::vector<int>({9, 0, 1, 2, 3, 4}));
-}
-
-// A batch is charged to its model from its start, by its expected duration.
-TEST_F(DeviceTurnsTest, ABatchThatRunsIsAModelsTurn) {
-  DeviceTurns turns(2, clock_);
-  const auto a = turns.Join(), b = turns.Join(), c = turns.Join();
-  const auto running =
-      a->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
-  auto other = c->TryTake(server::Priority::kNormal, absl::Milliseconds(10));
-  TakeLater(turns, *a, server::Priority::kNormal, 1);
-  TakeLater(turns, *b, server::Priority::kNormal, 2);
-  other.reset();
-  EXPECT_EQ(JoinAll(), std::vector<int>({2, 1}));
-}
-
-// One batch after another of 3 ms, of a model beside one that has just had 30.
-TEST_F(DeviceTurnsTest, ShortBatchesGetAsMuchTimeAsLongOnes) {
-  DeviceTurns turns(1, clock_);
-  const auto brief = turns.Join(), lengthy = turns.Join();
-  const auto cost = absl::Milliseconds(3);
-  {
-    const auto before =
-        lengthy->TryTake(server::Priority::kNormal, absl::Milliseconds(30));
-    now_ += absl::Milliseconds(30);
-  }
-  std::optional<DeviceTurns::Turn> turn(
-      brief->TryTake(server::Priority::kNormal, cost));
-  TakeLater(turns, *lengthy, server::Priority::kNormal, 1);
-  int kept = 0;
-  while (true) {
-    now_ += cost;
-    auto next = brief->TryTake(server::Priority::kNormal, cost,
-                               absl::InfiniteFuture(), std::move(turn));
-    turn.reset();
-    if (!next.has_value()) break;
-    turn.emplace(*std::move(next));
-    ++kept;
-  }
-  EXPECT_EQ(kept, 9);
-  EXPECT_EQ(JoinAll(), std::vector<int>({1}));
-  EXPECT_TRUE(brief->TryTake(server::Priority::kNormal, cost).has_value());
+  EXPECT_EQ(JoinAll(), std::vector<int>({0, 9, 1, 2, 3, 4}));
 }
 
 TEST_F(DeviceTurnsTest, AReturnedTurnCostsNothing) {
   DeviceTurns turns(1, clock_);
   const auto a = turns.Join(), b = turns.Join();
   for (int i = 0; i < 10; ++i) {
-    auto turn = a->TryTake(server::Priority::kNormal, absl::Seconds(5));
+    std::optional<DeviceTurns::Turn> turn(
+        a->Take(server::Priority::kNormal, absl::Seconds(5)));
     now_ += absl::Seconds(5);
     turn->Return();
   }
-  auto running = b->TryTake(server::Priority::kNormal, absl::Seconds(1));
-  TakeLater(turns, *b, server::Priority::kNormal, 2);
+  std::optional<DeviceTurns::Turn> running(
+      b->Take(server::Priority::kNormal, absl::Seconds(1)));
   TakeLater(turns, *a, server::Priority::kNormal, 1);
+  TakeLater(turns, *b, server::Priority::kNormal, 2);
   now_ += absl::Seconds(1);
   running.reset();
   EXPECT_EQ(JoinAll(), std::vector<int>({1, 2}));

@@ -39,8 +39,8 @@ class ExecutorBackgroundTest : public ExecutorTest {
 TEST_F(ExecutorBackgroundTest, WaitsForItsTurnsBehindOthers) {
   DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
   const auto other = device.Join();
-  std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  std::optional<DeviceTurns::Turn> turn(
+      other->Take(server::Priority::kNormal, absl::Seconds(1)));
   FakeModel::Options model;
   model.one_device = true;
   options_.background = &background_;
@@ -77,8 +77,8 @@ TEST_F(ExecutorBackgroundTest, MeasuresNoLongBatches) {
 TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
   DeviceTurns& device = devices_->Get("cpu", /*at_once=*/1);
   const auto other = device.Join();
-  const std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  std::optional<DeviceTurns::Turn> turn(
+      other->Take(server::Priority::kNormal, absl::Seconds(1)));
   std::vector<std::thread::id> threads;
   FakeModel::Options model =
       Before([&threads] { threads.push_back(std::this_thread::get_id()); });
@@ -104,8 +104,8 @@ TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
 TEST_F(ExecutorBackgroundTest, ElsewhereProbesWaitForTheirTurns) {
   DeviceTurns& device = devices_->Get("fake", /*at_once=*/1);
   const auto other = device.Join();
-  std::optional<DeviceTurns::Turn> turn =
-      other->TryTake(server::Priority::kNormal, absl::Seconds(1));
+  std::optional<DeviceTurns::Turn> turn(
+      other->Take(server::Priority::kNormal, absl::Seconds(1)));
   FakeModel::Options model;
   model.one_device = true;
   options_.background = &background_;

@@ -122,30 +122,5 @@ TEST(ReservationTest, PartsGoTheirOwnWay) {
   EXPECT_TRUE(room.Take(3, 30).ok());
 }
 
-TEST(ReservationTest, CountsTurnsUntilItsClientIsDone) {
-  QueueRoom room({100, 1000});
-  const Reservation nobodys = *room.Take(10, 0);
-  EXPECT_EQ(nobodys->turns, 10);
-  Reservation many = *room.Take(20, 0, "a");
-  EXPECT_EQ(many->turns, 20);
-  Reservation few = *room.Take(2, 0, "b");
-  EXPECT_EQ(few->turns, 4);
-  EXPECT_EQ(few.Split(1, 0)->turns, 4);
-  EXPECT_EQ((*room.Take(1, 0, "a"))->turns, 32) << "not more than there are";
-}
-
-TEST(ReservationTest, SaysWhoseClientHoldsAtMostHalfOfAnEqualPart) {
-  QueueRoom room({100, 1000});
-  EXPECT_FALSE((*room.Take(1, 0))->holds_little);
-  const Reservation alone = *room.Take(6, 0, "a");
-  EXPECT_FALSE(alone->holds_little);
-  Reservation two = *room.Take(2, 0, "b");
-  EXPECT_TRUE(two->holds_little) << "8 are 4 for each";
-  const Reservation part = two.Split(1, 0);
-  EXPECT_TRUE(part->holds_little);
-  EXPECT_FALSE((*room.Take(1, 0, "b"))->holds_little) << "3 of 9";
-  EXPECT_FALSE((*room.Take(1, 0, "a"))->holds_little);
-}
-
 }  // namespace
 }  // namespace sfmamba::batching

@@ -31,7 +31,7 @@ WaitingLine Line(const BatchCurve& curve, int tasks, double deadline = 1000) {
   line.curve = &curve;
   line.tasks = tasks;
   line.oldest = kStart;
-  line.order_by = line.start_by = line.finish_by = At(deadline);
+  line.start_by = line.finish_by = At(deadline);
   return line;
 }
 
@@ -119,8 +119,7 @@ TEST(DecideTest, ThroughputDoesNotWaitWhereBatchesSaveNothing) {
 int Tried(const WaitingLine& line, absl::Duration after,
           const ScheduleOptions& options = kLatency) {
   WaitingLine later = line;
-  for (absl::Time* time :
-       {&later.oldest, &later.order_by, &later.start_by, &later.finish_by}) {
+  for (absl::Time* time : {&later.oldest, &later.start_by, &later.finish_by}) {
     *time += after;
   }
   return Decide(options, {later}, kStart + after).images;
@@ -168,7 +167,7 @@ int Learn(BatchCurve* curve, absl::Time begin, absl::Duration length,
   while (now < begin + length) {
     WaitingLine line = Line(*curve, waiting);
     line.oldest = now;
-    line.order_by = line.start_by = line.finish_by = now + Ms(500);
+    line.start_by = line.finish_by = now + Ms(500);
     images = Decide(kLatency, {line}, now).images;
     if (images < 1) return images;
     const bool is_long = images == 8 && long_batches-- > 0;
@@ -282,11 +281,11 @@ TEST(ChooseSizeTest, TakesAllWhereNothingIsKnown) {
   EXPECT_EQ(ChooseSize(kLatency, Line(curve, 50)), 8);
 }
 
-TEST(DecideTest, TheMostUrgentLineLeavesFirst) {
+TEST(DecideTest, TheFirstLineLeavesFirst) {
   const BatchCurve curve = Linear(10, 1);
   const Decision decision =
-      Decide(kLatency, {Line(curve, 8, 500), Line(curve, 1, 400)}, kStart);
-  EXPECT_EQ(decision.line, 1);
+      Decide(kLatency, {Line(curve, 1, 400), Line(curve, 8, 300)}, kStart);
+  EXPECT_EQ(decision.line, 0);
 }
 
 TEST(DecideTest, ABatchThatIsAboutAsFullDoesNotGoFirst) {
@@ -302,14 +301,16 @@ TEST(DecideTest, ABatchThatIsAboutAsFullDoesNotGoFirst) {
 TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
   const BatchCurve curve = Linear(10, 1);
   const auto first = [&](double deadline, absl::Duration gap,
-                         absl::Time now = kStart) {
+                         absl::Time now = kStart, bool is_overdue = false) {
     WaitingLine growing = Line(curve, 1, deadline);
     growing.gap = gap;
+    growing.is_overdue = is_overdue;
     ScheduleOptions eager = kLatency;
     eager.max_queue_delay = absl::ZeroDuration();
     return Decide(eager, {growing, Line(curve, 8, 500)}, now).line;
   };
   EXPECT_EQ(first(400, Ms(5)), 1);
+  EXPECT_EQ(first(400, Ms(5), kStart, true), 0) << "its turn is overdue";
   EXPECT_EQ(first(400, Ms(18)), 1) << "a batch of eight takes 18 ms";
   EXPECT_EQ(first(400, Ms(19)), 0) << "it would not grow";
   EXPECT_EQ(first(18 + 11, Ms(5)), 1);

@@ -15,14 +15,6 @@ TEST(ClientOfTest, IsTheAddressWithoutThePort) {
   EXPECT_EQ(ClientOf(""), "");
 }
 
-// The clients that hold anything.
-int ClientsOf(ClientShares* shares) {
-  EXPECT_TRUE(shares->Take("one more", 1, 1 << 20));
-  const int64_t clients = shares->InEqualTurns("one more") - 1;
-  shares->GiveBack("one more", 1);
-  return clients;
-}
-
 // A hundred places that clients take one by one until they are refused.
 class Places {
  public:
@@ -35,7 +27,7 @@ class Places {
     return is_taken;
   }
   int held(const std::string& client) { return shares_.HeldBy(client); }
-  int clients() { return ClientsOf(&shares_); }
+  int clients() { return shares_.clients(); }
   void GiveAllBack() {
     for (const std::string& client : taken_) shares_.GiveBack(client, 1);
   }
@@ -100,20 +92,6 @@ TEST(ClientSharesTest, WhatIsGivenBackIsForgotten) {
   EXPECT_EQ(places.clients(), 0);
 }
 
-TEST(ClientSharesTest, CountsEqualTurnsUntilAClientIsDone) {
-  ClientShares shares(0.8);
-  EXPECT_TRUE(shares.Take("a", 5, 100));
-  EXPECT_EQ(shares.InEqualTurns("a"), 5);
-  EXPECT_TRUE(shares.Take("b", 2, 95));
-  EXPECT_EQ(shares.InEqualTurns("a"), 10);
-  EXPECT_EQ(shares.InEqualTurns("b"), 4);
-  EXPECT_EQ(shares.InEqualTurns("c"), 0);
-  shares.GiveBack("a", 2);
-  EXPECT_EQ(shares.HeldBy("a"), 3);
-  shares.GiveBack("a", 3);
-  EXPECT_EQ(shares.InEqualTurns("b"), 2);
-}
-
 TEST(ClientSharesTest, AFirstRequestFitsIfItFitsAtAll) {
   ClientShares shares(0.5);
   EXPECT_TRUE(shares.Take("a", 100, 100));
@@ -130,7 +108,7 @@ TEST(ClientSharesTest, OneMeansNoLimit) {
 TEST(ClientSharesTest, NothingIsAlwaysTaken) {
   ClientShares shares(0.5);
   EXPECT_TRUE(shares.Take("a", 0, 0));
-  EXPECT_EQ(ClientsOf(&shares), 0);
+  EXPECT_EQ(shares.clients(), 0);
 }
 
 }  // namespace

@@ -184,9 +184,6 @@ TEST(FairPoolTest, WorkWaitsForItsThreadsShareOfAllThatIsToBeDone) {
   pool.Run(std::move(work));
   EXPECT_EQ(wait(absl::Seconds(10)), absl::Seconds(7));
   EXPECT_EQ(wait(absl::Seconds(4)), absl::Seconds(4));
-  EXPECT_EQ(pool.Wait(absl::Seconds(4), Priority::kNormal,
-                      absl::InfiniteFuture(), /*holds_little=*/true),
-            absl::Seconds(2));
 }
 
 TEST(FairPoolTest, AnExpeditedGroupIsNext) {

@@ -131,33 +131,6 @@ TEST(FairQueueTest, ASmallPieceIsBeforeLargeOnesOfManyRequests) {
   EXPECT_EQ(PopGroup(&queue), 100u);
 }
 
-// A client has sent much, in requests that came one after another, so that some
-// are in earlier rounds than a newcomer.
-TEST(FairQueueTest, APieceOfAClientThatHoldsLittleWaitsForNoneOfItsSize) {
-  FairQueue queue;
-  uint64_t group = 0;
-  for (int i = 0; i < 400; ++i) queue.Push(MakeWork(++group, 10 * kSmall));
-  for (int i = 0; i < 300; ++i) {
-    PopGroup(&queue);
-    queue.Push(MakeWork(++group, 10 * kSmall));
-  }
-  const absl::Time never = absl::InfiniteFuture();
-  EXPECT_GT(queue.WorkBefore(10 * kSmall, Priority::kNormal, never),
-            absl::Seconds(1));
-  EXPECT_EQ(queue.WorkBefore(10 * kSmall, Priority::kNormal, never, true),
-            absl::ZeroDuration());
-  Work work = MakeWork(1000, 10 * kSmall);
-  work.holds_little = true;
-  queue.Push(std::move(work));
-  EXPECT_EQ(PopGroup(&queue), 1000u);
-  // Small ones and those of a higher priority stay before it.
-  Work large = MakeWork(1001, kLarge);
-  large.holds_little = true;
-  queue.Push(std::move(large));
-  queue.Push(MakeWork(1002, 10 * kSmall, Priority::kHigh));
-  EXPECT_NE(PopGroup(&queue), 1001u);
-}
-
 // A new piece of an answer is pushed when the one before it is almost done.
 TEST(FairQueueTest, ASmallPieceIsBeforeTheNextOneOfAChain) {
   FairQueue queue;

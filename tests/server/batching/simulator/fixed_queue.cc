@@ -5,13 +5,14 @@
 
 namespace sfmamba::batching {
 
-FixedQueue::FixedQueue(const BatchOptions& options, int /*slots*/)
+FixedQueue::FixedQueue(
+    const BatchOptions& options, int /*slots*/,
+    const std::vector<const DeviceTurns::Member*>& /*devices*/)
     : options_(options), profile_(options.max_batch_size) {}
 
 void FixedQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
-  const BatchKey key = task.key;
-  waiting_.Add(std::move(task), key, server::Priority::kHigh, /*order_by=*/now);
+  waiting_.Add(std::move(task), /*order_by=*/now);
 }
 
 std::vector<BatchTask> FixedQueue::TakeDropped(absl::Time now) {
@@ -32,7 +33,9 @@ absl::Time FixedQueue::Due(absl::Time now) const {
   return due <= now ? absl::InfinitePast() : due;
 }
 
-std::optional<Batch> FixedQueue::PopBatch(absl::Time now) {
+std::optional<Batch> FixedQueue::PopBatch(
+    absl::Time now, absl::Duration /*waited*/,
+    const DeviceTurns::Member* /*device*/) {
   Batch batch;
   absl::Time oldest = absl::InfiniteFuture();
   for (const auto& [key, waiting] : waiting_.keys()) {
@@ -42,12 +45,15 @@ std::optional<Batch> FixedQueue::PopBatch(absl::Time now) {
     batch.key = key;
   }
   if (oldest == absl::InfiniteFuture()) return std::nullopt;
-  const auto& tasks =
-      waiting_.keys().at(batch.key).line(server::Priority::kHigh).tasks();
-  while (!tasks.empty() &&
+  const WaitingTasks::KeyTasks& waiting = waiting_.keys().at(batch.key);
+  while (waiting.size() > 0 &&
          static_cast<int>(batch.tasks.size()) < options_.max_batch_size) {
-    const WaitingTasks::TaskId first = {batch.key, server::Priority::kHigh,
-                                        tasks.begin()->first};
+    WaitingTasks::TaskId first = {batch.key, {}, {absl::InfiniteFuture(), 0}};
+    for (const server::Priority priority : server::kPrioritiesInOrder) {
+      const WaitingTasks::Line& line = waiting.line(priority);
+      if (line.empty() || first.urgency < line.order().begin()->first) continue;
+      first = {batch.key, priority, line.order().begin()->first};
+    }
     batch.tasks.push_back(waiting_.Take(first));
   }
   return batch;

@@ -10,6 +10,7 @@
 #include "server/batching/batch_profile.h"
 #include "server/batching/batch_queue.h"
 #include "server/batching/batch_task.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/waiting_tasks.h"
 
 namespace sfmamba::batching {
@@ -20,12 +21,15 @@ namespace sfmamba::batching {
 // BatchQueue in the simulator; see there what the methods mean.
 class FixedQueue {
  public:
-  // `slots` changes nothing.
-  FixedQueue(const BatchOptions& options, int slots);
+  // Slots and devices change nothing.
+  FixedQueue(const BatchOptions& options, int slots,
+             const std::vector<const DeviceTurns::Member*>& devices);
 
   void Push(BatchTask task, absl::Time now);
   std::vector<BatchTask> TakeDropped(absl::Time now);
-  std::optional<Batch> PopBatch(absl::Time now);
+  std::optional<Batch> PopBatch(absl::Time now,
+                                absl::Duration waited = absl::ZeroDuration(),
+                                const DeviceTurns::Member* device = nullptr);
   void Ran(uint64_t /*number*/, absl::Time /*now*/) {}  // Learns nothing.
 
   absl::Time Due(absl::Time now) const;
@@ -33,6 +37,7 @@ class FixedQueue {
     return waiting_.waiting(priority);
   }
   int size() const { return waiting_.size(); }
+  int CountOf(absl::string_view /*client*/) const { return 0; }
 
   // Predicts nothing: it is for SimulationOptions without `admits`.
   AdmissionEstimate Estimate(const AdmissionRequest& /*request*/,

@@ -7,9 +7,11 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/batching/device_turns.h"
 #include "server/batching/reservation.h"
 #include "tests/server/batching/simulator/fixed_queue.h"
 
@@ -35,14 +37,23 @@ class Simulator {
   Simulator(const SimulationOptions& options,
             const std::vector<SimulatedRequest>& trace)
       : options_(options),
-        trace_(trace),
+        trace_(trace.begin(), trace.end()),
         random_(options.seed),
         devices_(options.devices),
-        used_(options.models.size()),
-        left_queue_(trace.size(), false) {
+        used_(options.models.size()) {
+    for (size_t i = 0; i < trace.size(); ++i) arrivals_.emplace(trace[i].at, i);
+    for (int i = 0; i < options.devices; ++i) {
+      turns_.push_back(std::make_unique<DeviceTurns>(1));
+    }
     for (const SimulatedModel& model : options.models) {
+      auto& members = members_.emplace_back();
+      std::vector<const DeviceTurns::Member*> devices;
+      for (const auto& turns : turns_) {
+        members.push_back(turns->Join());
+        devices.push_back(members.back().get());
+      }
       queues_.push_back(
-          std::make_unique<Queue>(model.options, options.devices));
+          std::make_unique<Queue>(model.options, options.devices, devices));
       decoding_.emplace_back();
       rooms_.push_back(std::make_unique<QueueRoom>(
           QueueLimits{model.options.max_queue_items, 1}));
@@ -123,10 +134,12 @@ class Simulator {
           result_.useful +=
               BestCost(options_.models[device.model], device.batch->key);
           ++result_.in_time_by_model[device.model];
+          ++result_.clients[trace_[Id(task)].client].in_time;
           in_time_latency_ += now_ - kStart - trace_[Id(task)].at;
         } else {
           ++result_.late;
         }
+        SendAgain(Id(task));
       }
       result_.end = now_ - kStart;
       device = Device();
@@ -134,19 +147,33 @@ class Simulator {
   }
 
   void Arrive() {
-    for (; next_ < trace_.size() && kStart + trace_[next_].at <= now_;
-         ++next_) {
-      const SimulatedRequest& request = trace_[next_];
+    while (!arrivals_.empty() && kStart + arrivals_.begin()->first <= now_) {
+      const int id = arrivals_.begin()->second;
+      arrivals_.erase(arrivals_.begin());
+      const SimulatedRequest& request = trace_[id];
       ++result_.offered;
+      ++result_.clients[request.client].offered;
       Reservation room;
       if (IsAdmitted(request, &room)) {
         decoding_[request.model].push_back(
-            {kStart + request.at + options_.decode, static_cast<int>(next_),
-             std::move(room)});
+            {kStart + request.at + options_.decode, id, std::move(room)});
       } else {
         ++result_.refused;
+        SendAgain(id);
       }
     }
+  }
+
+  void SendAgain(int id) {
+    SimulatedRequest request = trace_[id];
+    if (!request.again.has_value()) return;
+    request.at = now_ - kStart + *request.again;
+    if (request.at > options_.length) return;
+    if (request.is_new_each_time) {
+      request.client = absl::StrCat("new ", trace_.size());
+    }
+    arrivals_.emplace(request.at, static_cast<int>(trace_.size()));
+    trace_.push_back(std::move(request));
   }
 
   // Takes `room` of a client that is known.
@@ -157,20 +184,25 @@ class Simulator {
         options_.models[request.model].options.max_queue_items) {
       return false;
     }
-    if (!options_.admits) return true;
+    if (!options_.admits) {
+      *room = *rooms_[request.model]->Take(1, 0, request.client);
+      return true;
+    }
     AdmissionRequest admission;
     admission.key = request.key;
     admission.priority = request.priority;
     if (request.deadline != absl::InfiniteDuration()) {
       admission.deadline = Deadline(request);
     }
-    admission.decoding = decoding;
+    admission.decoding = admission.own_decoding = decoding;
+    QueueRoom& rooms = *rooms_[request.model];
+    admission.client = request.client;
+    *room = *rooms.Take(1, 0, request.client);
     if (!request.client.empty()) {
-      *room = *rooms_[request.model]->Take(1, 0, request.client);
-      if ((*room)->holds_little) {
-        admission.turns = (*room)->turns;
-        admission.decoding = std::min<int>(decoding, (*room)->turns);
-      }
+      const int64_t held = rooms.clients().HeldBy(request.client) - 1;
+      admission.own_decoding =
+          static_cast<int>(held - queue.CountOf(request.client));
+      admission.other_clients = rooms.clients().clients() - 1;
     }
     admission.decode = options_.decode;
     const AdmissionEstimate estimate = queue.Estimate(admission, now_);
@@ -199,74 +231,83 @@ class Simulator {
     task.priority = request.priority;
     task.reservation = std::move(room);
     task.deadline = task.finish_by = Deadline(request);
-    task.has_default_deadline = request.deadline == absl::InfiniteDuration();
     queues_[request.model]->Push(std::move(task), now_);
   }
 
   void Leave(const BatchTask& task) {
-    if (left_queue_[Id(task)]) {
+    if (!left_queue_.insert(Id(task)).second) {
       Error(absl::StrCat("task ", Id(task), " left twice"));
     }
-    left_queue_[Id(task)] = true;
   }
 
   void Drop(const std::vector<BatchTask>& tasks) {
     for (const BatchTask& task : tasks) {
       Leave(task);
       ++result_.dropped;
+      SendAgain(Id(task));
     }
   }
 
-  // Starts batches while a device is free. Models share the devices by time.
+  // Starts batches while a device is free.
   void StartBatches() {
-    for (Device& device : devices_) {
-      if (device.batch.has_value()) continue;
-      std::vector<int> models(queues_.size());
-      for (size_t i = 0; i < models.size(); ++i) models[i] = i;
-      std::stable_sort(models.begin(), models.end(),
-                       [this](int a, int b) { return used_[a] < used_[b]; });
-      bool started = false;
-      for (int model : models) {
-        if (Start(model, &device)) {
-          started = true;
-          break;
-        }
+    for (size_t i = 0; i < devices_.size(); ++i) {
+      while (!devices_[i].batch.has_value()) {
+        const std::optional<int> model = NextModel(i);
+        if (!model.has_value()) return;
+        Start(*model, i);
       }
-      if (!started) return;
     }
   }
 
-  bool Start(int model, Device* device) {
-    Queue& queue = *queues_[model];
-    Drop(queue.TakeDropped(now_));
-    while (queue.Due(now_) <= now_) {
-      std::optional<Batch> batch = queue.PopBatch(now_);
-      if (!batch.has_value()) {
-        Error("a batch was due and none came");
-        return false;
-      }
-      Drop(batch->dropped);
-      if (batch->tasks.empty()) continue;
-      Check(model, *batch);
-      for (BatchTask& task : batch->tasks) task.reservation.Release();
-      absl::Duration took = options_.models[model].cost(
-          batch->key, static_cast<int>(batch->tasks.size()));
-      took *= std::lognormal_distribution<double>(0, options_.noise)(random_);
-      if (std::bernoulli_distribution(options_.outliers)(random_)) took *= 3;
-      *device = {std::move(batch), model, now_, now_ + took};
-      ++result_.batches;
-      result_.busy += took;
-      if (device->batch->tasks.size() == 1) result_.in_small += took;
-      // A model that was idle saves nothing up.
-      const absl::Duration least =
-          *std::max_element(used_.begin(), used_.end()) - took;
-      used_[model] = std::max(used_[model], least) + took;
-      return true;
+  // The model whose turn on the device is next, of those with a batch that is
+  // due. FixedQueue has no turns: the model that used the least time is next.
+  std::optional<int> NextModel(size_t device) {
+    std::vector<int> models;
+    for (size_t model = 0; model < queues_.size(); ++model) {
+      Drop(queues_[model]->TakeDropped(now_));
+      if (queues_[model]->Due(now_) <= now_) models.push_back(model);
     }
-    return false;
+    if (models.empty()) return std::nullopt;
+    std::stable_sort(models.begin(), models.end(),
+                     [this](int a, int b) { return used_[a] < used_[b]; });
+    std::vector<QueueId> queues;
+    for (int model : models) {
+      queues.push_back(members_[model][device]->queue());
+    }
+    return models[members_[models[0]][device]->With(
+        [&](const ClientTurns& turns) { return turns.Next(queues); })];
   }
 
-  void Check(int model, const Batch& batch) {
+  void Start(int model, size_t i) {
+    std::optional<Batch> batch = queues_[model]->PopBatch(
+        now_, absl::ZeroDuration(), members_[model][i].get());
+    if (!batch.has_value()) {
+      Error("a batch was due and none came");
+      devices_[i].end = now_;
+      return;
+    }
+    Drop(std::exchange(batch->dropped, {}));
+    if (batch->tasks.empty()) return;
+    const int images = static_cast<int>(batch->tasks.size());
+    absl::Duration took = options_.models[model].cost(batch->key, images);
+    took *= std::lognormal_distribution<double>(0, options_.noise)(random_);
+    if (std::bernoulli_distribution(options_.outliers)(random_)) took *= 3;
+    Check(model, *batch, took);
+    for (BatchTask& task : batch->tasks) task.reservation.Release();
+    devices_[i] = {std::move(batch), model, now_, now_ + took};
+    ++result_.batches;
+    result_.busy += took;
+    if (images == 1) result_.in_small += took;
+    // A model that was idle saves nothing up.
+    const absl::Duration least =
+        *std::max_element(used_.begin(), used_.end()) - took;
+    used_[model] = std::max(used_[model], least) + took;
+  }
+
+  // Notes the batch, which takes `took`.
+  void Check(int model, const Batch& batch, absl::Duration took) {
+    RanBatch& ran = result_.ran_batches.emplace_back();
+    ran.start = now_ - kStart;
     const BatchOptions& options = options_.models[model].options;
     if (static_cast<int>(batch.tasks.size()) > options.max_batch_size) {
       Error(absl::StrCat("a batch of ", batch.tasks.size()));
@@ -276,6 +317,13 @@ class Simulator {
       if (!(task.key == batch.key)) Error("keys were mixed");
       result_.longest_wait =
           std::max(result_.longest_wait, now_ - task.submitted);
+      ClientResult& client = result_.clients[trace_[Id(task)].client];
+      client.longest_wait =
+          std::max(client.longest_wait, now_ - task.submitted);
+      const absl::Duration own = took / batch.tasks.size();
+      client.device += own;
+      ran.device[trace_[Id(task)].client] += own;
+      result_.order.push_back(Id(task));
       ++result_.ran[static_cast<int>(task.priority)];
     }
   }
@@ -287,7 +335,9 @@ class Simulator {
       next = std::min(next, device.end);
       any_free = any_free || !device.batch.has_value();
     }
-    if (next_ < trace_.size()) next = std::min(next, kStart + trace_[next_].at);
+    if (!arrivals_.empty()) {
+      next = std::min(next, kStart + arrivals_.begin()->first);
+    }
     for (size_t model = 0; model < queues_.size(); ++model) {
       if (!decoding_[model].empty()) {
         next = std::min(next, decoding_[model].front().decoded);
@@ -310,17 +360,20 @@ class Simulator {
   }
 
   const SimulationOptions& options_;
-  const std::vector<SimulatedRequest>& trace_;
+  std::deque<SimulatedRequest> trace_;  // Grows by those that are sent again.
   std::mt19937 random_;
   absl::Time now_;
-  size_t next_ = 0;  // The next arrival.
+  std::set<std::pair<absl::Duration, int>> arrivals_;  // That will come.
   std::vector<Device> devices_;
-  std::vector<absl::Duration> used_;  // Device time, by model.
+  std::vector<absl::Duration> used_;                 // Device time, by model.
+  std::vector<std::unique_ptr<DeviceTurns>> turns_;  // By device.
+  // By model and device.
+  std::vector<std::vector<std::unique_ptr<DeviceTurns::Member>>> members_;
   // By model. Before the queues, whose tasks hold room.
   std::vector<std::unique_ptr<QueueRoom>> rooms_;
   std::vector<std::unique_ptr<Queue>> queues_;  // By model.
   std::vector<std::deque<Decoding>> decoding_;  // By model.
-  std::vector<bool> left_queue_;                // By number.
+  std::set<int> left_queue_;                    // By number.
   absl::Duration in_time_latency_;
   SimulationResult result_;
 };

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,22 @@ struct SimulationOptions {
   // The measured times of batches of several images are multiplied by this.
   double measured_factor = 1;
   uint32_t seed = 1;
+  // Until when requests are sent again.
+  absl::Duration length = absl::InfiniteDuration();
+};
+
+// What became of one client's images.
+struct ClientResult {
+  int offered = 0;
+  int in_time = 0;
+  absl::Duration device;        // Its images' part of their batches' time.
+  absl::Duration longest_wait;  // From the queue to a batch, of all that ran.
+};
+
+// A batch that ran, and the device time that each client had of it.
+struct RanBatch {
+  absl::Duration start;
+  std::map<std::string, absl::Duration> device;
 };
 
 struct SimulationResult {
@@ -62,6 +79,9 @@ struct SimulationResult {
   absl::Duration longest_wait;  // From arrival to a batch, of all that ran.
   std::array<int, server::kPriorityCount> ran = {};  // Images, by Priority.
   std::vector<int> in_time_by_model;
+  std::map<std::string, ClientResult> clients;
+  std::vector<RanBatch> ran_batches;
+  std::vector<int> order;  // The trace's images that ran, in their order.
   // Broken promises, in words; empty if there are none.
   std::vector<std::string> errors;
 

@@ -289,7 +289,6 @@ TEST(SimulatorTest, NoClassStarves) {
     scenario.kinds.push_back(kind);
   }
   // Nobody has a deadline.
-  scenario.options.models[0].options.patience = absl::Hours(1);
   scenario.options.models[0].options.max_batch_size = 1;
   scenario.options.admits = false;
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
@@ -306,12 +305,16 @@ TEST(SimulatorTest, CallersWithoutDeadlineDoNotStarve) {
   Scenario scenario = CpuClassifier(2);
   RequestKind patient;
   patient.weight = 0.05;
+  patient.clients = 1;
   scenario.kinds.push_back(patient);
   const SimulationResult result =
       RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 3);
-  // They wait for their patience of 2 s and the work that is older.
-  EXPECT_LT(result.longest_wait, absl::Seconds(4));
-  EXPECT_GT(result.longest_wait, absl::Milliseconds(100));
+  // It sends a seventh of what the device can do, and its share is a half.
+  const ClientResult& client = result.clients.at("0");
+  EXPECT_EQ(client.in_time, client.offered);
+  const absl::Duration batch = scenario.options.models[0].cost({224, 224}, 8);
+  EXPECT_LT(client.longest_wait, (2 + 2) * batch);
+  EXPECT_GT(client.longest_wait, absl::ZeroDuration());
 }
 
 TEST(SimulatorTest, NeverAdmitsMoreThanTheDrainCanEnd) {

@@ -2,6 +2,7 @@
 #define SFMAMBA_TESTS_SERVER_BATCHING_SIMULATOR_TRACE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ struct SimulatedRequest {
   absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
   server::Priority priority = server::Priority::kNormal;
   std::string client;  // Empty: unknown.
+  // If set, the caller sends it again so long after its answer or loss.
+  std::optional<absl::Duration> again;
+  bool is_new_each_time = false;  // Its client has another name each time.
 };
 
 // A kind of request and how frequent it is among all.

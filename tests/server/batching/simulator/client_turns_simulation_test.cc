@@ -1,0 +1,278 @@
+// What clients get of a device by the rule of ClientTurns, over 20 seeds.
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/batching/simulator/scenarios.h"
+#include "tests/server/batching/simulator/simulator.h"
+#include "tests/server/batching/simulator/trace.h"
+
+namespace sfmamba::batching {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::Range;
+using ::testing::Values;
+
+constexpr int kSeeds = 20;
+
+SimulationResult RunToEnd(const SimulationOptions& options,
+                          const std::vector<SimulatedRequest>& trace) {
+  const SimulationResult result = Simulate(options, trace);
+  EXPECT_THAT(result.errors, IsEmpty());
+  EXPECT_EQ(result.left, 0);
+  EXPECT_EQ(result.refused + result.dropped + result.late + result.in_time,
+            result.offered);
+  return result;
+}
+
+SimulatedModel Model(int max_batch_size) {
+  SimulatedModel model;
+  model.options.max_batch_size = max_batch_size;
+  model.options.max_queue_items = 8192;
+  model.cost = [](const BatchKey&, int images) {
+    return absl::Milliseconds(10 + 20 * images);
+  };
+  return model;
+}
+
+// Flooders that each send one image at a time again and again, beside a caller
+// that sends one at a time with a deadline of 10 s. Between two it pauses for
+// longer than all take once, so that it comes back when its turn is due.
+struct Flood {
+  int batch = 1;
+  int flooders = 8;
+  absl::Duration deadline;  // The flooders'.
+  bool is_new_each_time = false;
+  server::Priority priority = server::Priority::kNormal;
+};
+
+class StarvationTest : public ::testing::TestWithParam<int> {
+ protected:
+  // Returns what became of the caller, whose images have class NORMAL.
+  ClientResult Caller(const Flood& flood) {
+    std::mt19937 random(GetParam());
+    std::uniform_real_distribution<double> part(0, 1);
+    SimulationOptions options;
+    options.models = {Model(flood.batch)};
+    options.noise = 0.05;
+    options.seed = GetParam();
+    options.admits = false;
+    options.length = absl::Seconds(60);
+    std::vector<SimulatedRequest> trace;
+    for (int i = 0; i < flood.flooders; ++i) {
+      SimulatedRequest request;
+      request.at = absl::Milliseconds(50 * part(random));
+      request.key = {224, 224};
+      request.deadline = flood.deadline;
+      request.priority = flood.priority;
+      request.client = absl::StrCat("flooder ", i);
+      request.again = absl::Milliseconds(2);
+      request.is_new_each_time = flood.is_new_each_time;
+      trace.push_back(request);
+    }
+    SimulatedRequest request;
+    request.at = absl::Seconds(1);
+    request.key = {224, 224};
+    request.deadline = absl::Seconds(10);
+    request.client = "caller";
+    request.again = absl::Milliseconds(1200);
+    trace.push_back(request);
+    return RunToEnd(options, trace).clients.at("caller");
+  }
+};
+
+// At most (clients that wait at once + 2) batches.
+TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
+  for (const auto& [batch, flooders] : {std::pair(1, 8), {1, 32}, {8, 32}}) {
+    for (const double deadline : {0.5, 1.5, 30.0}) {
+      for (const bool is_new : {false, true}) {
+        const ClientResult caller =
+            Caller({batch, flooders, absl::Seconds(deadline), is_new});
+        EXPECT_EQ(caller.in_time, caller.offered);
+        const double batches = absl::FDivDuration(caller.longest_wait,
+                                                  Model(batch).cost({}, batch));
+        EXPECT_LE(batches, flooders + 1 + 2)
+            << batch << ", " << flooders << ", " << deadline << ", " << is_new;
+      }
+    }
+  }
+}
+
+// A class waits longer by total weight over its own.
+TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
+  for (const bool is_new : {false, true}) {
+    const ClientResult caller =
+        Caller({1, 8, absl::Seconds(1.5), is_new, server::Priority::kHigh});
+    EXPECT_EQ(caller.in_time, caller.offered);
+    EXPECT_LE(caller.longest_wait,
+              (1 + 2) * Model(1).cost({}, 1) * (8 + 3) / 3.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, StarvationTest, Range(1, kSeeds + 1));
+
+// The load, the deadline in batches, and how many clients send it.
+class GoodputTest
+    : public ::testing::TestWithParam<std::tuple<double, int, int>> {};
+
+// One client, whose order is that of deadlines, is the reference.
+TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
+  const auto [load, batches, clients] = GetParam();
+  Scenario scenario = CpuClassifier(batches);
+  scenario.length /= 3;
+  double turns = 0, reference = 0;
+  int lost_in_queue = 0, reference_lost = 0, admitted = 0;
+  for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    scenario.kinds[0].clients = clients;
+    const std::vector<SimulatedRequest> trace =
+        TraceOf(scenario, Arrivals::kPoisson, load, seed);
+    std::vector<SimulatedRequest> of_one = trace;
+    for (SimulatedRequest& request : of_one) request.client = "one";
+    const double all =
+        kSeeds * scenario.capacity * absl::ToDoubleSeconds(scenario.length);
+    const SimulationResult result = RunToEnd(scenario.options, trace);
+    turns += result.in_time / all;
+    lost_in_queue += result.dropped + result.late;
+    admitted += result.offered - result.refused;
+    const SimulationResult edf = RunToEnd(scenario.options, of_one);
+    reference += edf.in_time / all;
+    reference_lost += edf.dropped + edf.late;
+  }
+  EXPECT_GE(turns, reference - 0.01);
+  // A client with a backlog may be overtaken by clients that come later.
+  EXPECT_LE(lost_in_queue, reference_lost + 0.05 * admitted);
+  std::printf(
+      "load %g, %d batches, %d clients: %.3f, EDF %.3f; lost %.3f, %.3f\n",
+      load, batches, clients, turns, reference,
+      double(lost_in_queue) / admitted, double(reference_lost) / admitted);
+}
+
+INSTANTIATE_TEST_SUITE_P(Loads, GoodputTest,
+                         ::testing::Combine(Values(1.0, 2.0, 4.0, 10.0),
+                                            Values(10, 2),
+                                            Values(1, 20, 1000)));
+
+class SharesTest : public ::testing::TestWithParam<int> {
+ protected:
+  // Greedy clients, of which each always has images of one model and size.
+  struct Greedy {
+    int model = 0;
+    int side = 224;
+    double deadline = 1;  // Seconds.
+    int images = 64;      // That wait at a time.
+  };
+
+  // The part of the device's time that each gets of 200 of the longest batches.
+  std::vector<double> Shares(int models, const std::vector<Greedy>& clients) {
+    SimulationOptions options;
+    options.admits = false;
+    options.noise = 0.05;
+    options.seed = GetParam();
+    for (int i = 0; i < models; ++i) {
+      SimulatedModel model = Model(8 >> i);
+      model.cost = [i](const BatchKey& key, int images) {
+        const double area = key.height * key.width / (224.0 * 224.0);
+        return absl::Milliseconds(10 + (10 + 20 * i) * area * images);
+      };
+      options.models.push_back(model);
+    }
+    absl::Duration longest;
+    std::vector<SimulatedRequest> trace;
+    std::mt19937 random(GetParam());
+    for (size_t i = 0; i < clients.size(); ++i) {
+      const Greedy& greedy = clients[i];
+      const SimulatedModel& model = options.models[greedy.model];
+      longest = std::max(longest, model.cost({greedy.side, greedy.side},
+                                             model.options.max_batch_size));
+      for (int n = 0; n < greedy.images; ++n) {
+        SimulatedRequest request;
+        request.at = absl::Microseconds(random() % 1000);
+        request.model = greedy.model;
+        request.key = {greedy.side, greedy.side};
+        request.deadline = absl::Seconds(greedy.deadline);
+        request.client = absl::StrCat(i);
+        request.again = absl::ZeroDuration();
+        trace.push_back(request);
+      }
+    }
+    std::stable_sort(trace.begin(), trace.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    options.length = 200 * longest;
+    const SimulationResult result = RunToEnd(options, trace);
+    absl::Duration all;
+    std::vector<absl::Duration> device(clients.size());
+    for (const RanBatch& batch : result.ran_batches) {
+      if (batch.start > options.length) break;
+      for (const auto& [client, time] : batch.device) {
+        device[std::stoi(client)] += time;
+        all += time;
+      }
+    }
+    std::vector<double> shares;
+    for (const absl::Duration time : device) {
+      shares.push_back(absl::FDivDuration(time, all));
+    }
+    return shares;
+  }
+
+  void ExpectEqual(int models, const std::vector<Greedy>& clients) {
+    const std::vector<double> shares = Shares(models, clients);
+    for (size_t i = 0; i < shares.size(); ++i) {
+      EXPECT_NEAR(shares[i] * shares.size(), 1, 0.05) << "client " << i;
+    }
+  }
+};
+
+TEST_P(SharesTest, AreEqualWhateverDeadlinesTheClientsClaim) {
+  ExpectEqual(1, {{0, 224, 30}, {0, 224, 1}, {0, 224, 5}, {0, 224, 0.6}});
+}
+
+TEST_P(SharesTest, AreEqualOverKeys) {
+  ExpectEqual(1, {{0, 224, 30}, {0, 320, 1.5}, {0, 160, 5}});
+}
+
+TEST_P(SharesTest, AreEqualOverModels) {
+  ExpectEqual(3, {{0, 224, 30}, {1, 224, 1.5}, {2, 320, 5}});
+}
+
+TEST_P(SharesTest, AreEqualHoweverManyImagesWait) {
+  ExpectEqual(1, {{0, 224, 30, 16}, {0, 224, 30, 500}, {0, 224, 2, 100}});
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SharesTest, Range(1, kSeeds + 1));
+
+// One client's images of one model are in the order of their deadlines.
+TEST(OneClientTest, IsServedByTheEarliestDeadlineFirst) {
+  for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
+    std::mt19937 random(seed);
+    SimulationOptions options;
+    options.models = {Model(1)};
+    options.admits = false;
+    options.noise = 0.3;
+    options.seed = seed;
+    std::vector<SimulatedRequest> trace(200);
+    for (SimulatedRequest& request : trace) {
+      request.key = {224, 224};
+      request.deadline = absl::Milliseconds(20'000 + random() % 5000);
+      request.client = "one";
+    }
+    std::vector<int> order(trace.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return trace[a].deadline < trace[b].deadline;
+    });
+    EXPECT_EQ(RunToEnd(options, trace).order, order);
+  }
+}
+
+}  // namespace
+}  // namespace sfmamba::batching
