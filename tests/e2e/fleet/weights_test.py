@@ -8,9 +8,9 @@ import fleet
 import grpc
 
 DEADLINE = 2  # Seconds.
-SETTLE = 10  # Seconds until the shares have settled.
+SETTLE = 12  # Seconds until the shares have settled.
 MEASURE = 5  # Seconds.
-CALLERS = 16  # For each server.
+CALLERS = 32  # For each server, so that neither runs dry while shares move.
 
 WEIGHTED = json.dumps({'loadBalancingConfig': [
     {'weighted_round_robin': {'blackoutPeriod': '1s', 'weightUpdatePeriod': '0.5s'}}]})
