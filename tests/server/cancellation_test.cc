@@ -59,7 +59,7 @@ class Call {
         reactor_(new rpc::AskCall<rpc::Detection>(
             environment, observability::Method::kDetect, security::Caller(),
             &request_, {&context_, &request_, &response_}, sends)) {
-    reactor_->Run(absl::OkStatus());
+    reactor_->Run();
     grpc_side_ = std::make_unique<GrpcSide>(reactor_);
   }
   ~Call() { reactor_->OnDone(); }  // Its answer is sent.

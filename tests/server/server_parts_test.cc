@@ -233,20 +233,6 @@ TEST_F(ServerPartsTest, AdministratorsSeeTheSettingsThatItStartedWith) {
   EXPECT_EQ(info.settings().trace_ratio(), 0.25);
 }
 
-TEST_F(ServerPartsTest, AnswersReportTheLoadUnlessASettingForbidsIt) {
-  for (const bool reports : {true, false}) {
-    config_.set_load_reports(reports);
-    RunningServer server(config_);
-    grpc::ClientContext context;
-    v1::ClassifyResponse response;
-    EXPECT_TRUE(
-        server.stub().Classify(&context, GreyRequest(1), &response).ok());
-    EXPECT_EQ(
-        context.GetServerTrailingMetadata().count("endpoint-load-metrics-bin"),
-        reports ? 1 : 0);
-  }
-}
-
 TEST_F(ServerPartsTest, PortsForRequestsOpenOnceTheFirstLoadHasEnded) {
   config_.set_exit_on_load_error(false);
   Server::Options options = OptionsOf(config_);
