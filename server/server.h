@@ -98,9 +98,10 @@ class Server {
   // Loads and warms the models, opens the HTTP and the gRPC port, then becomes
   // SERVING. Returns the error of the search for models, or of the first model
   // that failed. Even then the ports open, and the server is SERVING if another
-  // model is ready, unless exit_on_load_error is set. If a port cannot be bound,
-  // returns OpenRequestPorts()'s error. CANCELLED once `stop` returns true. It
-  // is asked as long as this lives, for models that are loaded later too.
+  // model is ready, unless exit_on_load_error is set. If a port cannot be
+  // bound, returns OpenRequestPorts()'s error. CANCELLED once `stop` returns
+  // true. It is asked as long as this lives, for models that are loaded later
+  // too.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
