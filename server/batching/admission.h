@@ -62,10 +62,9 @@ struct AdmissionEstimate {
 
 // Work that waits, as a request's largest images see it.
 struct WorkAhead {
-  // Of its class, before it.
-  absl::Duration earlier;
-  absl::Duration higher;  // Of higher classes.
-  absl::Duration lower;   // Of lower classes.
+  absl::Duration earlier;  // The request's class does it before the request.
+  absl::Duration higher;   // Work of higher classes.
+  absl::Duration lower;    // Work of lower classes.
 };
 
 // The state of a queue's devices and of the request's own key.
@@ -80,7 +79,7 @@ struct AdmissionState {
   // decoded, and all others that could join its batch.
   int mates = 0;
   int others = 0;
-  int decoding = 0;                               // Of mates.
+  int decoding = 0;  // How many of `mates` are being decoded.
   absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
   const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
   // Moving average of how long a batch waits for other models on the device.

@@ -148,8 +148,8 @@ class BatchQueue {
     BatchCharge charge;
   };
 
-  // What a batch of so many images of the key is charged, more than zero. If
-  // nothing is known of the key, as much as the longest batch that is known.
+  // Returns the predicted cost of a batch, more than zero. An unknown key costs
+  // as much as the longest batch that is known.
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;

@@ -187,7 +187,7 @@ class ClientTurns {
   struct Client {
     const std::string* name = nullptr;
     absl::Duration tag;
-    server::FairShares<int> models;  // Of what the client gets.
+    server::FairShares<int> models;  // Equal shares of its time.
     std::vector<Waiting> waiting;    // By line.
   };
   struct Class {
@@ -229,7 +229,7 @@ class ClientTurns {
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;
-  server::FairShares<server::Priority> shares_;  // Of the device's time.
+  server::FairShares<server::Priority> shares_;  // Shares of the device's time.
   Lines lines_;                                  // None is empty.
 };
 

@@ -119,7 +119,7 @@ class DeviceTurns {
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Their numbers.
-  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // Of models and queues so far.
+  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // Models and queues so far.
 };
 
 // The devices of this process, which its models share.

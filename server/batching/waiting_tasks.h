@@ -59,7 +59,7 @@ class WaitingTasks {
   // The tasks of one key and class.
   class Line {
    public:
-    // Tells how many are before one, and which one is after so many.
+    // An ordered map that also finds the n-th task and a task's rank.
     using Order =
         __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,

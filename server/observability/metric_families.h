@@ -163,7 +163,7 @@ struct MetricFamilies {
             {"model", "priority"});
   Family<Gauge> predicted_wait = gauge(
       "predicted_wait_seconds",
-      "What the least urgent image of normal priority would wait.", {"model"});
+      "What a new client's image of normal priority would wait.", {"model"});
   Series<Gauge> device_busy{gauge(
       "device_busy_ratio",
       "Share of the last 5 s in which the device ran a batch.", {"device"})};

@@ -66,7 +66,6 @@ class StarvationTest : public ::testing::TestWithParam<int> {
     options.noise = 0.05;
     options.seed = GetParam();
     options.admits = false;
-    options.length = absl::Seconds(60);
     std::vector<SimulatedRequest> trace;
     for (int i = 0; i < flood.flooders; ++i) {
       SimulatedRequest request;
@@ -76,6 +75,7 @@ class StarvationTest : public ::testing::TestWithParam<int> {
       request.priority = flood.priority;
       request.client = absl::StrCat("flooder ", i);
       request.again = absl::Milliseconds(2);
+      request.until = absl::Minutes(1);
       request.is_new_each_time = flood.is_new_each_time;
       trace.push_back(request);
     }
@@ -85,6 +85,7 @@ class StarvationTest : public ::testing::TestWithParam<int> {
     request.deadline = absl::Seconds(10);
     request.client = "caller";
     request.again = absl::Milliseconds(1200);
+    request.until = absl::Minutes(1);
     trace.push_back(request);
     return RunToEnd(options, trace).clients.at("caller");
   }
@@ -206,12 +207,13 @@ class SharesTest : public ::testing::TestWithParam<int> {
     }
     std::stable_sort(trace.begin(), trace.end(),
                      [](const auto& a, const auto& b) { return a.at < b.at; });
-    options.length = 200 * longest;
+    const absl::Duration length = 200 * longest;
+    for (SimulatedRequest& request : trace) request.until = length;
     const SimulationResult result = RunToEnd(options, trace);
     absl::Duration all;
     std::vector<absl::Duration> device(clients.size());
     for (const RanBatch& batch : result.ran_batches) {
-      if (batch.start > options.length) break;
+      if (batch.start > length) break;
       for (const auto& [client, time] : batch.device) {
         device[std::stoi(client)] += time;
         all += time;

@@ -168,7 +168,7 @@ class Simulator {
     SimulatedRequest request = trace_[id];
     if (!request.again.has_value()) return;
     request.at = now_ - kStart + *request.again;
-    if (request.at > options_.length) return;
+    if (request.at > request.until) return;
     if (request.is_new_each_time) {
       request.client = absl::StrCat("new ", trace_.size());
     }

@@ -44,8 +44,6 @@ struct SimulationOptions {
   // The measured times of batches of several images are multiplied by this.
   double measured_factor = 1;
   uint32_t seed = 1;
-  // Until when requests are sent again.
-  absl::Duration length = absl::InfiniteDuration();
 };
 
 // What became of one client's images.

@@ -21,8 +21,10 @@ struct SimulatedRequest {
   absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
   server::Priority priority = server::Priority::kNormal;
   std::string client;  // Empty: unknown.
-  // If set, the caller sends it again so long after its answer or loss.
+  // If set, the caller pauses for this long after each answer or loss, then
+  // sends the image again, until the time `until`.
   std::optional<absl::Duration> again;
+  absl::Duration until = absl::InfiniteDuration();
   bool is_new_each_time = false;  // Its client has another name each time.
 };
 
