@@ -94,8 +94,9 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       std::min(request.deadline - request.answer, request.start_by),
       std::numeric_limits<uint64_t>::max()};
   Urgency limit = own_limit;
-  if (waiting_.keys().count(request.key) > 0) {
-    const WaitingTasks::KeyTasks& waiting = waiting_.keys().at(request.key);
+  const auto own_tasks = waiting_.keys().find(request.key);
+  if (own_tasks != waiting_.keys().end() && own_tasks->second.size() > 0) {
+    const WaitingTasks::KeyTasks& waiting = own_tasks->second;
     const WaitingTasks::Line& line = waiting.line(request.priority);
     const int earlier = TurnsOf(line, *state.curve, request, own_limit).earlier;
     // It leaves with the first task of the batch that it fills up.
