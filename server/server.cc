@@ -107,7 +107,7 @@ Server::Server(const Options& options, observability::Logger* log)
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),
-      load_reports_([this] { return PredictedWait(); }, options.clock),
+      load_reports_([this] { return Backlog(); }, options.clock),
       settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log),
@@ -229,10 +229,17 @@ void Server::DeviceFailed(const absl::Status& status) {
   options_.device_failed();
 }
 
-absl::Duration Server::PredictedWait() const {
+absl::Duration Server::Backlog() const {
   absl::Duration longest;
   for (const auto& version : repository_.List()) {
-    longest = std::max(longest, version->metrics()->predicted_wait());
+    const int images = version->metrics()->waiting_items();
+    if (images == 0) continue;
+    const auto model = version->Loaded();
+    if (!model.ok()) continue;
+    const batching::Executor& executor = *(*model)->executor;
+    for (const batching::KeyProfile& key : executor.KeyProfiles()) {
+      longest = std::max(longest, key.curve.Work(images) / executor.contexts());
+    }
   }
   return longest;
 }

@@ -149,8 +149,10 @@ class Server {
   rpc::AdminService::Environment AdminEnvironment();
 
   void DeviceFailed(const absl::Status& status);
-  // The longest of all models' predicted waits.
-  absl::Duration PredictedWait() const;
+  // How long the images that wait now will take, of the model that needs
+  // longest if they are as its slowest kind. A single client's image may wait
+  // for less.
+  absl::Duration Backlog() const;
   // Whether every model makes progress.
   bool IsAlive() const;
   // Tells the metrics and the watches of "liveness", and the log of lost GPUs.

@@ -124,6 +124,8 @@ class Executor : private Batcher::Observer {
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
+  // How many batches run concurrently.
+  int contexts() const { return model_->contexts(); }
 
   // False if a batch hangs at `now`, in SteadyNow()'s time, or if the device
   // has failed for good.

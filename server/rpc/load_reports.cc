@@ -58,11 +58,14 @@ LoadReports::LoadReports(std::function<absl::Duration()> predicted_wait,
 
 std::string LoadReports::CallEnded(const absl::Status& status) {
   const bool counts = status.ok() || IsOwnFault(status.code());
-  const absl::Duration wait = predicted_wait_();
   const absl::Time now = clock_();
   absl::MutexLock lock(&mu_);
+  if (now - asked_ >= kPeriod) {
+    asked_ = now;
+    wait_ = predicted_wait_();
+  }
   if (counts) {
-    last_ = SerializeLoadReport(meter_.RequestEnded(status.ok(), wait, now));
+    last_ = SerializeLoadReport(meter_.RequestEnded(status.ok(), wait_, now));
   }
   return last_;
 }

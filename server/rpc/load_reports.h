@@ -28,8 +28,11 @@ class LoadReports {
   // deploy/kubernetes is the same.
   static constexpr absl::Duration kTargetWait = absl::Milliseconds(500);
 
-  // Both are thread-safe. `predicted_wait`: how long a new image would wait for
-  // its batch.
+  // How often the wait is asked for.
+  static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
+
+  // `predicted_wait`: how long what waits now will take. `clock` is
+  // thread-safe.
   LoadReports(std::function<absl::Duration()> predicted_wait,
               std::function<absl::Time()> clock);
 
@@ -38,10 +41,12 @@ class LoadReports {
   std::string CallEnded(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  const std::function<absl::Duration()> predicted_wait_;
+  const std::function<absl::Duration()> predicted_wait_;  // With mu_ held.
   const std::function<absl::Time()> clock_;
 
   absl::Mutex mu_;
+  absl::Time asked_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
+  absl::Duration wait_ ABSL_GUARDED_BY(mu_);  // The answer then.
   observability::LoadMeter meter_ ABSL_GUARDED_BY(mu_);
   std::string last_ ABSL_GUARDED_BY(mu_);  // The last report.
 };
