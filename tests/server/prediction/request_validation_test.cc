@@ -290,16 +290,13 @@ TEST_F(RequestValidationTest, LargeMessagesAndMetadataAreRefused) {
   ClassifyRequest request;
   request.add_images()->set_encoded(std::string(1 << 20, 'x'));
   EXPECT_EQ(Classify(request).code, StatusCode::RESOURCE_EXHAUSTED);
-  // Far more ends the connection: gRPC would keep all of it.
-  for (const auto& [length, code] :
-       {std::make_pair(20 << 10, StatusCode::RESOURCE_EXHAUSTED),
-        std::make_pair(10 << 20, StatusCode::UNAVAILABLE)}) {
+  for (const int length : {20 << 10, 10 << 20}) {
     grpc::ClientContext context;
     context.AddMetadata("x-large", std::string(length, 'x'));
     ClassifyResponse response;
     const grpc::Status refused =
         server_->stub().Classify(&context, server::GreyRequest(1), &response);
-    EXPECT_EQ(refused.error_code(), code);
+    EXPECT_EQ(refused.error_code(), StatusCode::RESOURCE_EXHAUSTED);
     server_->Connect();  // The old connection may have been closed.
     ExpectAlive();
   }
