@@ -64,7 +64,7 @@ TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
   EXPECT_EQ(low_response.Wait(), absl::OkStatus());
 }
 
-TEST_F(PredictionTest, ACallerOfOneImageGoesBeforeOneWhoHoldsMany) {
+TEST_F(PredictionTest, ACallerOfOneImageWaitsForOneOfAnotherClient) {
   MayDecode(0);
   KeptResponse first_response, many_response, one_response;
   Prediction first(*environment_, Request(1), &first_response);
@@ -77,7 +77,7 @@ TEST_F(PredictionTest, ACallerOfOneImageGoesBeforeOneWhoHoldsMany) {
   request.call.peer = "ipv4:10.0.0.7:1";
   Prediction one(*environment_, std::move(request), &one_response);
   one.Start(absl::OkStatus());
-  MayDecode(2);
+  MayDecode(3);
   EXPECT_EQ(first_response.Wait(), absl::OkStatus());
   EXPECT_EQ(one_response.Wait(), absl::OkStatus());
   EXPECT_FALSE(many_response.done_.HasBeenNotified());
