@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -245,7 +246,8 @@ TEST_F(PrecisionChooserTest, WaitsForTurnsWhileOthersServe) {
   job_.devices = std::make_shared<batching::Devices>();
   batching::DeviceTurns& device = job_.devices->Get("fake", /*at_once=*/1);
   const auto other = device.Join();
-  auto turn = other->TryTake(server::Priority::kLow, absl::Seconds(1));
+  std::optional<batching::DeviceTurns::Turn> turn =
+      other->Take(server::Priority::kLow, absl::Seconds(1));
   std::thread::id chooser;
   std::thread choice([&] {
     chooser = std::this_thread::get_id();
@@ -264,7 +266,7 @@ TEST_F(PrecisionChooserTest, OnACpuImagesRunBesideTheBatchesOfOthers) {
   job_.devices = std::make_shared<batching::Devices>();
   device_ = "cpu";
   const auto other = job_.devices->Get("cpu", /*at_once=*/1).Join();
-  const auto turn = other->TryTake(server::Priority::kLow, absl::Seconds(1));
+  const auto turn = other->Take(server::Priority::kLow, absl::Seconds(1));
   EXPECT_EQ(Choose(), Precision::kBFloat16);
   std::thread::id low;
   background.Run([&low] { low = std::this_thread::get_id(); });
