@@ -139,7 +139,7 @@ class Load {
     }
   }
   int answered() const { return answered_.load(); }
-  // Codes other than OK and UNAVAILABLE.
+  // Codes other than OK and those that end a client.
   std::vector<std::string> wrong() {
     absl::MutexLock lock(&mu_);
     return wrong_;
@@ -155,7 +155,9 @@ class Load {
         answered_.fetch_add(1);
         continue;
       }
-      if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
+      // gRPC 1.51 cancels a call that meets the GOAWAY on the way.
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
+          status.error_code() != grpc::StatusCode::CANCELLED) {
         absl::MutexLock lock(&mu_);
         wrong_.push_back(
             absl::StrCat(status.error_code(), ": ", status.error_message()));

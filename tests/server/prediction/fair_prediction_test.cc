@@ -64,27 +64,6 @@ TEST_F(PredictionTest, OfSmallRequestsTheOneOfHighPriorityIsDecodedFirst) {
   EXPECT_EQ(low_response.Wait(), absl::OkStatus());
 }
 
-TEST_F(PredictionTest, ACallerOfOneImageWaitsForOneOfAnotherClient) {
-  MayDecode(0);
-  KeptResponse first_response, many_response, one_response;
-  Prediction first(*environment_, Request(1), &first_response);
-  first.Start(absl::OkStatus());
-  WaitUntil([this] { return decode_pool_.busy() == 1; },
-            "the first image on the decode thread");
-  Prediction many(*environment_, Request(10), &many_response);
-  many.Start(absl::OkStatus());
-  PredictionRequest request = Request(1);
-  request.call.peer = "ipv4:10.0.0.7:1";
-  Prediction one(*environment_, std::move(request), &one_response);
-  one.Start(absl::OkStatus());
-  MayDecode(3);
-  EXPECT_EQ(first_response.Wait(), absl::OkStatus());
-  EXPECT_EQ(one_response.Wait(), absl::OkStatus());
-  EXPECT_FALSE(many_response.done_.HasBeenNotified());
-  MayDecode(Steps::kAll);
-  EXPECT_EQ(many_response.Wait(), absl::OkStatus());
-}
-
 TEST_F(PredictionTest, ACancelledRequestEndsBeforeOthersAreDecoded) {
   MayDecode(0);
   KeptResponse first_response, other_response, gone_response;
