@@ -299,8 +299,9 @@ bool Server::Shutdown() {
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
   // Sends GOAWAY at once. gRPC 1.51 cancels a call that its client has sent
-  // before it reads the GOAWAY, and nothing avoids that. Refusing calls for a
-  // while before the GOAWAY cancels as many and loses those refused besides.
+  // before it reads the GOAWAY, and nothing avoids that. If calls were refused
+  // for a while before the GOAWAY, as many would be cancelled, and the refused
+  // ones would be lost too.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
   // HTTP/1.1 has no GOAWAY, so its clients are refused before they are cut off.

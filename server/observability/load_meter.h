@@ -7,7 +7,7 @@ namespace sfmamba::observability {
 
 // The load of a server, as load balancers weigh it.
 struct Load {
-  // The predicted wait over its target, at most 2. 0 if the server is idle.
+  // The backlog over its target, at most 2. 0 if the server is idle.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;
@@ -25,12 +25,12 @@ class LoadMeter {
   static constexpr absl::Duration kMemory = absl::Seconds(3);
   static constexpr double kMaxUtilization = 2;
 
-  // `target` is the wait that a utilization of 1 stands for.
+  // `target` is the backlog that a utilization of 1 stands for.
   explicit LoadMeter(absl::Duration target) : target_(target) {}
 
   // A request ended at `now` with an answer, or else with an error of the
-  // server. A new image would wait for `wait`. Returns the load after it.
-  Load RequestEnded(bool answered, absl::Duration wait, absl::Time now);
+  // server. What waits now will take `backlog`. Returns the load after it.
+  Load RequestEnded(bool answered, absl::Duration backlog, absl::Time now);
 
  private:
   const absl::Duration target_;

@@ -50,11 +50,11 @@ std::string SerializeLoadReport(const observability::Load& load) {
   return message;
 }
 
-LoadReports::LoadReports(std::function<absl::Duration()> predicted_wait,
+LoadReports::LoadReports(std::function<absl::Duration()> backlog,
                          std::function<absl::Time()> clock)
-    : predicted_wait_(std::move(predicted_wait)),
+    : backlog_(std::move(backlog)),
       clock_(std::move(clock)),
-      meter_(kTargetWait) {}
+      meter_(kTargetBacklog) {}
 
 std::string LoadReports::CallEnded(const absl::Status& status) {
   const bool counts = status.ok() || IsOwnFault(status.code());
@@ -62,10 +62,11 @@ std::string LoadReports::CallEnded(const absl::Status& status) {
   absl::MutexLock lock(&mu_);
   if (now - asked_ >= kPeriod) {
     asked_ = now;
-    wait_ = predicted_wait_();
+    last_backlog_ = backlog_();
   }
   if (counts) {
-    last_ = SerializeLoadReport(meter_.RequestEnded(status.ok(), wait_, now));
+    last_ = SerializeLoadReport(
+        meter_.RequestEnded(status.ok(), last_backlog_, now));
   }
   return last_;
 }

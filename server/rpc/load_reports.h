@@ -24,16 +24,15 @@ std::string SerializeLoadReport(const observability::Load& load);
 // Counts calls as they end and says what each reports. Thread-safe.
 class LoadReports {
  public:
-  // The wait that a utilization of 1 stands for. The autoscaler's target in
-  // deploy/kubernetes is the same.
-  static constexpr absl::Duration kTargetWait = absl::Milliseconds(500);
+  // The backlog that a utilization of 1 stands for.
+  static constexpr absl::Duration kTargetBacklog = absl::Milliseconds(500);
 
-  // How often the wait is asked for.
+  // How often the backlog is asked for.
   static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
 
-  // `predicted_wait`: how long what waits now will take. `clock` is
+  // `backlog` returns how long what waits now will take. `clock` is
   // thread-safe.
-  LoadReports(std::function<absl::Duration()> predicted_wait,
+  LoadReports(std::function<absl::Duration()> backlog,
               std::function<absl::Time()> clock);
 
   // A call ends with `status` now. Returns its report. An error that is the
@@ -41,12 +40,12 @@ class LoadReports {
   std::string CallEnded(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  const std::function<absl::Duration()> predicted_wait_;  // With mu_ held.
+  const std::function<absl::Duration()> backlog_;  // With mu_ held.
   const std::function<absl::Time()> clock_;
 
   absl::Mutex mu_;
   absl::Time asked_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
-  absl::Duration wait_ ABSL_GUARDED_BY(mu_);  // The answer then.
+  absl::Duration last_backlog_ ABSL_GUARDED_BY(mu_);
   observability::LoadMeter meter_ ABSL_GUARDED_BY(mu_);
   std::string last_ ABSL_GUARDED_BY(mu_);  // The last report.
 };

@@ -113,7 +113,8 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
   }
 }
 
-// Clients that call all the time, and stop at the first UNAVAILABLE, as one
+// Clients that call all the time, and stop at the first UNAVAILABLE, or at a
+// call that a GOAWAY cancels, as one
 // that has other servers would.
 class Load {
  public:

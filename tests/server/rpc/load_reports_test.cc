@@ -28,8 +28,8 @@ TEST(LoadReportsTest, TheFieldsAreThoseOfOrca) {
   EXPECT_EQ(SerializeLoadReport({}), "");
 }
 
-TEST(LoadReportsTest, TheUtilizationIsTheWaitOverItsTarget) {
-  LoadReports reports([] { return LoadReports::kTargetWait / 4; },
+TEST(LoadReportsTest, TheUtilizationIsTheBacklogOverItsTarget) {
+  LoadReports reports([] { return LoadReports::kTargetBacklog / 4; },
                       [] { return absl::UnixEpoch(); });
   EXPECT_EQ(Doubles(reports.CallEnded(absl::OkStatus())).at(9), 0.25);
 }
