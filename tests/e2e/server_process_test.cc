@@ -114,8 +114,7 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
 }
 
 // Clients that call all the time, and stop at the first UNAVAILABLE, or at a
-// call that a GOAWAY cancels, as one
-// that has other servers would.
+// call that a GOAWAY cancels, as one that has other servers would.
 class Load {
  public:
   Load(const ServerProcess& server, int clients) : running_(clients) {
