@@ -22,7 +22,8 @@ v1::SegmentRequest RequestOfALargeAnswer() {
 }
 constexpr int kAnswerBytes = 1000 * 600;
 
-// Sends a Segment call and reads nothing of its answer.
+// Sends a Segment call and reads nothing of its answer. Is constructed when the
+// server sends it, which is some moments after the metrics count the call.
 class UnreadCall {
  public:
   explicit UnreadCall(int port) {
@@ -37,6 +38,8 @@ class UnreadCall {
     Next();
     const grpc::Slice bytes(RequestOfALargeAnswer().SerializeAsString());
     call_->WriteLast(grpc::ByteBuffer(&bytes, 1), grpc::WriteOptions(), this);
+    Next();
+    call_->ReadInitialMetadata(this);
     Next();
   }
   ~UnreadCall() {
@@ -72,18 +75,12 @@ class UnreadAnswerTest : public server::VisionServiceTest {
 TEST_F(UnreadAnswerTest, EachHasTheWholeTime) {
   Start("max_queue_delay {}", v1::ServerConfig(), true,
         model::VisionTask::kSegmentation);
-  const auto answered = [this](double calls) {
-    return server_->WaitForSum("sfmamba_requests_total", {"code=\"OK\""},
-                               calls);
-  };
   const auto in_flight = [this](double calls) {
     return server_->WaitForSum("sfmamba_in_flight_requests", {}, calls);
   };
   UnreadCall first(server_->server().port());
-  ASSERT_EQ(answered(1), 1);
   server_->AdvanceClock(absl::Seconds(15));
   UnreadCall second(server_->server().port());
-  ASSERT_EQ(answered(2), 2);
   EXPECT_EQ(in_flight(2), 2);
   server_->AdvanceClock(absl::Seconds(6));
   EXPECT_EQ(in_flight(1), 1);
