@@ -170,9 +170,10 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   ProgressBar progress(console.err, console.show_progress && files.size() > 20);
   VisionClientOptions options = flags.common.client;
   if (flags.traced) options.traceparent = NewTrace(console);
+  options.retry = false;  // `patience` decides, and waits longer.
   VisionClient client(flags.common.server, options);
   client.AwaitHealth(flags.common.deadline);
-  Patience patience(1);  // gRPC makes the first attempts.
+  Patience patience(3);
   for (size_t i = 0; i < files.size() + kMaxInFlight; ++i) {
     if (i >= kMaxInFlight) {
       PendingFile<Response>& oldest = pending[i - kMaxInFlight];

@@ -19,8 +19,11 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--server: ", what));
 }
 
-bool IsList(absl::string_view server) {
-  return absl::StartsWith(server, "ipv4:") || absl::StartsWith(server, "ipv6:");
+// Whether gRPC takes it as it is.
+bool IsTarget(absl::string_view server) {
+  return absl::StartsWith(server, "ipv4:") ||
+         absl::StartsWith(server, "ipv6:") ||
+         absl::StartsWith(server, "dns://");
 }
 
 // The host of "host:port" or "[host]:port".
@@ -54,7 +57,7 @@ std::string FirstSet(std::initializer_list<const char*> names) {
 }  // namespace
 
 absl::Status CheckServer(absl::string_view server) {
-  if (IsList(server)) return absl::OkStatus();
+  if (IsTarget(server)) return absl::OkStatus();
   const size_t scheme = server.find("://");
   if (scheme != absl::string_view::npos) {
     const absl::string_view name = server.substr(0, scheme);
@@ -78,12 +81,13 @@ absl::Status CheckServer(absl::string_view server) {
 }
 
 std::string TargetOf(absl::string_view server) {
-  return IsList(server) ? std::string(server) : absl::StrCat("dns:///", server);
+  return IsTarget(server) ? std::string(server)
+                          : absl::StrCat("dns:///", server);
 }
 
 bool IsLoopback(absl::string_view server) {
-  if (!absl::ConsumePrefix(&server, "ipv4:")) {
-    absl::ConsumePrefix(&server, "ipv6:");
+  for (const char* scheme : {"ipv4:", "ipv6:", "dns:///"}) {
+    if (absl::ConsumePrefix(&server, scheme)) break;
   }
   for (const absl::string_view address : absl::StrSplit(server, ',')) {
     if (!IsLoopbackHost(HostOf(address))) return false;

@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// A server is "host:port", or gRPC's list of addresses that begins with "ipv4:"
-// or "ipv6:".
+// A server is "host:port", or a target of gRPC's that begins with "ipv4:" or
+// "ipv6:" (a list of addresses) or "dns://".
 
 // Returns INVALID_ARGUMENT for a server that no call could reach: gRPC would
 // look for a host of this name, or for port 443.

@@ -86,8 +86,10 @@ absl::StatusOr<Response> Call(const Reach& reach, Stub& stub,
                               grpc::Status (Stub::*method)(grpc::ClientContext*,
                                                            const Request&,
                                                            Response*),
-                              const Request& request, absl::Duration timeout) {
+                              const Request& request, absl::Duration timeout,
+                              bool wait_for_ready = false) {
   grpc::ClientContext context;
+  context.set_wait_for_ready(wait_for_ready);
   SetTimeout(timeout, &context);
   Response response;
   const grpc::Status status = (stub.*method)(&context, request, &response);
@@ -102,6 +104,7 @@ VisionClient::VisionClient(absl::string_view server,
     : reach_{std::string(server), options.access.tls,
              !options.access.token.empty()},
       traceparent_(options.traceparent),
+      retry_(options.retry),
       predict_channel_(Channel(server, kHealthCheck, options)),
       predict_(v1::VisionService::NewStub(predict_channel_)) {
   VisionClientOptions control;
@@ -130,6 +133,7 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
   auto* call = new Call{std::make_shared<grpc::ClientContext>(), Response(),
                         std::move(done)};
   SetTimeout(timeout, call->context.get());
+  call->context->set_wait_for_ready(WaitsForServer());
   if (!traceparent_.empty()) {
     call->context->AddMetadata("traceparent", traceparent_);
   }
@@ -143,6 +147,7 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
       call->context.get(), &request, &call->response,
       [this, call](grpc::Status status) {
         if (status.ok()) {
+          has_answered_ = true;
           call->done(std::move(call->response));
         } else {
           call->done(Explain(FromGrpcStatus(status)));
@@ -162,7 +167,11 @@ absl::StatusOr<Response> VisionClient::Predict(Method<Request, Response> method,
                                                absl::Duration timeout) {
   const absl::Time deadline = absl::Now() + timeout;
   AwaitHealth(timeout);
-  return Call(reach_, Predictor(), method, request, deadline - absl::Now());
+  absl::StatusOr<Response> response =
+      Call(reach_, Predictor(), method, request, deadline - absl::Now(),
+           WaitsForServer());
+  if (response.ok()) has_answered_ = true;
+  return response;
 }
 
 absl::StatusOr<v1::ClassifyResponse> VisionClient::Classify(

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_
 #define SFMAMBA_CLIENT_RPC_VISION_CLIENT_H_
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -41,7 +42,8 @@ class CallHandle {
 struct VisionClientOptions {
   // Whether connections are shared with other clients of this process.
   bool share_connections = true;
-  // Whether a prediction that ends with UNAVAILABLE is tried again.
+  // Whether a prediction that ends with UNAVAILABLE is tried again, and waits
+  // for a server that has answered before and cannot be reached now.
   bool retry = true;
   // Whether a prediction that ends with RESOURCE_EXHAUSTED is tried again too,
   // up to four times, after the delay that the server asks for.
@@ -57,8 +59,10 @@ struct VisionClientOptions {
 // they go to any: a server that drains still answers for a while, and others
 // say why they do not. UNAVAILABLE, and CANCELLED by a server that stops, are
 // tried three times unless `options` forbid it. No other error is, unless
-// `options` ask for it. GetRpcErrorDetails() of rpc_status.h tells why a call
-// failed. A server that is silent for four seconds during a call is given up.
+// `options` ask for it. If a server has answered a prediction and then cannot
+// be reached, later attempts wait for it until their timeout.
+// GetRpcErrorDetails() of rpc_status.h tells why a call failed. A server that
+// is silent for four seconds during a call is given up.
 //
 // Thread-safe; one client serves a whole process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the
@@ -158,6 +162,8 @@ class VisionClient {
 
   // The stub for a prediction that begins now.
   v1::VisionService::Stub& Predictor();
+  // Whether that prediction waits for a server that cannot be reached.
+  bool WaitsForServer() const { return retry_ && has_answered_; }
 
   template <typename Request, typename Response>
   absl::StatusOr<Response> Predict(Method<Request, Response> method,
@@ -171,6 +177,8 @@ class VisionClient {
 
   const Reach reach_;
   const std::string traceparent_;
+  const bool retry_;
+  std::atomic<bool> has_answered_{false};  // A prediction, with OK.
   // Sends predictions to healthy servers.
   std::shared_ptr<grpc::Channel> predict_channel_;
   std::unique_ptr<v1::VisionService::Stub> predict_;

@@ -139,13 +139,13 @@ class FakeVisionServer::Service final
 };
 
 FakeVisionServer::FakeVisionServer(Classify classify, Detect detect,
-                                   Segment segment)
+                                   Segment segment, int port)
     : service_(std::make_unique<Service>(std::move(classify), std::move(detect),
                                          std::move(segment))) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),
-                           &port_);
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port),
+                           grpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(service_.get());
   server_ = builder.BuildAndStart();
   SetHealthy(true);

@@ -25,11 +25,12 @@ class FakeVisionServer {
   using Detect = Handler<v1::DetectRequest, v1::DetectResponse>;
   using Segment = Handler<v1::SegmentRequest, v1::SegmentResponse>;
 
-  // A null handler's method is UNIMPLEMENTED.
+  // A null handler's method is UNIMPLEMENTED. Port 0: a free one.
   explicit FakeVisionServer(Classify classify, Detect detect = nullptr,
-                            Segment segment = nullptr);
+                            Segment segment = nullptr, int port = 0);
   ~FakeVisionServer();
 
+  int port() const { return port_; }
   std::string address() const;  // "host:port".
 
   void SetHealthy(bool healthy);

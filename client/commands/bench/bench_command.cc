@@ -56,7 +56,8 @@ absl::StatusOr<std::vector<std::unique_ptr<VisionClient>>> Connect(
     const BenchFlags& flags) {
   VisionClientOptions options = flags.common.client;
   options.share_connections = false;
-  options.retry = false;  // What the server counts is what is counted here.
+  // Without retries, what the server counts is what is counted here.
+  options.retry = flags.retry;
   std::vector<std::unique_ptr<VisionClient>> clients;
   for (int i = 0; i < flags.channels; ++i) {
     clients.push_back(

@@ -67,6 +67,10 @@ void BenchFlags::AddTo(FlagSet* flags) {
   flags->Add("max_in_flight", "N",
              "open loop: what would be one more is not sent, and counted",
              &max_in_flight);
+  flags->Add("retry", "",
+             "try again after UNAVAILABLE and wait for a server that restarts, "
+             "as other verbs do",
+             &retry);
 }
 
 absl::Status BenchFlags::Check(const std::vector<std::string>& files) const {

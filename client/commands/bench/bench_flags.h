@@ -39,6 +39,7 @@ struct BenchFlags {
   int threads = 1;
   int channels = 1;
   int max_in_flight = 1 << 16;
+  bool retry = false;
 
   void AddTo(FlagSet* flags);
 

@@ -58,13 +58,12 @@ TEST(ServerAccessTest, TokenIsNotSentInPlaintextToOtherMachines) {
 TEST(ServerAccessTest, AServerIsHostAndPort) {
   for (const char* good :
        {"host:1", "host.example.org:65535", "127.0.0.1:8001", "[::1]:8001",
-        "ipv4:127.0.0.1:1,127.0.0.1:2", "ipv6:[::1]:1"}) {
+        "ipv4:127.0.0.1:1,127.0.0.1:2", "ipv6:[::1]:1", "dns:///host:1"}) {
     EXPECT_TRUE(OpenAccess(good, {}).ok()) << good;
   }
-  for (const char* bad :
-       {"", "host", ":1", "host:", "host:0", "host:65536", "host:http", "::1",
-        "host:1/v1", "1.2.3.4", "[::1]", "http://host:1", "https://host",
-        "grpc://host:1", "dns:///host:1"}) {
+  for (const char* bad : {"", "host", ":1", "host:", "host:0", "host:65536",
+                          "host:http", "::1", "host:1/v1", "1.2.3.4", "[::1]",
+                          "http://host:1", "https://host", "grpc://host:1"}) {
     ExpectWrong(bad, {}, "--server");
   }
   EXPECT_EQ(OpenAccess("http://host:1", {}).status().message(),

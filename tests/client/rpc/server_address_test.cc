@@ -13,13 +13,14 @@ TEST(ServerAddressTest, WhatStaysOnThisMachine) {
   for (const char* near :
        {"localhost:1", "LocalHost:1", "127.0.0.1:1", "127.9.9.9:1", "[::1]:1",
         "[::ffff:127.0.0.1]:1", "ipv4:127.0.0.1:1", "ipv6:[::1]:1",
-        "ipv4:127.0.0.1:1,127.0.0.2:2"}) {
+        "ipv4:127.0.0.1:1,127.0.0.2:2", "dns:///localhost:1"}) {
     EXPECT_TRUE(IsLoopback(near)) << near;
   }
   for (const char* far :
        {"vision:1", "10.0.0.1:1", "0.0.0.0:1", "[::]:1", "[::ffff:10.0.0.1]:1",
         "127.0.0.1.example.org:1", "localhost.example.org:1", "127.example:1",
-        "ipv4:127.0.0.1:1,10.0.0.1:1", "ipv6:[::1]:1,[2001:db8::1]:1"}) {
+        "ipv4:127.0.0.1:1,10.0.0.1:1", "ipv6:[::1]:1,[2001:db8::1]:1",
+        "dns:///vision:1", "dns://127.0.0.1/vision:1"}) {
     EXPECT_FALSE(IsLoopback(far)) << far;
   }
 }

@@ -372,5 +372,31 @@ TEST(VisionClientTest, AnAbsentServerIsUnavailable) {
   EXPECT_EQ(status.message(), "nothing listens at " + address);
 }
 
+TEST(VisionClientTest, AServerThatHasAnsweredIsWaitedFor) {
+  auto server = std::make_unique<FakeVisionServer>(AnswerCup);
+  const int port = server->port();
+  VisionClientOptions options;
+  options.share_connections = false;
+  VisionClient client(server->address(), options);
+  VisionClient newcomer(server->address(), options);
+  ASSERT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  server = nullptr;
+  absl::Notification done;
+  std::thread caller([&] {
+    EXPECT_TRUE(client.Classify(RequestWithBytes(3), kTimeout).ok());
+  });
+  client.Classify(RequestWithBytes(3), kTimeout,
+                  [&](absl::StatusOr<v1::ClassifyResponse> response) {
+                    EXPECT_TRUE(response.ok()) << response.status();
+                    done.Notify();
+                  });
+  EXPECT_EQ(newcomer.Classify(RequestWithBytes(3), kTimeout).status().code(),
+            absl::StatusCode::kUnavailable);
+  server =
+      std::make_unique<FakeVisionServer>(AnswerCup, nullptr, nullptr, port);
+  WaitFor(done, "an answer");
+  Join(caller, "an answer");
+}
+
 }  // namespace
 }  // namespace sfmamba::client
