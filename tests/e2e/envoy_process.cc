@@ -130,6 +130,7 @@ EnvoyProcess::EnvoyProcess(const ServerProcess& server,
         const std::vector<std::string> parts =
             absl::StrSplit(ReadFile(folder + "/admin"), ':');
         return absl::SimpleAtoi(parts.back(), &admin_port_) &&
+               Stat("listener_manager.workers_started") == 1 &&
                Stat("cluster.grpc.membership_healthy") == 1 &&
                Stat("cluster.streams.membership_healthy") == 1 &&
                Stat("cluster.http.membership_healthy") == 1;
@@ -153,10 +154,6 @@ bool EnvoyProcess::IsRunning() const {
   siginfo_t info = {};
   return waitid(P_PID, pid_, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
          info.si_pid == 0;
-}
-
-int64_t EnvoyProcess::heap_bytes() const {
-  return Stat("server.memory_allocated");
 }
 
 int64_t EnvoyProcess::Stat(const std::string& name) const {

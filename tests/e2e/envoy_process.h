@@ -30,8 +30,7 @@ class EnvoyProcess {
   std::string address() const;  // "127.0.0.1:port"
 
   bool IsRunning() const;
-  // Bytes of its heap, as its overload manager counts them.
-  int64_t heap_bytes() const;
+  int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
  private:
   // A gauge or counter of Envoy's.

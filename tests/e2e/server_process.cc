@@ -202,8 +202,8 @@ int ServerProcess::Wait() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int64_t ServerProcess::StatusBytes(absl::string_view key) const {
-  std::ifstream status(absl::StrCat("/proc/", pid_, "/status"));
+int64_t StatusBytes(pid_t pid, absl::string_view key) {
+  std::ifstream status(absl::StrCat("/proc/", pid, "/status"));
   for (std::string word; status >> word;) {
     int64_t kibibytes;
     if (word == key && status >> kibibytes) return kibibytes << 10;

@@ -14,6 +14,10 @@
 
 namespace sfmamba {
 
+// A line of /proc/<pid>/status that states kibibytes, such as "VmRSS:". In
+// bytes; 0 if there is none.
+int64_t StatusBytes(pid_t pid, absl::string_view key);
+
 // A model repository in a new folder below the test's: the model "tiny" of five
 // classes and 64 x 64 pixels, with deterministic weights. `batching` is the
 // text of the config's message of that name. Dies if it cannot be written.
@@ -53,16 +57,14 @@ class ServerProcess {
 
   // The memory that it holds now, and the most it has held, in bytes of RAM;
   // 0 once it has ended.
-  int64_t resident_bytes() const { return StatusBytes("VmRSS:"); }
-  int64_t peak_resident_bytes() const { return StatusBytes("VmHWM:"); }
+  int64_t resident_bytes() const { return StatusBytes(pid_, "VmRSS:"); }
+  int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
   // What it has written so far, the first MiB.
   std::string output() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void Read(int pipe);  // The body of reader_.
-  // A line of /proc/<pid>/status that states kibibytes.
-  int64_t StatusBytes(absl::string_view key) const;
 
   pid_t pid_ = 0;
   bool running_ = false;
