@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -21,6 +22,8 @@ class RawConnection {
   RawConnection& operator=(RawConnection&&) = delete;
 
   bool connected() const { return connected_; }
+  // Gives the socket to the caller. Afterwards this can only be destroyed.
+  int Release() { return std::exchange(fd_, -1); }
   // Blocks until the bytes are on their way; false if the peer has closed the
   // connection, or takes no more until `end`, in SteadyNow()'s time.
   bool Send(absl::string_view bytes, absl::Time end = absl::InfiniteFuture());

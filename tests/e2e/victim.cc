@@ -42,9 +42,15 @@ struct Victim::Call {
 Victim::Victim(const std::string& address, absl::Duration interval,
                const std::string& model, const std::string& authority,
                absl::Duration deadline)
-    : stub_(v1::VisionService::NewStub(OwnChannel(address, authority))),
+    : Victim(OwnChannel(address, authority), interval, "", model, deadline) {}
+
+Victim::Victim(const std::shared_ptr<grpc::Channel>& channel,
+               absl::Duration interval, const std::string& token,
+               const std::string& model, absl::Duration deadline)
+    : stub_(v1::VisionService::NewStub(channel)),
       model_(model),
       deadline_(deadline),
+      token_(token),
       thread_([this, interval] { Run(interval); }) {}
 
 Victim::~Victim() {
@@ -60,6 +66,7 @@ Victim::Count Victim::Stop() {
   };
   absl::MutexLock lock(&mu_);
   mu_.Await(absl::Condition(&none_open));
+  count_.mean /= std::max(1, count_.answered);
   return count_;
 }
 
@@ -75,6 +82,9 @@ void Victim::Send() {
   auto* call = new Call;
   call->context.set_deadline(std::chrono::system_clock::now() +
                              absl::ToChronoMilliseconds(deadline_));
+  if (!token_.empty()) {
+    call->context.AddMetadata("authorization", "Bearer " + token_);
+  }
   call->request.set_model(model_);
   v1::PixelBuffer& pixels = *call->request.add_images()->mutable_pixels();
   pixels.set_width(80);
@@ -100,6 +110,7 @@ void Victim::Ended(const grpc::Status& status, absl::Duration took) {
   if (status.ok()) {
     ++count_.answered;
     count_.slowest = std::max(count_.slowest, took);
+    count_.mean += took;  // The sum, until Stop().
   } else if (count_.first_error.empty()) {
     count_.first_error =
         absl::StrCat(status.error_code(), ": ", status.error_message());

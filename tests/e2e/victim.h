@@ -9,6 +9,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
+#include "grpcpp/channel.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/server_process.h"
 
@@ -31,6 +32,7 @@ class Victim {
     int answered = 0;         // With OK, within the deadline.
     std::string first_error;  // The first error among the others.
     absl::Duration slowest;   // The longest call that was answered.
+    absl::Duration mean;      // Mean time of an answered call.
   };
 
   // A server that speaks TLS has a certificate of `authority`, in PEM.
@@ -44,6 +46,10 @@ class Victim {
                   const std::string& model = "tiny",
                   const std::string& authority = "",
                   absl::Duration deadline = absl::Seconds(2));
+  // Over `channel`, with `token` unless it is empty.
+  Victim(const std::shared_ptr<grpc::Channel>& channel, absl::Duration interval,
+         const std::string& token, const std::string& model = "tiny",
+         absl::Duration deadline = absl::Seconds(2));
   ~Victim();
 
   // Sends no more and waits for the answers. Called at most once.
@@ -64,6 +70,7 @@ class Victim {
   Count count_ ABSL_GUARDED_BY(mu_);
   const std::string model_;
   const absl::Duration deadline_;
+  const std::string token_;
   std::thread thread_;  // Last: it uses everything above.
 };
 

@@ -1,6 +1,7 @@
 // A client that asks for all that the server can do, beside one that asks for
 // little.
 
+#include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +22,17 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "base/steady_clock.h"
+#include "grpcpp/create_channel_posix.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/attacks/rounds.h"
+#include "tests/e2e/envoy_process.h"
+#include "tests/e2e/raw_http2.h"
 #include "tests/e2e/server_process.h"
 #include "tests/e2e/victim.h"
+#include "tests/server/security/token_texts.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
@@ -43,13 +50,19 @@ class GreedyClient {
     std::optional<std::chrono::seconds> deadline;
     // From a refusal to the next try.
     absl::Duration pause = absl::Milliseconds(1);
+    std::string token = {};  // Empty: none.
   };
 
   GreedyClient(const std::string& address, const Calls& calls)
-      : stub_(v1::VisionService::NewStub(
-            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))),
+      : GreedyClient(
+            grpc::CreateChannel(address, grpc::InsecureChannelCredentials()),
+            calls) {}
+  GreedyClient(const std::shared_ptr<grpc::Channel>& channel,
+               const Calls& calls)
+      : stub_(v1::VisionService::NewStub(channel)),
         deadline_(calls.deadline),
-        pause_(calls.pause) {
+        pause_(calls.pause),
+        token_(calls.token) {
     request_.set_model(calls.model);
     for (int i = 0; i < 16; ++i) {
       v1::PixelBuffer& pixels = *request_.add_images()->mutable_pixels();
@@ -70,6 +83,12 @@ class GreedyClient {
     mu_.Await(absl::Condition(&none_open));
   }
 
+  // The images of its calls that were answered so far.
+  int images_answered() const {
+    absl::MutexLock lock(&mu_);
+    return answered_ * request_.images_size();
+  }
+
  private:
   struct Call {
     grpc::ClientContext context;
@@ -80,6 +99,9 @@ class GreedyClient {
     auto* call = new Call;
     if (deadline_.has_value()) {
       call->context.set_deadline(std::chrono::system_clock::now() + *deadline_);
+    }
+    if (!token_.empty()) {
+      call->context.AddMetadata("authorization", "Bearer " + token_);
     }
     {
       absl::MutexLock lock(&mu_);
@@ -100,6 +122,7 @@ class GreedyClient {
     if (!answered) absl::SleepFor(pause_);
     {
       absl::MutexLock lock(&mu_);
+      answered_ += answered;
       if (stopping_) {
         --open_;
         return;
@@ -113,10 +136,12 @@ class GreedyClient {
   const std::unique_ptr<v1::VisionService::Stub> stub_;
   const std::optional<std::chrono::seconds> deadline_;
   const absl::Duration pause_;
+  const std::string token_;
   v1::ClassifyRequest request_;
-  absl::Mutex mu_;
+  mutable absl::Mutex mu_;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
   int open_ ABSL_GUARDED_BY(mu_) = 0;
+  int answered_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // Processes that use processors for nothing. They pause for half of each
@@ -219,6 +244,63 @@ TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
     absl::SleepFor(end - base::SteadyNow());
   });
 }
+
+// A channel of one connection, from an address of this machine to `port`.
+std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
+                                           int port) {
+  const int socket = RawConnection(port, address).Release();
+  fcntl(socket, F_SETFL, O_NONBLOCK);
+  return grpc::CreateInsecureChannelFromFd("envoy", socket);
+}
+
+// Two callers whose connections Envoy joins differ by their address, or by
+// their token. Taken for one client, they would all wait longer than the polite
+// one's second. A server that answers 200 images a second is asked for 50 of
+// them by the polite one, and for all by the other.
+class BehindEnvoyTest : public testing::TestWithParam<bool> {};
+
+TEST_P(BehindEnvoyTest, APoliteCallerHasItsShareBesideAGreedyOne) {
+  if (!EnvoyProcess::IsInstalled()) GTEST_SKIP() << "Envoy is not on PATH";
+  const bool by_token = GetParam();
+  const std::string tokens = security::ClientText("polite", "one", "INFER") +
+                             security::ClientText("greedy", "two", "INFER");
+  ServerProcess server(
+      {"--model_repository=" + WriteTinyModel("max_batch_size: 1"),
+       by_token ? "--token_file=" + WriteTestFile("tokens", tokens)
+                : "--trusted_proxies=127.0.0.1/32"},
+      "tests/e2e/fleet/sleepy_server");
+  ASSERT_TRUE(server.WaitForLog("\"msg\":\"serving\"")) << server.output();
+  const EnvoyProcess envoy(server, MakeCertificate());
+  const auto polite = [&] {
+    Victim victim(
+        ChannelFrom(by_token ? "127.0.0.1" : "127.0.0.2", envoy.port()),
+        absl::Milliseconds(20), by_token ? "one" : "", "tiny",
+        absl::Seconds(1));
+    absl::SleepFor(absl::Seconds(5));
+    const Victim::Count count = victim.Stop();
+    std::cout << count.answered << " of " << count.sent << " answered, in "
+              << count.mean << ", at most " << count.slowest << "\n";
+    return count;
+  };
+  const Victim::Count alone = polite();
+  EXPECT_EQ(alone.answered, alone.sent) << alone.first_error;
+
+  const GreedyClient greedy(
+      ChannelFrom(by_token ? "127.0.0.1" : "127.0.0.3", envoy.port()),
+      {200, "tiny", std::chrono::seconds(1), absl::Milliseconds(1),
+       by_token ? "two" : ""});
+  const Victim::Count beside = polite();
+  std::cout << "the greedy client: " << greedy.images_answered()
+            << " images answered\n";
+  EXPECT_GE(beside.answered, 0.95 * beside.sent) << beside.first_error;
+  EXPECT_GT(greedy.images_answered(), beside.answered);
+  EXPECT_GT(Refused(server, "CLIENT_QUOTA"), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(, BehindEnvoyTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& by_token) {
+                           return by_token.param ? "ByToken" : "ByAddress";
+                         });
 
 }  // namespace
 }  // namespace sfmamba
