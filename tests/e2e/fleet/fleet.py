@@ -1,6 +1,7 @@
 """Replicas of a server whose batches sleep, Envoy in front of them, a name server, and callers."""
 
 import collections
+import json
 import pathlib
 import re
 import shutil
@@ -17,6 +18,7 @@ import numpy as np
 from sfmamba import _messages
 
 BINARY = 'tests/e2e/fleet/sleepy_server'
+COMMAND = 'client/sfmamba'
 PATIENCE = 60  # Seconds.
 NAME = 'fleet.test'
 
@@ -173,11 +175,10 @@ class Envoy:
             process.kill()
             process.wait(PATIENCE)
         test.addCleanup(end)
-        wait_until(lambda: self._healthy() == len([one for one in replicas if one.metrics_port]),
+        started = len([one for one in replicas if one.metrics_port])
+        wait_until(lambda: self.stat('cluster.grpc.membership_healthy') == started
+                   and self.stat('listener_manager.workers_started') == 1,
                    'Envoy finds the replicas healthy:\n' + self._log.read_text()[-2000:])
-
-    def _healthy(self):
-        return self.stat('cluster.grpc.membership_healthy')
 
     def stat(self, name):
         try:
@@ -229,6 +230,33 @@ def plain_call(channel, timeout=5):
     def call():
         classify(request, timeout=timeout)
     return call
+
+
+class Bench:
+    """Calls by the C++ client: `rate` a second for `seconds`.
+
+      with Bench(target, seconds, deadline) as bench:
+          ...
+      bench.calls, bench.answered, bench.lost
+    """
+
+    def __init__(self, target, seconds, deadline, rate=160):
+        self._process = subprocess.Popen(
+            [COMMAND, 'bench', '--retry', f'--server={target}', '--tensor=uint8', '--warmup=0s',
+             f'--rate={rate}', f'--duration={seconds}s', f'--deadline={deadline}s', '--json'],
+            stdout=subprocess.PIPE, text=True)
+
+    def has_ended(self):
+        return self._process.poll() is not None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        report = json.loads(self._process.communicate(timeout=PATIENCE)[0])
+        self.calls = report['requests']
+        self.answered = report['in_time']
+        self.lost = {code: count for code, count in report['codes'].items() if code != 'OK'}
 
 
 class Load:
