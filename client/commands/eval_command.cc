@@ -1,31 +1,26 @@
 #include "client/commands/eval_command.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/commands/eval_against.h"
 #include "client/commands/eval_report.h"
+#include "client/commands/evaluate.h"
 #include "client/commands/inputs.h"
 #include "client/commands/picture_flags.h"
 #include "client/commands/predict_files.h"
 #include "client/commands/task_model.h"
 #include "client/eval/dataset.h"
-#include "client/eval/detector_score.h"
-#include "client/eval/scores.h"
-#include "client/picture/masks.h"
 
 namespace sfmamba::client {
 namespace {
 
-// Average precision counts detections of low scores too. Detections below this
-// score are not asked for.
-constexpr float kLowestScore = 0.05f;
-
 struct EvalFlags {
   PredictFlags predict;
+  std::string against;
   std::string dataset;
   std::string annotations;
   std::string images;
@@ -37,9 +32,14 @@ struct EvalFlags {
     predict.AddTo("model of the dataset's task", flags);
     flags->Add("dataset", "DIR",
                "COCO (annotations.json, images/, and what Roboflow, CVAT and "
-               "Label Studio export), maps (images/, maps/), or a folder for "
-               "each class",
+               "Label Studio export), maps (images/, maps/), a folder for "
+               "each class, or with --against pictures alone",
                &dataset);
+    flags->Add("against", "NAME",
+               "a second model, whose answers those of --model are compared "
+               "with: the same first class and the difference of logits, equal "
+               "pixels, or matched boxes",
+               &against);
     flags->Add("annotations", "FILE",
                "in place of --dataset: a file in COCO's format", &annotations);
     flags->Add("images", "DIR", "the pictures of --annotations", &images);
@@ -52,8 +52,9 @@ struct EvalFlags {
                &confusion);
   }
 
-  // INVALID_ARGUMENT unless the flags name one dataset.
-  absl::Status CheckDataset() const {
+  // INVALID_ARGUMENT unless the flags name one dataset and, with --against, two
+  // models.
+  absl::Status Check() const {
     if (annotations.empty() != images.empty()) {
       return absl::InvalidArgumentError(
           "--annotations and --images need each other");
@@ -61,6 +62,9 @@ struct EvalFlags {
     if (dataset.empty() == annotations.empty()) {
       return absl::InvalidArgumentError(
           "eval needs --dataset, or --annotations and --images");
+    }
+    if (predict.model.empty() && !against.empty()) {
+      return absl::InvalidArgumentError("--against needs --model");
     }
     return absl::OkStatus();
   }
@@ -71,182 +75,10 @@ struct EvalFlags {
   }
 };
 
-template <typename Response, typename Request, typename Result>
-std::vector<FileOutcome> SendAll(
-    const Dataset& dataset, const Request& request, PredictFlags flags,
-    const std::function<absl::Status(const Dataset::Sample&, const Result&)>&
-        use,
-    const Console& console) {
-  std::vector<std::string> files;
-  for (const Dataset::Sample& sample : dataset.samples) {
-    files.push_back(sample.picture);
-  }
-  VerbActions<Result> actions;
-  actions.rows = [](const Result&) { return Rows(); };
-  actions.write_json = [](const Result&, JsonWriter*) {};
-  actions.annotate = [&](size_t i, const std::string&, const Result& result) {
-    const absl::Status used = use(dataset.samples[i], result);
-    return used.ok() ? absl::StatusOr<std::string>(std::string()) : used;
-  };
-  flags.timing = true;
-  return PredictFiles<Response>(files, request, actions, flags, console);
-}
-
-// The number of the first class with a label, Confusion::kNone if there is
-// none.
-int NumberOf(const std::string& label,
-             const std::map<int, std::string>& labels) {
-  for (const auto& [number, name] : labels) {
-    if (name == label) return number;
-  }
-  return Confusion::kNone;
-}
-
-Evaluation EvaluateClassifier(const Dataset& dataset, const EvalFlags& flags,
-                              const std::map<int, std::string>& labels,
-                              const Console& console) {
-  v1::ClassifyRequest request;
-  request.mutable_params()->set_top_k(
-      std::min<int>(5, std::max<int>(1, dataset.classes.size())));
-  TopKScore score;
-  Evaluation evaluation;
-  evaluation.labels = labels;
-  evaluation.outcomes =
-      SendAll<v1::ClassifyResponse, v1::ClassifyRequest, v1::ClassifyResult>(
-          dataset, request, flags.predict,
-          [&](const Dataset::Sample& sample, const v1::ClassifyResult& result) {
-            int rank = -1;
-            for (int i = 0; i < result.categories_size() && rank < 0; ++i) {
-              if (result.categories(i).label() == sample.label) rank = i;
-            }
-            score.Add(rank);
-            evaluation.confusion.Add(
-                NumberOf(sample.label, labels),
-                result.categories().empty()
-                    ? Confusion::kNone
-                    : NumberOf(result.categories(0).label(), labels));
-            return absl::OkStatus();
-          },
-          console);
-  evaluation.metrics = {{"top1", score.Top(1)}, {"top5", score.Top(5)}};
-  return evaluation;
-}
-
-Evaluation EvaluateSegmenter(const Dataset& dataset, const EvalFlags& flags,
-                             const std::map<int, std::string>& labels,
-                             const Console& console) {
-  Evaluation evaluation;
-  evaluation.labels = labels;
-  Confusion& score = evaluation.confusion;
-  evaluation.outcomes =
-      SendAll<v1::SegmentResponse, v1::SegmentRequest, v1::SegmentResult>(
-          dataset, v1::SegmentRequest(), flags.predict,
-          [&](const Dataset::Sample& sample, const v1::SegmentResult& result) {
-            const absl::StatusOr<std::string> bytes = ReadFile(sample.map);
-            if (!bytes.ok()) return bytes.status();
-            const absl::StatusOr<IndexMap> right = DecodePngIndex(*bytes);
-            if (!right.ok()) {
-              return absl::InvalidArgumentError(
-                  absl::StrCat(sample.map, ": ", right.status().message()));
-            }
-            const absl::StatusOr<IndexMap> answer = DecodeIndexMap(result);
-            return answer.ok() ? score.Add(*right, *answer) : answer.status();
-          },
-          console);
-  evaluation.metrics = {{"miou", score.MeanIou()},
-                        {"pixel_accuracy", score.Accuracy()}};
-  return evaluation;
-}
-
-void WriteCocoResult(int64_t image_id, int64_t category_id,
-                     const v1::Detection& detection, JsonWriter* json) {
-  const v1::BoundingBox& box = detection.box();
-  json->BeginObject();
-  json->Key("image_id").Integer(image_id);
-  json->Key("category_id").Integer(category_id);
-  json->Key("score").Exact(detection.score());
-  json->Key("bbox").BeginArray();
-  json->Exact(box.x_min()).Exact(box.y_min());
-  json->Exact(box.x_max() - box.x_min()).Exact(box.y_max() - box.y_min());
-  json->EndArray();
-  if (detection.has_rle()) {
-    const v1::CocoRle& rle = detection.rle();
-    json->Key("segmentation").BeginObject();
-    json->Key("size").BeginArray();
-    json->Integer(rle.height()).Integer(rle.width()).EndArray();
-    json->Key("counts").String(rle.counts()).EndObject();
-  }
-  json->EndObject();
-}
-
-// The figures of a detector, and of each class that has objects.
-void ReportScore(const DetectorScore& score,
-                 const std::map<std::string, int64_t>& classes,
-                 Evaluation* evaluation) {
-  const auto add = [&](const char* ap50, const char* ap,
-                       const AveragePrecision::Figures& figures) {
-    evaluation->metrics.push_back({ap50, figures.ap50});
-    evaluation->metrics.push_back({ap, figures.ap});
-  };
-  add("box_ap50", "box_ap", score.boxes().Mean());
-  std::map<int64_t, AveragePrecision::Figures> boxes = score.boxes().ByClass();
-  std::map<int64_t, AveragePrecision::Figures> masks;
-  if (score.masks() != nullptr) {
-    add("mask_ap50", "mask_ap", score.masks()->Mean());
-    masks = score.masks()->ByClass();
-  }
-  for (const auto& [label, id] : classes) {
-    const auto box = boxes.find(id);
-    if (box == boxes.end()) continue;
-    DetectorFigures figures{label, score.objects(id), box->second, {}};
-    const auto mask = masks.find(id);
-    if (mask != masks.end()) figures.masks = mask->second;
-    evaluation->detector_classes.push_back(std::move(figures));
-  }
-}
-
-// Writes all detections to `found`, as COCO results.
-Evaluation EvaluateDetector(const Dataset& dataset, const EvalFlags& flags,
-                            std::string* found, const Console& console) {
-  v1::DetectRequest request;
-  request.mutable_params()->set_score_threshold(kLowestScore);
-  request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
-  JsonWriter json;
-  json.BeginArray();
-  int64_t count = 0;
-  DetectorScore score(dataset.classes);
-  Evaluation evaluation;
-  evaluation.outcomes =
-      SendAll<v1::DetectResponse, v1::DetectRequest, v1::DetectResult>(
-          dataset, request, flags.predict,
-          [&](const Dataset::Sample& sample, const v1::DetectResult& result) {
-            for (const v1::Detection& detection : result.detections()) {
-              const auto category = dataset.classes.find(detection.label());
-              if (category == dataset.classes.end()) continue;
-              ++count;
-              WriteCocoResult(sample.coco.id, category->second, detection,
-                              &json);
-            }
-            return score.Add(sample.coco, result);
-          },
-          console);
-  for (size_t i = 0; i < dataset.samples.size(); ++i) {
-    if (evaluation.outcomes[i].status.ok()) continue;
-    score.AddUnanswered(dataset.samples[i].coco);
-  }
-  absl::StrAppend(found, json.EndArray().text(), "\n");
-  int64_t objects = 0;
-  for (const auto& [label, id] : dataset.classes) objects += score.objects(id);
-  evaluation.metrics = {{"objects", static_cast<double>(objects)},
-                        {"detections", static_cast<double>(count)}};
-  ReportScore(score, dataset.classes, &evaluation);
-  return evaluation;
-}
-
-// The model that was named.
-absl::StatusOr<v1::Model> NamedModel(const PredictFlags& flags) {
-  return VisionClient(flags.common.server, flags.common.client)
-      .GetModel(flags.model, flags.common.deadline);
+absl::StatusOr<v1::Model> NamedModel(const std::string& name,
+                                     const CommonFlags& flags) {
+  return VisionClient(flags.server, flags.client)
+      .GetModel(name, flags.deadline);
 }
 
 // The labels of classes that a picture or an object of the dataset has.
@@ -284,6 +116,47 @@ absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
                    absl::StrJoin(unknown, "', '"), "', which the dataset has"));
 }
 
+std::map<int, std::string> LabelsOf(const v1::Model& model) {
+  std::map<int, std::string> labels;
+  for (const v1::ClassInfo& known : model.classes()) {
+    labels[known.class_id()] = known.label();
+  }
+  return labels;
+}
+
+// INVALID_ARGUMENT unless both models have the same task and classes.
+absl::Status CheckAlike(const v1::Model& model, const v1::Model& against) {
+  if (model.task() == against.task() && LabelsOf(model) == LabelsOf(against)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat(model.name(), " and ", against.name(),
+                   " differ in task or classes and cannot be compared"));
+}
+
+// Evaluates the model, and compares it with the other one if that is named.
+// Writes a detector's results to `found`.
+Evaluation Run(const EvalFlags& eval, const Dataset& dataset,
+               const std::map<int, std::string>& labels, std::string* found,
+               const Console& console) {
+  const PredictFlags& flags = eval.predict;
+  const std::string& against = eval.against;
+  switch (dataset.task) {
+    case v1::Model::DETECTION:
+      return against.empty()
+                 ? EvaluateDetector(dataset, flags, nullptr, found, console)
+                 : CompareDetectors(dataset, flags, against, found, console);
+    case v1::Model::SEGMENTATION:
+      return against.empty()
+                 ? EvaluateSegmenter(dataset, flags, labels, nullptr, console)
+                 : CompareSegmenters(dataset, flags, against, labels, console);
+    default:
+      return against.empty()
+                 ? EvaluateClassifier(dataset, flags, labels, nullptr, console)
+                 : CompareClassifiers(dataset, flags, against, labels, console);
+  }
+}
+
 }  // namespace
 
 int RunEval(const std::vector<std::string>& arguments, const Console& console) {
@@ -291,7 +164,9 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   FlagSet flags("sfmamba eval --dataset DIR [flags]",
                 "Tells how right a model is on a labelled folder, as served: "
                 "top-1 and top-5, mean\nIoU, or average precision of boxes "
-                "and masks, each by class.");
+                "and masks, each by class. With --against also how\nmuch its "
+                "answers differ from another model's; then pictures need no "
+                "labels.");
   eval.AddTo(&flags);
   std::vector<std::string> rest;
   if (const auto exit = ParseArguments(&flags, arguments, &rest, console)) {
@@ -300,20 +175,38 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   if (!rest.empty()) {
     return UsageError(absl::StrCat("eval takes no '", rest[0], "'"), console);
   }
-  const absl::Status named = eval.CheckDataset();
+  const absl::Status named = eval.Check();
   if (!named.ok()) return UsageError(named.message(), console);
   const CommonFlags& common = eval.predict.common;
   absl::StatusOr<v1::Model> model = v1::Model();
-  if (!eval.predict.model.empty()) model = NamedModel(eval.predict);
+  if (!eval.predict.model.empty()) {
+    model = NamedModel(eval.predict.model, common);
+  }
   if (!model.ok()) return RpcError(model.status(), common, console);
+  if (!eval.against.empty()) {
+    const auto against = NamedModel(eval.against, common);
+    if (!against.ok()) return RpcError(against.status(), common, console);
+    const absl::Status alike = CheckAlike(*model, *against);
+    if (!alike.ok()) return UsageError(alike.message(), console);
+  }
   const absl::StatusOr<Dataset> dataset = eval.Read(model->task());
   if (!dataset.ok()) return UsageError(dataset.status().message(), console);
+  if (!dataset->labelled && eval.against.empty()) {
+    return UsageError(
+        absl::StrCat(eval.dataset,
+                     ": the pictures have no labels; expected annotations.json "
+                     "and images/, images/ and maps/, a folder for each class, "
+                     "or --against"),
+        console);
+  }
   const bool detection = dataset->task == v1::Model::DETECTION;
-  if (!detection && !eval.predictions.empty()) {
+  if (!(detection && dataset->labelled) && !eval.predictions.empty()) {
     return UsageError("--predictions is for COCO datasets", console);
   }
-  if (detection && !eval.confusion.empty()) {
-    return UsageError("--confusion is not for COCO datasets", console);
+  if ((detection || !dataset->labelled) && !eval.confusion.empty()) {
+    return UsageError(
+        "--confusion is not for COCO datasets or pictures without labels",
+        console);
   }
   if (eval.predict.model.empty()) {
     VisionClient client(common.server, common.client);
@@ -323,31 +216,18 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   }
   const absl::Status fits = CheckModel(*dataset, *model);
   if (!fits.ok()) return UsageError(fits.message(), console);
-  std::map<int, std::string> labels;
-  for (const v1::ClassInfo& known : model->classes()) {
-    labels[known.class_id()] = known.label();
-  }
   // Found out before pictures are sent, and not when all have been answered.
   for (const std::string& path : {eval.predictions, eval.confusion}) {
     const absl::Status status =
         path.empty() ? absl::OkStatus() : CheckCanWrite(path);
     if (!status.ok()) return UsageError(status.message(), console);
   }
-  Evaluation evaluation;
-  switch (dataset->task) {
-    case v1::Model::DETECTION: {
-      std::string found;
-      evaluation = EvaluateDetector(*dataset, eval, &found, console);
-      if (eval.predictions.empty()) break;
-      const absl::Status written = SaveFile(eval.predictions, found);
-      if (!written.ok()) return UsageError(written.message(), console);
-      break;
-    }
-    case v1::Model::SEGMENTATION:
-      evaluation = EvaluateSegmenter(*dataset, eval, labels, console);
-      break;
-    default:
-      evaluation = EvaluateClassifier(*dataset, eval, labels, console);
+  std::string found;
+  const Evaluation evaluation =
+      Run(eval, *dataset, LabelsOf(*model), &found, console);
+  if (!eval.predictions.empty()) {
+    const absl::Status written = SaveFile(eval.predictions, found);
+    if (!written.ok()) return UsageError(written.message(), console);
   }
   const int exit_code =
       ReportEvaluation(evaluation, common, eval.confusion, console);

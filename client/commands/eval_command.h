@@ -9,7 +9,8 @@
 namespace sfmamba::client {
 
 // `sfmamba eval`: how right a model is on a labelled folder (dataset.h), as
-// served, and how long the server took. Returns the exit code.
+// served, how long the server took, and how much the answers differ from those
+// of another model. Returns the exit code.
 int RunEval(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace sfmamba::client

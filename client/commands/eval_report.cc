@@ -95,9 +95,11 @@ std::string Share(double share) {
   return std::isnan(share) ? "-" : absl::StrFormat("%.4f", share);
 }
 
-// A count, or a share of up to 1.
+// A count, or a share, which is seldom a whole number above 1.
 std::string FormatMetric(double value) {
-  return value > 1 ? absl::StrFormat("%.0f", value) : Share(value);
+  return value > 1 && value == std::floor(value)
+             ? absl::StrFormat("%.0f", value)
+             : Share(value);
 }
 
 TextTable DetectorTable(const std::vector<DetectorFigures>& classes) {

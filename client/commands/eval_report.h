@@ -15,8 +15,8 @@
 namespace sfmamba::client {
 
 struct Metric {
-  const char* name;
-  double value;
+  std::string name;
+  double value = 0;
 };
 
 // The average precision of a class.

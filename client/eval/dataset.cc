@@ -123,6 +123,18 @@ absl::StatusOr<Dataset> ReadClassification(const path& folder) {
   return dataset;
 }
 
+Dataset ReadPictures(const path& folder, v1::Model::Task task) {
+  Dataset dataset;
+  dataset.task = task;
+  dataset.labelled = false;
+  for (const path& picture : Entries(folder, /*folders=*/false)) {
+    Dataset::Sample sample;
+    sample.picture = picture.string();
+    dataset.samples.push_back(std::move(sample));
+  }
+  return dataset;
+}
+
 }  // namespace
 
 absl::StatusOr<Dataset> ReadCocoDataset(
@@ -167,6 +179,7 @@ absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
   }
   absl::StatusOr<Dataset> dataset =
       maps ? ReadSegmentation(root) : ReadClassification(root);
+  if (!maps && dataset->samples.empty()) dataset = ReadPictures(root, task);
   if (dataset.ok() && dataset->samples.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         folder,

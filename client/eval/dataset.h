@@ -12,7 +12,8 @@
 
 namespace sfmamba::client {
 
-// Pictures with the right answers, read from a folder in one of these layouts:
+// Pictures and, if they are labelled, the right answers, read from a folder in
+// one of these layouts:
 //   annotations.json, images/<file_name>
 //     Detection: COCO's instances format. So are the exports of Roboflow
 //     (valid/_annotations.coco.json with the pictures beside it), of CVAT
@@ -23,6 +24,8 @@ namespace sfmamba::client {
 //     Segmentation: each pixel of a map is its class's number, 255 is ignored.
 //   <class>/<any>.<ext>
 //     Classification: a folder for each class, named like the model's label.
+//   <any>.<ext>
+//     Pictures without the right answers, for models of any task.
 // The first two may share a folder. Pictures are JPEG, PNG or WebP files.
 struct Dataset {
   struct Sample {
@@ -33,13 +36,15 @@ struct Dataset {
   };
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
+  bool labelled = true;
   std::vector<Sample> samples;  // At least one.
   // The classes by label. Detection: the category's id. Classification: 0.
   std::map<std::string, int64_t> classes;
   std::string left_out;  // CocoFile::left_out; detection only.
 };
 
-// `task` decides where a folder has two layouts; TASK_UNSPECIFIED: none does.
+// `task` decides where a folder has two layouts; TASK_UNSPECIFIED: none does. A
+// dataset without labels is for `task`.
 // NOT_FOUND or INVALID_ARGUMENT naming what is missing, malformed or undecided.
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task);

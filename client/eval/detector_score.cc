@@ -10,6 +10,19 @@
 namespace sfmamba::client {
 namespace {
 
+double Iou(const RunLengths& found, const RunLengths& object, bool crowd) {
+  const double both = IntersectionArea(found, object);
+  if (both == 0) return 0;
+  return both / (crowd ? found.Area() : found.Area() + object.Area() - both);
+}
+
+}  // namespace
+
+CocoBox ToCocoBox(const v1::BoundingBox& box) {
+  return {box.x_min(), box.y_min(), box.x_max() - box.x_min(),
+          box.y_max() - box.y_min()};
+}
+
 // Source: pycocotools, maskApi.c, bbIou().
 double Iou(const CocoBox& found, const CocoBox& object, bool crowd) {
   const double width =
@@ -23,14 +36,6 @@ double Iou(const CocoBox& found, const CocoBox& object, bool crowd) {
   const double area = found.width * found.height;
   return both / (crowd ? area : area + object.width * object.height - both);
 }
-
-double Iou(const RunLengths& found, const RunLengths& object, bool crowd) {
-  const double both = IntersectionArea(found, object);
-  if (both == 0) return 0;
-  return both / (crowd ? found.Area() : found.Area() + object.Area() - both);
-}
-
-}  // namespace
 
 absl::Status DetectorScore::Add(const CocoPicture& picture,
                                 const v1::DetectResult& result) {
@@ -46,11 +51,7 @@ absl::Status DetectorScore::Add(const CocoPicture& picture,
   for (const v1::Detection& detection : result.detections()) {
     const auto category = categories_.find(detection.label());
     if (category == categories_.end()) continue;
-    const v1::BoundingBox& box = detection.box();
-    Found found{category->second,
-                detection.score(),
-                {box.x_min(), box.y_min(), box.x_max() - box.x_min(),
-                 box.y_max() - box.y_min()},
+    Found found{category->second, detection.score(), ToCocoBox(detection.box()),
                 std::nullopt};
     if (detection.has_rle()) {
       absl::StatusOr<RunLengths> mask =

@@ -12,6 +12,12 @@
 
 namespace sfmamba::client {
 
+CocoBox ToCocoBox(const v1::BoundingBox& box);
+
+// Returns the intersection over union of two boxes; with a crowd, the fraction
+// of `found` that lies in it.
+double Iou(const CocoBox& found, const CocoBox& object, bool crowd = false);
+
 // How precise a detector's boxes and masks are. Thread-compatible.
 class DetectorScore {
  public:

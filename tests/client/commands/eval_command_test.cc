@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -343,6 +344,168 @@ TEST_F(EvalCommandTest, BadDatasetsAndFlagsAreNamed) {
   Add("annotations.json", "{}");
   EXPECT_THAT(Eval().err, HasSubstr("annotations.json: has no \"images\""));
   EXPECT_EQ(Invoke(RunEval, {}).exit_code, 2);
+}
+
+// Two models of each task: the one named "models/X2/..." is compared with
+// "models/X/...".
+class EvalAgainstTest : public EvalCommandTest {
+ protected:
+  EvalAgainstTest() {
+    std::vector<v1::Model> models;
+    for (const auto& [id, task] :
+         std::vector<std::pair<std::string, v1::Model::Task>>{
+             {"c", v1::Model::CLASSIFICATION},
+             {"d", v1::Model::DETECTION},
+             {"s", v1::Model::SEGMENTATION}}) {
+      for (const char* copy : {"", "2"}) {
+        models.push_back(
+            FakeModel(absl::StrCat("models/", id, copy, "/versions/1")));
+        models.back().set_task(task);
+      }
+    }
+    both_.SetModels(models);
+  }
+
+  Outcome Compare(const std::string& id, std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {absl::StrCat("--server=", both_.address()),
+                 absl::StrCat("--dataset=", folder_),
+                 absl::StrCat("--model=models/", id, "2"),
+                 absl::StrCat("--against=models/", id), "--json"});
+    return Invoke(RunEval, more);
+  }
+
+  static bool IsSecond(const std::string& model) {
+    return model[std::string("models/c").size()] == '2';
+  }
+
+  // The second model takes a wide picture for a chair: logits of 1 and 2 in
+  // place of 3 and 1. Others are cups for both.
+  static grpc::Status Classify(const v1::ClassifyRequest& request,
+                               v1::ClassifyResponse* response) {
+    EXPECT_EQ(request.params().score_type(), v1::ClassifyParams::LOGIT);
+    EXPECT_EQ(request.params().top_k(), 2);
+    const auto picture = ReadPicture(request.images(0).encoded());
+    const bool chair = IsSecond(request.model()) && picture->width > 20;
+    v1::ClassifyResult* result = response->add_results();
+    for (const int id : {chair ? 1 : 0, chair ? 0 : 1}) {
+      v1::Category* category = result->add_categories();
+      category->set_class_id(id);
+      category->set_label(id == 0 ? "cup" : "chair");
+      category->set_score(chair ? 1 + id : 3 - 2 * id);
+    }
+    return grpc::Status::OK;
+  }
+
+  // The second model finds the cup and a surer chair.
+  static grpc::Status Detect(const v1::DetectRequest& request,
+                             v1::DetectResponse* response) {
+    const grpc::Status status = FindCup(request, response);
+    v1::DetectResult* result = response->mutable_results(0);
+    result->mutable_detections(0)->set_score(0.75);
+    if (IsSecond(request.model())) {
+      *result->add_detections() = result->detections(0);
+      result->mutable_detections(1)->set_label("chair");
+    }
+    return status;
+  }
+
+  // The second model takes a quarter of the pixels for another class.
+  static grpc::Status Segment(const v1::SegmentRequest& request,
+                              v1::SegmentResponse* response) {
+    if (!IsSecond(request.model())) return SegmentHalves(request, response);
+    v1::SegmentResult* result = response->add_results();
+    result->set_width(4);
+    result->set_height(2);
+    result->set_png_index(server::EncodePng(
+        4, 2, {0, 8},
+        std::string(2, '\1') + std::string(2, '\0') + std::string(4, '\3')));
+    return grpc::Status::OK;
+  }
+
+  FakeVisionServer both_{Classify, Detect, Segment};
+};
+
+TEST_F(EvalAgainstTest, ClassifiersAreComparedByLogitsAndTop1) {
+  AddPicture("cup/1.png");
+  AddPicture("cup/2.png");
+  AddPicture("cup/3.png");
+  Add("chair/1.png", server::EncodePng(server::Gradient(30, 20)));
+  const Outcome outcome = Compare("c");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  // Two of eight logits differ, by 2 and 1. The reference has 3 and 1 for each.
+  EXPECT_THAT(outcome.out,
+              StartsWith(R"({"images": 4, "failed": 0, )"
+                         R"("same_first_class": 0.75, "logit_rms": 0.790569, )"
+                         R"("top1_difference": 0.25, "top1": 1, "top5": 1, )"
+                         R"("against_top1": 0.75, "against_top5": 1, )"));
+}
+
+TEST_F(EvalAgainstTest, PicturesAloneNeedNoLabels) {
+  AddPicture("1.png");
+  Add("2.png", server::EncodePng(server::Gradient(30, 20)));
+  const Outcome outcome = Compare("c");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out,
+              StartsWith(R"({"images": 2, "failed": 0, )"
+                         R"("same_first_class": 0.5, "logit_rms": 1.11803, )"
+                         R"("server_latency_ms": )"));
+  EXPECT_THAT(Compare("s").out, HasSubstr(R"("equal_pixels": 0.75, "server)"));
+  EXPECT_THAT(Compare("d").out,
+              HasSubstr(R"("matched_boxes": 0.666667, "server)"));
+  EXPECT_THAT(Compare("c", {"--confusion=x.png"}).err,
+              HasSubstr("pictures without labels"));
+  EXPECT_THAT(Eval({"--model=models/c/versions/1"}).err,
+              HasSubstr("the pictures have no labels"));
+}
+
+TEST_F(EvalAgainstTest, DenseModelsHaveTheirFiguresOfBoth) {
+  AddPicture("images/a.png");
+  Add("maps/a.png",
+      server::EncodePng(4, 2, {0, 8},
+                        std::string(4, '\0') + std::string(4, '\3')));
+  Add("annotations.json", kOneCup);
+  EXPECT_THAT(
+      Compare("s").out,
+      StartsWith(R"({"images": 1, "failed": 0, "equal_pixels": 0.75, )"
+                 R"("miou": 0.5, "pixel_accuracy": 0.75, )"
+                 R"("against_miou": 1, "against_pixel_accuracy": 1, )"));
+  const std::string results = absl::StrCat(folder_, "/results.json");
+  const Outcome outcome = Compare("d", {"--predictions=" + results});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr(R"("matched_boxes": 0.666667, )"));
+  EXPECT_THAT(outcome.out, HasSubstr(R"("against_box_ap": 1,)"));
+  EXPECT_THAT(ReadFile(results).value_or(""), StartsWith(R"([{"image_id": 1)"))
+      << "those of --model";
+}
+
+TEST_F(EvalAgainstTest, APictureThatOneModelDoesNotAnswerFails) {
+  AddPicture("cup/1.png");
+  FakeVisionServer broken(
+      [](const v1::ClassifyRequest& request, v1::ClassifyResponse* response) {
+        if (IsSecond(request.model())) return Classify(request, response);
+        return AnswerCup(request, response);  // One category of two.
+      });
+  broken.SetModels(
+      {FakeModel("models/c/versions/1"), FakeModel("models/c2/versions/1")});
+  const Outcome outcome =
+      Compare("c", {absl::StrCat("--server=", broken.address())});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, StartsWith(R"({"images": 0, "failed": 1, )"
+                                      R"("same_first_class": null, )"));
+  EXPECT_THAT(outcome.err, HasSubstr("got logits of 1 classes, expected 2"));
+}
+
+TEST_F(EvalAgainstTest, ModelsThatCannotBeComparedAreNamed) {
+  AddPicture("1.png");
+  EXPECT_THAT(
+      Compare("c", {"--against=models/d"}).err,
+      HasSubstr("models/c2/versions/1 and models/d/versions/1 differ in "
+                "task or classes"));
+  EXPECT_THAT(Compare("c", {"--model="}).err,
+              HasSubstr("--against needs --model"));
+  EXPECT_THAT(Compare("c", {"--against=models/x"}).err,
+              HasSubstr("no such model"));
 }
 
 }  // namespace
