@@ -31,7 +31,7 @@ std::optional<std::string> KeptTexts::Read(const std::string& model,
       if (record.key == key) return record.text;
     }
   }
-  if (options_.folder.empty()) return std::nullopt;
+  if (folder_.empty()) return std::nullopt;
   const absl::StatusOr<std::string> file =
       server::ReadTextFile("record", Path(model), kMaxBytes);
   if (!file.ok() || !absl::StartsWith(*file, key)) return std::nullopt;
@@ -46,21 +46,22 @@ void KeptTexts::Write(const std::string& model, absl::string_view key,
     records_.push_front({std::string(key), text});
     if (records_.size() > kMostTexts) records_.pop_back();
   }
-  if (options_.folder.empty()) return;
+  if (folder_.empty()) return;
   std::error_code ignored;  // The file cannot be written either then.
-  std::filesystem::create_directories(options_.folder, ignored);
+  std::filesystem::create_directories(folder_, ignored);
   const absl::Status status =
       server::ReplaceFile(Path(model), absl::StrCat(key, text));
   if (status.ok()) return;
-  log_.Warning(observability::LogModule::kModels, options_.not_kept,
+  log_.Warning(observability::LogModule::kModels,
+               "the times of batches are not kept",
                {{"model", model}, {"error", status.message()}});
 }
 
 std::string KeptTexts::Path(const std::string& model) const {
   return absl::StrCat(
-      options_.folder, "/",
+      folder_, "/",
       absl::StrReplaceAll(model, {{"models/", ""}, {"/versions/", "-"}}),
-      options_.extension);
+      ".times");
 }
 
 }  // namespace sfmamba::repository

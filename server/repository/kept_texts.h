@@ -19,22 +19,16 @@ namespace sfmamba::repository {
 std::string KeyOf(absl::string_view what, absl::string_view network,
                   absl::string_view device, absl::string_view build);
 
-// What was found out about models, as texts, each with a key: what it holds
-// for. The latest are kept in memory, and each model's last one, behind its
-// key, in a folder from one start to the next. Thread-safe.
+// The times of models' batches, as texts, each with a key: what it holds for.
+// The latest are kept in memory, and each model's last one, behind its key, in
+// a folder from one start to the next. Thread-safe.
 class KeptTexts {
  public:
   static constexpr size_t kMostTexts = 256;  // In memory.
 
-  struct Options {
-    std::string folder;     // Empty: nothing is kept on disk.
-    std::string extension;  // What files end with, such as ".times".
-    std::string not_kept;   // What the log says if a file cannot be written.
-  };
-
-  // `log` outlives this.
-  KeptTexts(Options options, observability::Logger* log)
-      : options_(std::move(options)), log_(*log) {}
+  // With an empty `folder` nothing is kept on disk. `log` outlives this.
+  KeptTexts(std::string folder, observability::Logger* log)
+      : folder_(std::move(folder)), log_(*log) {}
 
   // The text that was written with `key`, of whatever model, or else what the
   // file of `model` ("models/{id}/versions/{n}") has behind `key`, which may be
@@ -54,7 +48,7 @@ class KeptTexts {
 
   std::string Path(const std::string& model) const;
 
-  const Options options_;
+  const std::string folder_;
   observability::Logger& log_;
   absl::Mutex mu_;
   // The one written last first.

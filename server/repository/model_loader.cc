@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "absl/types/span.h"
 #include "server/batching/executor.h"
 #include "server/repository/golden.h"
 #include "server/repository/golden_images.h"
@@ -26,6 +27,27 @@ constexpr int64_t kBesideWeights = 96 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
+// Returns what `model` answers to each image.
+absl::StatusOr<std::vector<model::Result>> Answers(
+    model::VisionModel& model,
+    const std::vector<batching::Executor::Probe>& images,
+    const std::function<bool()>& stop) {
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> context =
+      model.MakeContext(0);
+  if (!context.ok()) return context.status();
+  std::vector<model::Result> answers;
+  for (const batching::Executor::Probe& image : images) {
+    if (stop()) return Stopped();
+    const model::ModelInput input = image.input();
+    model::RunInfo info;
+    const absl::Status status = (*context)->Run(
+        absl::MakeConstSpan(&input, 1), &info,
+        [&](model::Result answer) { answers.push_back(std::move(answer)); });
+    if (!status.ok()) return status;
+  }
+  return answers;
+}
+
 }  // namespace
 
 int64_t MemoryToLoad(int64_t file_bytes, int64_t elements) {
@@ -39,10 +61,7 @@ ModelLoader::ModelLoader(Options options, Load load,
       load_(std::move(load)),
       metrics_(*metrics),
       log_(*log),
-      times_(
-          {options_.profile_dir, ".times", "the times of batches are not kept"},
-          log),
-      precisions_(options_.profile_dir, options_.build, log) {}
+      times_(options_.profile_dir, log) {}
 
 template <typename Fn>
 auto ModelLoader::RunAs(server::Worker* background, Fn fn) {
@@ -112,40 +131,58 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadWeights(
 
 absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
     const Job& job, const ModelDirectory& directory) {
-  BatchFit fit;
-  PrecisionChooser::Job choice;
-  choice.model = job.version.name();
-  choice.content =
-      absl::StrCat(directory.network, ", ", directory.weights_sha256);
-  choice.load = [&](model::Precision precision)
-      -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
-    fit = BatchFit();  // Two models are not measured at once.
-    absl::StatusOr<Weights> weights = RunAs(
-        job.background, [&] { return LoadWeights(job, directory, precision); });
-    if (!weights.ok()) return weights.status();
-    fit = std::move(weights->fit);
-    return std::move(weights->model);
+  const auto tell = [&](model::Precision precision, absl::string_view why) {
+    log_.Info(observability::LogModule::kModels, "the precision is chosen",
+              {{"model", job.version.name()},
+               {"precision", PrecisionName(precision)},
+               {"why", why}});
   };
-  choice.images =
-      [&]() -> absl::StatusOr<std::vector<batching::Executor::Probe>> {
-    auto golden = ReadGolden(job.version.path(), directory.config);
-    if (!golden.ok() || !golden->empty()) return golden;
-    return MadeUpImages(directory.config);
-  };
-  choice.has_room = [&] {
-    const int64_t each =
-        MemoryToLoad(directory.weights_size, directory.weights_elements);
-    return 2 * each <= options_.free_memory();
-  };
-  if (job.background != nullptr) {
-    choice.devices = devices_;
-    choice.background = job.background;
+  const model::Precision fast = options_.on_gpus ? model::Precision::kBFloat16
+                                                 : options_.fast_precision();
+  absl::StatusOr<Weights> weights = LoadWeights(job, directory, fast);
+  if (!weights.ok()) return weights;
+  const model::Precision precision = weights->model->precision();
+  if (precision == model::Precision::kFloat32) {
+    tell(precision, "it is the fastest on this processor");
+    return weights;
   }
-  choice.stop = job.stop;
-  absl::StatusOr<std::unique_ptr<model::VisionModel>> model =
-      precisions_.Load(choice);
-  if (!model.ok()) return model.status();
-  return Weights{*std::move(model), std::move(fit)};
+  const absl::StatusOr<PrecisionCheck> check =
+      CheckPrecision(job, directory, *weights);
+  if (!check.ok()) return check.status();
+  tell(check->allowed ? precision : model::Precision::kFloat32, check->figures);
+  if (check->allowed) return weights;
+  *weights = Weights();  // FP32's need the memory.
+  if (job.stop()) return Stopped();
+  return LoadWeights(job, directory, model::Precision::kFloat32);
+}
+
+absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
+    const Job& job, const ModelDirectory& directory, Weights& reduced) {
+  const PrecisionCheck no_memory = {false,
+                                    "there is no memory to compare with FP32"};
+  const int64_t each =
+      MemoryToLoad(directory.weights_size, directory.weights_elements);
+  if (2 * each > options_.free_memory()) return no_memory;
+  auto images = ReadGolden(job.version.path(), directory.config);
+  if (!images.ok()) return images.status();
+  if (images->empty()) images = MadeUpImages(directory.config);
+  const auto answers = Answers(*reduced.model, *images, job.stop);
+  if (absl::IsCancelled(answers.status())) return answers.status();
+  const model::Precision precision = reduced.model->precision();
+  if (!answers.ok()) {
+    return PrecisionCheck{false,
+                          absl::StrCat(PrecisionName(precision),
+                                       " fails: ", answers.status().message())};
+  }
+  reduced.fit = BatchFit();  // One model at a time may be measured.
+  absl::StatusOr<Weights> full =
+      LoadWeights(job, directory, model::Precision::kFloat32);
+  if (absl::IsResourceExhausted(full.status())) return no_memory;
+  if (!full.ok()) return full.status();
+  reduced.fit = std::move(full->fit);
+  const auto expected = Answers(*full->model, *images, job.stop);
+  if (!expected.ok()) return expected.status();
+  return ComparePrecisions(precision, *answers, *expected);
 }
 
 absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
@@ -157,12 +194,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
       MemoryFor(job, *directory), options_.free_memory, job.stop);
   if (!memory.ok()) return memory.status();
   if (job.stop()) return Stopped();
-  absl::StatusOr<Weights> weights =
-      directory->precision == v1::AUTO
-          ? LoadChosen(job, *directory)
-          : RunAs(job.background, [&] {
-              return LoadWeights(job, *directory, directory->config.precision);
-            });
+  absl::StatusOr<Weights> weights = RunAs(job.background, [&] {
+    return directory->precision == v1::AUTO
+               ? LoadChosen(job, *directory)
+               : LoadWeights(job, *directory, directory->config.precision);
+  });
   if (!weights.ok()) return weights.status();
   model::VisionModel& model = *weights->model;
   // The digest was that of the bytes that were read, unless they changed since.

@@ -21,7 +21,8 @@
 #include "server/repository/kept_texts.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
-#include "server/repository/precision/precision_chooser.h"
+#include "server/repository/precision/fast_precision.h"
+#include "server/repository/precision/precision_check.h"
 #include "server/repository/run_memory.h"
 #include "server/threads/worker.h"
 #include "sfmamba/v1/config.pb.h"
@@ -53,6 +54,8 @@ class ModelLoader {
     std::string build;
     // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
+    // The precision that AUTO prefers on a CPU.
+    std::function<model::Precision()> fast_precision = FastPrecision;
     int compute_threads = 1;  // All CPU contexts share them.
     // The bytes that a model may take now.
     std::function<int64_t()> free_memory = [] {
@@ -65,8 +68,8 @@ class ModelLoader {
     // In place of what config.textproto says, if it is set.
     std::optional<v1::Batching> batching;
     // Not null if other models serve meanwhile: a thread of low priority, which
-    // reads files, prepares weights and, on a CPU, checks answers. Batches wait
-    // for their turns.
+    // reads files, prepares weights, compares precisions and, on a CPU, checks
+    // answers. Measured batches wait for their turns.
     server::Worker* background = nullptr;
     // Asked now and then whether to end with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -100,9 +103,15 @@ class ModelLoader {
   absl::StatusOr<Weights> LoadWeights(const Job& job,
                                       const ModelDirectory& directory,
                                       model::Precision precision);
-  // Loads the weights in a precision that is chosen here, for AUTO.
+  // Loads the weights for AUTO: in the faster precision, or in fp32 if the
+  // answers differ too much from those in fp32. The log says why.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
+  // Compares the answers of `reduced` with those in fp32. Measures what fp32's
+  // batches take, which is no less, in place of `reduced.fit`.
+  absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
+                                                const ModelDirectory& directory,
+                                                Weights& reduced);
   // What is known of a model's batches; empty if nothing is.
   std::vector<batching::BatchTime> ReadTimes(const std::string& model,
                                              const std::string& key);
@@ -114,7 +123,6 @@ class ModelLoader {
   observability::Metrics& metrics_;
   observability::Logger& log_;
   KeptTexts times_;
-  PrecisionChooser precisions_;
   RunMemory memory_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =

@@ -8,25 +8,34 @@
 #include <variant>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "server/batching/batch_runner.h"
 #include "server/repository/golden.h"
 
 namespace sfmamba::repository {
 namespace {
 
-// Most difference between logits, as a part of the range of an image's logits.
-constexpr double kLogitBound = 0.03;
-// Two first classes are a tie if their logits differ by at most this part.
+// How close to fp32 the answers in a precision must be.
+struct Bar {
+  double logits;  // The most difference, as a part of the range of an image's.
+  double equal;   // The least part of a map's equal pixels.
+};
+
+Bar BarOf(model::Precision precision) {
+  switch (precision) {
+    case model::Precision::kFloat32:
+      return {0, 1};
+    case model::Precision::kBFloat16:
+    case model::Precision::kFloat16:
+      return {0.03, 0.99};
+  }
+  return {0, 1};  // Not reached: the cases are all there are.
+}
+
+// Two first classes are a tie if their logits differ by at most this part of
+// the range.
 constexpr double kTie = 0.01;
-constexpr double kLeastEqual = 0.99;  // Least part of a map's equal pixels.
-// How a record begins.
-constexpr char kReduced[] = "BF16: ";
-constexpr char kFull[] = "FP32: ";
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // The findings of the comparisons of all images.
@@ -92,12 +101,14 @@ void Compare(const model::Segmentation& reduced,
 
 }  // namespace
 
-PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
+PrecisionCheck ComparePrecisions(model::Precision precision,
+                                 const std::vector<model::Result>& reduced,
                                  const std::vector<model::Result>& full) {
   if (full.empty() || reduced.size() != full.size()) {
     return {false, absl::StrCat("got ", reduced.size(), " answers, expected ",
                                 full.size())};
   }
+  const Bar bar = BarOf(precision);
   Found found;
   for (size_t i = 0; i < full.size(); ++i) {
     if (reduced[i].index() != full[i].index()) {
@@ -117,40 +128,24 @@ PrecisionCheck ComparePrecisions(const std::vector<model::Result>& reduced,
   const std::string images = absl::StrCat(" on ", full.size(), " images");
   if (std::holds_alternative<model::Classification>(full[0])) {
     return {
-        found.logits <= kLogitBound && found.first_class,
+        found.logits <= bar.logits && found.first_class,
         absl::StrFormat("logits differ by %.2f %% of their range, expected at "
                         "most %.0f %%; the first class is the same on %d of %d "
                         "images, expected on all but ties",
-                        100 * found.logits, 100 * kLogitBound, found.same_first,
+                        100 * found.logits, 100 * bar.logits, found.same_first,
                         full.size())};
   }
   if (std::holds_alternative<model::Segmentation>(full[0])) {
-    return {found.equal >= kLeastEqual,
+    return {found.equal >= bar.equal,
             absl::StrFormat(
                 "%.2f %% of the pixels are equal, expected at least %.0f %%",
-                100 * found.equal, 100 * kLeastEqual) +
+                100 * found.equal, 100 * bar.equal) +
                 images};
   }
   if (found.detections.ok()) {
     return {true, "the detections are the same" + images};
   }
   return {false, std::string(found.detections.message())};
-}
-
-std::string ToRecord(const PrecisionCheck& check) {
-  return absl::StrCat(check.allowed ? kReduced : kFull,
-                      absl::StrReplaceAll(check.figures, {{"\n", " "}}), "\n");
-}
-
-std::optional<PrecisionCheck> FromRecord(absl::string_view text) {
-  PrecisionCheck check;
-  check.allowed = absl::ConsumePrefix(&text, kReduced);
-  if (!check.allowed && !absl::ConsumePrefix(&text, kFull)) return std::nullopt;
-  if (!absl::ConsumeSuffix(&text, "\n") || absl::StrContains(text, '\n')) {
-    return std::nullopt;
-  }
-  check.figures = std::string(text);
-  return check;
 }
 
 }  // namespace sfmamba::repository

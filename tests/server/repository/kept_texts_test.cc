@@ -19,9 +19,7 @@ class KeptTextsTest : public testing::Test {
   KeptTextsTest() { std::filesystem::remove_all(folder_); }
 
   // Texts that this folder keeps from one start to the next.
-  KeptTexts In(const std::string& folder) {
-    return KeptTexts({folder, ".text", "a text is not kept"}, &log_);
-  }
+  KeptTexts In(const std::string& folder) { return KeptTexts(folder, &log_); }
 
   const std::string folder_ = testing::TempDir() + "/kept/texts";
   observability::Logger log_{stderr, observability::LogLevel::kError,
@@ -48,7 +46,7 @@ TEST_F(KeptTextsTest, AFolderKeepsEachModelsLastText) {
   EXPECT_EQ(In(folder_).Read(kModel, "key 2\n"), "of the same model");
   EXPECT_EQ(In(folder_).Read(kModel, "another\n"), std::nullopt);
   EXPECT_EQ(In(folder_).Read(kOther, "key 2\n"), std::nullopt);
-  std::ofstream(folder_ + "/other-1.text") << "anything";
+  std::ofstream(folder_ + "/other-1.times") << "anything";
   EXPECT_EQ(In(folder_).Read(kOther, "key 2\n"), std::nullopt);
 }
 

@@ -64,10 +64,91 @@ class CpuModel : public server::FakeModel {
   const std::function<void()> before_;
 };
 
+// A fake model that computes in `precision` and answers logits of 10 and
+// `second`.
+class ClassifyingModel : public server::FakeModel {
+ public:
+  ClassifyingModel(const model::ModelConfig& config, server::Gate* gate,
+                   model::Precision precision, absl::StatusOr<float> second)
+      : FakeModel(config, gate),
+        precision_(precision),
+        second_(std::move(second)) {}
+
+  model::Precision precision() const override { return precision_; }
+  absl::StatusOr<std::unique_ptr<model::ExecutionContext>> MakeContext(
+      int /*index*/) override {
+    return std::make_unique<model::FakeContext>(
+        [this](absl::Span<const model::ModelInput> images)
+            -> absl::StatusOr<std::vector<model::Result>> {
+          if (!second_.ok()) return second_.status();
+          model::Classification answer;
+          answer.logits.resize(kClasses);
+          answer.logits[0] = 10;
+          answer.logits[1] = *second_;
+          return std::vector<model::Result>(images.size(), answer);
+        });
+  }
+
+ private:
+  const model::Precision precision_;
+  const absl::StatusOr<float> second_;
+};
+
 using ModelLoaderTest = ModelReloadTest;
 
+TEST_F(ModelLoaderTest, AutoIsBf16IfItIsFasterAndItsAnswersAreClose) {
+  using model::Precision;
+  constexpr Precision kBf16 = Precision::kBFloat16, kFp32 = Precision::kFloat32;
+  constexpr int64_t kMuch = int64_t{1} << 40, kLittle = 100 << 20;
+  struct Case {
+    const char* name;
+    Precision fast, computed;  // `computed` is what BF16 is computed in.
+    absl::StatusOr<float> reduced, full;  // The second logit in each.
+    int64_t free_memory;
+    Precision chosen;
+    const char* loads;  // The precisions that were loaded.
+  };
+  for (const Case& c : {
+           Case{"close", kBf16, kBf16, 5.2f, 5, kMuch, kBf16, "bf"},
+           Case{"fp32 is faster", kFp32, kBf16, 5, 5, kMuch, kFp32, "f"},
+           Case{"no bf16", kBf16, kFp32, 5, 5, kMuch, kFp32, "b"},
+           Case{"another class", kBf16, kBf16, 10.1f, 9.8f, kMuch, kFp32,
+                "bff"},
+           Case{"too far", kBf16, kBf16, 6, 5, kMuch, kFp32, "bff"},
+           Case{"it fails", kBf16, kBf16, absl::InternalError("no kernel"), 5,
+                kMuch, kFp32, "bf"},
+           Case{"no memory for both", kBf16, kBf16, 5, 5, kLittle, kFp32, "bf"},
+       }) {
+    server::WriteModel(folder_, "m", "1", "",
+                       model::VisionTask::kClassification, "precision: AUTO");
+    options_.fast_precision = [&c] { return c.fast; };
+    options_.free_memory = [&c] { return c.free_memory; };
+    std::string loads;
+    repository_ = std::make_unique<ModelRepository>(
+        options_,
+        [&](const ModelDirectory& directory,
+            const ModelRepository::CaptureFailed&)
+            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+          const bool reduced = directory.config.precision == kBf16;
+          loads += reduced ? "b" : "f";
+          return std::make_unique<ClassifyingModel>(
+              directory.config, &gate_, reduced ? c.computed : kFp32,
+              reduced ? c.reduced : c.full);
+        },
+        &metrics_, &log_);
+    ASSERT_TRUE(repository_->Scan().ok());
+    const absl::Status status =
+        repository_->LoadAll([](const ModelVersion&) {}, [] { return false; });
+    ASSERT_TRUE(status.ok()) << c.name << ": " << status;
+    EXPECT_EQ((*(*repository_->Find("m", "model"))->Loaded())->precision,
+              c.chosen)
+        << c.name;
+    EXPECT_EQ(loads, c.loads) << c.name;
+  }
+}
+
 TEST_F(ModelLoaderTest, WhileOthersServeALowThreadPreparesAndComparesOnACpu) {
-  options_.profile_dir = folder_ + "-profiles";
+  options_.fast_precision = [] { return model::Precision::kBFloat16; };
   std::set<std::string> threads;
   absl::Mutex mu;
   std::set<std::thread::id> background;
@@ -108,11 +189,11 @@ TEST_F(ModelLoaderTest, WhileOthersServeALowThreadPreparesAndComparesOnACpu) {
   EXPECT_EQ(background.count(loader), 1);
   EXPECT_EQ(threads.count("background"), 1);
   EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
-  EXPECT_TRUE(std::filesystem::exists(options_.profile_dir + "/m-2.precision"));
 }
 
 TEST_F(ModelLoaderTest, TheEndInterruptsWhatRunsToPrepareAModel) {
   options_.executor.profile_budget = absl::Hours(1);
+  options_.fast_precision = [] { return model::Precision::kBFloat16; };
   for (const char* precision : {"", "precision: AUTO"}) {
     server::WriteModel(folder_, "m", "1", "",
                        model::VisionTask::kClassification, precision);

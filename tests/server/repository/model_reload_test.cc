@@ -61,6 +61,7 @@ TEST_F(ModelReloadTest, AVersionOfAKnownNetworkIsNotMeasured) {
 TEST_F(ModelReloadTest, TheServersPrecisionIsForModelsThatHaveNone) {
   using model::Precision;
   options_.default_precision = v1::AUTO;
+  options_.fast_precision = [] { return Precision::kBFloat16; };
   Start();
   EXPECT_EQ(asked_for_, Precision::kBFloat16);
   EXPECT_EQ(loads_, 1) << "the fake has no BF16, so nothing is checked";

@@ -13,6 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
+constexpr model::Precision kBf16 = model::Precision::kBFloat16;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 model::Result Logits(std::vector<float> logits) {
@@ -36,7 +37,7 @@ model::Result Box(float x, float score) {
 }
 
 PrecisionCheck Compare(model::Result reduced, model::Result full) {
-  return ComparePrecisions({std::move(reduced)}, {std::move(full)});
+  return ComparePrecisions(kBf16, {std::move(reduced)}, {std::move(full)});
 }
 
 TEST(PrecisionCheckTest, CloseLogitsAreAllowed) {
@@ -65,14 +66,14 @@ TEST(PrecisionCheckTest, WhatLiesBehindTheLogitsIsNotRead) {
   std::vector<model::Result> reduced, full;
   reduced.push_back(without_last({0, 10, 5, 0}));
   full.push_back(without_last({0, 10, 5, 1000}));
-  EXPECT_TRUE(ComparePrecisions(reduced, full).allowed);
+  EXPECT_TRUE(ComparePrecisions(kBf16, reduced, full).allowed);
 }
 
 TEST(PrecisionCheckTest, EachImageCounts) {
   const model::Result good = Logits({0, 10, 5}), bad = Logits({5, 10, 0});
-  EXPECT_TRUE(ComparePrecisions({good, good}, {good, good}).allowed);
+  EXPECT_TRUE(ComparePrecisions(kBf16, {good, good}, {good, good}).allowed);
   const PrecisionCheck check =
-      ComparePrecisions({good, bad, good}, {good, good, good});
+      ComparePrecisions(kBf16, {good, bad, good}, {good, good, good});
   EXPECT_FALSE(check.allowed);
   EXPECT_THAT(check.figures, HasSubstr("by 50.00 %"));
 }
@@ -118,32 +119,14 @@ TEST(PrecisionCheckTest, SureDetectionsMustBeFound) {
 }
 
 TEST(PrecisionCheckTest, AnswersThatCannotBeComparedAreNotAllowed) {
-  EXPECT_FALSE(ComparePrecisions({}, {}).allowed);
-  EXPECT_FALSE(ComparePrecisions({}, {Logits({1})}).allowed);
+  EXPECT_FALSE(ComparePrecisions(kBf16, {}, {}).allowed);
+  EXPECT_FALSE(ComparePrecisions(kBf16, {}, {Logits({1})}).allowed);
   EXPECT_FALSE(Compare(Logits({1}), Logits({1, 2})).allowed);
   EXPECT_THAT(Compare(Map({1}), Map({1, 2})).figures, HasSubstr("in size"));
   EXPECT_FALSE(Compare(Map({1}), Map({1, 2})).allowed);
   EXPECT_FALSE(Compare(Map({}), Map({})).allowed);
   EXPECT_FALSE(Compare(Map({1}), Logits({1})).allowed);
   EXPECT_FALSE(Compare(Logits({}), Logits({})).allowed);
-}
-
-TEST(PrecisionRecordTest, IsReadAsItWasWritten) {
-  for (const bool allowed : {true, false}) {
-    const auto known = FromRecord(ToRecord({allowed, "figures"}));
-    ASSERT_TRUE(known.has_value());
-    EXPECT_EQ(known->allowed, allowed);
-    EXPECT_EQ(known->figures, "figures");
-  }
-  EXPECT_EQ(FromRecord(ToRecord({false, "one\ntwo"}))->figures, "one two");
-}
-
-TEST(PrecisionRecordTest, ABrokenOneIsNotKnown) {
-  const std::string text = ToRecord({true, "figures"});
-  for (size_t size = 0; size < text.size(); ++size) {
-    EXPECT_FALSE(FromRecord(text.substr(0, size)).has_value()) << size;
-  }
-  EXPECT_FALSE(FromRecord(text + "more\n").has_value());
 }
 
 }  // namespace
