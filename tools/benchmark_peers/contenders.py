@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 
+import quantize
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / 'tools' / 'pytorch'), str(ROOT / 'tools')]
 
@@ -58,9 +60,30 @@ class Job:
         end = '_scan' if scan else ''
         return os.path.join(self.folder, f'{self.network}_{self.batch}{end}.onnx')
 
+    def calibration(self):
+        """Images to calibrate int8 by. The weights are random, so only its speed counts."""
+        return [self.input().numpy()]
+
+
+class Photographs(Job):
+    """The default model `photographs`, image by image: what int8 answers for real pictures."""
+
+    def __init__(self, threads, folder):
+        super().__init__('photographs', 1, 'int8', threads, 0, None, folder)
+        self.pictures = quantize.photographs(self.onnx_path(scan=True))
+
+    def input(self):
+        import torch
+        return torch.from_numpy(self.pictures[0])
+
+    def calibration(self):
+        """The pictures that are asked for themselves, in the peers' favour."""
+        return self.pictures
+
 
 # Each class is one program in one setting. It is constructed in its own process with a
-# Job, and then `run()` does the work of one call, of `images` images.
+# Job, and then `run()` does the work of one call, of `images` images. Before it is measured,
+# `verify()` stops the run if its answers are wrong.
 
 class Engine:
     """This project: its benchmark binary, started anew each turn.
@@ -85,6 +108,9 @@ class Engine:
                            f'--contexts={self.contexts or job.threads}')
         return answer['images_per_second']
 
+    def verify(self, job):
+        """The engine's own tests do."""
+
     def call(self, binary, *flags):
         """What the benchmark prints."""
         command = [os.path.join(self.job.binaries, binary), *flags, f'--dtype={self.job.dtype}',
@@ -105,6 +131,9 @@ class Contender:
 
     def __init__(self, job):
         self.images, self.seconds = job.batch, job.seconds
+
+    def verify(self, job):
+        """Nothing: PyTorch is what others are compared with."""
 
     def measure(self):
         """Images per second by the median call; at least `seconds` and three calls."""
@@ -154,6 +183,8 @@ class Compiled(Eager):
         import torch._inductor.config
         torch._inductor.config.freezing = True
         self.model = self.torch.compile(self.model)
+
+    def verify(self, job):
         check(self.run(), job)
 
     def network(self, job):
@@ -161,7 +192,7 @@ class Compiled(Eager):
 
 
 class OnnxRuntime(Contender):
-    name, setting, scan = 'ONNX Runtime, no scan', 'all optimisations', False
+    name, setting, scan, limit = 'ONNX Runtime, no scan', 'all optimisations', False, None
 
     def __init__(self, job):
         super().__init__(job)
@@ -169,13 +200,21 @@ class OnnxRuntime(Contender):
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
         options.intra_op_num_threads = job.threads
-        self.session = onnxruntime.InferenceSession(job.onnx_path(self.scan), options,
+        self.session = onnxruntime.InferenceSession(self.network(job), options,
                                                     providers=['CPUExecutionProvider'])
-        self.feed = {'images': job.input().numpy()}
-        check(self.run(), job, self.scan)
+        self.input = job.input().numpy()
+
+    def network(self, job):
+        return job.onnx_path(self.scan)
+
+    def verify(self, job):
+        check(self.answer(self.input), job, self.scan, self.limit)
+
+    def answer(self, images):
+        return self.session.run(None, {'images': images})
 
     def run(self):
-        return self.session.run(None, self.feed)
+        return self.answer(self.input)
 
 
 class OnnxRuntimeScan(OnnxRuntime):
@@ -195,12 +234,20 @@ class OpenVino(Contender):
         # Without the precision hint, OpenVINO would answer fp32 with bf16 where it can.
         self.compiled = openvino.Core().compile_model(self.network(job), 'CPU', {
             'PERFORMANCE_HINT': self.hint, 'INFERENCE_NUM_THREADS': job.threads,
-            'INFERENCE_PRECISION_HINT': {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]})
-        answer = self.compiled([self.input])
-        check([answer[i] for i in range(len(answer))], job, self.scan, self.limit)
+            'INFERENCE_PRECISION_HINT': self.precision(job)})
 
     def network(self, job):
         return job.onnx_path(self.scan)
+
+    def precision(self, job):
+        return {'fp32': 'f32', 'bf16': 'bf16'}[job.dtype]
+
+    def verify(self, job):
+        check(self.answer(self.input), job, self.scan, self.limit)
+
+    def answer(self, images):
+        answer = self.compiled([images])
+        return [answer[i] for i in range(len(answer))]
 
     def run(self):
         return self.compiled([self.input], share_inputs=True)
@@ -232,36 +279,74 @@ class OpenVinoThroughputScan(OpenVinoThroughput):
     name, scan = 'OpenVINO', True
 
 
-class OpenVinoInt8(OpenVinoScan):
-    """Quantised by NNCF with its defaults, what is not in bf16. Its answers are others.
+# int8: the whole networks. Answers are others, and how far is in the table of accuracy, so the
+# check only finds what is broken.
 
-    The weights are random and the input is what it is calibrated by: only its speed counts.
-    """
+class OnnxRuntimeInt8(OnnxRuntimeScan):
+    """Quantised statically: QDQ, calibrated."""
 
-    name, limit = 'OpenVINO int8', 0.5
+    name, setting, limit = 'ONNX Runtime int8, static', 'QDQ', 0.5
+    quantizer = staticmethod(quantize.onnx_runtime_static)
 
     def network(self, job):
-        import nncf
-        import openvino
-        return nncf.quantize(openvino.Core().read_model(job.onnx_path(self.scan)),
-                             nncf.Dataset([self.input]))
+        return self.quantizer(job.onnx_path(self.scan), job.calibration())
+
+
+class OnnxRuntimeInt8Dynamic(OnnxRuntimeInt8):
+    name, setting = 'ONNX Runtime int8, dynamic', 'products'
+    quantizer = staticmethod(quantize.onnx_runtime_dynamic)
+
+
+class OpenVinoInt8(OpenVinoScan):
+    """Quantised by NNCF with its defaults, the rest in fp32."""
+
+    name, limit, rest = 'OpenVINO int8', 0.5, 'f32'
+    quantizer = staticmethod(quantize.openvino_default)
+
+    def network(self, job):
+        return self.quantizer(job.onnx_path(self.scan), job.calibration())
+
+    def precision(self, job):
+        return self.rest
 
 
 class OpenVinoInt8Throughput(OpenVinoInt8, OpenVinoThroughput):
     setting, hint = OpenVinoThroughput.setting, OpenVinoThroughput.hint
 
 
+class OpenVinoInt8Bf16(OpenVinoInt8):
+    """The rest in bf16."""
+
+    setting, rest = 'LATENCY hint, bf16', 'bf16'
+
+
+class OpenVinoInt8ThroughputBf16(OpenVinoInt8Throughput):
+    setting, rest = 'THROUGHPUT hint, bf16', 'bf16'
+
+
+class OpenVinoInt8FloatConvolutions(OpenVinoInt8):
+    name = 'OpenVINO int8, float convolutions'
+    quantizer = staticmethod(quantize.openvino_float_convolutions)
+
+
+class OpenVinoInt8FloatConvolutionsThroughput(OpenVinoInt8FloatConvolutions,
+                                              OpenVinoInt8Throughput):
+    pass
+
+
 CONTENDERS = [Engine, EngineContexts, Eager, EagerChannelsLast, Compiled, OnnxRuntime,
               OnnxRuntimeScan, OpenVino, OpenVinoThroughput, OpenVinoScan, OpenVinoThroughputScan,
-              OpenVinoInt8, OpenVinoInt8Throughput]
+              OnnxRuntimeInt8, OnnxRuntimeInt8Dynamic, OpenVinoInt8, OpenVinoInt8Throughput,
+              OpenVinoInt8Bf16, OpenVinoInt8ThroughputBf16, OpenVinoInt8FloatConvolutions,
+              OpenVinoInt8FloatConvolutionsThroughput]
 NO_BF16 = {OnnxRuntime, OnnxRuntimeScan}  # Its CPU provider has no bf16 convolutions and products.
-NO_FP32 = {OpenVinoInt8, OpenVinoInt8Throughput}  # It stands beside bf16.
+INT8 = [make for make in CONTENDERS if issubclass(make, (OnnxRuntimeInt8, OpenVinoInt8))]
 # Contexts are for small models. The others' reference scan is a loop in Python over every
 # token of a map: no opponent. The exported file has a whole classifier.
 NO_DENSE = {EngineContexts, Eager, EagerChannelsLast, OnnxRuntimeScan, OpenVinoScan,
-            OpenVinoThroughputScan, OpenVinoInt8, OpenVinoInt8Throughput}
+            OpenVinoThroughputScan}
 RUNTIMES = [Compiled.name, OnnxRuntime.name, OpenVino.name]
-WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name]
+WITH_SCAN = [OnnxRuntimeScan.name, OpenVinoScan.name, *(make.name for make in INT8)]
 
 
 # The network for the runtimes: as it is, by tools/export_onnx.py, and as a bound in their favour

@@ -19,7 +19,9 @@ import sys
 import tempfile
 
 import contenders
-from contenders import CONTENDERS, DENSE, NO_BF16, NO_DENSE, RUNTIMES, WITH_SCAN, Eager, Engine
+import quantize
+from contenders import (CONTENDERS, DENSE, INT8, NO_BF16, NO_DENSE, RUNTIMES, WITH_SCAN, Eager,
+                        Engine, EngineContexts)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -30,11 +32,42 @@ def serve(make, job, pipe):
     os.environ['OMP_NUM_THREADS'] = str(job.threads)
     try:
         contender = make(job)
+        contender.verify(job)
         pipe.send(None)
         while pipe.recv():
             pipe.send(contender.measure())
     except Exception as error:  # Shown by the parent, which then stops.
         pipe.send(error)
+
+
+def answer_photographs(make, threads, folder, pipe):
+    """Body of a process: sends the figures of an int8 contender's answers."""
+    import onnxruntime
+    job = contenders.Photographs(threads, folder)
+    fp32 = onnxruntime.InferenceSession(job.onnx_path(scan=True),
+                                        providers=['CPUExecutionProvider'])
+    contender = make(job)
+    pipe.send(quantize.accuracy([contender.answer(picture)[0][0] for picture in job.pictures],
+                                [fp32.run(None, {'images': picture})[0][0]
+                                 for picture in job.pictures]))
+
+
+def measure_accuracy(threads, left_out):
+    """{name: figures} of the int8 contenders' answers for the pictures of `photographs`."""
+    context = multiprocessing.get_context('spawn')
+    figures = {}
+    for make in INT8:
+        if make.name in figures or is_left_out(make, left_out):
+            continue
+        show(f'photographs: {make.name}')
+        with tempfile.TemporaryDirectory() as folder:
+            pipe, end = context.Pipe()
+            process = context.Process(target=answer_photographs, args=(make, threads, folder, end))
+            process.start()
+            end.close()
+            figures[make.name] = pipe.recv()  # EOFError if the process has failed.
+            process.join()
+    return figures
 
 
 def receive(pipe, make):
@@ -96,7 +129,7 @@ def cpu_flags():
 def versions():
     import importlib.metadata
     return {package: importlib.metadata.version(package)
-            for package in ('torch', 'onnxruntime', 'openvino')}
+            for package in ('torch', 'onnxruntime', 'openvino', 'nncf')}
 
 
 def markdown(report):
@@ -116,6 +149,12 @@ def markdown(report):
         ratios = [f'{ours / other:.2f}x' if ours and other else '-' for other in best]
         lines.append(f'| {cell["network"]} | {cell["dtype"]} | {cell["batch"]} | '
                      + ' | '.join(row + ratios) + ' |')
+    if report['accuracy']:
+        lines += ['', '| int8 | same first class on `photographs` | rms of the logits |',
+                  '|---|---|---|']
+        lines += [f'| {name} | {100 * figures["same_first_class"]:.1f} % | '
+                  f'{100 * figures["logit_rms"]:.2f} % |'
+                  for name, figures in report['accuracy'].items()]
     return '\n'.join(lines)
 
 
@@ -124,16 +163,21 @@ def cells(arguments):
     for network in arguments.networks.split(','):
         for dtype in arguments.dtypes.split(','):
             for batch in map(int, arguments.batches.split(',')):
-                if network not in DENSE or batch == 1:
+                if network not in DENSE or (batch == 1 and dtype != 'int8'):
                     yield network, dtype, batch
 
 
 def contestants(network, dtype, left_out):
     """The contenders of a cell, but for those whose names contain one of `left_out`."""
-    return [make for make in CONTENDERS
+    others = [make for make in CONTENDERS if make not in INT8]
+    return [make for make in ([Engine, EngineContexts, *INT8] if dtype == 'int8' else others)
             if not (dtype == 'bf16' and make in NO_BF16)
             and not (network in DENSE and make in NO_DENSE)
-            and not any(name in make.name for name in left_out)]
+            and not is_left_out(make, left_out)]
+
+
+def is_left_out(make, names):
+    return any(name in make.name for name in names)
 
 
 def parse_arguments(flags):
@@ -145,8 +189,13 @@ def parse_arguments(flags):
                         'of dense models: detector, segmenter; comma separated')
     parser.add_argument('--batches', default='1,8', help='batch sizes; dense backbones take 1 only')
     has_bf16 = bool({'amx_bf16', 'avx512_bf16'} & set(flags))
-    parser.add_argument('--dtypes', default='fp32,bf16' if has_bf16 else 'fp32',
-                        help='fp32, bf16; default: bf16 too where the processor computes it')
+    has_int8 = bool({'avx512_vnni', 'avx_vnni', 'amx_int8'} & set(flags))
+    parser.add_argument('--dtypes', default='fp32' + ',bf16' * has_bf16 + ',int8' * has_int8,
+                        help='fp32, bf16, int8 (classifiers only); default: those that the '
+                        'processor computes')
+    parser.add_argument('--accuracy', type=pathlib.Path, metavar='FILE',
+                        help='what `sfmamba eval --model=X --against=Y --json` wrote for the '
+                        'pictures of photographs, X being the model in INT8 and Y in FP32')
     parser.add_argument('--threads', type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument('--rounds', type=int, default=7)
     parser.add_argument('--seconds', type=float, default=2, help='of each measurement, at least')
@@ -167,7 +216,7 @@ def main():
     os.environ['OMP_NUM_THREADS'] = str(arguments.threads)  # The processes inherit it.
 
     report = {'threads': arguments.threads, 'cpu': model_name, 'machine': platform.machine(),
-              'versions': versions(), 'rounds': arguments.rounds, 'cells': []}
+              'versions': versions(), 'rounds': arguments.rounds, 'cells': [], 'accuracy': {}}
     for network, dtype, batch in cells(arguments):
         with tempfile.TemporaryDirectory() as folder:  # For the exported network.
             job = contenders.Job(network, batch, dtype, arguments.threads, arguments.seconds,
@@ -185,6 +234,13 @@ def main():
                        for make, values in figures.items()}})
         if arguments.json:  # After each cell: what is measured is kept.
             arguments.json.write_text(json.dumps(report, indent=2) + '\n')
+    if arguments.accuracy:
+        report['accuracy'][Engine.name] = json.loads(arguments.accuracy.read_text())
+    if 'int8' in arguments.dtypes.split(','):
+        report['accuracy'].update(measure_accuracy(arguments.threads, arguments.without))
+        show('')
+    if arguments.json:
+        arguments.json.write_text(json.dumps(report, indent=2) + '\n')
     print(markdown(report))
 
 
