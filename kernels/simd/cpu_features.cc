@@ -107,6 +107,17 @@ bool HasAvx512Bf16() {
          __builtin_cpu_supports("avx512bf16");
 }
 
+bool HasAvx512Vnni() {
+  return ActiveCpuIsa() == CpuIsa::kAvx512 &&
+         __builtin_cpu_supports("avx512vnni");
+}
+
+bool HasAvxVnni() {
+  return ActiveCpuIsa() == CpuIsa::kAvx2 && __builtin_cpu_supports("avxvnni");
+}
+
+bool HasInt8() { return HasAvx512Vnni() || HasAvxVnni(); }
+
 bool HasAmxBf16() {
   static const bool has =
       ActiveCpuIsa() == CpuIsa::kAvx512 && HasAvx512Bf16() &&

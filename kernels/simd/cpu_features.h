@@ -33,6 +33,13 @@ const char* CpuIsaName(CpuIsa isa);
 // is kAvx512.
 bool HasAvx512Bf16();
 
+// Return whether the processor adds products of four pairs of bytes natively,
+// and ActiveCpuIsa() is kAvx512 (AVX512-VNNI) or kAvx2 (AVX-VNNI).
+bool HasAvx512Vnni();
+bool HasAvxVnni();
+// Returns whether it has one of the two, which matrix products in int8 need.
+bool HasInt8();
+
 // Returns whether the processor multiplies bf16 matrices natively (AMX), the
 // operating system lets this process use the tile registers, which the first
 // call asks it for, and SFMAMBA_CPU_ISA is not set to one of the names above.

@@ -1,0 +1,214 @@
+// Products of rounded values over a vector type I of 32-bit integers, in tiles
+// of kTileRows rows by two vectors of outputs. The files of one instruction set
+// include this header and choose I.
+#ifndef SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
+#define SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "kernels/linear/int8_gemm.h"
+#include "kernels/simd/simd_math.h"
+
+namespace sfmamba::kernels {
+namespace {
+
+// Inputs that are multiplied at once.
+constexpr int64_t kQuad = 4;
+constexpr int64_t kLine = 64;  // Bytes in a line of the cache.
+
+// Rows in a tile. With two vectors of weights and one of x, the sums take all
+// vector registers.
+template <typename I>
+constexpr int kTileRows = I::kWidth == 8 ? 6 : 14;
+
+template <typename I>
+constexpr int kPanel = 2 * I::kWidth;
+
+// The inputs of some rows: for each row `runs` runs of quads.
+struct Int8Inputs {
+  int64_t runs, quads;  // Runs of a row, and quads of a run.
+  const uint8_t* x;     // Rows x_stride apart, runs of a row run_stride apart.
+  int64_t x_stride, run_stride;
+};
+
+// Lines to prefetch while a tile is computed, one with each quad of the first
+// run. At most as many as quads.
+struct NextLines {
+  const int8_t* first = nullptr;
+  int64_t count = 0;
+};
+
+// Writes the sums of kRows rows of a panel, its first kVectors vectors of
+// outputs, to `sums` [kRows, kPanel]. They stay in registers until then only if
+// every loop over them is unrolled.
+template <typename I, int kRows, int kVectors>
+void SumRows(const Int8Inputs& inputs, const int8_t* weights,
+             const NextLines& next, int32_t* sums_out) {
+  // Row 4 i + j is at x[i] + j * stride: an address has a base and an index, so
+  // fewer registers hold the rows.
+  constexpr int kBases = (kRows + 3) / 4;
+  const int64_t stride = inputs.x_stride, three = 3 * stride;
+  const uint8_t* x[kBases];
+  I sums[kRows][kVectors];
+#pragma GCC unroll 14
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = I::Zero();
+  }
+  const auto add_quad = [&]() __attribute__((always_inline)) {
+    I weight[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      weight[v] = I::Load(weights + v * I::kWidth * kQuad);
+    }
+    weights += kPanel<I> * kQuad;
+#pragma GCC unroll 14
+    for (int r = 0; r < kRows; ++r) {
+      const int64_t offset = r % 4 == 3 ? three : r % 4 * stride;
+      const I quad = I::Repeat(x[r / 4] + offset);
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = AddProducts(sums[r][v], quad, weight[v]);
+      }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) x[i] += kQuad;
+  };
+  int64_t next_lines = next.count;
+  for (int64_t run = 0; run < inputs.runs; ++run) {
+#pragma GCC unroll 4
+    for (int i = 0; i < kBases; ++i) {
+      x[i] = inputs.x + run * inputs.run_stride + 4 * i * stride;
+    }
+    for (int64_t k = 0; k < next_lines; ++k) {
+      _mm_prefetch(next.first + k * kLine, _MM_HINT_T1);
+      add_quad();
+    }
+    for (int64_t k = next_lines; k < inputs.quads; ++k) add_quad();
+    next_lines = 0;
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) {
+      sums[r][v].Store(sums_out + r * kPanel<I> + v * I::kWidth);
+    }
+  }
+}
+
+// Sums `rows` rows, 1 .. kRows.
+template <typename I, int kRows, int kVectors>
+void SumUpTo(int64_t rows, const Int8Inputs& inputs, const int8_t* weights,
+             const NextLines& next, int32_t* sums) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      return SumUpTo<I, kRows - 1, kVectors>(rows, inputs, weights, next, sums);
+    }
+  }
+  SumRows<I, kRows, kVectors>(inputs, weights, next, sums);
+}
+
+// What becomes of the sums of a panel's first `columns` outputs.
+struct Int8Results {
+  int64_t columns;
+  const float* x_scales;  // The rows', x_scale_stride apart.
+  int64_t x_scale_stride;
+  const float* scales;    // [columns] at least.
+  const int32_t* excess;  // [columns] at least.
+  const float* bias;      // [columns] or null.
+  bool add;
+  float* y;  // [rows, columns], rows y_stride apart
+  int64_t y_stride;
+};
+
+// Scales the sums and writes what activation() makes of them.
+template <typename I, typename Activation>
+void Finish(int64_t rows, const int32_t* sums, const Int8Results& results,
+            Activation activation) {
+  using V = typename I::Floats;
+  for (int64_t r = 0; r < rows; ++r, sums += kPanel<I>) {
+    const V x_scale = V::Set(results.x_scales[r * results.x_scale_stride]);
+    float* const y = results.y + r * results.y_stride;
+    ForEachVector<V>(results.columns, [&](int64_t c, int lanes) {
+      const V bias = results.bias == nullptr
+                         ? V::Set(0.0f)
+                         : LoadLanes<V>(results.bias + c, lanes);
+      const I sum = I::Load(sums + c) - I::Load(results.excess + c);
+      V value = activation(
+          Fma(ToFloats(sum) * x_scale, V::Load(results.scales + c), bias));
+      if (results.add) value = LoadLanes<V>(y + c, lanes) + value;
+      StoreLanes(value, y + c, lanes);
+    });
+  }
+}
+
+struct NoActivation {
+  template <typename V>
+  V operator()(V v) const {
+    return v;
+  }
+};
+
+// Computes a panel's outputs of `rows` rows in tiles of nearly equal height,
+// since small tiles are slower. Meanwhile prefetches the weights of the next
+// panel.
+template <typename I, typename Activation>
+void MultiplyPanel(int64_t rows, Int8Inputs inputs, const int8_t* weights,
+                   bool prefetch, Int8Results results, Activation activation) {
+  alignas(64) int32_t sums[kTileRows<I> * kPanel<I>];
+  const int64_t tiles = (rows + kTileRows<I> - 1) / kTileRows<I>;
+  const int64_t lines = inputs.runs * inputs.quads * kPanel<I> * kQuad / kLine;
+  for (int64_t t = 0; t < tiles; ++t) {
+    const int64_t height = rows * (t + 1) / tiles - rows * t / tiles;
+    NextLines next;
+    if (prefetch) {
+      const int64_t line = lines * t / tiles;
+      next.first = weights + (lines + line) * kLine;
+      next.count = std::min(inputs.quads, lines * (t + 1) / tiles - line);
+    }
+    if (results.columns <= I::kWidth) {
+      SumUpTo<I, kTileRows<I>, 1>(height, inputs, weights, next, sums);
+    } else {
+      SumUpTo<I, kTileRows<I>, 2>(height, inputs, weights, next, sums);
+    }
+    Finish<I>(height, sums, results, activation);
+    inputs.x += height * inputs.x_stride;
+    results.x_scales += height * results.x_scale_stride;
+    results.y += height * results.y_stride;
+  }
+}
+
+// Returns the largest magnitude, or a NaN if a value is not finite.
+template <typename V>
+float LargestMagnitude(const float* x, int64_t count) {
+  V largest = V::Set(0.0f);
+  ForEachVector<V>(count, [&](int64_t k, int lanes) {
+    largest = MaxMagnitude(largest, Abs(LoadLanes<V>(x + k, lanes)));
+  });
+  const V limit = V::Set(std::numeric_limits<float>::max());
+  return V::All(LessEqual(largest, limit))
+             ? Largest(largest)
+             : std::numeric_limits<float>::quiet_NaN();
+}
+
+// Writes 128 plus the nearest integers of x * inverse.
+template <typename I>
+void Quantize(const float* x, int64_t count, float inverse, uint8_t* values) {
+  using V = typename I::Floats;
+  ForEachVector<V>(count, [&](int64_t k, int lanes) {
+    const I rounded = I::Round(LoadLanes<V>(x + k, lanes) * V::Set(inverse));
+    if (lanes == V::kWidth) return rounded.StoreBytes(values + k);
+    uint8_t bytes[V::kWidth];
+    rounded.StoreBytes(bytes);
+    std::copy_n(bytes, lanes, values + k);
+  });
+}
+
+}  // namespace
+}  // namespace sfmamba::kernels
+
+#endif  // SFMAMBA_KERNELS_LINEAR_INT8_TILES_SIMD_H_
