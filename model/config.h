@@ -36,7 +36,7 @@ enum class WindowMode { kFixed, kFull };
 // tasks, makes it as large as short_side and long_side allow.
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
-enum class Precision { kFloat32, kBFloat16, kFloat16 };
+enum class Precision { kFloat32, kBFloat16, kFloat16, kInt8 };
 enum class Architecture { kHybrid, kVim };
 // The layers before the token stages: the papers' convolutions, or the layers
 // of EfficientNet-Lite0 (arXiv 1905.11946), for which pretrained weights exist,

@@ -68,13 +68,13 @@ class VisionModel {
   // Reads `weights_paths` (safetensors files that together hold each tensor
   // once), checks every tensor against `config` and prepares it for the
   // processor or GPU. A precision that the processor does
-  // not support natively (on CPUs fp16, and bf16 without AVX512-BF16) is
-  // replaced by fp32; see precision().
+  // not support natively (on CPUs fp16, bf16 without AVX512-BF16, and int8
+  // without AVX512-VNNI or AVX-VNNI) is replaced by fp32; see precision().
   //
   // NOT_FOUND if a file is missing. INVALID_ARGUMENT, naming each of them, for
   // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if
-  // `gpus` is not empty and the build has no CUDA, a device does not exist or
-  // `reference` is set.
+  // `gpus` is not empty and the build has no CUDA, a device does not exist, the
+  // precision is int8 or `reference` is set.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, absl::Span<const std::string> weights_paths,
       const ModelOptions& options = {});

@@ -229,6 +229,7 @@ class DeviceVisionModel : public model::VisionModel {
 };
 
 absl::Status CheckOptions(const DeviceRuntime& runtime,
+                          const model::ModelConfig& config,
                           const model::ModelOptions& options) {
   const int count = runtime.count();
   for (const int gpu : options.gpus) {
@@ -236,6 +237,10 @@ absl::Status CheckOptions(const DeviceRuntime& runtime,
       return absl::InvalidArgumentError(absl::StrCat(
           "GPU ", gpu, ": expected one of the ", count, " that there are"));
     }
+  }
+  if (config.precision == model::Precision::kInt8) {
+    return absl::InvalidArgumentError(
+        "precision: GPUs do not compute INT8, expected FP32, BF16 or FP16");
   }
   if (!options.reference) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -255,7 +260,7 @@ absl::StatusOr<std::unique_ptr<model::VisionModel>> MakeDeviceVisionModel(
   }
   std::unique_ptr<model::VisionModel> model;
   const absl::Status status = Guarded([&] {
-    const absl::Status checked = CheckOptions(*runtime, options);
+    const absl::Status checked = CheckOptions(*runtime, config, options);
     if (!checked.ok()) return checked;
     runtime->ConfigureLibraries();
     model =

@@ -83,9 +83,9 @@ class CpuVisionModel : public model::VisionModel {
         contexts() == 1 ? "" : absl::StrCat(", ", contexts(), " contexts");
     return absl::StrCat("cpu (", kernels::CpuIsaName(kernels::ActiveCpuIsa()),
                         kernels::HasAmxBf16() ? ", amx" : "",
-                        precision_ == model::Precision::kFloat32    ? ", fp32"
+                        precision_ == model::Precision::kInt8       ? ", int8"
                         : precision_ == model::Precision::kBFloat16 ? ", bf16"
-                                                                    : ", fp16",
+                                                                    : ", fp32",
                         several, ")");
   }
   int fold_factor(int images) const override {

@@ -14,6 +14,7 @@ inline at::ScalarType ComputeType(model::Precision precision) {
     case model::Precision::kFloat16:
       return at::kHalf;
     case model::Precision::kFloat32:
+    case model::Precision::kInt8:  // All but linear layers.
       break;
   }
   return at::kFloat;

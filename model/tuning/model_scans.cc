@@ -11,6 +11,7 @@ namespace {
 ScanShape::Type TypeOf(model::Precision precision) {
   switch (precision) {
     case model::Precision::kFloat32:
+    case model::Precision::kInt8:  // On CPUs only, with scans in fp32.
       return ScanShape::kFloat;
     case model::Precision::kFloat16:
       return ScanShape::kFloat16;

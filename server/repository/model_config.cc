@@ -337,6 +337,8 @@ model::Precision ToPrecision(v1::Precision precision) {
       return model::Precision::kBFloat16;
     case v1::FP16:
       return model::Precision::kFloat16;
+    case v1::INT8:
+      return model::Precision::kInt8;
     default:
       return model::Precision::kFloat32;
   }

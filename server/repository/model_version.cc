@@ -28,6 +28,8 @@ absl::string_view PrecisionName(model::Precision precision) {
       return "BF16";
     case model::Precision::kFloat16:
       return "FP16";
+    case model::Precision::kInt8:
+      return "INT8";
   }
   return "";
 }

@@ -23,7 +23,7 @@ namespace sfmamba::repository {
 // "classification", "detection" or "segmentation".
 absl::string_view TaskName(model::VisionTask task);
 
-// "FP32", "BF16" or "FP16".
+// "FP32", "BF16", "FP16" or "INT8".
 absl::string_view PrecisionName(model::Precision precision);
 
 // What a version that is READY runs and says of itself. Immutable, apart from

@@ -22,6 +22,8 @@ const char* SuffixOf(Precision precision) {
       return "Bf16";
     case Precision::kFloat16:
       return "Fp16";
+    case Precision::kInt8:
+      return "Int8";
   }
   return "";
 }
@@ -62,6 +64,9 @@ std::vector<TestedImplementation> MakeAll() {
   all.push_back({"CpuBf16", &Cpu(Precision::kBFloat16), at::kFloat, at::kFloat,
                  at::kFloat, at::kBFloat16,
                  /*reads_pixels=*/false});
+  all.push_back({"CpuInt8", &Cpu(Precision::kInt8), at::kFloat, at::kFloat,
+                 at::kFloat, at::kChar,
+                 /*reads_pixels=*/false});
   for (const Precision precision :
        {Precision::kFloat32, Precision::kBFloat16, Precision::kFloat16}) {
     all.push_back(OnEmulator(precision));
@@ -100,6 +105,8 @@ double AgainstReference::Tolerance() {
       return 4 * std::numeric_limits<c10::BFloat16>::epsilon();
     case at::kHalf:
       return 4 * std::numeric_limits<c10::Half>::epsilon();
+    case at::kChar:
+      return 4 / 127.0;
     default:
       return 2e-5;
   }

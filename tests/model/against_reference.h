@@ -26,9 +26,9 @@ struct TestedImplementation {
 };
 
 // All that this machine has: the CPU in fp32 by the kernels of the active
-// instruction set, the CPU in bf16, and CUDA's on the emulator in all three
-// types. Where SFMAMBA_CPU_ISA names a lesser instruction set than the
-// machine's, only the first, since the others do not depend on it.
+// instruction set, the CPU in bf16 and in int8, and CUDA's on the emulator in
+// all three types. Where SFMAMBA_CPU_ISA names a lesser instruction set than
+// the machine's, only the first, since the others do not depend on it.
 std::vector<TestedImplementation> TestedImplementations();
 
 // Returns values with a mean of 0 and a variance of 1, which depend on the key
@@ -70,7 +70,7 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   // fp32 that is 2e-5: sums of some hundreds of products in another order round
   // this much, and so does Winograd's method. In half precision it is four of
   // the type's epsilons, since each product rounds its input, its weights and
-  // its result to the type and sums in fp32.
+  // its result to the type and sums in fp32. In int8 it is four steps of 1/127.
   static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
   static double Tolerance();
 

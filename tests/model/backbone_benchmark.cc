@@ -29,6 +29,7 @@
 #include "model/tensor_memory.h"
 #include "model/vision_model.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/dtype_flag.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/run_model.h"
 
@@ -39,7 +40,8 @@ ABSL_FLAG(int, models, 1, "models that run at once");
 ABSL_FLAG(int, contexts, 1,
           "batches of the model at once, each on a part of the processors");
 ABSL_FLAG(int, batch, 1, "images a run");
-ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
+ABSL_FLAG(sfmamba::model::Precision, dtype, sfmamba::model::Precision::kFloat32,
+          sfmamba::model::kDtypes);
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(absl::Duration, duration, absl::Seconds(5), "time to measure for");
 ABSL_FLAG(bool, reference, false, "the reference, operator by operator");
@@ -63,7 +65,8 @@ enum class Part { kOther, kConvolution, kGemm };
 Part PartOf(const char* name) {
   for (const char* convolution :
        {"convolution_pointwise", "sfmamba::winograd_conv",
-        "sfmamba::gemm_convolution", "sfmamba::depthwise_convolution"}) {
+        "sfmamba::gemm_convolution", "sfmamba::int8_convolution",
+        "sfmamba::depthwise_convolution"}) {
     if (absl::StrContains(name, convolution)) return Part::kConvolution;
   }
   for (const char* product : {"aten::mm", "aten::addmm", "sfmamba::product",
@@ -118,8 +121,7 @@ void Print(const VisionModel& model, std::vector<double> ms,
   std::sort(ms.begin(), ms.end());
   const double median = ms[ms.size() / 2];
   const int batch = absl::GetFlag(FLAGS_batch);
-  const char* dtype =
-      model.precision() == Precision::kBFloat16 ? "bf16" : "fp32";
+  const std::string dtype = AbslUnparseFlag(model.precision());
   std::string line = absl::StrFormat(
       absl::GetFlag(FLAGS_json)
           ? R"({"variant": "%s", "batch": %d, "dtype": "%s", "threads": %d, )"
@@ -236,9 +238,7 @@ int Main() {
     std::fprintf(stderr, "%s\n", config.status().ToString().c_str());
     return 1;
   }
-  if (absl::GetFlag(FLAGS_dtype) == "bf16") {
-    config->precision = Precision::kBFloat16;
-  }
+  config->precision = absl::GetFlag(FLAGS_dtype);
   if (absl::GetFlag(FLAGS_threads) > 0) {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }

@@ -33,6 +33,7 @@
 #include "model/tensor_memory.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/dtype_flag.h"
 #include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
@@ -41,7 +42,8 @@
 ABSL_FLAG(std::string, variant, "sf_mamba_t", "a row of the variants table");
 ABSL_FLAG(int, height, 800, "pixels of the network's input, without padding");
 ABSL_FLAG(int, width, 1333, "likewise");
-ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
+ABSL_FLAG(sfmamba::model::Precision, dtype, sfmamba::model::Precision::kFloat32,
+          sfmamba::model::kDtypes);
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, backbone_only, false, "without neck and heads");
@@ -157,7 +159,7 @@ void Print(const Stopwatch& timed, const Outcome& outcome) {
              "\n"
            : "%s %s at %dx%d, %d threads: %d proposals, %d detections, %d "
              "pixels of masks, digest %x, peak %.0f MiB\n%s",
-      absl::GetFlag(FLAGS_variant), absl::GetFlag(FLAGS_dtype),
+      absl::GetFlag(FLAGS_variant), AbslUnparseFlag(absl::GetFlag(FLAGS_dtype)),
       absl::GetFlag(FLAGS_height), absl::GetFlag(FLAGS_width),
       ops::LoopThreads(), outcome.proposals, outcome.detections,
       outcome.mask_pixels, outcome.digest, PeakMemoryMiB(), timed.Report(json));
@@ -176,10 +178,8 @@ int Main() {
   const c10::InferenceMode guard;
   const ops::SerialOperators serial;  // The server runs models this way.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
-  const Detector detector(
-      *config, weights.root(),
-      Cpu(absl::GetFlag(FLAGS_dtype) == "bf16" ? Precision::kBFloat16
-                                               : Precision::kFloat32));
+  const Detector detector(*config, weights.root(),
+                          Cpu(absl::GetFlag(FLAGS_dtype)));
   const int height = absl::GetFlag(FLAGS_height);
   const int width = absl::GetFlag(FLAGS_width);
   at::Tensor picture =

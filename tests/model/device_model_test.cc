@@ -44,6 +44,16 @@ TEST_F(DeviceModelTest, AGpuThatThereIsNotIsRefused) {
                                 "GPU 2: expected one of the 2 that there are"));
 }
 
+TEST_F(DeviceModelTest, Int8IsRefused) {
+  ModelConfig config = Config();
+  config.precision = Precision::kInt8;
+  const auto model = VisionModel::Random(config, /*seed=*/1, OnGpu());
+  EXPECT_EQ(
+      model.status(),
+      absl::InvalidArgumentError(
+          "precision: GPUs do not compute INT8, expected FP32, BF16 or FP16"));
+}
+
 TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);

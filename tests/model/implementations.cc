@@ -15,7 +15,8 @@ const ops::Implementation& Cpu(Precision precision) {
   static const auto& implementations =
       *new std::map<Precision, ops::CpuImplementation>{
           {Precision::kFloat32, ops::CpuImplementation(Precision::kFloat32)},
-          {Precision::kBFloat16, ops::CpuImplementation(Precision::kBFloat16)}};
+          {Precision::kBFloat16, ops::CpuImplementation(Precision::kBFloat16)},
+          {Precision::kInt8, ops::CpuImplementation(Precision::kInt8)}};
   return implementations.at(precision);
 }
 

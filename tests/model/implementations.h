@@ -9,7 +9,7 @@ namespace sfmamba::model {
 
 // The implementations on the CPU. They are never destroyed.
 const ops::Implementation& Reference();
-// In fp32 or bf16, whether the processor supports it or not.
+// In fp32, bf16 or int8, whether the processor supports it or not.
 const ops::Implementation& Cpu(Precision precision = Precision::kFloat32);
 
 // For tests that run with both.

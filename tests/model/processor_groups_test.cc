@@ -13,6 +13,7 @@
 #include "absl/synchronization/barrier.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
+#include "tests/model/dtype_flag.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/run_model.h"
@@ -118,10 +119,10 @@ TEST_P(ProcessorGroupsTest, ContextsComputeAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Precisions, ProcessorGroupsTest,
                          testing::Values(Precision::kFloat32,
-                                         Precision::kBFloat16),
+                                         Precision::kBFloat16,
+                                         Precision::kInt8),
                          [](const auto& info) {
-                           return info.param == Precision::kFloat32 ? "Float32"
-                                                                    : "Bf16";
+                           return AbslUnparseFlag(info.param);
                          });
 
 TEST(ProcessorGroupsOfAModelTest, EachGroupIsADeviceOfItsOwn) {

@@ -21,6 +21,7 @@
 #include "model/tensor_memory.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
+#include "tests/model/dtype_flag.h"
 #include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
@@ -31,7 +32,8 @@ ABSL_FLAG(int, width, 683, "likewise");
 ABSL_FLAG(int, original_height, 480, "pixels of the picture");
 ABSL_FLAG(int, original_width, 640, "likewise");
 ABSL_FLAG(int, attention_window, 0, "side of stage 3's sub-windows; 0: none");
-ABSL_FLAG(std::string, dtype, "fp32", "fp32 or bf16");
+ABSL_FLAG(sfmamba::model::Precision, dtype, sfmamba::model::Precision::kFloat32,
+          sfmamba::model::kDtypes);
 ABSL_FLAG(int, threads, 0, "intra-op threads; 0: as many as processors");
 ABSL_FLAG(int, rounds, 3, "rounds to measure");
 ABSL_FLAG(bool, backbone_only, false, "without the head");
@@ -77,7 +79,7 @@ void Print(const Stopwatch& timed, uint64_t hash) {
   const bool json = absl::GetFlag(FLAGS_json);
   const std::string parts = timed.Report(json);
   const std::string variant = absl::GetFlag(FLAGS_variant);
-  const std::string dtype = absl::GetFlag(FLAGS_dtype);
+  const std::string dtype = AbslUnparseFlag(absl::GetFlag(FLAGS_dtype));
   if (json) {
     absl::PrintF(
         R"({"variant": "%s", "dtype": "%s", "height": %d, "width": %d, )"
@@ -105,10 +107,8 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const ops::Implementation& implementation =
-      absl::GetFlag(FLAGS_reference)
-          ? Reference()
-          : Cpu(absl::GetFlag(FLAGS_dtype) == "bf16" ? Precision::kBFloat16
-                                                     : Precision::kFloat32);
+      absl::GetFlag(FLAGS_reference) ? Reference()
+                                     : Cpu(absl::GetFlag(FLAGS_dtype));
   const c10::InferenceMode guard;
   const ops::SerialOperators serial;  // The server runs models this way.
   weights::StateDict weights(weights::MakeRandomWeights(0));

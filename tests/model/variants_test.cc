@@ -126,14 +126,15 @@ TEST(WindowModeTest, AFullWindowIsCutForAttentionWhereItIsLargerOnly) {
   EXPECT_GE(LargestDifference(fused, LogitsOf(full, large, Cpu())), 1e-3);
 }
 
-// bf16 arithmetic, slowly where the processor has none, against fp32.
-void ExpectClose(const ModelConfig& config, const at::Tensor& image) {
-  const Deviation deviation =
-      DeviationOf(LogitsOf(config, image, Cpu(Precision::kBFloat16)),
-                  LogitsOf(config, image, Cpu()));
+// bf16 or int8, slowly where the processor has none, against fp32.
+void ExpectClose(const ModelConfig& config, const at::Tensor& image,
+                 Precision precision = Precision::kBFloat16,
+                 double largest = 0.05) {
+  const Deviation deviation = DeviationOf(
+      LogitsOf(config, image, Cpu(precision)), LogitsOf(config, image, Cpu()));
   EXPECT_GE(deviation.cosine, 0.9995);
-  EXPECT_LE(deviation.largest, 0.05);
-  EXPECT_GT(deviation.largest, 1e-4);  // It was bf16 indeed.
+  EXPECT_LE(deviation.largest, largest);
+  EXPECT_GT(deviation.largest, 1e-4);  // It was computed in less indeed.
   EXPECT_TRUE(deviation.same_argmax);
 }
 
@@ -143,6 +144,11 @@ TEST(HalfPrecisionTest, SmallModelStaysClose) {
   for (int i = 0; i < 2; ++i) {
     ExpectClose(SmallModel(), images.narrow(0, i, 1));
   }
+}
+
+TEST(Int8Test, TinyStaysClose) {
+  ExpectClose(*VariantConfig("sf_mamba_t"),
+              DeterministicImages({1, 3, 224, 224}), Precision::kInt8, 0.08);
 }
 
 TEST(HalfPrecisionTest, TinyStaysClose) {

@@ -9,6 +9,7 @@
 #include "ATen/ops/full.h"
 #include "gtest/gtest.h"
 #include "model/engine/make_vision_model.h"
+#include "tests/model/dtype_flag.h"
 #include "tests/model/expected_logits.h"
 #include "tests/model/testing.h"
 #include "tests/testing/deterministic.h"
@@ -86,10 +87,16 @@ struct Sample {
 
 ModelConfig Tiny() { return *VariantConfig("sf_mamba_t"); }
 
-// In fp32 where the processor has no bf16.
-ModelConfig InBf16(ModelConfig config) {
-  config.precision = Precision::kBFloat16;
+// In fp32 where the processor has no bf16 or no int8.
+ModelConfig In(Precision precision, ModelConfig config) {
+  config.precision = precision;
   return config;
+}
+ModelConfig InBf16(const ModelConfig& config) {
+  return In(Precision::kBFloat16, config);
+}
+ModelConfig InInt8(const ModelConfig& config) {
+  return In(Precision::kInt8, config);
 }
 
 std::ostream& operator<<(std::ostream& out, const Sample& sample) {
@@ -133,20 +140,32 @@ TEST_P(BatchTest, AnAnswerHasTheSameBytesWithAnyNumberOfThreads) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, BatchTest,
-    testing::Values(Sample{"Small", SmallModel(), kSmallHeight, kSmallWidth},
-                    Sample{"Tiny", Tiny(), 224, 224},
-                    Sample{"TinyOdd", Tiny(), 97, 130},
-                    Sample{"Lite", LiteModel(), 160, 160},
-                    Sample{"LiteOdd", LiteModel(), 97, 130},
-                    Sample{"SmallBf16", InBf16(SmallModel()), kSmallHeight,
-                           kSmallWidth},
-                    Sample{"TinyOddBf16", InBf16(Tiny()), 97, 130},
-                    Sample{"LiteBf16", InBf16(LiteModel()), 160, 160}),
+    testing::Values(
+        Sample{"Small", SmallModel(), kSmallHeight, kSmallWidth},
+        Sample{"Tiny", Tiny(), 224, 224}, Sample{"TinyOdd", Tiny(), 97, 130},
+        Sample{"Lite", LiteModel(), 160, 160},
+        Sample{"LiteOdd", LiteModel(), 97, 130},
+        Sample{"SmallBf16", InBf16(SmallModel()), kSmallHeight, kSmallWidth},
+        Sample{"TinyOddBf16", InBf16(Tiny()), 97, 130},
+        Sample{"LiteBf16", InBf16(LiteModel()), 160, 160},
+        Sample{"SmallInt8", InInt8(SmallModel()), kSmallHeight, kSmallWidth},
+        Sample{"TinyInt8", InInt8(Tiny()), 224, 224},
+        Sample{"TinyOddInt8", InInt8(Tiny()), 97, 130},
+        Sample{"LiteInt8", InInt8(LiteModel()), 160, 160}),
     [](const auto& info) { return std::string(info.param.name); });
 
+class BatchOfManyTest : public testing::TestWithParam<Precision> {};
+
+INSTANTIATE_TEST_SUITE_P(Precisions, BatchOfManyTest,
+                         testing::Values(Precision::kBFloat16,
+                                         Precision::kInt8),
+                         [](const auto& info) {
+                           return AbslUnparseFlag(info.param);
+                         });
+
 // By AMX one thread computes several of these together.
-TEST(BatchInBf16Test, AnImageHasTheSameBytesBesideManyOnOneThread) {
-  const auto model = MakeModel(InBf16(SmallModel()));
+TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
+  const auto model = MakeModel(In(GetParam(), SmallModel()));
   const at::Tensor images = SmallImages(19);
   const int threads = at::get_num_threads();
   at::set_num_threads(1);

@@ -138,6 +138,50 @@ class GemmConvolution : public ConvolutionOp {
   GemmConvWeights convolution_;
 };
 
+kernels::Int8Activation ToInt8(Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      break;
+    case Activation::kRelu:
+      return kernels::Int8Activation::kRelu;
+    case Activation::kRelu6:
+      return kernels::Int8Activation::kRelu6;
+    case Activation::kGeluTanh:
+      return kernels::Int8Activation::kGeluTanh;
+  }
+  return kernels::Int8Activation::kNone;
+}
+
+// Products of more than one pixel, with one group, take long enough to gain
+// from int8. The kernel multiplies four channels at once.
+bool IsForInt8(const ConvolutionParameters& parameters) {
+  return parameters.kernel() > 1 && parameters.groups == 1 &&
+         parameters.in() % 4 == 0 && !parameters.is_output;
+}
+
+// Convolves with one group by our kernel, with products in int8. Inputs and
+// results are fp32.
+class Int8Convolution : public ConvolutionOp {
+ public:
+  Int8Convolution(const ConvolutionParameters& parameters,
+                  const Weights& weights)
+      : convolution_(
+            PackInt8Conv(weights.weight, weights.bias, parameters.stride)) {
+    convolution_.activation = ToInt8(parameters.activation);
+  }
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    return Int8Conv(x, convolution_);
+  }
+
+  void AddTo(at::Tensor& residual, const at::Tensor& x) const override {
+    AddInt8Conv(x, convolution_, residual);
+  }
+
+ private:
+  Int8ConvWeights convolution_;
+};
+
 class OneDnnConvolution : public ConvolutionOp {
  public:
   OneDnnConvolution(const ConvolutionParameters& parameters,
@@ -195,6 +239,9 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       parameters.norm.has_value()
           ? FoldBatchNorm(parameters.weights, *parameters.norm)
           : parameters.weights;
+  if (int8_ && IsForInt8(parameters)) {
+    return std::make_unique<Int8Convolution>(parameters, weights);
+  }
   const at::ScalarType type = ProductsOf(parameters.is_output);
   // AMX's products in bf16 take less time than Winograd's fewer ones in fp32.
   const bool tiles = type == at::kBFloat16 && kernels::HasAmxBf16();

@@ -7,15 +7,17 @@ namespace sfmamba::ops {
 
 CpuImplementation::CpuImplementation(model::Precision precision)
     : products_(precision == model::Precision::kBFloat16 ? at::kBFloat16
-                                                         : at::kFloat) {
+                                                         : at::kFloat),
+      int8_(precision == model::Precision::kInt8) {
   TORCH_CHECK(precision != model::Precision::kFloat16,
-              "expected fp32 or bf16, got fp16");
+              "expected fp32, bf16 or int8, got fp16");
 }
 
 model::Precision CpuImplementation::NativePrecision(model::Precision wanted) {
-  return wanted == model::Precision::kBFloat16 && kernels::HasAvx512Bf16()
-             ? wanted
-             : model::Precision::kFloat32;
+  const bool native =
+      (wanted == model::Precision::kBFloat16 && kernels::HasAvx512Bf16()) ||
+      (wanted == model::Precision::kInt8 && kernels::HasInt8());
+  return native ? wanted : model::Precision::kFloat32;
 }
 
 bool CpuImplementation::HasLoops() {

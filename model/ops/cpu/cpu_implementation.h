@@ -11,13 +11,17 @@ namespace sfmamba::ops {
 
 // The operators on the CPU, by our kernels. Products and convolutions multiply
 // in fp32 or bf16 and sum in fp32; norms, the scan, the residual stream,
-// outputs and what others than products read are fp32.
+// outputs and what others than products read are fp32. In int8 linear layers
+// and dense convolutions of more than one pixel multiply in int8, except
+// outputs, a scan's projections and the first convolution, and the rest is
+// fp32.
 //
 // A row of a product has the same bits whatever the other rows and the number
 // of threads are.
 class CpuImplementation : public Implementation {
  public:
-  // `precision` is fp32 or bf16, which is slow unless it is native.
+  // `precision` is fp32, or bf16 or int8, which are slow unless they are
+  // native.
   explicit CpuImplementation(
       model::Precision precision = model::Precision::kFloat32);
 
@@ -78,6 +82,7 @@ class CpuImplementation : public Implementation {
   }
 
   const at::ScalarType products_;
+  const bool int8_;  // Products are in int8 where it pays.
 };
 
 }  // namespace sfmamba::ops

@@ -48,6 +48,34 @@ class PackedLinear : public LinearOp {
   at::ScalarType result_;
 };
 
+// Multiplies by our kernel, with products in int8. Inputs and results are fp32.
+class Int8Linear : public LinearOp {
+ public:
+  Int8Linear(const Weights& weights, Epilogue epilogue)
+      : weights_(PackInt8Gemm(weights.weight)),
+        bias_(weights.bias),
+        epilogue_(epilogue) {}
+
+  at::Tensor Forward(const at::Tensor& x) const override {
+    const at::Tensor rows = AsRows(x).to(at::kFloat);
+    at::Tensor y = at::empty({rows.size(0), weights_.out}, at::kFloat);
+    Gemm(rows, weights_, bias_,
+         epilogue_ == Epilogue::kGelu ? GemmOutput::kGeluErf : GemmOutput::kSet,
+         y);
+    return LikeRowsOf(x, y);
+  }
+
+  void AddTo(Residual& residual, const at::Tensor& x) const override {
+    Gemm(AsRows(x).to(at::kFloat), weights_, bias_, GemmOutput::kAdd,
+         residual.Sum().view({-1, weights_.out}));
+  }
+
+ private:
+  Int8PackedWeights weights_;
+  at::Tensor bias_;  // [out] or undefined.
+  Epilogue epilogue_;
+};
+
 }  // namespace
 
 std::unique_ptr<LinearOp> CpuImplementation::MakeLinear(
@@ -55,6 +83,9 @@ std::unique_ptr<LinearOp> CpuImplementation::MakeLinear(
   const Weights weights = parameters.scale.defined()
                               ? FoldScale(parameters.weights, parameters.scale)
                               : parameters.weights;
+  if (int8_ && !parameters.is_output) {
+    return std::make_unique<Int8Linear>(weights, parameters.epilogue);
+  }
   const at::ScalarType type = ProductsOf(parameters.is_output);
   return std::make_unique<PackedLinear>(
       weights, parameters.epilogue, type,

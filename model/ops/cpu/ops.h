@@ -8,6 +8,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "kernels/linear/int8_convolution.h"
 #include "kernels/linear/packed_gemm.h"
 #include "kernels/linear/winograd_conv3x3.h"
 #include "model/ops/kernel_types.h"
@@ -104,6 +105,18 @@ enum class GemmOutput {
 void Gemm(const at::Tensor& x, const PackedWeights& weights,
           const at::Tensor& bias, GemmOutput output, at::Tensor y);
 
+// A weight [out, in], rounded and packed by kernels/linear/int8_gemm.h.
+struct Int8PackedWeights {
+  at::Tensor values, scales, excess;
+  int64_t in, out;
+};
+
+Int8PackedWeights PackInt8Gemm(const at::Tensor& weight);
+
+// Gemm() with rows that are rounded to 8 bits first. x and y are fp32.
+void Gemm(const at::Tensor& x, const Int8PackedWeights& weights,
+          const at::Tensor& bias, GemmOutput output, at::Tensor y);
+
 // A convolution by kernels/linear/winograd_conv3x3.h in tiles of side x side.
 struct WinogradWeights {
   int side;
@@ -150,6 +163,25 @@ at::Tensor GemmConv(const at::Tensor& x, const GemmConvWeights& convolution);
 // Adds a convolution of stride 1, without activation, to `residual`, whose
 // memory must not be shared.
 void AddGemmConv(const at::Tensor& x, const GemmConvWeights& convolution,
+                 at::Tensor& residual);
+
+// A convolution by kernels/linear/int8_convolution.h, with one group and an odd
+// kernel.
+struct Int8ConvWeights {
+  int kernel, stride;
+  Int8PackedWeights weights;  // [out, kernel * kernel * in]
+  at::Tensor bias;            // [out] or undefined.
+  kernels::Int8Activation activation = kernels::Int8Activation::kNone;
+};
+
+// Packs weight [out, in, kernel, kernel]. `in` is a multiple of 4.
+Int8ConvWeights PackInt8Conv(const at::Tensor& weight, const at::Tensor& bias,
+                             int stride);
+
+// GemmConv() and AddGemmConv() with maps that are rounded to 8 bits first. x is
+// fp32.
+at::Tensor Int8Conv(const at::Tensor& x, const Int8ConvWeights& convolution);
+void AddInt8Conv(const at::Tensor& x, const Int8ConvWeights& convolution,
                  at::Tensor& residual);
 
 // A convolution of each channel by itself, by

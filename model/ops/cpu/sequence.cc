@@ -53,6 +53,11 @@ std::unique_ptr<ShortConvolutionOp> CpuImplementation::MakeShortConvolution(
 
 std::unique_ptr<ScanProjectionOp> CpuImplementation::MakeScanProjection(
     const ScanProjectionParameters& parameters) const {
+  // Small products gain nothing in int8. The operators do not refer to the
+  // implementation that makes them.
+  if (int8_) {
+    return std::make_unique<TwoStepProjection>(CpuImplementation(), parameters);
+  }
   return std::make_unique<TwoStepProjection>(*this, parameters);
 }
 
