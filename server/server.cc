@@ -70,18 +70,6 @@ absl::Status Keep(absl::StatusOr<Part> started, Part* kept) {
   return started.status();
 }
 
-// The names of the services that the port has.
-std::vector<std::string> ServicesAt(const v1::ServerConfig& config) {
-  std::vector<std::string> names = {
-      rpc::VisionService::kName, kserve::KserveService::kName,
-      grpc::health::v1::Health::service_full_name(),
-      grpc::reflection::v1alpha::ServerReflection::service_full_name()};
-  if (config.admin_port() < 0) {
-    names.push_back(rpc::AdminService::kName);
-  }
-  return names;
-}
-
 }  // namespace
 
 Server::Server(const Options& options, observability::Logger* log)
@@ -114,7 +102,6 @@ Server::Server(const Options& options, observability::Logger* log)
       vision_(Environment(), base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions()),
       admin_(AdminEnvironment()),
-      reflection_(&security_.gate(), ServicesAt(config_)),
       heap_trim_(&memory_),
       housekeeping_("housekeeping", kHousekeepingPeriod, [this] {
         UpdateLiveness();
@@ -130,7 +117,6 @@ Server::Server(const Options& options, observability::Logger* log)
 Server::~Server() {
   if (grpc_ != nullptr) grpc_->StopListening();
   health_.EndWatches();
-  reflection_.EndStreams();
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(
@@ -294,7 +280,6 @@ bool Server::Shutdown() {
   admin_.StartDraining();
   if (rest_ != nullptr) rest_->StartDraining();
   health_.EndWatches();
-  reflection_.EndStreams();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());

@@ -29,7 +29,6 @@
 #include "server/rpc/health.h"
 #include "server/rpc/load_reports.h"
 #include "server/rpc/port/grpc_port.h"
-#include "server/rpc/reflection/reflection_service.h"
 #include "server/rpc/vision_service.h"
 #include "server/security/security.h"
 #include "server/shares/client_set.h"
@@ -190,7 +189,6 @@ class Server {
   rpc::VisionService vision_;
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
-  rpc::ReflectionService reflection_;
   absl::Status scanned_;  // The result of the search for models.
   std::unique_ptr<rest::RestPort> rest_;        // Null if there is none.
   std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.

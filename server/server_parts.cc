@@ -198,7 +198,9 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   rpc::GrpcPort::Options options =
       PortOptions(config_.port(), {&vision_, &kserve_, &health_});
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  if (!config_.disable_reflection()) options.services.push_back(&reflection_);
+  // gRPC's service asks for no token.
+  options.reflection =
+      !config_.disable_reflection() && config_.token_file().empty();
   options.transport_bytes = memory_.transport_bytes();
   options.tls = security_.tls();
   return options;

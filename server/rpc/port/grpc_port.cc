@@ -17,7 +17,9 @@
 #include "grpc/grpc.h"
 #include "grpc/grpc_security.h"
 #include "grpc/support/log.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/impl/server_builder_option.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
@@ -31,6 +33,9 @@ namespace {
 constexpr int kHandshakeMilliseconds = 20'000;
 // What a connection reads at once: room for it is taken before anything comes.
 constexpr int kReadBytes = 256 << 10;
+// A stream of reflection takes a thread. More streams are refused with
+// RESOURCE_EXHAUSTED.
+constexpr int kMostReflectionThreads = 16;
 // Descriptors for HTTP connections, the libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
 // Descriptors among kOtherDescriptors that must stay free whatever happens.
@@ -104,8 +109,26 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   // A quarter more than messages may take, for what gRPC holds of connections
   // and calls. Once it is full gRPC ends calls and connections of any client.
   quota.Resize(options.transport_bytes / 4 * 5);
+  quota.SetMaxThreads(kMostReflectionThreads);
   builder->SetResourceQuota(quota);
 }
+
+// gRPC's library of reflection adds the service to each server of the process.
+// This takes it from one server.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    using Plugin = grpc::reflection::ProtoServerReflectionPlugin;
+    plugins->erase(
+        std::remove_if(plugins->begin(), plugins->end(),
+                       [](const auto& plugin) {
+                         return dynamic_cast<Plugin*>(plugin.get()) != nullptr;
+                       }),
+        plugins->end());
+  }
+};
 
 // Credentials of a server that speaks TLS 1.2 and 1.3: each new connection
 // begins with the identity as it is then. If the identity has a client_ca,
@@ -223,6 +246,9 @@ absl::Status GrpcPort::Listen() {
                 *options_.tls, options_.config.tls_client_optional()));
   for (grpc::Service* service : options_.services) {
     builder.RegisterService(service);
+  }
+  if (!options_.reflection) {
+    builder.SetOption(std::make_unique<WithoutReflection>());
   }
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) {

@@ -43,6 +43,7 @@ class GrpcPort {
     const security::CurrentTlsIdentity* tls = nullptr;
     // They outlive the port. Unary methods are of the callback API.
     std::vector<grpc::Service*> services;
+    bool reflection = false;  // gRPC's reflection of the services is served.
     // Called for each connection that is ended because there are too many.
     // Must not block.
     std::function<void()> refused = [] {};
