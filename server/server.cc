@@ -218,14 +218,7 @@ void Server::DeviceFailed(const absl::Status& status) {
 absl::Duration Server::Backlog() const {
   absl::Duration longest;
   for (const auto& version : repository_.List()) {
-    const int images = version->metrics()->waiting_items();
-    if (images == 0) continue;
-    const auto model = version->Loaded();
-    if (!model.ok()) continue;
-    const batching::Executor& executor = *(*model)->executor;
-    for (const batching::KeyProfile& key : executor.KeyProfiles()) {
-      longest = std::max(longest, key.curve.Work(images) / executor.contexts());
-    }
+    longest = std::max(longest, version->metrics()->backlog());
   }
   return longest;
 }

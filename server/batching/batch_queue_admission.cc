@@ -146,4 +146,12 @@ absl::Duration BatchQueue::Wait(absl::Time now) const {
   return Estimate(request, now).start - now;
 }
 
+absl::Duration BatchQueue::Backlog() const {
+  absl::Duration work;
+  for (const auto& [key, waiting] : waiting_.keys()) {
+    work += profile_.Curve(key).Work(waiting.size());
+  }
+  return work / slots_;
+}
+
 }  // namespace sfmamba::batching

@@ -280,6 +280,7 @@ void Batcher::Drop(std::vector<BatchTask> dropped) {
   for (BatchTask& task : dropped) task.reservation.Release();
   std::move(dropped.begin(), dropped.end(), std::back_inserter(dropped_));
   ReportQueue();
+  ReportWait(clock_());
   drop_wake_.Signal();
 }
 
@@ -297,7 +298,7 @@ void Batcher::ReportQueue(server::Priority priority) {
 void Batcher::ReportWait(absl::Time now) {
   if (observer_ == nullptr) return;
   wait_reported_ = now;
-  observer_->WaitPredicted(queue_.Wait(now));
+  observer_->WaitPredicted(queue_.Wait(now), queue_.Backlog());
 }
 
 }  // namespace sfmamba::batching

@@ -58,9 +58,10 @@ class Batcher {
     // What waits of callers of the priority.
     virtual void QueueChanged(server::Priority priority,
                               const WaitingTasks::Waiting& waiting) = 0;
-    // How long an image of priority NORMAL would wait for its batch now. Told
-    // now and then, and whenever a batch has ended.
-    virtual void WaitPredicted(absl::Duration wait) = 0;
+    // How long a new client's image of priority NORMAL would wait for its batch
+    // now, and how long all that waits will take. Told now and then, and
+    // whenever a batch has ended or images were dropped.
+    virtual void WaitPredicted(absl::Duration wait, absl::Duration backlog) = 0;
     virtual void BatchEnded(const BatchQueue::BatchDuration& times) = 0;
   };
   using Clock = std::function<absl::Time()>;

@@ -136,8 +136,9 @@ void Executor::QueueChanged(server::Priority priority,
                          waiting.oldest);
 }
 
-void Executor::WaitPredicted(absl::Duration wait) {
+void Executor::WaitPredicted(absl::Duration wait, absl::Duration backlog) {
   metrics_->PredictedWait(wait);
+  metrics_->BacklogIs(backlog);
 }
 
 void Executor::BatchEnded(const BatchQueue::BatchDuration& times) {

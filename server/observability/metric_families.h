@@ -164,6 +164,8 @@ struct MetricFamilies {
   Family<Gauge> predicted_wait = gauge(
       "predicted_wait_seconds",
       "What a new client's image of normal priority would wait.", {"model"});
+  Family<Gauge> backlog = gauge(
+      "backlog_seconds", "How long all images that wait will take.", {"model"});
   Series<Gauge> device_busy{gauge(
       "device_busy_ratio",
       "Share of the last 5 s in which the device ran a batch.", {"device"})};
@@ -272,6 +274,7 @@ struct ModelSeries {
   Series<Gauge> queue_bytes{families.queue_bytes, {model}};
   Series<Gauge> queue_age{families.queue_age, {model}};
   Series<Gauge> predicted_wait{families.predicted_wait, {model}};
+  Series<Gauge> backlog{families.backlog, {model}};
 
   // Those of which a dashboard asks have values from the start.
   ModelSeries(const MetricFamilies& families, std::string name)

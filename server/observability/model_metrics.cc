@@ -114,6 +114,10 @@ void ModelMetrics::PredictedWait(absl::Duration wait) {
   predicted_wait_.store(absl::ToDoubleSeconds(wait), std::memory_order_relaxed);
 }
 
+void ModelMetrics::BacklogIs(absl::Duration backlog) {
+  backlog_.store(absl::ToDoubleSeconds(backlog), std::memory_order_relaxed);
+}
+
 void ModelMetrics::ShowQueue(absl::Time now) const {
   const int64_t now_nanos = absl::ToUnixNanos(now);
   for (int i = 0; i < server::kPriorityCount; ++i) {
@@ -126,6 +130,7 @@ void ModelMetrics::ShowQueue(absl::Time now) const {
     Gauge& oldest_age = shared_->queue_age.Of({priority});
     oldest_age.Set(std::max(oldest_age.Value(), age));
   }
+  shared_->backlog.Of().Increment(backlog_.load());
   const double wait = predicted_wait_.load();
   if (wait < 0) return;
   Gauge& longest = shared_->predicted_wait.Of();

@@ -115,6 +115,12 @@ class ModelMetrics {
   }
   // The images of all priorities that wait now.
   int waiting_items() const;
+  // Sets how long the model's devices will take for all that waits, as far as
+  // is known.
+  void BacklogIs(absl::Duration backlog);
+  absl::Duration backlog() const {
+    return absl::Seconds(backlog_.load(std::memory_order_relaxed));
+  }
   // Compares how long a batch took with what had been predicted when it left
   // its queue. A prediction of zero, which means none, is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
@@ -153,6 +159,7 @@ class ModelMetrics {
   };
   std::array<Queue, server::kPriorityCount> queues_;  // By priority.
   std::atomic<double> predicted_wait_{-1};  // Seconds; negative: unknown.
+  std::atomic<double> backlog_{0};          // Seconds.
   InferenceStatistics statistics_;
 
   absl::Mutex mu_;

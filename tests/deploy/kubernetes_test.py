@@ -187,7 +187,7 @@ class AgreementTest(unittest.TestCase):
             self.assertEqual(
                 set().union(*(queries.metrics(query) for where, query in asked.items()
                               if where.startswith(scaler))),
-                {'sfmamba_device_busy_ratio', 'sfmamba_predicted_wait_seconds'})
+                {'sfmamba_device_busy_ratio', 'sfmamba_backlog_seconds'})
         hpa = {metric['pods']['metric']['name']: metric['pods']['target']['averageValue']
                for metric in named(self.resources, 'HorizontalPodAutoscaler')['spec']['metrics']
                if metric['type'] == 'Pods'}

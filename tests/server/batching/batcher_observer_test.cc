@@ -24,9 +24,11 @@ class QueueLog : public Batcher::Observer {
     absl::MutexLock lock(&mu);
     waiting[static_cast<int>(priority)] = new_waiting;
   }
-  void WaitPredicted(absl::Duration new_wait) override {
+  void WaitPredicted(absl::Duration new_wait,
+                     absl::Duration new_backlog) override {
     absl::MutexLock lock(&mu);
     wait = new_wait;
+    backlog = new_backlog;
   }
   void BatchEnded(const BatchQueue::BatchDuration& new_times) override {
     absl::MutexLock lock(&mu);
@@ -42,6 +44,7 @@ class QueueLog : public Batcher::Observer {
   std::array<WaitingTasks::Waiting, server::kPriorityCount> waiting
       ABSL_GUARDED_BY(mu);  // By priority.
   absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
+  absl::Duration backlog ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
   std::vector<BatchQueue::BatchDuration> times ABSL_GUARDED_BY(mu);
 };
 
@@ -129,13 +132,14 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   FakeClock clock;
   QueueLog log;
   absl::Notification all;
-  std::vector<absl::Duration> waits;  // Each batch tells one at its start.
+  std::vector<absl::Duration> waits, backlogs;  // At each batch's start.
   Batcher batcher(Options(1, absl::ZeroDuration()), OneThread(),
                   OnEachThread([&](Batch batch) {
                     WaitFor(all, "all tasks");
                     {
                       absl::MutexLock lock(&log.mu);
                       waits.push_back(log.wait);
+                      backlogs.push_back(log.backlog);
                     }
                     clock.Advance(absl::Milliseconds(200));
                     AnswerAll(std::move(batch));
@@ -149,6 +153,8 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   for (Answer& answer : answers) EXPECT_TRUE(answer.Wait().ok());
   EXPECT_EQ(waits[1], time) << "a new client's turn is after one of both";
   EXPECT_EQ(waits[2], time);
+  EXPECT_EQ(backlogs[1], 2 * time) << "but both wait";
+  EXPECT_EQ(backlogs[2], time);
 }
 
 // Halves of a failed batch are run again, and errors come early or late.

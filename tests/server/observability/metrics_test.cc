@@ -200,6 +200,19 @@ TEST(MetricsTest, QueueGaugesAddUpOverVersions) {
   EXPECT_LT(age, 3600);
 }
 
+TEST(MetricsTest, ABacklogIsThatOfAllVersions) {
+  Metrics metrics(BuildInfo{});
+  auto one = metrics.Model("m", "1");
+  auto two = metrics.Model("m", "2");
+  const std::string name = "sfmamba_backlog_seconds{model=m}";
+  EXPECT_EQ(Values(metrics)[name], 0);
+  one->BacklogIs(absl::Milliseconds(250));
+  two->BacklogIs(absl::Milliseconds(500));
+  EXPECT_EQ(Values(metrics)[name], 0.75);
+  one.reset();
+  EXPECT_EQ(Values(metrics)[name], 0.5);
+}
+
 TEST(MetricsTest, APredictedWaitIsTheLongestOfAModelsVersionsOnceKnown) {
   Metrics metrics(BuildInfo{});
   auto one = metrics.Model("m", "1");
