@@ -91,6 +91,7 @@ void BatchQueue::SetFirst(const BatchKey& key, server::Priority priority,
 
 void BatchQueue::Push(BatchTask task, absl::Time now) {
   task.submitted = now;
+  task.came_after = batches_;
   const std::string client = task.client();
   const absl::Time order_by = std::min(task.deadline, task.finish_by);
   const TaskId id = waiting_.Add(std::move(task), order_by);

@@ -120,6 +120,8 @@ class BatchQueue {
   // How long a task of class kNormal, of the key that ran last and of a client
   // that has no other, would wait for its batch.
   absl::Duration Wait(absl::Time now) const;
+  // The clients whose images wait on the queue's first device, of all queues.
+  int active_clients() const;
   // How long the slots will take for all that waits.
   absl::Duration Backlog() const;
 

@@ -146,6 +146,11 @@ absl::Duration BatchQueue::Wait(absl::Time now) const {
   return Estimate(request, now).start - now;
 }
 
+int BatchQueue::active_clients() const {
+  return devices_[0]->With(
+      [](const ClientTurns& turns) { return turns.active(); });
+}
+
 absl::Duration BatchQueue::Backlog() const {
   absl::Duration work;
   for (const auto& [key, waiting] : waiting_.keys()) {

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_BATCHING_BATCH_TASK_H_
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -56,7 +57,8 @@ struct BatchTask {
 
   tracing::ImageTrace trace;
 
-  absl::Time submitted;  // Set by Submit.
+  absl::Time submitted;     // Set by Submit.
+  uint64_t came_after = 0;  // The queue's last batch then. Set by BatchQueue.
 
   // Whose turn it takes. Empty: that of all whose client is unknown.
   const std::string& client() const { return reservation->client; }

@@ -298,7 +298,8 @@ void Batcher::ReportQueue(server::Priority priority) {
 void Batcher::ReportWait(absl::Time now) {
   if (observer_ == nullptr) return;
   wait_reported_ = now;
-  observer_->WaitPredicted(queue_.Wait(now), queue_.Backlog());
+  observer_->WaitPredicted(queue_.Wait(now), queue_.Backlog(),
+                           queue_.active_clients());
 }
 
 }  // namespace sfmamba::batching

@@ -59,9 +59,11 @@ class Batcher {
     virtual void QueueChanged(server::Priority priority,
                               const WaitingTasks::Waiting& waiting) = 0;
     // How long a new client's image of priority NORMAL would wait for its batch
-    // now, and how long all that waits will take. Told now and then, and
-    // whenever a batch has ended or images were dropped.
-    virtual void WaitPredicted(absl::Duration wait, absl::Duration backlog) = 0;
+    // now, how long all that waits will take, and how many clients wait for the
+    // device. Told now and then, and whenever a batch has ended or images were
+    // dropped.
+    virtual void WaitPredicted(absl::Duration wait, absl::Duration backlog,
+                               int active_clients) = 0;
     virtual void BatchEnded(const BatchQueue::BatchDuration& times) = 0;
   };
   using Clock = std::function<absl::Time()>;

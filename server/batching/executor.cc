@@ -136,9 +136,11 @@ void Executor::QueueChanged(server::Priority priority,
                          waiting.oldest);
 }
 
-void Executor::WaitPredicted(absl::Duration wait, absl::Duration backlog) {
+void Executor::WaitPredicted(absl::Duration wait, absl::Duration backlog,
+                             int active_clients) {
   metrics_->PredictedWait(wait);
   metrics_->BacklogIs(backlog);
+  metrics_->ActiveClientsAre(active_clients);
 }
 
 void Executor::BatchEnded(const BatchQueue::BatchDuration& times) {
@@ -241,7 +243,10 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
   metrics_->BatchStarted();
   std::vector<BatchTask>& tasks = batch.tasks;
   std::vector<model::ModelInput> inputs;
-  for (const BatchTask& task : tasks) inputs.push_back(ToInput(task));
+  for (const BatchTask& task : tasks) {
+    inputs.push_back(ToInput(task));
+    metrics_->TurnsPassed(static_cast<int>(batch.number - 1 - task.came_after));
+  }
   const BatchLimits::Size size(batch.key.height, batch.key.width);
   const int batch_size = static_cast<int>(tasks.size());
   BatchInfo info;

@@ -134,7 +134,8 @@ class Executor : private Batcher::Observer {
  private:
   void QueueChanged(server::Priority priority,
                     const WaitingTasks::Waiting& waiting) override;
-  void WaitPredicted(absl::Duration wait, absl::Duration backlog) override;
+  void WaitPredicted(absl::Duration wait, absl::Duration backlog,
+                     int active_clients) override;
   void BatchEnded(const BatchQueue::BatchDuration& times) override;
 
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;

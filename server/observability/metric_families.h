@@ -166,6 +166,13 @@ struct MetricFamilies {
       "What a new client's image of normal priority would wait.", {"model"});
   Family<Gauge> backlog = gauge(
       "backlog_seconds", "How long all images that wait will take.", {"model"});
+  Family<Gauge> active_clients = gauge(
+      "active_clients",
+      "Clients whose images wait on the model's device, of all its models.",
+      {"model"});
+  Family<Histogram> turns_passed = histogram(
+      "turns_passed", "Batches of the model that ran while an image waited.",
+      {"model"}, {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
   Series<Gauge> device_busy{gauge(
       "device_busy_ratio",
       "Share of the last 5 s in which the device ran a batch.", {"device"})};
@@ -275,6 +282,8 @@ struct ModelSeries {
   Series<Gauge> queue_age{families.queue_age, {model}};
   Series<Gauge> predicted_wait{families.predicted_wait, {model}};
   Series<Gauge> backlog{families.backlog, {model}};
+  Series<Gauge> active_clients{families.active_clients, {model}};
+  Series<Histogram> turns_passed{families.turns_passed, {model}};
 
   // Those of which a dashboard asks have values from the start.
   ModelSeries(const MetricFamilies& families, std::string name)

@@ -140,7 +140,7 @@ void Metrics::Refresh() const {
   for (const auto& [name, series] : series_) {
     for (Series<Gauge>* gauges :
          {&series->queue_items, &series->queue_bytes, &series->queue_age,
-          &series->predicted_wait, &series->backlog}) {
+          &series->predicted_wait, &series->backlog, &series->active_clients}) {
       gauges->Clear();
     }
   }

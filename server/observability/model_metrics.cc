@@ -118,6 +118,14 @@ void ModelMetrics::BacklogIs(absl::Duration backlog) {
   backlog_.store(absl::ToDoubleSeconds(backlog), std::memory_order_relaxed);
 }
 
+void ModelMetrics::ActiveClientsAre(int clients) {
+  active_clients_.store(clients, std::memory_order_relaxed);
+}
+
+void ModelMetrics::TurnsPassed(int batches) {
+  shared_->turns_passed.Of().Observe(batches);
+}
+
 void ModelMetrics::ShowQueue(absl::Time now) const {
   const int64_t now_nanos = absl::ToUnixNanos(now);
   for (int i = 0; i < server::kPriorityCount; ++i) {
@@ -131,6 +139,8 @@ void ModelMetrics::ShowQueue(absl::Time now) const {
     oldest_age.Set(std::max(oldest_age.Value(), age));
   }
   shared_->backlog.Of().Increment(backlog_.load());
+  Gauge& clients = shared_->active_clients.Of();
+  clients.Set(std::max<double>(clients.Value(), active_clients_.load()));
   const double wait = predicted_wait_.load();
   if (wait < 0) return;
   Gauge& longest = shared_->predicted_wait.Of();

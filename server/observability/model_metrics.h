@@ -121,6 +121,10 @@ class ModelMetrics {
   absl::Duration backlog() const {
     return absl::Seconds(backlog_.load(std::memory_order_relaxed));
   }
+  // Sets how many clients have images that wait on the model's device.
+  void ActiveClientsAre(int clients);
+  // An image's batch starts, and this many of the model's ran while it waited.
+  void TurnsPassed(int batches);
   // Compares how long a batch took with what had been predicted when it left
   // its queue. A prediction of zero, which means none, is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
@@ -160,6 +164,7 @@ class ModelMetrics {
   std::array<Queue, server::kPriorityCount> queues_;  // By priority.
   std::atomic<double> predicted_wait_{-1};  // Seconds; negative: unknown.
   std::atomic<double> backlog_{0};          // Seconds.
+  std::atomic<int> active_clients_{0};
   InferenceStatistics statistics_;
 
   absl::Mutex mu_;

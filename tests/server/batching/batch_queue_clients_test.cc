@@ -60,6 +60,25 @@ TEST_F(BatchQueueClientsTest, ThoseOfAClientAreInOrderOfArrival) {
   }
 }
 
+TEST_F(BatchQueueClientsTest, ATaskKnowsHowManyBatchesRanBeforeIt) {
+  EXPECT_EQ(queue_.active_clients(), 1);
+  for (int i = 0; i < 5; ++i) Next();
+  Push(300, "little");
+  EXPECT_EQ(queue_.active_clients(), 2);
+  while (true) {
+    const auto batch = queue_.PopBatch(At(now_));
+    ASSERT_TRUE(batch.has_value());
+    const auto passed = batch->number - 1 - batch->tasks[0].came_after;
+    if (Id(batch->tasks[0]) == 300) {
+      EXPECT_LE(passed, 2) << "the turns of two clients";
+      break;
+    }
+    EXPECT_EQ(passed, Id(batch->tasks[0])) << "they came before all batches";
+    queue_.Ran(batch->number, At(now_ += 10));
+  }
+  EXPECT_EQ(queue_.active_clients(), 1);
+}
+
 TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
   for (int i = 0; i < 200; ++i) {
     Next();

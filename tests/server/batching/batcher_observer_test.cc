@@ -24,11 +24,12 @@ class QueueLog : public Batcher::Observer {
     absl::MutexLock lock(&mu);
     waiting[static_cast<int>(priority)] = new_waiting;
   }
-  void WaitPredicted(absl::Duration new_wait,
-                     absl::Duration new_backlog) override {
+  void WaitPredicted(absl::Duration new_wait, absl::Duration new_backlog,
+                     int new_active_clients) override {
     absl::MutexLock lock(&mu);
     wait = new_wait;
     backlog = new_backlog;
+    active_clients = new_active_clients;
   }
   void BatchEnded(const BatchQueue::BatchDuration& new_times) override {
     absl::MutexLock lock(&mu);
@@ -45,6 +46,7 @@ class QueueLog : public Batcher::Observer {
       ABSL_GUARDED_BY(mu);  // By priority.
   absl::Duration wait ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
   absl::Duration backlog ABSL_GUARDED_BY(mu) = absl::InfiniteDuration();
+  int active_clients ABSL_GUARDED_BY(mu) = -1;
   std::vector<BatchQueue::BatchDuration> times ABSL_GUARDED_BY(mu);
 };
 
@@ -155,6 +157,9 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   EXPECT_EQ(waits[2], time);
   EXPECT_EQ(backlogs[1], 2 * time) << "but both wait";
   EXPECT_EQ(backlogs[2], time);
+  WaitUntil([&] { return log.batches() == 3; }, "the end of the last batch");
+  absl::MutexLock lock(&log.mu);
+  EXPECT_EQ(log.active_clients, 0);
 }
 
 // Halves of a failed batch are run again, and errors come early or late.

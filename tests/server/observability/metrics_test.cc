@@ -213,6 +213,20 @@ TEST(MetricsTest, ABacklogIsThatOfAllVersions) {
   EXPECT_EQ(Values(metrics)[name], 0.5);
 }
 
+TEST(MetricsTest, TurnsAreCounted) {
+  Metrics metrics(BuildInfo{});
+  auto one = metrics.Model("m", "1");
+  auto two = metrics.Model("m", "2");
+  one->ActiveClientsAre(3);
+  two->ActiveClientsAre(2);  // Known a little earlier, of the same device.
+  one->TurnsPassed(0);
+  one->TurnsPassed(5);
+  const auto values = Values(metrics);
+  EXPECT_EQ(values.at("sfmamba_active_clients{model=m}"), 3);
+  EXPECT_EQ(values.at("sfmamba_turns_passed_sum{model=m}"), 5);
+  EXPECT_EQ(values.at("sfmamba_turns_passed_count{model=m}"), 2);
+}
+
 TEST(MetricsTest, APredictedWaitIsTheLongestOfAModelsVersionsOnceKnown) {
   Metrics metrics(BuildInfo{});
   auto one = metrics.Model("m", "1");
