@@ -153,6 +153,8 @@ absl::Time BatchQueue::Due(absl::Time now) const {
 
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now, absl::Duration waited,
                                           const DeviceTurns::Member* device) {
+  usual_clients_ = UsualClients(now, active_clients());
+  clients_counted_ = now;
   if (device == nullptr) device = devices_[0];
   Batch batch;
   batch.dropped = TakeDropped(now);

@@ -186,13 +186,20 @@ class BatchQueue {
   // Whether a task of the key waits or runs, which will show how long its
   // batches take.
   bool IsUsed(const BatchKey& key) const;
+  // How many more clients than now are expected to wait soon: as many as have
+  // come lately.
+  double NewClients(absl::Time now) const;
+  // How many clients wait on average, lately.
+  double UsualClients(absl::Time now, int clients) const;
   // What is done of a line of the request's class before its client's turn.
   struct Turns {
     int earlier = 0;  // Tasks before the request's images.
     int all = 0;      // Tasks before the last of the client's.
   };
+  // Others send more meanwhile if the queue `is_busy`.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
-                const AdmissionRequest& request, const Urgency& limit) const;
+                const AdmissionRequest& request, const Urgency& limit,
+                double new_clients, bool is_busy) const;
 
   const BatchOptions options_;
   const int slots_;
@@ -206,8 +213,10 @@ class BatchQueue {
   // What trials have cost and the time of other batches has not paid for. No
   // trial starts before it is zero.
   absl::Duration trial_debt_;
-  uint64_t batches_ = 0;  // Batches so far.
-  BatchKey last_key_;     // Key of the batch that left last.
+  uint64_t batches_ = 0;      // Batches so far.
+  BatchKey last_key_;         // Key of the batch that left last.
+  double usual_clients_ = 0;  // UsualClients() at the time clients_counted_.
+  absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;
 };

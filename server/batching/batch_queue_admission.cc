@@ -1,5 +1,6 @@
 // What a queue predicts of requests that ask to be admitted.
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <limits>
@@ -11,6 +12,9 @@ namespace {
 
 // No client's name.
 constexpr absl::string_view kNewClient = "\n";
+
+// The time over which clients are averaged.
+constexpr absl::Duration kLately = absl::Seconds(5);
 
 // How many of the tasks are not after `limit`. Counts from both ends, for most
 // often one of them is near.
@@ -40,7 +44,8 @@ bool BatchQueue::IsUsed(const BatchKey& key) const {
 BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
                                       const BatchCurve& curve,
                                       const AdmissionRequest& request,
-                                      const Urgency& limit) const {
+                                      const Urgency& limit, double new_clients,
+                                      bool is_busy) const {
   const WaitingTasks::Tasks& own = line.Of(request.client);
   const int64_t until = line.order().order_of_key(limit);
   const int64_t earlier = line.clients().size() == 1 && !own.empty()
@@ -49,14 +54,16 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const int64_t held = own.size();
   const int64_t others = line.size() - held;
   const int64_t clients = line.clients().size() - (held > 0);
+  // The tasks of others that run while the client has turns for `images`.
+  const auto turns = [&](int64_t images) {
+    int64_t known = images * clients;
+    if (!is_busy) known = std::min(known, others);
+    return known + static_cast<int64_t>(images * new_clients);
+  };
   // Clients' tags differ by less than a batch when their turns come.
   const int64_t best = curve.best_size();
-  const auto turns = [&](int64_t images) {
-    return std::min(others, std::max<int64_t>(0, images) * clients);
-  };
   const int64_t before = earlier + request.own_decoding;
-  return {static_cast<int>(earlier + std::clamp(until - earlier,
-                                                turns(before - best),
+  return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
                                                 turns(before + best))),
           static_cast<int>(held + turns(held + request.own_decoding + best))};
 }
@@ -94,27 +101,32 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       std::min(request.deadline - request.answer, request.start_by),
       std::numeric_limits<uint64_t>::max()};
   Urgency limit = own_limit;
+  const double new_clients = NewClients(now);
+  const bool is_busy = IsBusy(now);
   const auto own_tasks = waiting_.keys().find(request.key);
   if (own_tasks != waiting_.keys().end() && own_tasks->second.size() > 0) {
     const WaitingTasks::KeyTasks& waiting = own_tasks->second;
     const WaitingTasks::Line& line = waiting.line(request.priority);
-    const int earlier = TurnsOf(line, *state.curve, request, own_limit).earlier;
+    const int earlier =
+        TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
+            .earlier;
     // It leaves with the first task of the batch that it fills up.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
-    if (full * best < earlier) {
+    if (full * best < std::min(earlier, line.size())) {
       limit = line.order().find_by_order(full * best)->first;
     }
     state.mates += earlier;
-    state.others = waiting.size() - earlier;
+    state.others = std::max(0, waiting.size() - earlier);
     state.gap = waiting.gap.Mean(now);
   }
   for (const auto& [key, waiting] : waiting_.keys()) {
     if (waiting.size() == 0) continue;
     const BatchCurve& curve = profile_.Curve(key);
     const bool is_own = key == request.key;
-    const Turns turns = TurnsOf(waiting.line(request.priority), curve, request,
-                                is_own ? own_limit : limit);
+    const Turns turns =
+        TurnsOf(waiting.line(request.priority), curve, request,
+                is_own ? own_limit : limit, new_clients, is_busy);
     int higher = 0, lower = 0;
     for (int i = 0; i < server::kPriorityCount; ++i) {
       const int size = waiting.lines[i].size();
@@ -144,6 +156,16 @@ absl::Duration BatchQueue::Wait(absl::Time now) const {
   request.key = last_key_;
   request.client = kNewClient;
   return Estimate(request, now).start - now;
+}
+
+double BatchQueue::UsualClients(absl::Time now, int clients) const {
+  const double age = absl::FDivDuration(now - clients_counted_, kLately);
+  return clients + (usual_clients_ - clients) * std::exp(-age);
+}
+
+double BatchQueue::NewClients(absl::Time now) const {
+  const int clients = active_clients();
+  return std::max(0.0, clients - UsualClients(now, clients));
 }
 
 int BatchQueue::active_clients() const {

@@ -252,6 +252,63 @@ TEST_P(SharesTest, AreEqualHoweverManyImagesWait) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SharesTest, Range(1, kSeeds + 1));
 
+struct Crowd {
+  double pause;     // Seconds until another of ten clients begins.
+  double deadline;  // Seconds.
+  double expire;    // The most of admitted images that may.
+};
+
+class AdmissionTest : public testing::TestWithParam<Crowd> {};
+
+// Each client sends twice as much as the device can do. So each has images that
+// wait, and those of later clients may overtake them.
+TEST_P(AdmissionTest, FewImagesExpireInTheQueue) {
+  const Crowd& crowd = GetParam();
+  int admitted = 0, in_time = 0;
+  double worst = 0;
+  for (uint32_t seed = 1; seed <= 5; ++seed) {
+    std::mt19937 random(seed);
+    SimulationOptions options;
+    options.models = {Model(8)};
+    options.noise = 0.05;
+    options.seed = seed;
+    std::exponential_distribution<double> gap(2 * 8 / 0.17);
+    const double end = 10 * crowd.pause + 2 * crowd.deadline + 20;
+    std::vector<SimulatedRequest> trace;
+    for (int client = 0; client < 10; ++client) {
+      for (double at = client * crowd.pause; at < end; at += gap(random)) {
+        SimulatedRequest request;
+        request.at = absl::Seconds(at);
+        request.key = {224, 224};
+        request.deadline = absl::Seconds(crowd.deadline);
+        request.client = absl::StrCat(client);
+        trace.push_back(request);
+      }
+    }
+    std::stable_sort(trace.begin(), trace.end(),
+                     [](const auto& a, const auto& b) { return a.at < b.at; });
+    const SimulationResult result = RunToEnd(options, trace);
+    for (const auto& [name, client] : result.clients) {
+      const int own = client.offered - client.refused;
+      admitted += own;
+      in_time += client.in_time;
+      worst = std::max(worst, 1 - double(client.in_time) / own);
+    }
+  }
+  const double expire = 1 - double(in_time) / admitted;
+  std::printf("a client each %g s, deadline %g s: %.3f expire, at most %.3f\n",
+              crowd.pause, crowd.deadline, expire, worst);
+  EXPECT_LE(expire, crowd.expire);
+}
+
+INSTANTIATE_TEST_SUITE_P(Together, AdmissionTest,
+                         Values(Crowd{0, 2, 0.05}, Crowd{0, 5, 0.05},
+                                Crowd{0, 10, 0.05}));
+// Who comes later takes turns that the first were promised.
+INSTANTIATE_TEST_SUITE_P(OneAfterAnother, AdmissionTest,
+                         Values(Crowd{0.5, 2, 0.08}, Crowd{0.5, 10, 0.08},
+                                Crowd{6, 2, 0.08}, Crowd{6, 10, 0.08}));
+
 // One client's images of one model are in the order of their deadlines.
 TEST(OneClientTest, IsServedByTheEarliestDeadlineFirst) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {

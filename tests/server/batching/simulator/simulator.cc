@@ -159,6 +159,7 @@ class Simulator {
             {kStart + request.at + options_.decode, id, std::move(room)});
       } else {
         ++result_.refused;
+        ++result_.clients[request.client].refused;
         SendAgain(id);
       }
     }

@@ -49,6 +49,7 @@ struct SimulationOptions {
 // What became of one client's images.
 struct ClientResult {
   int offered = 0;
+  int refused = 0;
   int in_time = 0;
   absl::Duration device;        // Its images' part of their batches' time.
   absl::Duration longest_wait;  // From the queue to a batch, of all that ran.
