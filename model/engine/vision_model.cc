@@ -34,10 +34,13 @@ namespace engine {
 namespace {
 
 std::unique_ptr<const ops::Implementation> MakeImplementation(
-    const model::ModelOptions& options, model::Precision precision) {
+    const model::ModelConfig& config, const model::ModelOptions& options,
+    model::Precision precision) {
   if (options.reference)
     return std::make_unique<ops::ReferenceImplementation>();
-  return std::make_unique<ops::CpuImplementation>(precision);
+  return std::make_unique<ops::CpuImplementation>(
+      precision,
+      /*int8_convolutions=*/config.task != model::VisionTask::kDetection);
 }
 
 class CpuVisionModel : public model::VisionModel {
@@ -48,7 +51,7 @@ class CpuVisionModel : public model::VisionModel {
       : config_(config),
         options_(options),
         precision_(ops::CpuImplementation::NativePrecision(config.precision)),
-        implementation_(MakeImplementation(options, precision_)),
+        implementation_(MakeImplementation(config, options, precision_)),
         network_(config, scope, *implementation_) {}
 
   int contexts() const override {

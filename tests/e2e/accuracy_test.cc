@@ -10,6 +10,7 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -25,8 +26,9 @@ namespace {
 constexpr char kSets[] = "tests/e2e/testdata/held_out";
 // What other instruction sets' rounding may change: of 192 pictures, four.
 constexpr double kMargin = 0.02;
-// What bf16 may change: 0.3 points, or a picture or an object if that is more.
-constexpr double kMarginOfBf16 = 0.003;
+// What a reduced precision may change: 0.3 points, or a picture or an object if
+// that is more.
+constexpr double kMarginOfReduced = 0.003;
 constexpr int kObjects = 165;  // In the scenes.
 
 // The number after "<name>": in a line of JSON; fails the test if there is
@@ -132,12 +134,6 @@ class AccuracyTest : public testing::Test {
     models_ = nullptr;
   }
 
-  // Expects the number `name` of the reports of fp32 and bf16 to be alike.
-  static void ExpectAlike(const std::string& fp32, const std::string& bf16,
-                          const std::string& name, double margin) {
-    EXPECT_NEAR(Member(bf16, name), Member(fp32, name), margin) << name;
-  }
-
   static Models* models_;
 };
 
@@ -185,33 +181,58 @@ TEST_F(AccuracyTest, TheDetectorsFiguresAreThoseOfPycocotools) {
   }
 }
 
-TEST_F(AccuracyTest, Bf16IsAsGoodAsFp32) {
-  if (!kernels::HasAvx512Bf16() && !kernels::HasAmxBf16()) {
-    GTEST_SKIP() << "the processor has no products of bf16, so the server "
-                    "computes in fp32";
+// In BF16 or INT8.
+class ReducedPrecisionTest : public AccuracyTest,
+                             public testing::WithParamInterface<std::string> {
+ protected:
+  // Without, the server computes in fp32.
+  static bool ProcessorHas(const std::string& precision) {
+    return precision == "INT8"
+               ? kernels::HasInt8()
+               : kernels::HasAvx512Bf16() || kernels::HasAmxBf16();
   }
-  const Models bf16("BF16");
-  const std::string things = models_->Eval("things", "everyday");
-  const std::string same_things = bf16.Eval("things", "everyday");
-  const double margin =
-      std::max(kMarginOfBf16, 1.0001 / Member(things, "images"));
-  ExpectAlike(things, same_things, "top1", margin);
-  ExpectAlike(things, same_things, "top5", margin);
+
+  // Expects the number `name` of the reports of fp32 and the reduced precision
+  // to be alike.
+  static void ExpectAlike(const std::string& fp32, const std::string& reduced,
+                          const std::string& name, double margin) {
+    EXPECT_NEAR(Member(reduced, name), Member(fp32, name), margin) << name;
+  }
+};
+
+TEST_P(ReducedPrecisionTest, IsAsGoodAsFp32) {
+  if (!ProcessorHas(GetParam())) {
+    GTEST_SKIP() << "the processor does not compute " << GetParam();
+  }
+  const Models reduced(GetParam());
+  for (const auto& [set, model] :
+       {std::pair("things", "everyday"), {"photographs", "photographs"}}) {
+    const std::string fp32 = models_->Eval(set, model);
+    const std::string same = reduced.Eval(set, model);
+    const double margin =
+        std::max(kMarginOfReduced, 1.0001 / Member(fp32, "images"));
+    ExpectAlike(fp32, same, "top1", margin);
+    ExpectAlike(fp32, same, "top5", margin);
+  }
 
   const std::string scenes = models_->Eval("scenes", "everyday_segmenter");
-  const std::string same_scenes = bf16.Eval("scenes", "everyday_segmenter");
-  ExpectAlike(scenes, same_scenes, "miou", kMarginOfBf16);
-  ExpectAlike(scenes, same_scenes, "pixel_accuracy", kMarginOfBf16);
+  const std::string same_scenes = reduced.Eval("scenes", "everyday_segmenter");
+  ExpectAlike(scenes, same_scenes, "miou", kMarginOfReduced);
+  ExpectAlike(scenes, same_scenes, "pixel_accuracy", kMarginOfReduced);
 
   const std::string objects = models_->Eval("scenes", "everyday_detector");
-  const std::string same_objects = bf16.Eval("scenes", "everyday_detector");
+  const std::string same_objects = reduced.Eval("scenes", "everyday_detector");
   for (const char* figure : {"box_ap", "box_ap50", "mask_ap", "mask_ap50"}) {
     ExpectAlike(objects, same_objects, figure,
-                std::max(kMarginOfBf16, 1.0 / kObjects));
+                std::max(kMarginOfReduced, 1.0 / kObjects));
   }
   // They are not the same model twice.
   EXPECT_NE(objects, same_objects);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, ReducedPrecisionTest,
+                         testing::Values("BF16", "INT8"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace sfmamba

@@ -28,13 +28,13 @@
 #include "model/heads/region_proposals.h"
 #include "model/heads/roi_head.h"
 #include "model/ops/cpu/answer_ops.h"
+#include "model/ops/cpu/cpu_implementation.h"
 #include "model/ops/cpu/ops.h"
 #include "model/ops/parallel.h"
 #include "model/tensor_memory.h"
 #include "model/weights/random_weights.h"
 #include "model/weights/state_dict.h"
 #include "tests/model/dtype_flag.h"
-#include "tests/model/implementations.h"
 #include "tests/model/stopwatch.h"
 #include "tests/testing/deterministic.h"
 #include "tests/testing/line_masks.h"
@@ -178,8 +178,9 @@ int Main() {
   const c10::InferenceMode guard;
   const ops::SerialOperators serial;  // The server runs models this way.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
-  const Detector detector(*config, weights.root(),
-                          Cpu(absl::GetFlag(FLAGS_dtype)));
+  const ops::CpuImplementation implementation(absl::GetFlag(FLAGS_dtype),
+                                              /*int8_convolutions=*/false);
+  const Detector detector(*config, weights.root(), implementation);
   const int height = absl::GetFlag(FLAGS_height);
   const int width = absl::GetFlag(FLAGS_width);
   at::Tensor picture =

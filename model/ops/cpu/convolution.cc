@@ -239,7 +239,7 @@ std::unique_ptr<ConvolutionOp> CpuImplementation::MakeConvolution(
       parameters.norm.has_value()
           ? FoldBatchNorm(parameters.weights, *parameters.norm)
           : parameters.weights;
-  if (int8_ && IsForInt8(parameters)) {
+  if (int8_convolutions_ && IsForInt8(parameters)) {
     return std::make_unique<Int8Convolution>(parameters, weights);
   }
   const at::ScalarType type = ProductsOf(parameters.is_output);

@@ -5,10 +5,12 @@
 
 namespace sfmamba::ops {
 
-CpuImplementation::CpuImplementation(model::Precision precision)
+CpuImplementation::CpuImplementation(model::Precision precision,
+                                     bool int8_convolutions)
     : products_(precision == model::Precision::kBFloat16 ? at::kBFloat16
                                                          : at::kFloat),
-      int8_(precision == model::Precision::kInt8) {
+      int8_(precision == model::Precision::kInt8),
+      int8_convolutions_(int8_ && int8_convolutions) {
   TORCH_CHECK(precision != model::Precision::kFloat16,
               "expected fp32, bf16 or int8, got fp16");
 }

@@ -22,8 +22,11 @@ class CpuImplementation : public Implementation {
  public:
   // `precision` is fp32, or bf16 or int8, which are slow unless they are
   // native.
+  // Without `int8_convolutions` only linear layers are in int8: a detector's
+  // boxes move too much otherwise.
   explicit CpuImplementation(
-      model::Precision precision = model::Precision::kFloat32);
+      model::Precision precision = model::Precision::kFloat32,
+      bool int8_convolutions = true);
 
   // Returns `wanted` if the processor supports it natively, otherwise fp32.
   static model::Precision NativePrecision(model::Precision wanted);
@@ -82,7 +85,7 @@ class CpuImplementation : public Implementation {
   }
 
   const at::ScalarType products_;
-  const bool int8_;  // Products are in int8 where it pays.
+  const bool int8_, int8_convolutions_;
 };
 
 }  // namespace sfmamba::ops
