@@ -40,8 +40,8 @@ struct Int8ConvolutionArgs {
   int in, out;               // Channels; `in` is a multiple of 4.
   int kernel, stride;
   const uint8_t* x;      // From QuantizeMapRowsCpu() with margin kernel / 2.
-  const float* largest;  // As above.
-  // Of [out, kernel * kernel * in], an input pixel's channels side by side.
+  const float* largest;  // [count], the maps' largest magnitudes.
+  // Weights [out, kernel * kernel * in], a tap's channels side by side.
   Int8Weights weights;
   const float* bias;          // [out] or null.
   Int8Activation activation;  // Keeps NaNs.

@@ -263,6 +263,7 @@ absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
 std::string NetworkOf(v1::ModelConfig proto) {
   proto.clear_batching();
   proto.clear_precision();
+  proto.clear_allow_int8();
   proto.mutable_weights()->clear_sha256();
   return proto.ShortDebugString();
 }
@@ -330,6 +331,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(const VersionPath& path,
   }
   directory.batch = ToBatchOptions(proto->batching(), task, on_gpus);
   directory.precision = proto->precision();
+  directory.allow_int8 = proto->allow_int8();
   proto->set_num_classes(directory.config.num_classes);
   directory.network = NetworkOf(*proto);
   if (files->weights.empty()) return directory;

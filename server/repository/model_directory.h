@@ -38,6 +38,7 @@ struct ModelDirectory {
   // The precision that config.textproto states. If that is AUTO,
   // config.precision is FP32.
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
+  bool allow_int8 = false;  // Whether AUTO may choose INT8 on a CPU.
 };
 
 // Reads a version's configuration and labels and verifies its weights.

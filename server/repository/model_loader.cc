@@ -138,7 +138,9 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
                {"why", why}});
   };
   const model::Precision fast = options_.on_gpus ? model::Precision::kBFloat16
-                                                 : options_.fast_precision();
+                                : directory.allow_int8
+                                    ? model::Precision::kInt8
+                                    : options_.fast_precision();
   absl::StatusOr<Weights> weights = LoadWeights(job, directory, fast);
   if (!weights.ok()) return weights;
   const model::Precision precision = weights->model->precision();

@@ -28,6 +28,7 @@ Bar BarOf(model::Precision precision) {
       return {0, 1};
     case model::Precision::kBFloat16:
     case model::Precision::kFloat16:
+    case model::Precision::kInt8:
       return {0.03, 0.99};
   }
   return {0, 1};  // Not reached: the cases are all there are.

@@ -274,7 +274,7 @@ TEST(Int8GemmTest, RowsThatAreNotFiniteStaySo) {
       }
       for (int o = 0; o < 40; ++o) {
         EXPECT_FALSE(std::isfinite(y.at(i, o))) << i;
-        // As floats give it, unless the weight was rounded to 0.
+        // A weight that was rounded to 0 makes NaN of an infinity.
         if (std::isinf(y.at(i, o))) {
           EXPECT_EQ(y.at(i, o), poison * problem.weights.at(o, 66));
         }

@@ -122,6 +122,7 @@ TEST_F(ModelDirectoryTest, SaysThePrecisionOfTheConfig) {
             model::Precision::kFloat32);
   EXPECT_EQ(read("precision: BF16 ").config.precision,
             model::Precision::kBFloat16);
+  EXPECT_EQ(read("precision: INT8 ").config.precision, model::Precision::kInt8);
 }
 
 TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {

@@ -39,7 +39,8 @@ TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
   }
 }
 
-// A fake model on a CPU that has BF16. Calls `before` before each batch.
+// A fake model on a CPU that has BF16 and INT8. Calls `before` before each
+// batch.
 class CpuModel : public server::FakeModel {
  public:
   CpuModel(const model::ModelConfig& config, server::Gate* gate,
@@ -189,6 +190,31 @@ TEST_F(ModelLoaderTest, WhileOthersServeALowThreadPreparesAndComparesOnACpu) {
   EXPECT_EQ(background.count(loader), 1);
   EXPECT_EQ(threads.count("background"), 1);
   EXPECT_EQ(threads.count("loader"), 0) << "it would wait for others' batches";
+}
+
+TEST_F(ModelLoaderTest, AutoChoosesInt8WhereItMay) {
+  options_.fast_precision = [] { return model::Precision::kBFloat16; };
+  for (const auto& [config, expected] :
+       {std::pair("precision: AUTO", model::Precision::kBFloat16),
+        {"precision: AUTO allow_int8: true", model::Precision::kInt8}}) {
+    server::WriteModel(folder_, "m", "1", "",
+                       model::VisionTask::kClassification, config);
+    repository_ = std::make_unique<ModelRepository>(
+        options_,
+        [&](const ModelDirectory& directory,
+            const ModelRepository::CaptureFailed&)
+            -> absl::StatusOr<std::unique_ptr<model::VisionModel>> {
+          return std::make_unique<CpuModel>(directory.config, &gate_, [] {});
+        },
+        &metrics_, &log_);
+    ASSERT_TRUE(repository_->Scan().ok());
+    ASSERT_TRUE(
+        repository_->LoadAll([](const ModelVersion&) {}, [] { return false; })
+            .ok());
+    EXPECT_EQ((*(*repository_->Find("m", "model"))->Loaded())->precision,
+              expected)
+        << config;
+  }
 }
 
 TEST_F(ModelLoaderTest, TheEndInterruptsWhatRunsToPrepareAModel) {
