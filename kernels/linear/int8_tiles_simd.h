@@ -130,20 +130,21 @@ template <typename I, typename Activation>
 void Finish(int64_t rows, const int32_t* sums, const Int8Results& results,
             Activation activation) {
   using V = typename I::Floats;
-  for (int64_t r = 0; r < rows; ++r, sums += kPanel<I>) {
-    const V x_scale = V::Set(results.x_scales[r * results.x_scale_stride]);
-    float* const y = results.y + r * results.y_stride;
-    ForEachVector<V>(results.columns, [&](int64_t c, int lanes) {
-      const V bias = results.bias == nullptr
-                         ? V::Set(0.0f)
-                         : LoadLanes<V>(results.bias + c, lanes);
-      const I sum = I::Load(sums + c) - I::Load(results.excess + c);
-      V value = activation(
-          Fma(ToFloats(sum) * x_scale, V::Load(results.scales + c), bias));
-      if (results.add) value = LoadLanes<V>(y + c, lanes) + value;
-      StoreLanes(value, y + c, lanes);
-    });
-  }
+  ForEachVector<V>(results.columns, [&](int64_t c, int lanes) {
+    const V scale = V::Load(results.scales + c);
+    const I excess = I::Load(results.excess + c);
+    const V bias = results.bias == nullptr
+                       ? V::Set(0.0f)
+                       : LoadLanes<V>(results.bias + c, lanes);
+    for (int64_t r = 0; r < rows; ++r) {
+      const V x_scale = V::Set(results.x_scales[r * results.x_scale_stride]);
+      const I sum = I::Load(sums + r * kPanel<I> + c) - excess;
+      V value = activation(Fma(ToFloats(sum) * x_scale, scale, bias));
+      float* const y = results.y + r * results.y_stride + c;
+      if (results.add) value = LoadLanes<V>(y, lanes) + value;
+      StoreLanes(value, y, lanes);
+    }
+  });
 }
 
 struct NoActivation {
