@@ -113,6 +113,11 @@ pillow==13.0.0 --hash=sha256:a625df9a2a5597fa5e5266e01aefc82604bb85d291e3547981e
 setuptools==84.2.1 --hash=sha256:ca140b45d5325a9478f880e351484f62fef15f336462e449ca0c03c873d589c2
 typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8'
 
+# What sfmamba-batch needs beside them, and fsspec for its tests.
+PYTHON_BATCH_WHEELS='pyarrow==26.0.1 --hash=sha256:39cb0f2418282c24bea6ceda77b03e5a8f0a5766b63a8bf194d4e2a2c423548c
+tqdm==4.70.1 --hash=sha256:c293e525e6fef9c20e8728fd4612df02a0aa31bb5fe91ecd93e123b1b7bffa73
+fsspec==2026.9.0 --hash=sha256:8dd6e646e99ea382bd85f97a45e6b526a442d79423a7dc673f1e2756d05fcb5f'
+
 # The torch wheel's files: to build, and to link with --config=cuda. What
 # libtorch_cuda.so loads besides an NVIDIA driver stands in cuda-runtime.txt; it
 # finds that through its RPATH below .deps/libtorch/nvidia.
@@ -293,17 +298,18 @@ install_envoy() {
   rm -rf $folder
 }
 
-# Wheels as they are: the tests install them with pip.
-install_python_client() {
-  local folder=.deps/python_client wanted
-  wanted=$(echo "$PYTHON_CLIENT_WHEELS" | checksum)
-  if [ "$(cat $folder/.complete 2>/dev/null)" = "$wanted" ]; then
+# keep_wheels NAME REQUIREMENTS FOLDER: fetches wheels that stay as they are: the tests of the
+# Python client install them with pip.
+keep_wheels() {
+  local wanted
+  wanted=$(echo "$2" | checksum)
+  if [ "$(cat "$3/.complete" 2>/dev/null)" = "$wanted" ]; then
     return
   fi
-  say "Python client: fetching what its tests need (35 MB)"
-  rm -rf $folder
-  fetch_wheels "$PYTHON_CLIENT_WHEELS" $folder/wheels
-  echo "$wanted" >$folder/.complete
+  say "$1: fetching what its tests need"
+  rm -rf "$3"
+  fetch_wheels "$2" "$3/wheels"
+  echo "$wanted" >"$3/.complete"
 }
 
 has_driver() { ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1 ' || command -v nvidia-smi >/dev/null; }
@@ -354,7 +360,8 @@ if [ -n "$INTEROP" ]; then
   install_envoy
   install_browser
 fi
-install_python_client
+keep_wheels "Python client (35 MB)" "$PYTHON_CLIENT_WHEELS" .deps/python_client
+keep_wheels "sfmamba-batch (55 MB)" "$PYTHON_BATCH_WHEELS" .deps/python_batch
 install_libtorch
 [ -z "$CUDA" ] || install_cuda
 if [ -n "$CUDA_RUNTIME" ] || { [ -n "$CUDA" ] && has_driver; }; then

@@ -1,16 +1,22 @@
-"""@python_client//:wheels are those below `.deps/python_client`; none where set-up has not fetched them."""
+"""Wheels for tests of the Python client, as deploy/setup.sh has fetched them; none where it has not:
+@python_client//:wheels of the client, :batch of sfmamba-batch."""
+
+_FOLDERS = {"wheels": "python_client", "batch": "python_batch"}
 
 def _impl(ctx):
-    folder = ctx.path(str(ctx.path(Label("//:WORKSPACE")).dirname) + "/.deps/python_client/wheels")
-    if folder.exists:
-        ctx.symlink(folder, "wheels")
-    ctx.file("BUILD", """
+    build = ""
+    for name, folder in _FOLDERS.items():
+        path = ctx.path("{}/.deps/{}/wheels".format(ctx.path(Label("//:WORKSPACE")).dirname, folder))
+        if path.exists:
+            ctx.symlink(path, name)
+        build += """
 filegroup(
-    name = "wheels",
-    srcs = glob(["wheels/*.whl"]),
+    name = "{0}",
+    srcs = glob(["{0}/*.whl"]),
     visibility = ["//visibility:public"],
 )
-""")
+""".format(name)
+    ctx.file("BUILD", build)
 
 python_client_repository = repository_rule(
     implementation = _impl,

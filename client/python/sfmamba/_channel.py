@@ -31,10 +31,11 @@ _MIN_DNS_INTERVAL = 5000
 
 
 def channel_options(check_health: bool, server_name: Optional[str] = None,
-                    allow_proxy: bool = True) -> List[Tuple[str, Any]]:
+                    allow_proxy: bool = True, apart: bool = False) -> List[Tuple[str, Any]]:
     """Calls go round-robin to the addresses of the server's name; with `check_health` to those that
     say they are healthy. The server's certificate is for `server_name`, or else for its host.
-    Without `allow_proxy` no variable of the environment sends calls through a proxy."""
+    Without `allow_proxy` no variable of the environment sends calls through a proxy. A channel
+    that is `apart` shares its connections with no other."""
     config: Dict[str, Any] = {'loadBalancingConfig': [{'round_robin': {}}]}
     if check_health:
         config['healthCheckConfig'] = {'serviceName': SERVICE}
@@ -47,6 +48,8 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
         ('grpc.max_receive_message_length', MAX_MESSAGE_BYTES),
         ('grpc.max_send_message_length', MAX_MESSAGE_BYTES),
         ('grpc.service_config', json.dumps(config))]
+    if apart:
+        options.append(('grpc.use_local_subchannel_pool', 1))
     if not allow_proxy:
         options += [('grpc.enable_http_proxy', 0), ('grpc.address_http_proxy_enabled_addresses', '')]
     if server_name is not None:
@@ -137,12 +140,12 @@ class Connection:
         self._timeout = _positive(timeout)
         self._allow_proxy = not is_loopback(server)
 
-    def channels(self) -> Channels:
-        """Makes new Channels."""
-        return Channels(self._channel)
+    def channels(self, apart: bool = False) -> Channels:
+        """Makes new Channels; those `apart` have connections of their own."""
+        return Channels(lambda check_health: self._channel(check_health, apart))
 
-    def _channel(self, check_health: bool) -> Any:
-        options = channel_options(check_health, self._server_name, self._allow_proxy)
+    def _channel(self, check_health: bool, apart: bool) -> Any:
+        options = channel_options(check_health, self._server_name, self._allow_proxy, apart)
         if self._secrets is None:
             return self._api.insecure_channel(self._target, options)
         return self._api.secure_channel(self._target, self._secrets, options)

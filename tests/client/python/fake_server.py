@@ -13,7 +13,7 @@ _HEALTH = 'grpc.health.v1.Health'
 
 class FakeServer:
     """Answers each call with the next of `answers`: a message, or a pair of a code and trailing
-    metadata, or a function of the request; for ever the last. Whoever watches its health is told
+    metadata, or a function of the request that returns either; for ever the last. Whoever watches its health is told
     `serving`.
 
     Attributes:
@@ -74,10 +74,10 @@ class FakeServer:
             answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         self.came.release()
         self.release.wait()
+        if callable(answer):
+            answer = answer(request)
         if isinstance(answer, tuple):
             code, trailers = answer
             context.set_trailing_metadata(trailers)
             context.abort(code, 'told so')
-        if callable(answer):
-            return answer(request)
         return answer

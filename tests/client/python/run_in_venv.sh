@@ -1,8 +1,8 @@
 #!/bin/sh
-# run_in_venv.sh FOLDER PATTERN: builds the wheel of client/python as pip does, installs it
-# with its needs into a new virtual environment, and runs the folder's tests there. Takes
-# everything from the wheels that deploy/setup.sh fetched; without them one skipped case is
-# reported.
+# run_in_venv.sh FOLDER PATTERN [MODULE...]: builds the wheel of client/python as pip does,
+# installs it with its needs and the MODULEs into a new virtual environment, and runs the
+# folder's tests there. Takes everything from the wheels that deploy/setup.sh fetched; without
+# them one skipped case is reported.
 set -e
 wheels=$PWD/../python_client/wheels
 if [ ! -d "$wheels" ]; then
@@ -11,7 +11,8 @@ if [ ! -d "$wheels" ]; then
 fi
 unset PYTHONPATH
 export GRPC_VERBOSITY=NONE  # It logs the errors that tests provoke.
-export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels" PIP_NO_CACHE_DIR=1 \
+others=$PWD/../python_client
+export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels $others/batch" PIP_NO_CACHE_DIR=1 \
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 # pip writes beside the sources.
 mkdir -p "$TEST_TMPDIR/source/client"
@@ -21,6 +22,13 @@ chmod -R u+w "$TEST_TMPDIR/source"
 /usr/bin/python3 -m pip wheel --quiet --no-deps --wheel-dir "$TEST_TMPDIR" \
   "$TEST_TMPDIR/source/client/python"
 /usr/bin/python3 -m venv --without-pip "$TEST_TMPDIR/venv"
+folder=$1 pattern=$2
+shift 2
+# A module without a wheel is missed by run_python_tests.py, which skips the tests.
+found=
+for module; do
+  if ls "$others"/*/"$module"-*.whl >/dev/null 2>&1; then found="$found $module"; fi
+done
 /usr/bin/python3 -m pip --python "$TEST_TMPDIR/venv/bin/python" install --quiet --no-compile \
-  "$TEST_TMPDIR"/sfmamba-*.whl pillow
-exec "$TEST_TMPDIR/venv/bin/python" -B tests/testing/run_python_tests.py "$@"
+  "$TEST_TMPDIR"/sfmamba-*.whl pillow $found
+exec "$TEST_TMPDIR/venv/bin/python" -B tests/testing/run_python_tests.py "$folder" "$pattern" "$@"

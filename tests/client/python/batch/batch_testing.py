@@ -1,0 +1,152 @@
+"""A server without a network, and pictures for it."""
+
+import hashlib
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import grpc
+
+sys.path.append(str(pathlib.Path(__file__).parents[1]))
+
+from fake_server import FakeServer  # noqa: E402
+from sfmamba import _messages  # noqa: E402
+
+MODEL = 'models/fake/versions/1'
+COMMAND = str(pathlib.Path(sys.executable).with_name('sfmamba-batch'))
+PICTURES = int(os.environ.get('BATCH_PICTURES', '300'))  # Of the longest jobs.
+PATIENCE = 60 + PICTURES / 20  # Seconds.
+
+
+def details(code, reason='', delay=None, field=''):
+    """An error with that reason, delay and field, as a status."""
+    status = _messages.Status(code=code.value[0], message=f'{field}: told so' if field else 'told so')
+
+    def add(detail):
+        status.details.add(type_url=f'type.googleapis.com/{detail.DESCRIPTOR.full_name}',
+                           value=detail.SerializeToString())
+    if reason:
+        add(_messages.ErrorInfo(reason=reason, domain='sfmamba.serving'))
+    if delay is not None:
+        retry = _messages.RetryInfo()
+        retry.retry_delay.nanos = round(delay * 1e9)
+        add(retry)
+    if field:
+        add(_messages.BadRequest(field_violations=[{'field': field}]))
+    return status
+
+
+def refusal(code, reason='', delay=None, field=''):
+    """What FakeServer answers a call with that is refused as a whole."""
+    status = details(code, reason, delay, field)
+    return code, (('grpc-status-details-bin', status.SerializeToString()),)
+
+
+class BatchServer(FakeServer):
+    """Serves one classifier whose answers depend on the picture's bytes alone.
+
+    Attributes:
+      asked: the bytes of each picture, in the order that they came in.
+      refuse: called with each ClassifyRequest; what it returns is answered in place of classes,
+        unless it is None.
+      health: 1 serves, 2 does not.
+    """
+
+    def __init__(self, refuse=lambda request: None, weights='a', name=MODEL, port=0):
+        self.asked = []
+        self.refuse = refuse
+        self.health = 1
+        self.weights = weights
+        self.name = name
+        self._answered = threading.Condition()
+        super().__init__(self._any, port=port)
+
+    def wait_for(self, count):
+        """Until so many pictures have come."""
+        with self._answered:
+            assert self._answered.wait_for(lambda: len(self.asked) >= count, PATIENCE)
+
+    def _any(self, request):
+        kind = type(request).__name__
+        if kind == 'HealthCheckRequest':
+            return _messages.HealthCheckResponse(status=self.health)
+        if kind in ('GetModelRequest', 'ListModelsRequest'):
+            model = _messages.Model(name=self.name, task='CLASSIFICATION', state='READY',
+                                    content_sha256=self.weights)
+            if kind == 'ListModelsRequest':
+                return _messages.ListModelsResponse(models=[model])
+            if request.name not in (self.name, self.name.split('/')[1],
+                                    self.name.partition('/versions')[0]):
+                return refusal(grpc.StatusCode.NOT_FOUND, 'MODEL_NOT_FOUND')
+            return model
+        refused = self.refuse(request)
+        data = request.images[0].encoded
+        with self._answered:
+            self.asked.append(data)
+            self._answered.notify_all()
+        return refused if refused is not None else classified(data)
+
+
+def classified(data):
+    """The answer to a picture: an error if it begins with "bad"."""
+    response = _messages.ClassifyResponse(model=MODEL)
+    result = response.results.add()
+    if data.startswith(b'bad'):
+        result.error.CopyFrom(details(grpc.StatusCode.INVALID_ARGUMENT, 'IMAGE_DECODE_FAILED',
+                                      field='images[0].encoded'))
+        return response
+    digest = hashlib.sha256(data).digest()
+    for place in range(2):
+        result.categories.add(class_id=digest[place], label=f'class {digest[place]}',
+                              score=digest[place + 2] / 256)
+    return response
+
+
+def folder(test):
+    found = tempfile.TemporaryDirectory()
+    test.addCleanup(found.cleanup)
+    return pathlib.Path(found.name)
+
+
+def add_pictures(root, count, bad=()):
+    """Files 00000.jpg and so on, of different texts."""
+    root.mkdir(exist_ok=True)
+    for number in range(count):
+        text = f'bad {number}' if number in bad else f'picture {number}'
+        (root / f'{number:05}.jpg').write_text(text)
+
+
+def server(test, *arguments, **named):
+    """A BatchServer until the test ends."""
+    started = BatchServer(*arguments, **named)
+    test.addCleanup(started.stop)
+    return started
+
+
+def begin(*arguments):
+    """Begins a process with sfmamba-batch."""
+    return subprocess.Popen([COMMAND, *map(str, arguments)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def run(*arguments):
+    """The exit code of sfmamba-batch, its output and its errors."""
+    with begin(*arguments) as process:
+        out, err = process.communicate(timeout=PATIENCE)
+    return process.returncode, out, err
+
+
+def data_files(output):
+    """The bytes of the parts by their names."""
+    return {path.name: path.read_bytes() for path in output.glob('part-*')}
+
+
+def wait_until(is_so):
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.01)
