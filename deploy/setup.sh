@@ -12,8 +12,9 @@
 #   --checks        also clang and clang-format, which tests/checks reads the sources
 #                   with, and what tests/fuzz makes fuzzers of.
 #   --interop       also tritonclient, whose calls a test sends to the server, Envoy, which
-#                   tests put in front of it, and a browser without a window, in which
-#                   tests open the console.
+#                   tests put in front of it, a browser without a window, in which
+#                   tests open the console, and Ray, which calls the server from several
+#                   processes.
 #
 # LIBTORCH=/path/to/libtorch uses that libtorch 2.11 instead of fetching one.
 set -euo pipefail
@@ -117,6 +118,27 @@ typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539
 PYTHON_BATCH_WHEELS='pyarrow==26.0.1 --hash=sha256:39cb0f2418282c24bea6ceda77b03e5a8f0a5766b63a8bf194d4e2a2c423548c
 tqdm==4.70.1 --hash=sha256:c293e525e6fef9c20e8728fd4612df02a0aa31bb5fe91ecd93e123b1b7bffa73
 fsspec==2026.9.0 --hash=sha256:8dd6e646e99ea382bd85f97a45e6b526a442d79423a7dc673f1e2756d05fcb5f'
+
+# Ray Data, with which tests run sfmamba.ray.
+PYTHON_RAY_WHEELS='ray==2.60.0 --hash=sha256:e227f6b2af8ab4626dd9a35a5860b33864325ea137383d57f854d4637ee3fea2
+pandas==3.1.1 --hash=sha256:4f1602f614bb83f443381dbcbb94c4ac764b2e50c8d6c965614c5cd83e328c47
+python-dateutil==4.0.0 --hash=sha256:a5e246f79eb80475e691bf93862cead98decd8a498cf53ba0516fcdc0f50dc1c
+click==8.5.1 --hash=sha256:8bb5376d2006950386f8c6427613334a2acadc5f559cb80e638d00b4df957e37
+filelock==4.3.1 --hash=sha256:79e43df8e9fe509cd83a3899a7c186c8077cbbe4d200a1ed3705c2f3bb6bc487
+jsonschema==4.26.0 --hash=sha256:d489f15263b8d200f8387e64b4c3a75f06629559fb73deb8fdfb525f2dab50ce
+jsonschema-specifications==2025.9.1 --hash=sha256:98802fee3a11ee76ecaca44429fda8a41bff98b00a0f2838151b113f210cc6fe
+msgpack==1.2.4 --hash=sha256:a45ceb5f199d5e388f28b550ba881096a3740d4bda10e661d77f59d9a2e8187a
+packaging==26.4 --hash=sha256:81383611a09c1bc0b08b76e0fd5829d7c6824c65b27a6aee339da133f4233ea2
+pyyaml==6.0.4 --hash=sha256:622aa875fa6533f25fedcffe23079357d65a690d462200afed5d8e9d0e01ebee
+referencing==0.37.0 --hash=sha256:381329a9f99628c9069361716891d34ad94af76e461dcb0335825aecc7692231
+requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0
+rpds-py==2026.9.1 --hash=sha256:136a1c3fe4402b7008bc81cb62ee538481795b61a7e83df88dff3b3f02b726ff
+tzdata==2026.6 --hash=sha256:0a10eec6e13ef16b627fabed9a5f2ba61a62b1c67f327305f4e7e412a70b4aec
+urllib3==2.8.0 --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3
+charset-normalizer==3.5.3 --hash=sha256:2a6f937e0b70133d1f826d0a253331b6fe1a4c874808cc12e16f2fb8177042f4
+certifi==2026.10.19.post1 --hash=sha256:1324c476b4811eff41a8bc2122cd0bbd4d9c7234c725446d99ab1612b3a7fdd2
+idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c
+attrs==26.1.0 --hash=sha256:c647aa4a12dfbad9333ca4e71fe62ddc36f4e63b2d260a37a8b83d2f043ac309'
 
 # The torch wheel's files: to build, and to link with --config=cuda. What
 # libtorch_cuda.so loads besides an NVIDIA driver stands in cuda-runtime.txt; it
@@ -359,6 +381,7 @@ if [ -n "$INTEROP" ]; then
   install_wheels tritonclient "$INTEROP_WHEELS" .deps/interop
   install_envoy
   install_browser
+  keep_wheels "Ray (95 MB)" "$PYTHON_RAY_WHEELS" .deps/python_ray
 fi
 keep_wheels "Python client (35 MB)" "$PYTHON_CLIENT_WHEELS" .deps/python_client
 keep_wheels "sfmamba-batch (55 MB)" "$PYTHON_BATCH_WHEELS" .deps/python_batch

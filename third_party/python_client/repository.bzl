@@ -1,7 +1,7 @@
 """Wheels for tests of the Python client, as deploy/setup.sh has fetched them; none where it has not:
-@python_client//:wheels of the client, :batch of sfmamba-batch."""
+@python_client//:wheels of the client, :batch of sfmamba-batch, :ray of Ray."""
 
-_FOLDERS = {"wheels": "python_client", "batch": "python_batch"}
+_FOLDERS = {"wheels": "python_client", "batch": "python_batch", "ray": "python_ray"}
 
 def _impl(ctx):
     build = ""

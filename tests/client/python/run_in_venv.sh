@@ -12,7 +12,7 @@ fi
 unset PYTHONPATH
 export GRPC_VERBOSITY=NONE  # It logs the errors that tests provoke.
 others=$PWD/../python_client
-export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels $others/batch" PIP_NO_CACHE_DIR=1 \
+export PIP_NO_INDEX=1 PIP_FIND_LINKS="$wheels $others/batch $others/ray" PIP_NO_CACHE_DIR=1 \
   PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 # pip writes beside the sources.
 mkdir -p "$TEST_TMPDIR/source/client"
