@@ -28,7 +28,7 @@ struct StreamFlags {
     flags->Add("model", "NAME",
                "model to ask; empty: the server's only or default one", &model);
     flags->Add("max_in_flight", "N",
-               "pictures sent and not yet answered, 1 to 64", &max_in_flight);
+               "pictures sent and not yet answered, 1 to 512", &max_in_flight);
     flags->Add("ordered", "", "answers in the order of the pictures", &ordered);
     flags->Add("watch", "DURATION",
                "of a folder: then send what comes into it, until nothing has "

@@ -14,7 +14,7 @@ from ._errors import VisionError, from_status
 from ._requests import Options
 from ._retry import is_passing
 
-MOST_IN_FLIGHT = 64  # The server's limit.
+MOST_IN_FLIGHT = 512  # The server's limit.
 # Calls to a server that has not answered yet.
 ATTEMPTS = 3
 # Seconds that the server has to end a call whose last answer has come.

@@ -238,7 +238,7 @@ class Client:
         Args:
           method: classify, detect or segment of this client.
           images: one picture each.
-          in_flight: 1 to 64.
+          in_flight: 1 to 512.
           ordered: whether answers come in the order of the pictures, else as they are done.
           timeout: seconds that the server may be silent while it owes an answer: then VisionError
             (DEADLINE_EXCEEDED) is raised; None: the client's.

@@ -36,7 +36,7 @@ absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
 // else answers go as they are ready. A malformed message ends the stream.
 class PredictStream {
  public:
-  static constexpr int kMostInFlight = 64;
+  static constexpr int kMostInFlight = 512;
   static constexpr int kDefaultInFlight = 16;
 
   // The options of its StreamCall. A draining server says so in a notice.

@@ -47,11 +47,12 @@ void StreamCall::Tick(bool draining) {
 void StreamCall::OnReadDone(bool ok) {
   absl::StatusOr<std::unique_ptr<StreamItem>> taken = nullptr;
   // No other read begins meanwhile.
+  const int64_t bytes = ok ? static_cast<int64_t>(received_.Length()) : 0;
   if (ok) taken = take_(*this, &received_);
   mu_.Lock();
   reading_ = false;
   read_all_ |= !ok;
-  Item* const item = Admit(&taken);
+  Item* const item = Admit(&taken, bytes);
   Pump();
   if (item == nullptr) return;
   // It is in flight until it has run, and so this call lives.
@@ -59,7 +60,7 @@ void StreamCall::OnReadDone(bool ok) {
 }
 
 StreamCall::Item* StreamCall::Admit(
-    absl::StatusOr<std::unique_ptr<StreamItem>>* taken) {
+    absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes) {
   if (!taken->ok()) {
     End(taken->status());
     return nullptr;
@@ -68,6 +69,8 @@ StreamCall::Item* StreamCall::Admit(
   if (**taken == nullptr || end_.has_value()) return nullptr;
   items_.emplace_back();
   items_.back().item = std::move(**taken);
+  items_.back().bytes = bytes;
+  message_bytes_ += bytes;
   ++in_flight_;
   return &items_.back();
 }
@@ -109,32 +112,35 @@ StreamCall::Item* StreamCall::NextAnswer() {
   return item;
 }
 
-std::unique_ptr<StreamItem> StreamCall::Remove(Item* item) {
+StreamCall::Item StreamCall::Remove(Item* item) {
   const auto found =
       std::find_if(items_.begin(), items_.end(),
                    [item](const Item& other) { return &other == item; });
-  std::unique_ptr<StreamItem> removed = std::move(found->item);
+  Item removed = std::move(*found);
   items_.erase(found);
   return removed;
 }
 
-std::vector<std::unique_ptr<StreamItem>> StreamCall::RemoveUnsent() {
-  std::vector<std::unique_ptr<StreamItem>> removed;
+std::vector<StreamCall::Item> StreamCall::RemoveUnsent() {
+  std::vector<Item> removed;
   for (Item* item : done_) removed.push_back(Remove(item));
   done_.clear();
   return removed;
 }
 
-void StreamCall::Destroy(std::vector<std::unique_ptr<StreamItem>> items) {
+void StreamCall::Destroy(std::vector<Item> items) {
   const int count = static_cast<int>(items.size());
+  int64_t bytes = 0;
+  for (const Item& item : items) bytes += item.bytes;
   items.clear();
   absl::MutexLock lock(&mu_);
   in_flight_ -= count;
+  message_bytes_ -= bytes;
   if (in_flight_ == 0) idle_since_ = env_.clock();
 }
 
 void StreamCall::OnWriteDone(bool ok) {
-  std::vector<std::unique_ptr<StreamItem>> sent;
+  std::vector<Item> sent;
   mu_.Lock();
   sends_.Done(&context_);
   if (sending_ != nullptr) {
@@ -201,6 +207,11 @@ void StreamCall::Pump() {
   mu_.Unlock();
 }
 
+bool StreamCall::HasRoom() const {
+  return in_flight_ < max_in_flight_ &&
+         (in_flight_ < kAlwaysInFlight || message_bytes_ < kMostBytes);
+}
+
 absl::AnyInvocable<void()> StreamCall::Next() {
   if (finished_) return nullptr;
   if (abandoned_) {
@@ -218,7 +229,7 @@ absl::AnyInvocable<void()> StreamCall::Next() {
     if (sending_ != nullptr) return Write(sending_->item->answer());
   }
   if (!read_all_ && !end_.has_value()) {
-    if (reading_ || in_flight_ >= max_in_flight_) return nullptr;
+    if (reading_ || !HasRoom()) return nullptr;
     reading_ = true;
     return [this] { StartRead(&received_); };
   }

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_RPC_STREAM_STREAM_CALL_H_
 #define SFMAMBA_SERVER_RPC_STREAM_STREAM_CALL_H_
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
@@ -71,9 +72,10 @@ class StreamItem {
 // A call of many requests: they come one after another, their answers go as
 // they are ready, or in their order where they ask for that. At most
 // `max_in_flight` requests are between their arrival and the end of their
-// answer's way to the client; while there are so many, no further message is
-// read, so that HTTP/2's flow control holds back a client that sends faster
-// than it reads. One message is read and one is sent at a time. What a message
+// answer's way to the client, and beyond kAlwaysInFlight only while their
+// messages are less than kMostBytes. Otherwise no further message is read, so
+// that HTTP/2's flow control holds back a client that sends faster than it
+// reads. One message is read and one is sent at a time. What a message
 // means is said by a function of the method's.
 //
 // Thread-safe. It owns itself from Start() on, until gRPC is done with it;
@@ -86,6 +88,9 @@ class StreamCall final
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
   // Most time with nothing in flight while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
+
+  static constexpr int kAlwaysInFlight = 64;
+  static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
   struct Options {
     observability::Method method = observability::Method::kStreamPredict;
@@ -134,24 +139,24 @@ class StreamCall final
  private:
   struct Item {
     std::unique_ptr<StreamItem> item;
+    int64_t bytes = 0;  // The size of its message.
     bool done = false;
   };
 
-  // Puts in flight what was taken, unless the stream ends. Returns it if it is
-  // to be run.
-  Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken)
+  // Whether another message may be read.
+  bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  // Puts in flight what was taken of a message of `bytes`, unless the stream
+  // ends. Returns it if it is to be run.
+  Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // The request has its answer. Any thread.
   void ItemDone(Item* item) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes the item out of the stream.
-  std::unique_ptr<StreamItem> Remove(Item* item)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  Item Remove(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Takes out the items whose answers will not be sent.
-  std::vector<std::unique_ptr<StreamItem>> RemoveUnsent()
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
+  std::vector<Item> RemoveUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Unlocked, because it frees memory; only then is there room for others.
-  void Destroy(std::vector<std::unique_ptr<StreamItem>> items)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  void Destroy(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mu_);
   // Takes in no more requests; the call ends so once nothing is in flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the call at once: what is in flight is cancelled and not answered.
@@ -193,6 +198,8 @@ class StreamCall final
   absl::Time idle_since_ ABSL_GUARDED_BY(mu_);
 
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
+  // The messages of those in flight.
+  int64_t message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
   // Those that are not destroyed yet, in the order that they came in.
   std::list<Item> items_ ABSL_GUARDED_BY(mu_);
   // In the order that they were done in.

@@ -117,10 +117,10 @@ TEST_F(StreamCommandTest, AFolderWithoutPicturesIsAnError) {
 TEST_F(StreamCommandTest, SaysWhyTheServerEndedIt) {
   Start();
   AddPicture("a.png");
-  const Outcome outcome = Stream({folder_, "--max_in_flight=100"});
+  const Outcome outcome = Stream({folder_, "--max_in_flight=513"});
   EXPECT_EQ(outcome.exit_code, kExitRpcError);
   EXPECT_THAT(outcome.err, HasSubstr("INVALID_ARGUMENT"));
-  EXPECT_THAT(outcome.err, HasSubstr("64"));
+  EXPECT_THAT(outcome.err, HasSubstr("512"));
 }
 
 TEST_F(StreamCommandTest, SendsAgainWhatAServerThatRestartsHasNotAnswered) {

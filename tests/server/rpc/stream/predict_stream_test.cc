@@ -127,7 +127,7 @@ TEST_F(PredictStreamTest, AnErrorIsOfOneRequestAlone) {
 
 TEST_F(PredictStreamTest, TheBoundsOfAConfigurationAreTaken) {
   Start();
-  for (const int max_in_flight : {1, 64}) {
+  for (const int max_in_flight : {1, 512}) {
     Stream stream(server_.get());
     stream.Send(Config(max_in_flight));
     stream.Send(Grey("a", 1));
@@ -139,7 +139,7 @@ TEST_F(PredictStreamTest, TheBoundsOfAConfigurationAreTaken) {
 
 TEST_F(PredictStreamTest, AWrongConfigurationEndsIt) {
   Start();
-  for (const int max_in_flight : {0, -1, 65}) {
+  for (const int max_in_flight : {0, -1, 513}) {
     Stream stream(server_.get());
     stream.Send(Config(max_in_flight));
     const server::Ending ending = stream.ExpectEnd();

@@ -74,6 +74,59 @@ TEST_F(StreamCallTest, HasAtMostSoManyInFlight) {
   EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
 }
 
+TEST_F(StreamCallTest, FiveHundredPicturesInFlightAreAllAnswered) {
+  constexpr int kMost = PredictStream::kMostInFlight;
+  Start();
+  server_->gate().Close();
+  StreamPredictRequest message;
+  message.mutable_classify()->add_images()->set_encoded(
+      server::EncodePng(server::Gradient(20, 10)));
+  Stream stream(server_.get());
+  stream.Send(Config(kMost));
+  for (int i = 0; i < kMost; ++i) {
+    message.set_correlation_id(absl::StrCat(i));
+    ASSERT_TRUE(stream.Send(message));
+  }
+  EXPECT_EQ(InFlight(kMost), kMost);
+  server_->gate().Open();
+  for (int i = 0; i < kMost; ++i) {
+    const StreamPredictResponse answer = stream.Next();
+    ASSERT_TRUE(answer.has_classify()) << answer.ShortDebugString();
+  }
+  stream.SendNoMore();
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
+TEST_F(StreamCallTest, BytesBoundWhatIsInFlightBeyondSixtyFour) {
+  constexpr int kRequests = 80;
+  constexpr int kMost = StreamCall::kAlwaysInFlight;
+  Start("max_queue_delay {} max_batch_size: 1");
+  server_->gate().Close();
+  StreamPredictRequest message = Grey("", 1);
+  v1::PixelBuffer* pixels =
+      message.mutable_classify()->mutable_images(0)->mutable_pixels();
+  pixels->set_format(v1::PixelBuffer::GRAY8);
+  pixels->set_width(1024);
+  pixels->set_height(1100);
+  pixels->set_data(std::string(1024 * 1100, 'a'));
+  Stream stream(server_.get());
+  std::thread sender([&] {
+    stream.Send(Config(PredictStream::kMostInFlight));
+    for (int i = 0; i < kRequests; ++i) {
+      message.set_correlation_id(absl::StrCat(i));
+      stream.Send(message);
+    }
+    stream.SendNoMore();
+  });
+  EXPECT_EQ(InFlight(kMost), kMost);
+  server_->AwaitRoundTrip();  // Time for more, were there any.
+  EXPECT_EQ(InFlight(kMost), kMost);
+  server_->gate().Open();
+  for (int i = 0; i < kRequests; ++i) EXPECT_TRUE(stream.Next().has_classify());
+  Join(sender, "the last request sent");
+  EXPECT_EQ(stream.ExpectEnd().code, StatusCode::OK);
+}
+
 TEST_F(StreamCallTest, WithoutAConfigurationSixteenAreInFlight) {
   Start("max_queue_delay {} max_batch_size: 1");
   server_->gate().Close();
