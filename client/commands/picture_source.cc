@@ -23,8 +23,9 @@ bool ListedPictures::Next(std::string* file) {
   return false;
 }
 
-FolderPictures::FolderPictures(std::string folder, absl::Duration watch)
-    : folder_(std::move(folder)), watch_(watch) {}
+FolderPictures::FolderPictures(std::string folder, absl::Duration watch,
+                               bool recursive)
+    : folder_(std::move(folder)), watch_(watch), recursive_(recursive) {}
 
 absl::Status FolderPictures::Check() const {
   std::error_code error;
@@ -33,18 +34,31 @@ absl::Status FolderPictures::Check() const {
       absl::StrCat("'", folder_, "' is no folder; '-' reads names of files"));
 }
 
-void FolderPictures::LookForMore() {
+std::vector<std::filesystem::directory_entry> FolderPictures::Files() const {
   std::error_code error;
+  std::vector<std::filesystem::directory_entry> files;
+  for (std::filesystem::recursive_directory_iterator it(folder_, error), end;
+       !error && it != end; it.increment(error)) {
+    std::error_code gone;
+    if (!it->is_directory(gone)) {
+      files.push_back(*it);
+    } else if (!recursive_ || it->path().filename().string()[0] == '.') {
+      it.disable_recursion_pending();
+    }
+  }
+  return files;
+}
+
+void FolderPictures::LookForMore() {
   std::map<std::string, Look> now;
   std::set<std::string> complete;
-  for (std::filesystem::directory_iterator it(folder_, error), end;
-       !error && it != end; it.increment(error)) {
-    const std::string file = it->path().string();
+  for (const std::filesystem::directory_entry& entry : Files()) {
+    const std::string file = entry.path().string();
     std::error_code gone;
     if (taken_.count(file) > 0) continue;
     Look look;
-    look.bytes = it->file_size(gone);
-    look.time = it->last_write_time(gone).time_since_epoch().count();
+    look.bytes = entry.file_size(gone);
+    look.time = entry.last_write_time(gone).time_since_epoch().count();
     const auto before = seen_.find(file);
     if (first_ || (before != seen_.end() && before->second == look)) {
       complete.insert(file);

@@ -4,10 +4,12 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <filesystem>
 #include <istream>
 #include <map>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -35,13 +37,15 @@ class ListedPictures final : public PictureSource {
   std::istream& lines_;
 };
 
-// The pictures of a folder (IsPictureFile()), ordered by name; then, if `watch`
+// The pictures of a folder (IsPictureFile()), ordered by path, with those of
+// its folders if `recursive`, hidden folders not included; then, if `watch`
 // is not zero, new ones, until none has come for `watch`. A new file is taken
 // once two looks have found the same size and modification time: it is then
 // taken to be complete.
 class FolderPictures final : public PictureSource {
  public:
-  FolderPictures(std::string folder, absl::Duration watch);
+  FolderPictures(std::string folder, absl::Duration watch,
+                 bool recursive = false);
 
   // NOT_FOUND if there is no such folder.
   absl::Status Check() const;
@@ -57,11 +61,14 @@ class FolderPictures final : public PictureSource {
     }
   };
 
+  // The paths of all files that are no folders.
+  std::vector<std::filesystem::directory_entry> Files() const;
   // Adds what has come and is complete. All is complete at the first look.
   void LookForMore();
 
   const std::string folder_;
   const absl::Duration watch_;
+  const bool recursive_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
   std::set<std::string> taken_;       // Files that are no pictures too.

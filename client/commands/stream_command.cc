@@ -20,6 +20,7 @@ struct StreamFlags {
   std::string model;
   int max_in_flight = 16;
   bool ordered = false;
+  bool recursive = false;
   absl::Duration watch;
 
   void AddTo(FlagSet* flags) {
@@ -30,6 +31,8 @@ struct StreamFlags {
     flags->Add("max_in_flight", "N",
                "pictures sent and not yet answered, 1 to 512", &max_in_flight);
     flags->Add("ordered", "", "answers in the order of the pictures", &ordered);
+    flags->Add("recursive", "", "of a folder: its folders' pictures too",
+               &recursive);
     flags->Add("watch", "DURATION",
                "of a folder: then send what comes into it, until nothing has "
                "come for this time",
@@ -97,7 +100,8 @@ int RunStream(const std::vector<std::string>& arguments,
   if (positional[0] == "-") {
     pictures = std::make_unique<ListedPictures>(&std::cin);
   } else {
-    auto folder = std::make_unique<FolderPictures>(positional[0], stream.watch);
+    auto folder = std::make_unique<FolderPictures>(positional[0], stream.watch,
+                                                   stream.recursive);
     const absl::Status status = folder->Check();
     if (!status.ok()) return UsageError(status.message(), console);
     pictures = std::move(folder);

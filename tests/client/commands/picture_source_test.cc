@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/testing/patience.h"
@@ -42,6 +43,23 @@ TEST_F(FolderPicturesTest, TakesWhatIsThereByName) {
   ASSERT_TRUE(pictures.Next(&file));
   EXPECT_EQ(file, b);
   EXPECT_FALSE(pictures.Next(&file));
+}
+
+TEST_F(FolderPicturesTest, TakesFoldersOfItsFoldersIfRecursive) {
+  for (const char* name : {"/b", "/b/c", "/.hidden"}) {
+    std::filesystem::create_directories(folder_ + name);
+  }
+  const std::string deep = Write("b/c/deep.png"), inner = Write("b/inner.png"),
+                    own = Write("own.png");
+  Write(".hidden/no.png");
+  Write("b/.no.png");
+  for (const bool recursive : {true, false}) {
+    FolderPictures pictures(folder_, absl::ZeroDuration(), recursive);
+    std::vector<std::string> files;
+    for (std::string file; pictures.Next(&file);) files.push_back(file);
+    EXPECT_EQ(files, recursive ? std::vector<std::string>({deep, inner, own})
+                               : std::vector<std::string>({own}));
+  }
 }
 
 // P9.
