@@ -154,6 +154,52 @@ constexpr VimRow kVimRows[] = {
     {"vim_s_uni_swap", 400, false, Tokens::kData},
 };
 
+// A hidden layer has `expansion` times a block's channels, rounded down, and
+// convolves `conv` times as many as the block has.
+struct MambaOutRow {
+  const char* name;
+  std::array<int, 4> widths, depths;
+  double expansion, conv;
+  Nonlinearity gate;
+  bool rw;
+  int image_size;
+  double crop_pct;
+};
+
+constexpr std::array kWidths48 = {48, 96, 192, 288};
+constexpr std::array kWidths96 = {96, 192, 384, 576};
+constexpr std::array kWidths128 = {128, 256, 512, 768};
+constexpr auto kGelu = Nonlinearity::kGelu;
+constexpr auto kSilu = Nonlinearity::kSilu;
+
+// Names and values are timm's.
+// clang-format off
+constexpr MambaOutRow kMambaOutRows[] = {
+    {"mambaout_femto", kWidths48, {3, 3, 9, 3}, 8.0 / 3, 1, kGelu, false,
+     224, 1},
+    {"mambaout_kobe", kWidths48, {3, 3, 15, 3}, 8.0 / 3, 1, kGelu, false,
+     224, 1},
+    {"mambaout_tiny", kWidths96, {3, 3, 9, 3}, 8.0 / 3, 1, kGelu, false,
+     224, 1},
+    {"mambaout_small", kWidths96, {3, 4, 27, 3}, 8.0 / 3, 1, kGelu, false,
+     224, 1},
+    {"mambaout_base", kWidths128, {3, 4, 27, 3}, 8.0 / 3, 1, kGelu, false,
+     224, 1},
+    {"mambaout_small_rw", kWidths96, {3, 4, 27, 3}, 8.0 / 3, 1, kGelu, true,
+     224, 1},
+    {"mambaout_base_short_rw", kWidths128, {3, 3, 25, 3}, 3, 1.25, kGelu, true,
+     224, 0.95},
+    {"mambaout_base_tall_rw", kWidths128, {3, 4, 30, 3}, 2.5, 1.25, kGelu, true,
+     224, 0.95},
+    {"mambaout_base_wide_rw", kWidths128, {3, 4, 27, 3}, 3, 1.5, kSilu, true,
+     224, 0.95},
+    {"mambaout_base_plus_rw", kWidths128, {3, 4, 30, 3}, 3, 1.5, kSilu, true,
+     224, 1},
+    {"test_mambaout", {16, 32, 48, 64}, {1, 1, 3, 1}, 3, 1, kSilu, true,
+     160, 1},
+};
+// clang-format on
+
 ModelConfig FromRow(const Row& row, Tokens tokens) {
   ModelConfig config;
   config.backbone.dim = row.dim;
@@ -179,9 +225,31 @@ ModelConfig FromRow(const VimRow& row) {
   return config;
 }
 
+ModelConfig FromRow(const MambaOutRow& row) {
+  ModelConfig config;
+  config.backbone.architecture = Architecture::kMambaOut;
+  config.backbone.tokens = Tokens::kNone;
+  config.backbone.depths = row.depths;
+  MambaOutConfig& mamba_out = config.backbone.mamba_out;
+  mamba_out.widths = row.widths;
+  for (int stage = 0; stage < 4; ++stage) {
+    mamba_out.hidden[stage] =
+        static_cast<int>(row.expansion * row.widths[stage]);
+    mamba_out.conv[stage] = static_cast<int>(row.conv * row.widths[stage]);
+  }
+  mamba_out.gate = row.gate;
+  mamba_out.rw = row.rw;
+  config.image_size = row.image_size;
+  config.crop_pct = row.crop_pct;
+  return config;
+}
+
 absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
   if (variant == kCustom) return ModelConfig();
   for (const VimRow& row : kVimRows) {
+    if (variant == row.name) return FromRow(row);
+  }
+  for (const MambaOutRow& row : kMambaOutRows) {
     if (variant == row.name) return FromRow(row);
   }
   absl::string_view name = variant;
@@ -238,6 +306,7 @@ int BackboneConfig::first_stage() const {
 }
 
 int BackboneConfig::width(int stage) const {
+  if (architecture == Architecture::kMambaOut) return mamba_out.widths[stage];
   // Channels of the trunk's maps at strides 4, 8 and 16.
   constexpr int kLite0Widths[] = {24, 40, 112};
   return stage < first_stage() ? kLite0Widths[stage] : dim << stage;
@@ -251,6 +320,15 @@ int BackboneConfig::mamba_blocks(int stage) const {
 
 int BackboneConfig::feature_width() const {
   return architecture == Architecture::kVim ? vim_dim : width(3);
+}
+
+int ModelConfig::embedding_width() const {
+  constexpr int kMambaOutRatio = 4;
+  if (backbone.architecture == Architecture::kMambaOut) {
+    return kMambaOutRatio * backbone.feature_width();
+  }
+  return classifier.features > 0 ? classifier.features
+                                 : backbone.feature_width();
 }
 
 int ModelConfig::resize_size() const {
@@ -268,9 +346,11 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task) {
   absl::StatusOr<ModelConfig> config = VariantConfig(variant);
   if (!config.ok() || task == VisionTask::kClassification) return config;
-  if (config->backbone.architecture == Architecture::kVim) {
-    return absl::UnimplementedError(absl::StrCat(
-        "variant \"", variant, "\": expected task classification for Vim"));
+  if (config->backbone.architecture != Architecture::kHybrid) {
+    return absl::UnimplementedError(
+        absl::StrCat("variant \"", variant,
+                     "\": expected task classification, or a variant of "
+                     "SF-Mamba or MambaVision"));
   }
   if (task == VisionTask::kDetection) {
     ForDetection(config->backbone.tokens != Tokens::kNone, &*config);
@@ -292,6 +372,7 @@ std::vector<std::string> VariantNames() {
       names.push_back(absl::StrCat(prefix, row.name));
   }
   for (const VimRow& row : kVimRows) names.push_back(row.name);
+  for (const MambaOutRow& row : kMambaOutRows) names.push_back(row.name);
   names.push_back(kCustom);
   return names;
 }

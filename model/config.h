@@ -37,7 +37,8 @@ enum class WindowMode { kFixed, kFull };
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16, kInt8 };
-enum class Architecture { kHybrid, kVim };
+enum class Architecture { kHybrid, kVim, kMambaOut };
+enum class Nonlinearity { kGelu, kSilu };  // GELU in its erf form.
 // The layers before the token stages: the papers' convolutions, or the layers
 // of EfficientNet-Lite0 (arXiv 1905.11946), for which pretrained weights exist,
 // down to stride 16 or 32.
@@ -45,6 +46,18 @@ enum class Stem {
   kConvolutions,
   kEfficientNetLite0,
   kEfficientNetLite0Stride32,
+};
+
+// What MambaOut (arXiv 2405.07992) has besides its depths, by stage.
+struct MambaOutConfig {
+  std::array<int, 4> widths = {};
+  std::array<int, 4> hidden = {};           // Channels of a block's gate.
+  std::array<int, 4> conv = {};             // Channels that a block convolves.
+  Nonlinearity gate = Nonlinearity::kGelu;  // The stem's, too.
+  // Whether it is timm's form of the network, the variants "_rw": the
+  // downsampling layers are normalised before and not behind their convolution,
+  // blocks have a layer scale, and two norms are missing.
+  bool rw = false;
 };
 
 // A backbone of four stages: two of convolutions, then two of Mamba blocks
@@ -81,6 +94,8 @@ struct BackboneConfig {
   int vim_dim = 384;         // Channels.
   int vim_depth = 24;        // Blocks.
   bool vim_backward = true;  // Whether sequences are also scanned backward.
+  MambaOutConfig mamba_out;  // For kMambaOut only, which ignores all else but
+                             // `depths`.
 
   // Returns the first stage (0..3) that the stem does not replace.
   int first_stage() const;
@@ -130,11 +145,8 @@ struct ModelConfig {
     return (side + pad_multiple - 1) / pad_multiple * pad_multiple;
   }
 
-  // Returns the size of a classifier's embedding.
-  int embedding_width() const {
-    return classifier.features > 0 ? classifier.features
-                                   : backbone.feature_width();
-  }
+  // Returns the size of a classifier's embedding, which its last layer reads.
+  int embedding_width() const;
 
   // Returns the side, in pixels, that a picture is resized to before the crop:
   // floor(image_size / crop_pct).
@@ -144,13 +156,14 @@ struct ModelConfig {
 // Returns the configuration of a variant: "sf_mamba_t", "_t2", "_s", "_b",
 // "_b_21k", "_l", "_l_21k", "_l2", "_l2_512_21k", "_l3_256_21k" or
 // "_l3_512_21k"; the same names with "mamba_vision_", without auxiliary tokens;
-// "vim_t", "vim_s", "vim_s_uni" or "vim_s_uni_swap"; or "custom", which is the
-// defaults above. NOT_FOUND, naming the known variants, for any other name.
+// "vim_t", "vim_s", "vim_s_uni" or "vim_s_uni_swap"; timm's names of MambaOut
+// ("mambaout_femto", ...); or "custom", which is the defaults above. NOT_FOUND,
+// naming the known variants, for any other name.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
 // Returns a variant for a task: for detection (COCO) and segmentation (ADE20K),
 // with the input sizes, padding, windows and classes of the paper.
-// UNIMPLEMENTED for the dense tasks with Vim.
+// UNIMPLEMENTED for the dense tasks with Vim and MambaOut.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
 

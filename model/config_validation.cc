@@ -155,6 +155,36 @@ absl::Status CheckVim(const ModelConfig& config) {
   });
 }
 
+absl::Status CheckMambaOut(const ModelConfig& config) {
+  const MambaOutConfig& mamba_out = config.backbone.mamba_out;
+  absl::Status status =
+      Check(config.classifier.features == 0, "classifier.features",
+            config.classifier.features, "0 for MambaOut");
+  for (int stage = 0; stage < 4 && status.ok(); ++stage) {
+    const std::string at = absl::StrCat("[", stage, "]");
+    const int hidden = mamba_out.hidden[stage];
+    status = FirstError({
+        CheckDepth(config.backbone, stage),
+        CheckRange("widths" + at, mamba_out.widths[stage], 2, 1 << 14),
+        CheckRange("hidden" + at, hidden, 1, 1 << 16),
+        CheckRange("conv" + at, mamba_out.conv[stage], 1, hidden),
+    });
+  }
+  return status;
+}
+
+absl::Status CheckArchitecture(const ModelConfig& config) {
+  switch (config.backbone.architecture) {
+    case Architecture::kVim:
+      return CheckVim(config);
+    case Architecture::kMambaOut:
+      return CheckMambaOut(config);
+    case Architecture::kHybrid:
+      break;
+  }
+  return CheckHybrid(config.backbone);
+}
+
 absl::Status CheckDetector(const DetectorConfig& config) {
   absl::Status status = FirstError({
       CheckRange("detector.box_stages", config.box_stages, 1, 8),
@@ -218,7 +248,7 @@ absl::Status CheckTask(const ModelConfig& config) {
       Check(config.classifier.features == 0, "classifier.features",
             config.classifier.features, "0 for a dense task"),
       Check(config.backbone.architecture == Architecture::kHybrid,
-            "architecture", "Vim", "hybrid for a dense task"),
+            "architecture", "another", "hybrid for a dense task"),
       CheckRange("short_side", config.short_side, 1, 1 << 13),
       CheckRange("long_side", config.long_side, config.short_side, 1 << 13),
       // Class maps have 16 bits per pixel.
@@ -241,11 +271,7 @@ absl::Status CheckTask(const ModelConfig& config) {
 
 absl::Status Validate(const ModelConfig& config) {
   absl::Status status = CheckImage(config);
-  if (status.ok()) {
-    status = config.backbone.architecture == Architecture::kVim
-                 ? CheckVim(config)
-                 : CheckHybrid(config.backbone);
-  }
+  if (status.ok()) status = CheckArchitecture(config);
   if (status.ok()) status = CheckTask(config);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(

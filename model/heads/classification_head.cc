@@ -60,14 +60,21 @@ layers::Convolution TakeNeck(const model::ModelConfig& config,
       ops::Activation::kRelu6, implementation);
 }
 
+const char* HeadName(const model::ModelConfig& config) {
+  return config.backbone.architecture == model::Architecture::kMambaOut
+             ? "head.fc"
+             : "head";
+}
+
 }  // namespace
 
 ClassificationHead::ClassificationHead(
     const model::ModelConfig& config, const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation)
     : num_classes_(config.num_classes),
-      head_({layers::Linear::Take(scope.Sub("head"), config.embedding_width(),
-                                  config.num_classes, true),
+      head_({layers::Linear::Take(scope.Sub(HeadName(config)),
+                                  config.embedding_width(), config.num_classes,
+                                  true),
              {},
              ops::Epilogue::kNone,
              /*is_output=*/true},
@@ -81,6 +88,9 @@ ClassificationHead::ClassificationHead(
       norm.reset();
     }
   }
+  if (config.backbone.architecture == model::Architecture::kMambaOut) {
+    mlp_.emplace(config, scope.Sub("head"), implementation);
+  }
   pooling_ = implementation.MakePooling({norm});
 }
 
@@ -92,7 +102,8 @@ at::Tensor ClassificationHead::LastMap(const layers::Features& features) const {
 at::Tensor ClassificationHead::AnswersOf(const at::Tensor& map) const {
   // Logits and embeddings are one tensor, so that one copy brings both from a
   // device.
-  const at::Tensor embedding = pooling_->Forward(map);
+  at::Tensor embedding = pooling_->Forward(map);
+  if (mlp_.has_value()) embedding = mlp_->Forward(embedding);
   return at::cat({head_.Forward(embedding), embedding}, 1);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/heads/head.h"
+#include "model/heads/mlp_embedding.h"
 #include "model/layers/convolution.h"
 #include "model/layers/linear.h"
 #include "model/ops/implementation.h"
@@ -13,8 +14,9 @@
 namespace sfmamba::heads {
 
 // A linear classifier on the embedding, which is the last map, normalised and
-// pooled, or the pooled result of a neck on the normalised map. But for the
-// neck's product it computes in fp32 whatever the backbone's type is.
+// pooled, the pooled result of a neck on the normalised map, or MambaOut's
+// layers behind the pooled map. But for the neck's product it computes in fp32
+// whatever the backbone's type is.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -48,6 +50,7 @@ class ClassificationHead : public Head {
   int num_classes_;
   std::optional<layers::Convolution> neck_;  // With the norm before it.
   std::unique_ptr<const ops::PoolingOp> pooling_;
+  std::optional<MlpEmbedding> mlp_;  // Behind the pooling, if there is one.
   layers::Linear head_;
 };
 

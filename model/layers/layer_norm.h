@@ -14,9 +14,9 @@ class LayerNorm {
  public:
   // Takes "weight" and "bias", both [width].
   LayerNorm(const weights::StateDict::Scope& scope, int width,
-            const ops::Implementation& implementation)
-      : op_(implementation.MakeLayerNorm(
-            {scope.Take("weight", {width}), scope.Take("bias", {width})})) {}
+            const ops::Implementation& implementation, float eps = 1e-5f)
+      : op_(implementation.MakeLayerNorm({scope.Take("weight", {width}),
+                                          scope.Take("bias", {width}), eps})) {}
 
   // Normalises the tokens of a residual stream. With `swap`, the first and the
   // last of each `length` tokens of x are exchanged before, in x too.

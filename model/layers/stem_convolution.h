@@ -2,19 +2,21 @@
 #define SFMAMBA_MODEL_LAYERS_STEM_CONVOLUTION_H_
 
 #include <memory>
+#include <optional>
 
 #include "ATen/core/Tensor.h"
 #include "model/ops/implementation.h"
 
 namespace sfmamba::layers {
 
-// The first convolution of a network: 3x3 with stride 2, followed by a
-// BatchNorm and an activation. Immutable, so thread-safe.
+// The first convolution of a network: 3x3 with stride 2, followed by an
+// optional BatchNorm and an activation. Immutable, so thread-safe.
 class StemConvolution {
  public:
   // The weight is [out, 3, 3, 3]. `image_size` is the expected side of the
   // images, a hint. `feeds_products` is as in ops::ConvolutionParameters.
-  StemConvolution(const ops::Weights& weights, const ops::BatchNorm& norm,
+  StemConvolution(const ops::Weights& weights,
+                  const std::optional<ops::BatchNorm>& norm,
                   ops::Activation activation, int image_size,
                   bool feeds_products,
                   const ops::Implementation& implementation)

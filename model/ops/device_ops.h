@@ -92,14 +92,15 @@ class DeviceOps {
   // values as x, is contiguous and of y's type, which is x's unless x is fp32.
   virtual void LayerNorm(at::Tensor& x, const at::Tensor& add,
                          const at::Tensor& gamma, const at::Tensor& beta,
-                         int64_t length, bool swap,
+                         float eps, int64_t length, bool swap,
                          const at::Tensor& y) const = 0;
   // y = the norm of x + add, [rows, tokens, channels], as above without a swap.
   // x is left as it is; its new values of tokens [first, first + count) of each
   // row are written to `kept` [rows, count, channels], contiguous.
   virtual void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                                 const at::Tensor& gamma, const at::Tensor& beta,
-                                int64_t first, const at::Tensor& kept,
+                                float eps, int64_t first,
+                                const at::Tensor& kept,
                                 const at::Tensor& y) const = 0;
   // Runs one or two convolutions with the same taps, left and length.
   virtual void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,

@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "model/config.h"
 #include "model/ops/convolution_op.h"
+#include "model/ops/gated_ops.h"
 #include "model/ops/head_ops.h"
 #include "model/ops/layer_norm_op.h"
 #include "model/ops/linear_op.h"
@@ -49,11 +51,17 @@ class Implementation {
       const PoolingParameters& parameters) const = 0;
   virtual std::unique_ptr<PyramidFusionOp> MakePyramidFusion(
       const PyramidFusionParameters& parameters) const = 0;
+  virtual std::unique_ptr<GatedConvolutionOp> MakeGatedConvolution(
+      const GatedConvolutionParameters& parameters) const = 0;
 
   // ---- Operators without parameters ----
 
   // Returns the normalised values [N, 3, H, W], which are 0 in the padding.
   virtual at::Tensor Values(const ImageBatch& images) const = 0;
+  // x = activation(x) in place. x is dense in memory, with its axes in any
+  // order.
+  virtual void Activate(at::Tensor& x,
+                        model::Nonlinearity activation) const = 0;
   // Sets the first and the last token of each sequence to the mean of the
   // others. x is [sequences, tokens, channels], contiguous.
   virtual void FillEndsWithMean(at::Tensor& x) const = 0;

@@ -10,9 +10,10 @@ namespace sfmamba::ops {
 
 struct LayerNormParameters {
   at::Tensor gamma, beta;  // [width]
+  float eps = 1e-5f;
 };
 
-// A LayerNorm over the last axis, with eps = 1e-5. Immutable, so thread-safe.
+// A LayerNorm over the last axis. Immutable, so thread-safe.
 class LayerNormOp {
  public:
   virtual ~LayerNormOp() = default;

@@ -60,7 +60,7 @@ std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
   std::vector<ScanShape> of_one;
   if (config.backbone.architecture == model::Architecture::kVim) {
     of_one = {VimShape(config)};
-  } else {
+  } else if (config.backbone.architecture == model::Architecture::kHybrid) {
     for (const int stage : {2, 3}) {
       if (config.backbone.mamba_blocks(stage) > 0) {
         of_one.push_back(StageShape(config, stage));

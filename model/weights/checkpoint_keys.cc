@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
+#include "model/weights/renamed_keys.h"
 
 namespace sfmamba::weights {
 namespace {
@@ -54,7 +55,7 @@ std::map<std::string, TensorView> WithoutPrefixes(
   if (!tensors.empty() && absl::StartsWith(tensors.begin()->first, kEncoder)) {
     tensors = Strip(tensors, kEncoder);
   }
-  return tensors;
+  return WithCurrentNames(std::move(tensors));
 }
 
 }  // namespace sfmamba::weights

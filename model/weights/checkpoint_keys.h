@@ -13,7 +13,7 @@ namespace sfmamba::weights {
 // "backbone."). "model." may be missing before "head.", as where a classifier
 // keeps its head beside the rest. If the alphabetically first key then begins
 // with "encoder.", keeps only the tensors whose keys do, and strips this prefix
-// too.
+// too. At last gives a network's original names those of WithCurrentNames().
 std::map<std::string, TensorView> WithoutPrefixes(
     const std::map<std::string, TensorView>& stored);
 

@@ -161,11 +161,11 @@ class ClassificationHandler final : public TaskHandler {
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
     if (params_.has_heat_map() &&
-        model.config.backbone.architecture == model::Architecture::kVim) {
+        model.config.backbone.architecture != model::Architecture::kHybrid) {
       return server::InvalidField(
           "params.heat_map",
-          "got one of a Vim, which reads its logits from a single token, "
-          "expected a model whose logits are means over the picture");
+          "got one of a Vim or MambaOut, whose logits are not sums over the "
+          "picture, expected a model whose logits are means over the picture");
     }
     return ValidateParams(params_, model.labels.size());
   }

@@ -161,6 +161,23 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SUniSwap", "vim_s_uni_swap", AsItIs, 25'853'800, 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
+// timm's models, by name.
+INSTANTIATE_TEST_SUITE_P(
+    MambaOut, ParameterCountTest,
+    testing::Values(
+        Case{"Femto", "mambaout_femto", AsItIs, 7'304'536, 172},
+        Case{"Kobe", "mambaout_kobe", AsItIs, 9'141'208, 220},
+        Case{"Tiny", "mambaout_tiny", AsItIs, 26'545'096, 172},
+        Case{"Small", "mambaout_small", AsItIs, 48'488'072, 324},
+        Case{"Base", "mambaout_base", AsItIs, 84'813'092, 324},
+        Case{"SmallRw", "mambaout_small_rw", AsItIs, 48'495'560, 357},
+        Case{"BaseShortRw", "mambaout_base_short_rw", AsItIs, 88'827'688, 330},
+        Case{"BaseTallRw", "mambaout_base_tall_rw", AsItIs, 86'481'448, 384},
+        Case{"BaseWideRw", "mambaout_base_wide_rw", AsItIs, 94'448'104, 357},
+        Case{"BasePlusRw", "mambaout_base_plus_rw", AsItIs, 101'656'552, 384},
+        Case{"Test", "test_mambaout", AsItIs, 447'560, 78}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 // The keys of a MambaVision checkpoint, as its reference implementation names
 // them.
 class MambaVisionKeys {

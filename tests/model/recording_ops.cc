@@ -54,13 +54,13 @@ double BytesOf(const ops::PixelBatch& pixels) {
 class RecordingOps : public ops::DeviceOps {
  public:
   void LayerNorm(at::Tensor& x, const at::Tensor& add, const at::Tensor&,
-                 const at::Tensor&, int64_t, bool,
+                 const at::Tensor&, float, int64_t, bool,
                  const at::Tensor& y) const override {
     const double written = add.defined() ? Bytes(x) + Bytes(add) : 0;
     RecordPass("LayerNorm with residual", Bytes(x) + Bytes(y) + written);
   }
   void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
-                        const at::Tensor&, const at::Tensor&, int64_t,
+                        const at::Tensor&, const at::Tensor&, float, int64_t,
                         const at::Tensor& kept,
                         const at::Tensor& y) const override {
     RecordPass("LayerNorm with residual",

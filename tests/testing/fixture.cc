@@ -35,9 +35,9 @@ at::ScalarType TypeOf(weights::DType dtype, const std::string& key) {
 
 }  // namespace
 
-Fixture::Fixture(const std::string& name) {
-  auto file = weights::SafetensorsFile::Open("tests/testing/testdata/heads/" +
-                                             name + ".safetensors");
+Fixture::Fixture(const std::string& name, const std::string& folder) {
+  auto file = weights::SafetensorsFile::Open(
+      "tests/testing/testdata/" + folder + "/" + name + ".safetensors");
   if (!file.ok()) Die("fixture " + name + ": " + file.status().ToString());
   file_ = *std::move(file);
 }

@@ -10,11 +10,12 @@
 
 namespace sfmamba {
 
-// The tensors of testdata/heads/<name>.safetensors: fp32, int64 or uint8.
+// The tensors of testdata/<folder>/<name>.safetensors: fp32, int64 or uint8.
 class Fixture {
  public:
   // Aborts if the file does not exist.
-  explicit Fixture(const std::string& name);
+  explicit Fixture(const std::string& name,
+                   const std::string& folder = "heads");
 
   // Returns a copy of a tensor. Aborts if it does not exist.
   at::Tensor operator[](const std::string& key) const;

@@ -8,24 +8,29 @@ class CpuLayerNorm : public LayerNormOp {
  public:
   // Tokens of a residual stream in fp32 are normalised to `type`.
   CpuLayerNorm(const LayerNormParameters& parameters, at::ScalarType type)
-      : gamma_(parameters.gamma), beta_(parameters.beta), type_(type) {}
+      : gamma_(parameters.gamma),
+        beta_(parameters.beta),
+        eps_(parameters.eps),
+        type_(type) {}
 
   at::Tensor Forward(Residual& x, int64_t length, bool swap) const override {
     at::Tensor& sum = x.Sum();
     return LayerNorm(
-        sum, gamma_, beta_, length, swap,
+        sum, gamma_, beta_, eps_, length, swap,
         sum.scalar_type() == at::kFloat ? type_ : sum.scalar_type());
   }
 
   at::Tensor ForwardMap(const at::Tensor& map) const override {
     // In channels-last memory, the channels of a pixel form a token.
     at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
-    return LayerNorm(x, gamma_, beta_, /*length=*/1, /*swap=*/false, at::kFloat)
+    return LayerNorm(x, gamma_, beta_, eps_, /*length=*/1, /*swap=*/false,
+                     at::kFloat)
         .permute({0, 3, 1, 2});
   }
 
  private:
   at::Tensor gamma_, beta_;  // [width]
+  float eps_;
   at::ScalarType type_;
 };
 

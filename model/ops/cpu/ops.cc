@@ -77,8 +77,8 @@ void SwapEndsInPlace(T* x, int64_t sequences, int64_t length,
 // LayerNorm() from T to Y.
 template <typename T, typename Y>
 void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap,
-                     const at::Tensor& y) {
+                     const at::Tensor& beta, float eps, int64_t length,
+                     bool swap, const at::Tensor& y) {
   const int64_t channels = x.size(-1);
   kernels::LayerNormArgs<T, Y> args;
   args.channels = channels;
@@ -88,7 +88,7 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
   args.y_stride = channels;
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
-  args.eps = 1e-5f;
+  args.eps = eps;
   // Without a swap rows are independent, so that threads can divide them. If
   // there are fewer sequences than threads, they are swapped beforehand.
   const int64_t rows = x.numel() / channels;
@@ -106,18 +106,19 @@ void NormalizeTokens(const at::Tensor& x, const at::Tensor& gamma,
 }  // namespace
 
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type) {
+                     const at::Tensor& beta, float eps, int64_t length,
+                     bool swap, at::ScalarType type) {
   const at::Tensor y = at::empty(x.sizes(), x.options().dtype(type));
   if (x.scalar_type() == type) {
     Dispatch(x, [&](auto value) {
       using T = decltype(value);
-      NormalizeTokens<T, T>(x, gamma, beta, length, swap, y);
+      NormalizeTokens<T, T>(x, gamma, beta, eps, length, swap, y);
     });
   } else {
     TORCH_CHECK(x.scalar_type() == at::kFloat && type == at::kBFloat16,
                 "expected fp32 to bf16, got ", x.scalar_type(), " to ", type);
-    NormalizeTokens<float, kernels::BFloat16>(x, gamma, beta, length, swap, y);
+    NormalizeTokens<float, kernels::BFloat16>(x, gamma, beta, eps, length, swap,
+                                              y);
   }
   return y;
 }

@@ -25,12 +25,12 @@ namespace sfmamba::ops {
 // call. The last axis is contiguous; rows may be any distance apart. Each
 // `length` consecutive tokens are a sequence. Parameters are contiguous fp32.
 
-// kernels/sequence/layer_norm.h with eps = 1e-5, on the CPU. x is contiguous
+// kernels/sequence/layer_norm.h on the CPU. x is contiguous
 // and written only with `swap`. The result has x's shape and `type`, which is
 // x's type unless x is fp32.
 at::Tensor LayerNorm(at::Tensor& x, const at::Tensor& gamma,
-                     const at::Tensor& beta, int64_t length, bool swap,
-                     at::ScalarType type);
+                     const at::Tensor& beta, float eps, int64_t length,
+                     bool swap, at::ScalarType type);
 
 // A convolution of x by kernels/sequence/depthwise_conv1d.h with SiLU.
 struct SequenceConvolution {

@@ -20,8 +20,6 @@
 namespace sfmamba::ops {
 namespace {
 
-constexpr float kEps = 1e-5f;
-
 // Calls body(value of x's type, value of y's type). The types are equal, or x
 // is float.
 template <typename Body>
@@ -77,7 +75,7 @@ kernels::WindowArgs<T, X> MakeWindowArgs(const at::Tensor& map,
 template <typename X, typename Y>
 kernels::LayerNormCudaArgs<X, Y> MakeNormArgs(
     const at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
-    const at::Tensor& beta, int64_t length, const at::Tensor& y) {
+    const at::Tensor& beta, float eps, int64_t length, const at::Tensor& y) {
   TORCH_CHECK(
       !add.defined() || (add.scalar_type() == y.scalar_type() &&
                          add.is_contiguous() && add.numel() == x.numel()),
@@ -93,7 +91,7 @@ kernels::LayerNormCudaArgs<X, Y> MakeNormArgs(
   args.y_stride = channels;
   args.gamma = Floats(gamma);
   args.beta = Floats(beta);
-  args.eps = kEps;
+  args.eps = eps;
   args.sequences = {static_cast<int>(x.numel() / channels / length),
                     static_cast<int>(length)};
   return args;
@@ -121,12 +119,13 @@ kernels::BiasActivationArgs<T> MakeActivationArgs(
 
 void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
                         const at::Tensor& gamma, const at::Tensor& beta,
-                        int64_t length, bool swap, const at::Tensor& y) const {
+                        float eps, int64_t length, bool swap,
+                        const at::Tensor& y) const {
   // Without a swap each token is a sequence of its own.
   const int64_t unit = swap ? length : 1;
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
-    auto args = MakeNormArgs<decltype(x_type), decltype(y_type)>(x, add, gamma,
-                                                                 beta, unit, y);
+    auto args = MakeNormArgs<decltype(x_type), decltype(y_type)>(
+        x, add, gamma, beta, eps, unit, y);
     args.swap = swap;
     CheckLaunch(kernels::LayerNormCuda(args, stream_of_(x)));
   });
@@ -134,12 +133,12 @@ void CudaOps::LayerNorm(at::Tensor& x, const at::Tensor& add,
 
 void CudaOps::LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                                const at::Tensor& gamma, const at::Tensor& beta,
-                               int64_t first, const at::Tensor& kept,
+                               float eps, int64_t first, const at::Tensor& kept,
                                const at::Tensor& y) const {
   DispatchPair(x, y, [&](auto x_type, auto y_type) {
     using X = decltype(x_type);
-    auto args =
-        MakeNormArgs<X, decltype(y_type)>(x, add, gamma, beta, x.size(1), y);
+    auto args = MakeNormArgs<X, decltype(y_type)>(x, add, gamma, beta, eps,
+                                                  x.size(1), y);
     args.kept = Data<X>(kept);
     args.kept_first = static_cast<int>(first);
     args.kept_count = static_cast<int>(kept.size(1));

@@ -16,11 +16,11 @@ class CudaOps : public DeviceOps {
   explicit CudaOps(StreamOf stream_of) : stream_of_(stream_of) {}
 
   void LayerNorm(at::Tensor& x, const at::Tensor& add, const at::Tensor& gamma,
-                 const at::Tensor& beta, int64_t length, bool swap,
+                 const at::Tensor& beta, float eps, int64_t length, bool swap,
                  const at::Tensor& y) const override;
   void LayerNormKeeping(const at::Tensor& x, const at::Tensor& add,
                         const at::Tensor& gamma, const at::Tensor& beta,
-                        int64_t first, const at::Tensor& kept,
+                        float eps, int64_t first, const at::Tensor& kept,
                         const at::Tensor& y) const override;
   void DepthwiseConvSilu(absl::Span<const ShortConv> convs, int left,
                          int64_t length) const override;

@@ -12,12 +12,13 @@ class CudaLayerNorm : public LayerNormOp {
       : device_(device),
         gamma_(parameters.gamma),
         beta_(parameters.beta),
+        eps_(parameters.eps),
         type_(type) {}
 
   at::Tensor Forward(Residual& x, int64_t length, bool swap) const override {
     auto [sum, waiting] = x.TakeParts();
     const at::Tensor y = at::empty_like(sum, sum.options().dtype(type_));
-    device_.LayerNorm(sum, waiting, gamma_, beta_, length, swap, y);
+    device_.LayerNorm(sum, waiting, gamma_, beta_, eps_, length, swap, y);
     return y;
   }
 
@@ -28,7 +29,7 @@ class CudaLayerNorm : public LayerNormOp {
     const at::Tensor y = at::empty_like(sum, sum.options().dtype(type_));
     const at::Tensor kept =
         at::empty({sum.size(0), count, sum.size(2)}, sum.options());
-    device_.LayerNormKeeping(sum, waiting, gamma_, beta_, first, kept, y);
+    device_.LayerNormKeeping(sum, waiting, gamma_, beta_, eps_, first, kept, y);
     x = Residual(kept);
     return y;
   }
@@ -37,7 +38,7 @@ class CudaLayerNorm : public LayerNormOp {
     // In channels-last memory, the channels of a pixel form a token.
     at::Tensor x = map.permute({0, 2, 3, 1}).to(at::kFloat).contiguous();
     const at::Tensor y = at::empty_like(x);
-    device_.LayerNorm(x, /*add=*/{}, gamma_, beta_, /*length=*/1,
+    device_.LayerNorm(x, /*add=*/{}, gamma_, beta_, eps_, /*length=*/1,
                       /*swap=*/false, y);
     return y.permute({0, 3, 1, 2});
   }
@@ -45,7 +46,8 @@ class CudaLayerNorm : public LayerNormOp {
  private:
   const DeviceOps& device_;
   at::Tensor gamma_, beta_;  // [width]
-  at::ScalarType type_;      // The type of Forward()'s results.
+  float eps_;
+  at::ScalarType type_;  // The type of Forward()'s results.
 };
 
 }  // namespace

@@ -24,7 +24,8 @@ class CudaWindows : public WindowOp {
         at::empty({x.size(0) * grid.windows(), grid.height * grid.width + more,
                    x.size(3)},
                   x.options().dtype(stream_type_));
-    device_.WindowPartition(x, grid, ends, windows);
+    // A LayerNorm's maps are fp32.
+    device_.WindowPartition(x.to(map_type_), grid, ends, windows);
     return windows;
   }
 

@@ -33,7 +33,10 @@ class ReferenceImplementation : public Implementation {
       const PoolingParameters& parameters) const override;
   std::unique_ptr<PyramidFusionOp> MakePyramidFusion(
       const PyramidFusionParameters& parameters) const override;
+  std::unique_ptr<GatedConvolutionOp> MakeGatedConvolution(
+      const GatedConvolutionParameters& parameters) const override;
   at::Tensor Values(const ImageBatch& images) const override;
+  void Activate(at::Tensor& x, model::Nonlinearity activation) const override;
   void FillEndsWithMean(at::Tensor& x) const override;
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v) const override;

@@ -97,7 +97,16 @@ class FakeImplementation : public Implementation {
     ++made_["pyramid fusion"];
     return real_.MakePyramidFusion(parameters);
   }
+  std::unique_ptr<GatedConvolutionOp> MakeGatedConvolution(
+      const GatedConvolutionParameters& parameters) const override {
+    ++made_["gated convolution"];
+    return real_.MakeGatedConvolution(parameters);
+  }
 
+  void Activate(at::Tensor& x, model::Nonlinearity activation) const override {
+    ++calls_["activate"];
+    real_.Activate(x, activation);
+  }
   at::Tensor Values(const ImageBatch& images) const override {
     ++calls_["values"];
     return real_.Values(images);

@@ -1,0 +1,91 @@
+#include "model/weights/renamed_keys.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+
+namespace sfmamba::weights {
+namespace {
+
+// The beginning of a key, and what it becomes. '#' stands for a number; the
+// numbers stay in their order.
+struct Renaming {
+  absl::string_view from, to;
+};
+
+struct Family {
+  absl::string_view evidence;       // A key that only the old names have.
+  std::vector<Renaming> renamings;  // The first that fits a key counts.
+};
+
+// MambaOut's own repository: timm's checkpoint_filter_fn().
+const std::vector<Family>& Families() {
+  static const auto& families = *new std::vector<Family>{
+      {"downsample_layers.0.conv1.weight",
+       {{"downsample_layers.0.", "stem."},
+        {"downsample_layers.#.", "stages.#.downsample."},
+        {"stages.#.#.", "stages.#.blocks.#."},
+        {"norm.", "head.norm."},
+        {"head.fc1.", "head.pre_logits.fc."},
+        {"head.norm.", "head.pre_logits.norm."},
+        {"head.fc2.", "head.fc."}}},
+  };
+  return families;
+}
+
+// The digits at the beginning of `text`.
+absl::string_view Digits(absl::string_view text) {
+  size_t count = 0;
+  while (count < text.size() && absl::ascii_isdigit(text[count])) ++count;
+  return text.substr(0, count);
+}
+
+// Returns the renamed key, or nothing if it begins in another way.
+std::optional<std::string> Renamed(absl::string_view key,
+                                   const Renaming& renaming) {
+  std::vector<absl::string_view> numbers;
+  for (const char c : renaming.from) {
+    const absl::string_view found =
+        c == '#' ? Digits(key) : key.substr(0, !key.empty() && key[0] == c);
+    if (found.empty()) return std::nullopt;
+    if (c == '#') numbers.push_back(found);
+    key.remove_prefix(found.size());
+  }
+  std::string renamed;
+  size_t next = 0;
+  for (const char c : renaming.to) {
+    absl::StrAppend(&renamed,
+                    c == '#' ? numbers[next++] : absl::string_view(&c, 1));
+  }
+  return absl::StrCat(renamed, key);
+}
+
+std::string Renamed(const std::string& key, const Family& family) {
+  for (const Renaming& renaming : family.renamings) {
+    const std::optional<std::string> renamed = Renamed(key, renaming);
+    if (renamed.has_value()) return *renamed;
+  }
+  return key;
+}
+
+}  // namespace
+
+std::map<std::string, TensorView> WithCurrentNames(
+    std::map<std::string, TensorView> tensors) {
+  for (const Family& family : Families()) {
+    if (tensors.count(std::string(family.evidence)) == 0) continue;
+    std::map<std::string, TensorView> renamed;
+    for (const auto& [key, view] : tensors) {
+      renamed.emplace(Renamed(key, family), view);
+    }
+    // Two keys that become one stay, so that loading refuses them.
+    if (renamed.size() == tensors.size()) return renamed;
+  }
+  return tensors;
+}
+
+}  // namespace sfmamba::weights

@@ -1,0 +1,118 @@
+// Small networks with the architectures of public weights, against what the
+// original code computed in fp64; tests/testing/testdata/open_weights.
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "model/backbones/backbone.h"
+#include "model/heads/classification_head.h"
+#include "tests/model/against_reference.h"
+#include "tests/testing/fixture.h"
+
+namespace sfmamba::backbones {
+namespace {
+
+struct Case {
+  const char* name;  // Of the fixture.
+  model::BackboneConfig backbone;
+};
+
+model::BackboneConfig MambaOut(const char* variant, std::array<int, 4> widths,
+                               std::array<int, 4> depths,
+                               std::array<int, 4> hidden,
+                               std::array<int, 4> conv) {
+  model::BackboneConfig config = model::VariantConfig(variant)->backbone;
+  config.depths = depths;
+  config.mamba_out.widths = widths;
+  config.mamba_out.hidden = hidden;
+  config.mamba_out.conv = conv;
+  return config;
+}
+
+std::vector<Case> Cases() {
+  return {
+      {"mambaout_plain",
+       MambaOut("mambaout_femto", {12, 24, 40, 48}, {1, 1, 2, 1},
+                {32, 64, 106, 128}, {12, 24, 40, 48})},
+      {"mambaout_original_names",
+       MambaOut("mambaout_femto", {8, 16, 24, 32}, {1, 1, 1, 1},
+                {21, 42, 64, 85}, {8, 16, 24, 32})},
+      {"mambaout_rw_gelu",
+       MambaOut("mambaout_base_tall_rw", {12, 24, 36, 48}, {1, 1, 1, 1},
+                {30, 60, 90, 120}, {15, 30, 45, 60})},
+      {"mambaout_rw_silu",
+       MambaOut("mambaout_base_wide_rw", {12, 24, 36, 48}, {1, 1, 1, 1},
+                {36, 72, 108, 144}, {18, 36, 54, 72})},
+  };
+}
+
+class OpenWeightsTest : public model::AgainstReference {
+ protected:
+  // In fp32 within a part of the expected values' standard deviation; in half
+  // precision, where each product rounds, within a part of the largest.
+  static void ExpectFixture(const at::Tensor& actual,
+                            const at::Tensor& expected) {
+    const at::Tensor values = expected.to(at::kDouble);
+    ASSERT_EQ(actual.sizes(), expected.sizes());
+    const double difference =
+        (actual.to(at::kDouble) - values).abs().max().item<double>();
+    if (GetParam().products == at::kFloat) {
+      EXPECT_LE(difference, 1e-5 * values.std().item<double>());
+    } else {
+      EXPECT_LE(difference,
+                4 * Tolerance() * values.abs().max().item<double>());
+    }
+  }
+};
+
+TEST_P(OpenWeightsTest, MapsAndLogitsAreThoseOfTheOriginalCode) {
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    const Fixture weights_file(each.name, "open_weights");
+    const Fixture expected(absl::StrCat(each.name, ".expected"),
+                           "open_weights");
+    weights::StateDict weights(weights_file.Weights(""));
+    model::ModelConfig config;
+    config.backbone = each.backbone;
+    config.num_classes = 10;
+    ASSERT_EQ(model::Validate(config), absl::OkStatus());
+    const auto backbone =
+        MakeBackbone(config.backbone, config.image_size, FeatureMaps::kAll,
+                     weights.root(), tested());
+    const heads::ClassificationHead head(config, weights.root(), tested());
+    ASSERT_EQ(weights.Finish(), absl::OkStatus());
+    const layers::Features maps =
+        backbone->Forward(Map(expected["input"]), /*fold_rows=*/0);
+    for (size_t i = 0; i < maps.size(); ++i) {
+      SCOPED_TRACE(i);
+      ExpectFixture(maps[i], expected[absl::StrCat("map", i)]);
+    }
+    ExpectFixture(head.Answers(maps).narrow(1, 0, config.num_classes),
+                  expected["logits"]);
+  }
+}
+
+// What a map's edges and blocks of columns make of every size.
+TEST_P(OpenWeightsTest, MapsOfAnySizeAreTheReferences) {
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    const auto backbone = Both([&](const auto& scope, const auto& ops) {
+      return MakeBackbone(each.backbone, 64, FeatureMaps::kAll, scope, ops);
+    });
+    for (const auto& [height, width] : {std::pair{1, 1}, {31, 33}, {75, 107}}) {
+      const at::Tensor x = model::RandomValues("x", {2, 3, height, width});
+      const layers::Features own = backbone.tested->Forward(Map(x), 0);
+      const layers::Features expected = backbone.reference->Forward(x, 0);
+      ASSERT_EQ(own.size(), expected.size());
+      for (size_t i = 0; i < own.size(); ++i) ExpectNear(own[i], expected[i]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, OpenWeightsTest,
+                         testing::ValuesIn(model::TestedImplementations()),
+                         model::NameOf);
+
+}  // namespace
+}  // namespace sfmamba::backbones
