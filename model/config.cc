@@ -200,6 +200,22 @@ constexpr MambaOutRow kMambaOutRows[] = {
 };
 // clang-format on
 
+struct EfficientVimRow {
+  const char* name;
+  std::array<int, 3> widths, depths, states;
+  int image_size;
+};
+
+// Each is followed by "_dist" for the distilled form. Names and values are
+// timm's.
+constexpr EfficientVimRow kEfficientVimRows[] = {
+    {"efficientvim_m1", {128, 192, 320}, {2, 2, 2}, {49, 25, 9}, 224},
+    {"efficientvim_m2", {128, 256, 512}, {2, 2, 2}, {49, 25, 9}, 224},
+    {"efficientvim_m3", {224, 320, 512}, {2, 2, 2}, {49, 25, 9}, 224},
+    {"efficientvim_m4", {224, 320, 512}, {3, 4, 2}, {64, 32, 16}, 256},
+};
+constexpr char kDistilled[] = "_dist";
+
 ModelConfig FromRow(const Row& row, Tokens tokens) {
   ModelConfig config;
   config.backbone.dim = row.dim;
@@ -244,6 +260,17 @@ ModelConfig FromRow(const MambaOutRow& row) {
   return config;
 }
 
+ModelConfig FromRow(const EfficientVimRow& row, bool distilled) {
+  ModelConfig config;
+  config.backbone.architecture = Architecture::kEfficientVim;
+  config.backbone.tokens = Tokens::kNone;
+  config.backbone.efficient_vim = {row.widths, row.depths, row.states,
+                                   distilled};
+  config.image_size = row.image_size;
+  config.crop_pct = 0.875;
+  return config;
+}
+
 absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
   if (variant == kCustom) return ModelConfig();
   for (const VimRow& row : kVimRows) {
@@ -253,6 +280,11 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
     if (variant == row.name) return FromRow(row);
   }
   absl::string_view name = variant;
+  const bool distilled = absl::ConsumeSuffix(&name, kDistilled);
+  for (const EfficientVimRow& row : kEfficientVimRows) {
+    if (name == row.name) return FromRow(row, distilled);
+  }
+  name = variant;
   const bool sf_mamba = absl::ConsumePrefix(&name, kSfMamba);
   if (sf_mamba || absl::ConsumePrefix(&name, kMambaVision)) {
     for (const Row& row : kRows) {
@@ -319,6 +351,9 @@ int BackboneConfig::mamba_blocks(int stage) const {
 }
 
 int BackboneConfig::feature_width() const {
+  if (architecture == Architecture::kEfficientVim) {
+    return efficient_vim.features();
+  }
   return architecture == Architecture::kVim ? vim_dim : width(3);
 }
 
@@ -373,6 +408,10 @@ std::vector<std::string> VariantNames() {
   }
   for (const VimRow& row : kVimRows) names.push_back(row.name);
   for (const MambaOutRow& row : kMambaOutRows) names.push_back(row.name);
+  for (const EfficientVimRow& row : kEfficientVimRows) {
+    names.push_back(row.name);
+    names.push_back(absl::StrCat(row.name, kDistilled));
+  }
   names.push_back(kCustom);
   return names;
 }

@@ -37,7 +37,7 @@ enum class WindowMode { kFixed, kFull };
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16, kInt8 };
-enum class Architecture { kHybrid, kVim, kMambaOut };
+enum class Architecture { kHybrid, kVim, kMambaOut, kEfficientVim };
 enum class Nonlinearity { kGelu, kSilu };  // GELU in its erf form.
 // The layers before the token stages: the papers' convolutions, or the layers
 // of EfficientNet-Lite0 (arXiv 1905.11946), for which pretrained weights exist,
@@ -58,6 +58,19 @@ struct MambaOutConfig {
   // downsampling layers are normalised before and not behind their convolution,
   // blocks have a layer scale, and two norms are missing.
   bool rw = false;
+};
+
+// EfficientViM (arXiv 2411.15241), by stage: it has three.
+struct EfficientVimConfig {
+  std::array<int, 3> widths = {};  // Multiples of 8.
+  std::array<int, 3> depths = {};
+  std::array<int, 3> states = {};  // Hidden states of an image.
+  // Whether there is a second classifier, which learned from a teacher. The
+  // logits are the mean of both.
+  bool distilled = false;
+
+  // Returns the number of values that the classifiers read.
+  int features() const { return widths[0] + widths[1] + 2 * widths[2]; }
 };
 
 // A backbone of four stages: two of convolutions, then two of Mamba blocks
@@ -94,8 +107,10 @@ struct BackboneConfig {
   int vim_dim = 384;         // Channels.
   int vim_depth = 24;        // Blocks.
   bool vim_backward = true;  // Whether sequences are also scanned backward.
-  MambaOutConfig mamba_out;  // For kMambaOut only, which ignores all else but
-                             // `depths`.
+  // For kMambaOut only, which ignores all other fields but `depths`.
+  MambaOutConfig mamba_out;
+  // For kEfficientVim only, which ignores all other fields.
+  EfficientVimConfig efficient_vim;
 
   // Returns the first stage (0..3) that the stem does not replace.
   int first_stage() const;
@@ -157,13 +172,14 @@ struct ModelConfig {
 // "_b_21k", "_l", "_l_21k", "_l2", "_l2_512_21k", "_l3_256_21k" or
 // "_l3_512_21k"; the same names with "mamba_vision_", without auxiliary tokens;
 // "vim_t", "vim_s", "vim_s_uni" or "vim_s_uni_swap"; timm's names of MambaOut
-// ("mambaout_femto", ...); or "custom", which is the defaults above. NOT_FOUND,
-// naming the known variants, for any other name.
+// ("mambaout_femto", ...) and of EfficientViM ("efficientvim_m1",
+// "efficientvim_m1_dist", ...); or "custom", which is the defaults above.
+// NOT_FOUND, naming the known variants, for any other name.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
 // Returns a variant for a task: for detection (COCO) and segmentation (ADE20K),
 // with the input sizes, padding, windows and classes of the paper.
-// UNIMPLEMENTED for the dense tasks with Vim and MambaOut.
+// UNIMPLEMENTED for the dense tasks with the others.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
 

@@ -173,12 +173,32 @@ absl::Status CheckMambaOut(const ModelConfig& config) {
   return status;
 }
 
+absl::Status CheckEfficientVim(const ModelConfig& config) {
+  const EfficientVimConfig& own = config.backbone.efficient_vim;
+  absl::Status status =
+      Check(config.classifier.features == 0, "classifier.features",
+            config.classifier.features, "0 for EfficientViM");
+  for (int stage = 0; stage < 3 && status.ok(); ++stage) {
+    const std::string at = absl::StrCat("[", stage, "]");
+    status = FirstError({
+        CheckRange("widths" + at, own.widths[stage], 8, 1 << 12),
+        Check(own.widths[stage] % 8 == 0, "widths" + at, own.widths[stage],
+              "a multiple of 8"),
+        CheckRange("depths" + at, own.depths[stage], 1, 1 << 8),
+        CheckRange("states" + at, own.states[stage], 1, 1 << 10),
+    });
+  }
+  return status;
+}
+
 absl::Status CheckArchitecture(const ModelConfig& config) {
   switch (config.backbone.architecture) {
     case Architecture::kVim:
       return CheckVim(config);
     case Architecture::kMambaOut:
       return CheckMambaOut(config);
+    case Architecture::kEfficientVim:
+      return CheckEfficientVim(config);
     case Architecture::kHybrid:
       break;
   }

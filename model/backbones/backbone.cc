@@ -1,5 +1,6 @@
 #include "model/backbones/backbone.h"
 
+#include "model/backbones/efficient_vim_backbone.h"
 #include "model/backbones/hybrid_backbone.h"
 #include "model/backbones/mamba_out_backbone.h"
 #include "model/backbones/vim_backbone.h"
@@ -17,6 +18,9 @@ std::unique_ptr<Backbone> MakeBackbone(
     case model::Architecture::kMambaOut:
       return std::make_unique<MambaOutBackbone>(config, image_size, maps, scope,
                                                 implementation);
+    case model::Architecture::kEfficientVim:
+      return std::make_unique<EfficientVimBackbone>(config, image_size, maps,
+                                                    scope, implementation);
     case model::Architecture::kHybrid:
       break;
   }

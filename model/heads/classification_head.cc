@@ -4,7 +4,10 @@
 #include <utility>
 #include <variant>
 
+#include "ATen/TensorOperators.h"
 #include "ATen/ops/cat.h"
+#include "ATen/ops/softmax.h"
+#include "absl/strings/str_cat.h"
 #include "model/stage_geometry.h"
 
 namespace sfmamba::heads {
@@ -60,10 +63,53 @@ layers::Convolution TakeNeck(const model::ModelConfig& config,
       ops::Activation::kRelu6, implementation);
 }
 
-const char* HeadName(const model::ModelConfig& config) {
-  return config.backbone.architecture == model::Architecture::kMambaOut
-             ? "head.fc"
-             : "head";
+// Takes the classifiers of EfficientViM, which are sums over the features'
+// parts, weighted by a softmax, as one. A distilled model's second sum counts
+// as much as the first.
+ops::Weights TakeWeightedHeads(const model::ModelConfig& config,
+                               const weights::StateDict::Scope& scope) {
+  const model::EfficientVimConfig& own = config.backbone.efficient_vim;
+  const int widths[] = {own.widths[0], own.widths[1], own.widths[2],
+                        own.widths[2]};
+  std::vector<at::Tensor> blocks(4);
+  at::Tensor bias;
+  const auto add = [](const at::Tensor& value, at::Tensor* sum) {
+    *sum = sum->defined() ? *sum + value : value;
+  };
+  for (const char* suffix : {"", "_dist"}) {
+    if (*suffix != '\0' && !own.distilled) break;
+    const at::Tensor parts =
+        at::softmax(
+            scope.Take(absl::StrCat("weights", suffix), {4}).to(at::kDouble),
+            0) /
+        (own.distilled ? 2 : 1);
+    for (int i = 0; i < 4; ++i) {
+      const ops::Weights head =
+          layers::Linear::Take(scope.Sub(absl::StrCat("heads", suffix, ".", i)),
+                               widths[i], config.num_classes, /*bias=*/true);
+      add(head.weight.to(at::kDouble) * parts[i], &blocks[i]);
+      add(head.bias.to(at::kDouble) * parts[i], &bias);
+    }
+  }
+  return {at::cat(blocks, 1).to(at::kFloat), bias.to(at::kFloat)};
+}
+
+ops::Weights TakeHead(const model::ModelConfig& config,
+                      const weights::StateDict::Scope& scope) {
+  const auto take = [&](const char* name) {
+    return layers::Linear::Take(scope.Sub(name), config.embedding_width(),
+                                config.num_classes, /*bias=*/true);
+  };
+  switch (config.backbone.architecture) {
+    case model::Architecture::kEfficientVim:
+      return TakeWeightedHeads(config, scope);
+    case model::Architecture::kMambaOut:
+      return take("head.fc");
+    case model::Architecture::kHybrid:
+    case model::Architecture::kVim:
+      break;
+  }
+  return take("head");
 }
 
 }  // namespace
@@ -72,9 +118,7 @@ ClassificationHead::ClassificationHead(
     const model::ModelConfig& config, const weights::StateDict::Scope& scope,
     const ops::Implementation& implementation)
     : num_classes_(config.num_classes),
-      head_({layers::Linear::Take(scope.Sub(HeadName(config)),
-                                  config.embedding_width(), config.num_classes,
-                                  true),
+      head_({TakeHead(config, scope),
              {},
              ops::Epilogue::kNone,
              /*is_output=*/true},

@@ -33,6 +33,13 @@ bool IsIgnored(const std::string& key) {
 bool Fits(const std::string& key, const std::vector<int64_t>& stored,
           at::IntArrayRef shape) {
   if (shape == stored) return true;
+  // EfficientViM's authors store LayerNorms as [1, C, 1] or [1, C, 1, 1].
+  if (shape.size() == 1 && (stored.size() == 3 || stored.size() == 4) &&
+      stored[0] == 1 && stored[1] == shape[0] &&
+      std::all_of(stored.begin() + 2, stored.end(),
+                  [](int64_t size) { return size == 1; })) {
+    return true;
+  }
   // Some checkpoints store dt's projection as a convolution of one tap.
   return absl::EndsWith(key, "dt_proj.weight") &&
          stored.size() == shape.size() + 1 && stored.back() == 1 &&

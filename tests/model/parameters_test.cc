@@ -178,6 +178,19 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Test", "test_mambaout", AsItIs, 447'560, 78}),
     [](const auto& info) { return std::string(info.param.name); });
 
+INSTANTIATE_TEST_SUITE_P(
+    EfficientVim, ParameterCountTest,
+    testing::Values(
+        Case{"M1", "efficientvim_m1", AsItIs, 6'679'458, 0},
+        Case{"M1Dist", "efficientvim_m1_dist", AsItIs, 7'643'462, 0},
+        Case{"M2", "efficientvim_m2", AsItIs, 13'903'842, 0},
+        Case{"M2Dist", "efficientvim_m2_dist", AsItIs, 15'315'846, 0},
+        Case{"M3", "efficientvim_m3", AsItIs, 16'604'174, 0},
+        Case{"M3Dist", "efficientvim_m3_dist", AsItIs, 18'176'178, 0},
+        Case{"M4", "efficientvim_m4", AsItIs, 19'606'505, 0},
+        Case{"M4Dist", "efficientvim_m4_dist", AsItIs, 21'178'509, 0}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 // The keys of a MambaVision checkpoint, as its reference implementation names
 // them.
 class MambaVisionKeys {

@@ -48,6 +48,11 @@ at::Tensor DeterministicParameter(const std::string& key,
     return Affine(key, shape, -2, 1);
   }
   if (ends("gamma_1") || ends("gamma_2")) return Affine(key, shape, 0.5, 0.1);
+  if (ends(".ls.gamma")) return Affine(key, shape, 0.5, 0.1);
+  if (ends(".mixer.A")) return Affine(key, shape, 8.5, 7.5);
+  if (ends(".alpha") || ends("weights") || ends("weights_dist")) {
+    return Affine(key, shape, 0, 1);
+  }
   if (shape.size() == 1) {
     return ends("weight") ? Affine(key, shape, 1, 0.1)
                           : Affine(key, shape, 0, 0.1);

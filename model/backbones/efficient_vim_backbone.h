@@ -1,0 +1,107 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_EFFICIENT_VIM_BACKBONE_H_
+#define SFMAMBA_MODEL_BACKBONES_EFFICIENT_VIM_BACKBONE_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/backbones/backbone.h"
+#include "model/layers/convolution.h"
+#include "model/layers/layer_norm.h"
+#include "model/layers/linear.h"
+#include "model/layers/stem_convolution.h"
+#include "model/ops/implementation.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba::backbones {
+
+// EfficientViM's mixer. Each pixel is mixed into n hidden states per image, and
+// the states back into each pixel.
+// Source: EfficientViM (arXiv 2411.15241), 4.1, the HSM-SSD layer.
+class StateMixer {
+ public:
+  StateMixer(const weights::StateDict::Scope& scope, int width, int states,
+             int size, const ops::Implementation& implementation);
+
+  struct Mixed {
+    at::Tensor map;     // [N, width, H, W]
+    at::Tensor states;  // [N, n, width]
+  };
+  // `map` [N, width, H, W] is normalised. All results are fp32.
+  Mixed Forward(const at::Tensor& map) const;
+
+ private:
+  const int states_;
+  layers::Convolution project_, convolve_;  // To B, C and dt, n channels each.
+  layers::Linear hz_, out_;
+  at::Tensor skip_;  // [1], D of the paper.
+};
+
+// A block: two depthwise convolutions, the mixer and an MLP. Each is mixed with
+// its input by a learned weight per channel.
+class EfficientVimBlock {
+ public:
+  EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
+                    int states, int size,
+                    const ops::Implementation& implementation);
+
+  StateMixer::Mixed Forward(const at::Tensor& map) const;
+
+ private:
+  // `parts` is fp64 [4, width], the layers' weights in their mixes.
+  EfficientVimBlock(const weights::StateDict::Scope& scope, int width,
+                    int states, int size, const at::Tensor& parts,
+                    const ops::Implementation& implementation);
+
+  layers::Convolution dwconv1_, dwconv2_;  // With the mix.
+  layers::LayerNorm norm_;
+  StateMixer mixer_;
+  layers::Convolution fc1_, fc2_;  // fc2 with its weight of the mix.
+  at::Tensor mixer_weight_;        // [width, 1, 1]
+  at::Tensor mlp_rest_;            // [width, 1, 1], 1 minus the MLP's weight.
+};
+
+// What leads to the next stage: an inverted residual of stride 2 with squeeze
+// and excitation, between two residual depthwise convolutions.
+class EfficientVimMerge {
+ public:
+  EfficientVimMerge(const weights::StateDict::Scope& scope, int in, int out,
+                    int size, const ops::Implementation& implementation);
+
+  at::Tensor Forward(const at::Tensor& map) const;
+
+ private:
+  layers::Convolution dwconv1_, expand_, reduce_, project_, dwconv2_;
+  std::unique_ptr<const ops::PoolingOp> pooling_;
+  layers::Linear squeeze_, excite_;
+};
+
+// The backbone of EfficientViM: three stages at strides 16, 32 and 64. The last
+// feature is what the classifier reads, as a map of one pixel: the means of
+// each stage's normalised states, and of the normalised last map. With
+// FeatureMaps::kAll the stages' maps before merging come first.
+class EfficientVimBackbone : public Backbone {
+ public:
+  EfficientVimBackbone(const model::BackboneConfig& config, int image_size,
+                       FeatureMaps maps, const weights::StateDict::Scope& scope,
+                       const ops::Implementation& implementation);
+
+  layers::Features Forward(const ops::ImageBatch& images,
+                           int64_t fold_rows) const override;
+  // Every image counts as one sequence.
+  std::vector<int64_t> Sequences(int64_t images, int64_t height,
+                                 int64_t width) const override;
+
+ private:
+  const FeatureMaps maps_;
+  std::optional<layers::StemConvolution> first_;
+  std::vector<layers::Convolution> stem_;  // Behind first_.
+  std::vector<std::vector<EfficientVimBlock>> stages_;
+  std::vector<EfficientVimMerge> merges_;
+  std::vector<layers::LayerNorm> norms_;  // Three for states, one for the map.
+};
+
+}  // namespace sfmamba::backbones
+
+#endif  // SFMAMBA_MODEL_BACKBONES_EFFICIENT_VIM_BACKBONE_H_
