@@ -134,6 +134,41 @@ absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
   return shapes;
 }
 
+bool IsMambaOut(const std::map<std::string, TensorView>& tensors) {
+  const Reader reader(tensors);
+  return reader.Has("stages.0.blocks.0.fc1.weight") &&
+         reader.Has("stages.0.blocks.0.conv.weight");
+}
+
+absl::StatusOr<MambaOutShapes> ReadMambaOutShapes(
+    const std::map<std::string, TensorView>& tensors) {
+  Reader reader(tensors);
+  MambaOutShapes shapes;
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string blocks = absl::StrCat("stages.", stage, ".blocks.");
+    shapes.widths[stage] = reader.Size(blocks + "0.fc2.weight", 2, 0);
+    shapes.hidden[stage] = reader.Size(blocks + "0.fc2.weight", 2, 1);
+    shapes.conv[stage] = reader.Size(blocks + "0.conv.weight", 4, 0);
+    shapes.depths[stage] = reader.Count(blocks, ".fc1.weight");
+  }
+  shapes.rw = reader.Has("stages.0.blocks.0.ls.gamma");
+  shapes.num_classes = reader.Size("head.fc.weight", 2, 0);
+  if (!reader.status().ok()) return reader.status();
+  return shapes;
+}
+
+bool IsEfficientVim(const std::map<std::string, TensorView>& tensors) {
+  return Reader(tensors).Has("stages.0.blocks.0.mixer.BCdt_proj.conv.weight");
+}
+
+absl::StatusOr<int> ReadEfficientVimClasses(
+    const std::map<std::string, TensorView>& tensors) {
+  Reader reader(tensors);
+  const int classes = reader.Size("heads.0.weight", 2, 0);
+  if (!reader.status().ok()) return reader.status();
+  return classes;
+}
+
 absl::StatusOr<WeightShapes> ReadWeightShapes(
     const std::map<std::string, TensorView>& tensors) {
   Reader reader(tensors);

@@ -47,6 +47,29 @@ struct ClassifierShapes {
 absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
     const std::map<std::string, TensorView>& tensors);
 
+// The make-up of a MambaOut classifier; see model::MambaOutConfig.
+struct MambaOutShapes {
+  std::array<int, 4> widths = {}, hidden = {}, conv = {};
+  std::array<int, 4> depths = {};
+  bool rw = false;
+  int num_classes = 0;
+};
+
+// Whether the keys are those of MambaOut.
+bool IsMambaOut(const std::map<std::string, TensorView>& tensors);
+
+// INVALID_ARGUMENT that names the tensor if one is missing or has an impossible
+// shape.
+absl::StatusOr<MambaOutShapes> ReadMambaOutShapes(
+    const std::map<std::string, TensorView>& tensors);
+
+// Whether the keys are those of EfficientViM.
+bool IsEfficientVim(const std::map<std::string, TensorView>& tensors);
+
+// Returns the number of an EfficientViM's classes. Errors as above.
+absl::StatusOr<int> ReadEfficientVimClasses(
+    const std::map<std::string, TensorView>& tensors);
+
 }  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_WEIGHT_SHAPES_H_

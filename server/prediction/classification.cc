@@ -164,8 +164,8 @@ class ClassificationHandler final : public TaskHandler {
         model.config.backbone.architecture != model::Architecture::kHybrid) {
       return server::InvalidField(
           "params.heat_map",
-          "got one of a Vim or MambaOut, whose logits are not sums over the "
-          "picture, expected a model whose logits are means over the picture");
+          "got one of a Vim, MambaOut or EfficientViM, expected a model "
+          "whose logits are means over the picture");
     }
     return ValidateParams(params_, model.labels.size());
   }

@@ -4,14 +4,13 @@
 #include <functional>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "model/config.h"
 #include "nlohmann/json.hpp"
 #include "server/repository/hugging_face_input.h"
+#include "server/repository/hugging_face_labels.h"
 #include "server/repository/hugging_face_members.h"
 #include "server/repository/hugging_face_name.h"
 #include "server/repository/json_text.h"
@@ -198,55 +197,6 @@ absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
   return absl::OkStatus();
 }
 
-// The values of `names` by number. `names` is a list or an object with the
-// members "0", "1", .... A missing number is null.
-std::vector<const json*> ByNumber(const json& names) {
-  std::vector<const json*> by_number(names.size());
-  for (const auto& [id, name] : names.items()) {
-    size_t number = by_number.size();
-    if (absl::SimpleAtoi(id, &number) && number < by_number.size() &&
-        id == absl::StrCat(number)) {
-      by_number[number] = &name;
-    }
-  }
-  return by_number;
-}
-
-// The names of all classes, by Hugging Face's id2label or timm's label_names;
-// empty if there is neither.
-absl::StatusOr<std::vector<std::string>> ReadLabels(int classes,
-                                                    const Levels& levels) {
-  Member names = FirstOf(levels, "id2label");
-  for (const char* name : {"label_names", "labels"}) {
-    if (names.is_missing()) names = FirstOf(levels, name);
-  }
-  if (names.is_missing()) return std::vector<std::string>();
-  const bool is_list = !absl::EndsWith(names.label, "id2label");
-  if ((is_list ? !names.value.is_array() : !names.value.is_object()) ||
-      names.value.size() != static_cast<size_t>(classes)) {
-    if (names.value.is_structured()) {
-      names.value = absl::StrCat(names.value.size(), " labels");
-    }
-    return names.Refuse(absl::StrCat("one for each of the ", classes,
-                                     " rows of head.weight; a ", kLabelsFile,
-                                     " beside it replaces them"));
-  }
-  std::vector<std::string> labels;
-  for (const json* name : ByNumber(names.value)) {
-    const Member label = {absl::StrCat(names.label, ".", labels.size()),
-                          name == nullptr ? json() : *name};
-    labels.emplace_back(absl::StripAsciiWhitespace(
-        label.value.is_string() ? label.value.get_ref<const std::string&>()
-                                : ""));
-    if (labels.back().empty() ||
-        std::any_of(labels.back().begin(), labels.back().end(),
-                    absl::ascii_iscntrl)) {
-      return label.Refuse("a label");
-    }
-  }
-  return labels;
-}
-
 // What a config.textproto says of the family must be what config.json says.
 absl::Status CheckStated(const v1::ModelConfig& stated) {
   const auto refuse = [](absl::string_view field, absl::string_view got,
@@ -307,7 +257,7 @@ absl::StatusOr<HuggingFaceConfig> ReadHuggingFaceConfig(
   }
   if (!status.ok()) return status;
   if (with_labels) {
-    auto labels = ReadLabels(shapes.num_classes, levels);
+    auto labels = ReadHuggingFaceLabels(shapes.num_classes, levels);
     if (!labels.ok()) return labels.status();
     result.labels = *std::move(labels);
   }

@@ -9,6 +9,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "base/proto_duration.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/repeated_field.h"
@@ -21,6 +22,7 @@ namespace {
 // The fields of Backbone that Vim has, or that model::Validate() refuses.
 constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
                                             "stem"};
+constexpr absl::string_view kMambaOutFields[] = {"variant", "depths"};
 
 template <typename T>
 void Set(T stated, T* to) {
@@ -57,12 +59,14 @@ Message WithDefaults(Message proto) {
   return proto;
 }
 
-// Vim has few of Backbone's fields; the others would be ignored.
-absl::Status CheckVimParts(const v1::Backbone& proto) {
+// Vim and MambaOut have few of Backbone's fields, `known`; the others would be
+// ignored.
+absl::Status CheckFields(const v1::Backbone& proto,
+                         absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   proto.GetReflection()->ListFields(proto, &fields);
   for (const auto* field : fields) {
-    if (absl::c_linear_search(kVimFields, field->name())) continue;
+    if (absl::c_linear_search(known, field->name())) continue;
     return absl::InvalidArgumentError(absl::StrCat("backbone.", field->name(),
                                                    ": got one, expected none ",
                                                    "for ", proto.variant()));
@@ -88,6 +92,21 @@ absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
   return absl::OkStatus();
 }
 
+absl::Status CheckBackboneParts(const v1::Backbone& proto,
+                                const model::BackboneConfig& backbone) {
+  switch (backbone.architecture) {
+    case model::Architecture::kVim:
+      return CheckFields(proto, kVimFields);
+    case model::Architecture::kMambaOut:
+      return CheckFields(proto, kMambaOutFields);
+    case model::Architecture::kEfficientVim:
+      return CheckFields(proto, {"variant"});
+    case model::Architecture::kHybrid:
+      break;
+  }
+  return CheckStemParts(proto, backbone.first_stage());
+}
+
 absl::Status OverrideBackbone(const v1::Backbone& stated,
                               model::BackboneConfig* backbone) {
   const v1::Backbone proto = WithDefaults(stated);
@@ -103,9 +122,7 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
        {v1::Backbone::EFFICIENTNET_LITE0_STRIDE32,
         model::Stem::kEfficientNetLite0Stride32}},
       &backbone->stem);
-  absl::Status status = backbone->architecture == model::Architecture::kVim
-                            ? CheckVimParts(stated)
-                            : CheckStemParts(stated, backbone->first_stage());
+  absl::Status status = CheckBackboneParts(stated, *backbone);
   Translate(proto.tokens(),
             {{v1::Backbone::NONE, model::Tokens::kNone},
              {v1::Backbone::DATA, model::Tokens::kData},

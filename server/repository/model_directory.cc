@@ -14,6 +14,7 @@
 #include "google/protobuf/message.h"
 #include "model/weights/safetensors.h"
 #include "server/repository/hugging_face_config.h"
+#include "server/repository/timm_config.h"
 #include "server/settings/setting.h"
 #include "server/settings/sha256.h"
 #include "server/settings/textproto.h"
@@ -237,6 +238,26 @@ absl::StatusOr<HuggingFaceTexts> ReadTexts(const VersionFiles& files) {
   return texts;
 }
 
+// Reads config.json as that of the family whose tensors these are.
+absl::StatusOr<HuggingFaceConfig> ReadFamily(
+    const HuggingFaceTexts& texts,
+    const std::map<std::string, weights::TensorView>& tensors,
+    const v1::ModelConfig& stated, bool with_labels) {
+  if (weights::IsMambaOut(tensors)) {
+    const auto shapes = weights::ReadMambaOutShapes(tensors);
+    if (!shapes.ok()) return OfWeights(shapes.status());
+    return ReadMambaOutConfig(texts, *shapes, stated, with_labels);
+  }
+  if (weights::IsEfficientVim(tensors)) {
+    const auto classes = weights::ReadEfficientVimClasses(tensors);
+    if (!classes.ok()) return OfWeights(classes.status());
+    return ReadEfficientVimConfig(texts, *classes, stated, with_labels);
+  }
+  const auto shapes = weights::ReadClassifierShapes(tensors);
+  if (!shapes.ok()) return OfWeights(shapes.status());
+  return ReadHuggingFaceConfig(texts, *shapes, stated, with_labels);
+}
+
 // Completes `config` by the version's config.json, and sets what it says of the
 // labels.
 absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
@@ -245,11 +266,9 @@ absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
   if (!texts.ok()) return texts.status();
   const auto tensors = ReadTensors(files.weights);
   if (!tensors.ok()) return tensors.status();
-  const auto shapes = weights::ReadClassifierShapes(*tensors);
-  if (!shapes.ok()) return OfWeights(shapes.status());
   std::vector<std::string>& labels = directory->labels;
   absl::StatusOr<HuggingFaceConfig> found =
-      ReadHuggingFaceConfig(*texts, *shapes, *config, labels.empty());
+      ReadFamily(*texts, *tensors, *config, labels.empty());
   if (!found.ok()) return found.status();
   ClearLists(*config, &found->config);
   found->config.MergeFrom(*config);

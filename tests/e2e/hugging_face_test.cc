@@ -97,6 +97,26 @@ void WriteFolder(const fs::path& folder, const model::ModelConfig& config,
   }
 }
 
+// Writes a folder as timm's tools do.
+void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < config.num_classes; ++i) {
+    labels.push_back(absl::StrCat("\"", Label(i), "\""));
+  }
+  fs::create_directories(folder);
+  std::ofstream(folder / "config.json") << absl::StrFormat(
+      R"({"architecture": "%s", "num_classes": %d, "global_pool": "avg",
+          "model_args": {"in_chans": 3, "global_pool": "avg"},
+          "label_names": [%s],
+          "pretrained_cfg": {"tag": "in1k", "input_size": [3, 224, 224],
+                             "interpolation": "bicubic", "crop_pct": 0.95,
+                             "crop_mode": "center",
+                             "mean": [0.485, 0.456, 0.406],
+                             "std": [0.229, 0.224, 0.225]}})",
+      config.variant, config.num_classes, absl::StrJoin(labels, ", "));
+  WriteTensors(folder / "model.safetensors", DeterministicWeights(config));
+}
+
 fs::path NewFolder() {
   std::string folder = testing::TempDir() + "/folder.XXXXXX";
   EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -215,6 +235,20 @@ INSTANTIATE_TEST_SUITE_P(All, PublishedShapesTest,
                          [](const auto& info) {
                            return std::string(info.param);
                          });
+
+TEST_F(HuggingFaceTest, TimmsFoldersAreServedAsTheyAre) {
+  const fs::path repository = NewFolder();
+  const std::string names[] = {"test_mambaout", "efficientvim_m1",
+                               "efficientvim_m1_dist"};
+  for (const std::string& name : names) {
+    WriteTimmFolder(repository / name / "1", *model::VariantConfig(name));
+  }
+  Start({"--model_repository=" + repository.string()});
+  for (const std::string& name : names) {
+    ExpectServed(name, *model::VariantConfig(name));
+  }
+  fs::remove_all(repository);
+}
 
 // KServe's modelcar gives the folder as a link to another container's files,
 // and Hugging Face's cache has links to blobs in place of files.

@@ -307,7 +307,8 @@ def read_labels(config, classes):
         'id2label', 'label_names', 'labels')) if member.value is not None), None)
     if names is None:
         return None
-    kind = dict if names.label.endswith('id2label') else list
+    # timm writes a list, or an object like id2label.
+    kind = list if isinstance(names.value, list) and not names.label.endswith('id2label') else dict
     if not isinstance(names.value, kind) or len(names.value) != classes:
         if isinstance(names.value, (dict, list)):
             names = Member(names.label, f'{len(names.value)} labels')

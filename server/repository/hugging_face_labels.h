@@ -1,0 +1,20 @@
+#ifndef SFMAMBA_SERVER_REPOSITORY_HUGGING_FACE_LABELS_H_
+#define SFMAMBA_SERVER_REPOSITORY_HUGGING_FACE_LABELS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/repository/hugging_face_members.h"
+
+namespace sfmamba::repository {
+
+// Returns the names of all classes, by Hugging Face's id2label or timm's
+// label_names, or none if there is neither. INVALID_ARGUMENT, naming the
+// member, if one of the `classes` has no name.
+absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
+    int classes, const std::vector<MemberLevel>& levels);
+
+}  // namespace sfmamba::repository
+
+#endif  // SFMAMBA_SERVER_REPOSITORY_HUGGING_FACE_LABELS_H_

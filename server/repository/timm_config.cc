@@ -1,0 +1,196 @@
+#include "server/repository/timm_config.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "model/config.h"
+#include "nlohmann/json.hpp"
+#include "server/repository/hugging_face_input.h"
+#include "server/repository/hugging_face_labels.h"
+#include "server/repository/hugging_face_members.h"
+#include "server/repository/json_text.h"
+#include "server/repository/version_files.h"
+
+namespace sfmamba::repository {
+namespace {
+
+using nlohmann::json;
+
+using Levels = std::vector<MemberLevel>;
+
+// The files as JSON.
+struct Files {
+  json config, preprocessor;
+  Levels levels;  // They point into `config`.
+};
+
+absl::Status Parse(const HuggingFaceTexts& texts, Files* files) {
+  absl::Status status = CheckJsonObject(kHuggingFaceFile, texts.config);
+  if (texts.preprocessor.has_value()) {
+    status.Update(CheckJsonObject(kPreprocessorFile, *texts.preprocessor));
+  }
+  if (!status.ok()) return status;
+  files->config = json::parse(texts.config);
+  if (texts.preprocessor.has_value()) {
+    files->preprocessor = json::parse(*texts.preprocessor);
+  }
+  files->levels = LevelsOf(files->config);
+  return absl::OkStatus();
+}
+
+std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
+  std::vector<model::ModelConfig> rows;
+  for (const std::string& name : model::VariantNames()) {
+    absl::StatusOr<model::ModelConfig> row = model::VariantConfig(name);
+    if (row.ok() && row->backbone.architecture == architecture) {
+      rows.push_back(*std::move(row));
+    }
+  }
+  return rows;
+}
+
+// Chooses among the rows of a family by `architecture`, or else by the variant
+// that is stated. `fits` says whether a row has the weights' shapes; errors
+// name those rows.
+absl::StatusOr<model::ModelConfig> ChooseRow(
+    const Levels& levels, const std::string& stated, model::Architecture family,
+    absl::FunctionRef<bool(const model::ModelConfig&)> fits) {
+  const Member member = levels[0].At("architecture");
+  std::string name = stated;
+  if (member.value.is_string()) {
+    // timm's tag of a checkpoint may follow a dot.
+    name = member.value.get<std::string>();
+    name = name.substr(0, name.find('.'));
+  }
+  if (!stated.empty() && name != stated) {
+    return member.Refuse(
+        absl::StrCat("\"", stated, "\", as ", kConfigFile, " has it"));
+  }
+  std::vector<std::string> all, fitting;
+  for (const model::ModelConfig& row : RowsOf(family)) {
+    if (row.variant == name) return row;
+    all.push_back(row.variant);
+    if (fits(row)) fitting.push_back(row.variant);
+  }
+  return member.Refuse(fitting.empty()
+                           ? absl::StrJoin(all, ", ")
+                           : absl::StrCat(absl::StrJoin(fitting, " or "),
+                                          " by the shapes of the weights"));
+}
+
+// Returns the tensor by which the weights are not the row's, or "".
+std::string DifferentTensor(const model::MambaOutConfig& row,
+                            const weights::MambaOutShapes& shapes) {
+  for (int stage = 0; stage < 4; ++stage) {
+    const std::string block = absl::StrCat("stages.", stage, ".blocks.0.");
+    if (row.widths[stage] != shapes.widths[stage] ||
+        row.hidden[stage] != shapes.hidden[stage]) {
+      return absl::StrCat(block, "fc2.weight: got [", shapes.widths[stage],
+                          ", ", shapes.hidden[stage], "], expected [",
+                          row.widths[stage], ", ", row.hidden[stage], "]");
+    }
+    if (row.conv[stage] != shapes.conv[stage]) {
+      return absl::StrCat(block, "conv.weight: got ", shapes.conv[stage],
+                          " channels, expected ", row.conv[stage]);
+    }
+  }
+  if (row.rw == shapes.rw) return "";
+  return absl::StrCat("stages.0.blocks.0.ls.gamma: got ",
+                      shapes.rw ? "one, expected none" : "none, expected one");
+}
+
+// What timm's arguments change of a network must be what the row and the
+// weights have.
+absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
+                            const weights::MambaOutShapes& shapes) {
+  const char* gate = row.backbone.mamba_out.gate == model::Nonlinearity::kSilu
+                         ? "silu"
+                         : "gelu";
+  absl::Status status;
+  const auto check = [&](const char* name, const json& expected,
+                         absl::string_view reason) {
+    for (const MemberLevel& level : levels) {
+      const Member got = level.At(name);
+      if (got.is_missing() || got.value == expected) continue;
+      status.Update(got.Refuse(absl::StrCat(expected.dump(), reason)));
+    }
+  };
+  check("depths", shapes.depths, ", as the weights have it");
+  check("dims", shapes.widths, ", as the weights have it");
+  check("act_layer", gate, absl::StrCat(", as ", row.variant, " has it"));
+  check("global_pool", "avg", "");
+  return status;
+}
+
+// Returns what `files` say besides what `row` says.
+absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
+                                           const model::ModelConfig& row,
+                                           int num_classes, bool with_labels) {
+  HuggingFaceConfig result;
+  const absl::Status status =
+      ReadHuggingFaceInput(files.levels, files.preprocessor,
+                           result.config.mutable_input(), &result.warnings);
+  if (!status.ok()) return status;
+  result.config.set_task(v1::ModelConfig::CLASSIFICATION);
+  result.config.set_num_classes(num_classes);
+  result.config.mutable_backbone()->set_variant(row.variant);
+  if (!with_labels) return result;
+  auto labels = ReadHuggingFaceLabels(num_classes, files.levels);
+  if (!labels.ok()) return labels.status();
+  result.labels = *std::move(labels);
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<HuggingFaceConfig> ReadMambaOutConfig(
+    const HuggingFaceTexts& texts, const weights::MambaOutShapes& shapes,
+    const v1::ModelConfig& stated, bool with_labels) {
+  Files files;
+  absl::Status status = Parse(texts, &files);
+  if (!status.ok()) return status;
+  const auto row = ChooseRow(
+      files.levels, stated.backbone().variant(), model::Architecture::kMambaOut,
+      [&](const model::ModelConfig& each) {
+        return each.backbone.depths == shapes.depths &&
+               DifferentTensor(each.backbone.mamba_out, shapes).empty();
+      });
+  if (!row.ok()) return row.status();
+  const std::string different =
+      DifferentTensor(row->backbone.mamba_out, shapes);
+  if (!different.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        kWeightsFile, ": ", different, ", as ", row->variant, " has it"));
+  }
+  status = CheckArguments(files.levels, *row, shapes);
+  if (!status.ok()) return status;
+  absl::StatusOr<HuggingFaceConfig> result =
+      Describe(files, *row, shapes.num_classes, with_labels);
+  if (result.ok() && row->backbone.depths != shapes.depths) {
+    for (const int depth : shapes.depths) {
+      result->config.mutable_backbone()->add_depths(depth);
+    }
+  }
+  return result;
+}
+
+absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
+    const HuggingFaceTexts& texts, int num_classes,
+    const v1::ModelConfig& stated, bool with_labels) {
+  Files files;
+  const absl::Status status = Parse(texts, &files);
+  if (!status.ok()) return status;
+  const auto row = ChooseRow(files.levels, stated.backbone().variant(),
+                             model::Architecture::kEfficientVim,
+                             [](const model::ModelConfig&) { return false; });
+  if (!row.ok()) return row.status();
+  return Describe(files, *row, num_classes, with_labels);
+}
+
+}  // namespace sfmamba::repository
