@@ -189,7 +189,7 @@ class BatchQueue {
   // How many more clients than now are expected to wait soon: as many as have
   // come lately.
   double NewClients(absl::Time now) const;
-  // How many clients wait on average, lately.
+  // Returns the average number of clients that waited lately.
   double UsualClients(absl::Time now, int clients) const;
   // What is done of a line of the request's class before its client's turn.
   struct Turns {
