@@ -10,7 +10,9 @@ namespace {
 TEST(FastPrecisionTest, IsBf16WithAmxAndFp32WithoutNativeBf16) {
   const model::Precision fast = FastPrecision();
   if (kernels::HasAmxBf16()) EXPECT_EQ(fast, model::Precision::kBFloat16);
-  if (!kernels::HasAvx512Bf16()) EXPECT_EQ(fast, model::Precision::kFloat32);
+  if (!kernels::HasAvx512Bf16()) {
+    EXPECT_EQ(fast, model::Precision::kFloat32);
+  }
   EXPECT_EQ(fast, FastPrecision());
 }
 
