@@ -106,7 +106,7 @@ double AgainstReference::Tolerance() {
     case at::kHalf:
       return 4 * std::numeric_limits<c10::Half>::epsilon();
     case at::kChar:
-      return 4 / 127.0;
+      return 6 / 127.0;
     default:
       return 2e-5;
   }

@@ -70,7 +70,8 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
   // fp32 that is 2e-5: sums of some hundreds of products in another order round
   // this much, and so does Winograd's method. In half precision it is four of
   // the type's epsilons, since each product rounds its input, its weights and
-  // its result to the type and sums in fp32. In int8 it is four steps of 1/127.
+  // its result to the type and sums in fp32. In int8 it is six steps of 1/127,
+  // because modules have two or three products one after another.
   static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
   static double Tolerance();
 

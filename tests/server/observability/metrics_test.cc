@@ -221,10 +221,10 @@ TEST(MetricsTest, TurnsAreCounted) {
   two->ActiveClientsAre(2);  // Known a little earlier, of the same device.
   one->TurnsPassed(0);
   one->TurnsPassed(5);
-  const auto values = Values(metrics);
-  EXPECT_EQ(values.at("sfmamba_active_clients{model=m}"), 3);
-  EXPECT_EQ(values.at("sfmamba_turns_passed_sum{model=m}"), 5);
-  EXPECT_EQ(values.at("sfmamba_turns_passed_count{model=m}"), 2);
+  EXPECT_EQ(Values(metrics)["sfmamba_active_clients{model=m}"], 3);
+  const auto turns = HistogramOf(metrics, "sfmamba_turns_passed");
+  EXPECT_EQ(turns.sample_sum, 5);
+  EXPECT_EQ(turns.sample_count, 2);
 }
 
 TEST(MetricsTest, APredictedWaitIsTheLongestOfAModelsVersionsOnceKnown) {
