@@ -210,7 +210,7 @@ TEST_P(ReducedPrecisionTest, IsAsGoodAsFp32) {
     const std::string fp32 = models_->Eval(set, model);
     const std::string same = reduced.Eval(set, model);
     const double margin =
-        std::max(kMarginOfReduced, 1.0001 / Member(fp32, "images"));
+        std::max(kMarginOfReduced, 1.001 / Member(fp32, "images"));
     ExpectAlike(fp32, same, "top1", margin);
     ExpectAlike(fp32, same, "top5", margin);
   }
