@@ -53,7 +53,8 @@ void ClientTurns::Filling::Take(std::optional<Urgency> first,
       ++part->images;
       part->cost += cost;
     }
-    client.tag += cost + std::exchange(client.owed, absl::ZeroDuration());
+    client.tag += cost;
+    turns_.PayOwed(&client);
   }
   if (first.has_value()) {
     Waiting& waiting = *WaitingIn(&client, line_);
@@ -181,9 +182,11 @@ void ClientTurns::SetFirst(const LineId& id, const std::string& name,
   Class& of = ClassOf(id.priority);
   const auto [it, is_new] = of.clients.try_emplace(name);
   Client& client = it->second;
-  if (is_new) client.name = &it->first;
+  if (is_new) {
+    client.name = &it->first;
+    client.priority = id.priority;
+  }
   if (client.waiting.empty()) {
-    client.tag += std::exchange(client.owed, absl::ZeroDuration());
     client.tag = is_new ? of.now : std::max(client.tag, of.now);
     ++of.active;
   }
@@ -214,15 +217,23 @@ void ClientTurns::Leave(Lines::iterator line, Client* client) {
   client->waiting.erase(WaitingIn(client, line));
   if (line->second.tree.empty()) lines_.erase(line);
   if (!client->waiting.empty()) return;
+  PayOwed(client);
   --of.active;
   if (of.clients.size() >= of.sweep_at) Sweep(&of);
+}
+
+void ClientTurns::PayOwed(Client* client) {
+  const absl::Duration owed = std::exchange(client->owed, absl::ZeroDuration());
+  Class& of = ClassOf(client->priority);
+  client->tag += owed;
+  of.now += owed / std::max(1, of.active);
 }
 
 void ClientTurns::Sweep(Class* of) {
   for (auto it = of->clients.begin(); it != of->clients.end();) {
     const auto found = it++;
     const Client& client = found->second;
-    const bool is_behind = client.tag + client.owed <= of->now;
+    const bool is_behind = client.tag <= of->now;
     if (client.waiting.empty() && client.running == 0 && is_behind) {
       of->clients.erase(found);
     }
@@ -286,14 +297,13 @@ void ClientTurns::Correct(const Charge& charge, absl::Duration took) {
     const absl::Duration more = each * part.images - part.cost;
     client->models.Correct(charge.model_, more, server::Priority::kLow);
     client->owed += more;
+    if (client->waiting.empty()) PayOwed(client);
     --client->running;
   }
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     const auto& part = charge.classes_[static_cast<int>(priority)];
     if (part.images == 0) continue;
-    const absl::Duration more = each * part.images - part.cost;
-    shares_.Correct(priority, more, priority);
-    ClassOf(priority).now += more / std::max(1, part.active);
+    shares_.Correct(priority, each * part.images - part.cost, priority);
   }
 }
 

@@ -187,8 +187,11 @@ class ClientTurns {
  private:
   struct Client {
     const std::string* name = nullptr;
+    server::Priority priority = server::Priority::kNormal;  // Of its class.
     absl::Duration tag;
-    absl::Duration owed;  // What the next charge adds; may be negative.
+    // What the next charge adds, because batches took longer than predicted.
+    // May be negative. Zero unless the client waits.
+    absl::Duration owed;
     server::FairShares<int> models;  // Equal shares of its time.
     std::vector<Waiting> waiting;    // By line.
     int part = -1;    // Its part of the charge of the batch that is filled.
@@ -229,6 +232,9 @@ class ClientTurns {
                                                   Lines::iterator line);
   // The client, whose place in the line's tree is free, waits there no more.
   void Leave(Lines::iterator line, Client* client);
+  // Adds what the client owes to its tag, and to its class's virtual time. The
+  // client has no place in a tree, or gets a new one.
+  void PayOwed(Client* client);
   // Forgets clients that do not wait and whose tags are not above now.
   static void Sweep(Class* of);
 
