@@ -13,6 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
+constexpr unsigned int kAvxVnni = 1u << 4;  // Of EAX of CPUID, leaf 7.1.
 constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
 
 // Returns a bit for each state component that the operating system saves.
@@ -113,7 +114,10 @@ bool HasAvx512Vnni() {
 }
 
 bool HasAvxVnni() {
-  return ActiveCpuIsa() == CpuIsa::kAvx2 && __builtin_cpu_supports("avxvnni");
+  // Clang 14 does not know the name "avxvnni".
+  unsigned int eax, ebx, ecx, edx;
+  return ActiveCpuIsa() == CpuIsa::kAvx2 &&
+         __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni);
 }
 
 bool HasInt8() { return HasAvx512Vnni() || HasAvxVnni(); }
