@@ -70,15 +70,19 @@ absl::Duration BatchQueue::Cost(const BatchKey& key, int images) const {
   return largest;
 }
 
+LineId BatchQueue::LineOn(const DeviceTurns::Member& device,
+                          const BatchKey& key,
+                          server::Priority priority) const {
+  return {device.queue(), priority, key};
+}
+
 void BatchQueue::SetFirst(const BatchKey& key, server::Priority priority,
-                          const std::string& client,
-                          const DeviceTurns::Member* known) {
+                          const std::string& client) {
   const WaitingTasks::Tasks& tasks =
       waiting_.keys().at(key).line(priority).Of(client);
   const absl::Duration batch = Cost(key, profile_.Curve(key).best_size());
   for (const DeviceTurns::Member* device : devices_) {
-    if (device == known) continue;
-    const LineId line = {device->queue(), priority, key};
+    const LineId line = LineOn(*device, key, priority);
     device->With([&](ClientTurns& turns) {
       if (tasks.empty()) {
         turns.Remove(line, client);
@@ -99,6 +103,12 @@ void BatchQueue::Push(BatchTask task, absl::Time now) {
   if (waiting.line(id.priority).Of(client).begin()->first == id.urgency) {
     SetFirst(id.key, id.priority, client);
   }
+}
+
+BatchTask BatchQueue::Take(const TaskId& id) {
+  BatchTask task = waiting_.Take(id);
+  SetFirst(id.key, id.priority, task.client());
+  return task;
 }
 
 std::vector<BatchTask> BatchQueue::TakeDropped(absl::Time now) {
@@ -128,11 +138,11 @@ int BatchQueue::CountOf(absl::string_view client) const {
 WaitingLine BatchQueue::LineOf(const BatchKey& key, server::Priority priority,
                                absl::Time now) const {
   const KeyTasks& waiting = waiting_.keys().at(key);
-  const BatchTask& first = *waiting.line(priority).order().begin()->second.task;
+  const BatchTask& first = *waiting.line(priority).order().begin()->second;
   WaitingLine line;
   line.curve = &profile_.Curve(key);
   line.tasks = waiting.size();
-  line.oldest = waiting.arrivals.front();
+  line.oldest = waiting.arrivals.begin()->second;
   line.start_by = first.deadline;
   line.finish_by = first.finish_by;
   line.gap = waiting.gap.Mean(now);
@@ -149,6 +159,36 @@ absl::Time BatchQueue::Due(absl::Time now) const {
     }
   }
   return due <= now ? absl::InfinitePast() : due;
+}
+
+std::vector<TaskId> BatchQueue::FirstTasks(const DeviceTurns::Member& device,
+                                           const BatchKey& key,
+                                           server::Priority first,
+                                           int count) const {
+  std::vector<TaskId> ids;
+  const absl::Duration cost = Cost(key, count) / count;
+  const auto add = [&](server::Priority priority, ClientTurns& turns) {
+    const WaitingTasks::Line& line = waiting_.keys().at(key).line(priority);
+    ClientTurns::Filling filling(&turns, LineOn(device, key, priority), cost);
+    absl::flat_hash_map<absl::string_view, WaitingTasks::Tasks::const_iterator>
+        nexts;
+    while (static_cast<int>(ids.size()) < count) {
+      const std::string* client = filling.Next();
+      if (client == nullptr) return;
+      const WaitingTasks::Tasks& tasks = line.Of(*client);
+      auto& next = nexts.try_emplace(*client, tasks.begin()).first->second;
+      ids.push_back({key, priority, (next++)->first});
+      filling.Pick(next == tasks.end() ? std::nullopt
+                                       : std::optional<Urgency>(next->first));
+    }
+  };
+  device.With([&](ClientTurns& turns) {
+    add(first, turns);
+    for (const server::Priority priority : server::kPrioritiesInOrder) {
+      if (priority != first) add(priority, turns);
+    }
+  });
+  return ids;
 }
 
 std::optional<Batch> BatchQueue::PopBatch(absl::Time now, absl::Duration waited,
@@ -179,7 +219,7 @@ std::optional<Batch> BatchQueue::PopBatch(absl::Time now, absl::Duration waited,
     if (draining_ && batch.trigger == BatchTrigger::kDelay) {
       batch.trigger = BatchTrigger::kDrain;
     }
-    ClientTurns::Charge charge = Fill(*device, priority, decision, now, &batch);
+    BatchCharge charge = Fill(*device, priority, decision, now, &batch);
     if (!batch.tasks.empty()) {
       batch.number = ++batches_;
       last_key_ = batch.key;
@@ -211,76 +251,63 @@ absl::Duration BatchQueue::TrialCost(const Running& trial,
                   took - trial.images * curve.Median(best) / best);
 }
 
-ClientTurns::Charge BatchQueue::Fill(const DeviceTurns::Member& device,
-                                     server::Priority first,
-                                     const Decision& decision, absl::Time now,
-                                     Batch* batch) {
-  const BatchKey& key = batch->key;
-  const KeyTasks& waiting = waiting_.keys().at(key);
-  const BatchCurve& curve = profile_.Curve(key);
+BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
+                             server::Priority first, const Decision& decision,
+                             absl::Time now, Batch* batch) {
+  const KeyTasks& waiting = waiting_.keys().at(batch->key);
+  const BatchCurve& curve = profile_.Curve(batch->key);
   // No task is given up because of an old curve: it may be wrong.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
-  const size_t dropped = batch->dropped.size();
-  int wanted = std::min(waiting.size(),
-                        CountWithMates(waiting, curve, first, decision.images));
-  const auto fill = [&](server::Priority priority,
-                        ClientTurns::Filling* filling) {
-    while (static_cast<int>(batch->tasks.size()) < wanted) {
-      const std::string* client = filling->Next(priority);
-      if (client == nullptr) return;
-      const WaitingTasks::Tasks& tasks = waiting.line(priority).Of(*client);
-      const auto task = tasks.begin();
-      const auto next = std::next(task);
-      const bool is_late =
-          drops_late && task->second.finish_by < now + curve.P95(wanted);
-      const bool runs = !is_late && !task->second.is_cancelled();
-      filling->Take(
-          next == tasks.end() ? std::nullopt : std::optional(next->first),
-          runs ? Cost(key, wanted) / wanted : absl::ZeroDuration());
-      (runs ? batch->tasks : batch->dropped)
-          .push_back(waiting_.Take({key, priority, task->first}));
-      const int left = static_cast<int>(batch->tasks.size()) + waiting.size();
-      wanted = std::min(wanted, left);
-    }
+  const auto end = [&](int count) {
+    return drops_late ? now + curve.P95(count) : absl::InfinitePast();
   };
-  ClientTurns::Charge charge = device.With([&](ClientTurns& turns) {
-    // A smaller batch costs the device more an image, which other tasks pay for
-    // by waiting.
-    if (drops_late && wanted == waiting.size() && turns.active() == 1) {
-      wanted = CountInTime(waiting.line(first), curve, now);
-    }
-    ClientTurns::Filling filling(&turns, device.queue(), key);
-    fill(first, &filling);
-    for (const server::Priority priority : server::kPrioritiesInOrder) {
-      if (priority != first) fill(priority, &filling);
-    }
-    return filling.Start();
-  });
-  const auto tell_others = [&](const std::vector<BatchTask>& tasks, size_t i) {
-    for (; devices_.size() > 1 && i < tasks.size(); ++i) {
-      SetFirst(key, tasks[i].priority, tasks[i].client(), &device);
-    }
-  };
-  tell_others(batch->tasks, 0);
-  tell_others(batch->dropped, dropped);
-  return charge;
-}
+  const bool is_busy = IsBusy(now);
+  const int images = CountWithMates(waiting, curve, first, decision.images);
+  int wanted = images;
+  // Each round tries the first `wanted` tasks. Some may end too late in their
+  // batch: then a smaller one is tried for their sake, or they are dropped and
+  // others run in their stead.
+  while (true) {
+    const std::vector<TaskId> ids =
+        FirstTasks(device, batch->key, first, wanted);
+    const int count = static_cast<int>(ids.size());
+    if (count == 0) return {};
 
-int BatchQueue::CountInTime(const WaitingTasks::Line& line,
-                            const BatchCurve& curve, absl::Time now) const {
-  const int count = line.size();
-  int late = 0;
-  absl::Time earliest = absl::InfiniteFuture();
-  for (const auto& [urgency, entry] : line.order()) {
-    if (entry.task->finish_by >= now + curve.P95(count)) continue;
-    earliest = std::min(earliest, entry.task->finish_by);
-    ++late;
+    std::vector<TaskId> late;
+    // Infinite if none is late, and tasks are only cancelled.
+    absl::Time earliest = absl::InfiniteFuture();
+    for (const TaskId& id : ids) {
+      const BatchTask& task = waiting.line(id.priority).task(id.urgency);
+      const bool is_late = task.finish_by < end(count);
+      if (is_late) earliest = std::min(earliest, task.finish_by);
+      if (is_late || task.is_cancelled()) {
+        late.push_back(id);
+      }
+    }
+    if (late.empty()) {
+      BatchCharge charge = Charge(device, ids);
+      for (const TaskId& id : ids) batch->tasks.push_back(Take(id));
+      return charge;
+    }
+    // The largest batch that ends in time for the most urgent; 0 if none does.
+    int fewer = count - 1;
+    while (fewer > 0 && earliest < end(fewer)) --fewer;
+    // A smaller batch costs the device more an image, which other tasks pay for
+    // by waiting. So it is cut only if no other task of the key and no other
+    // client waits, and either the device has time to spare or the images saved
+    // are worth it.
+    const bool may_cut =
+        earliest < absl::InfiniteFuture() && fewer > 0 &&
+        waiting.size() == count &&
+        device.With([](const ClientTurns& t) { return t.active(); }) == 1;
+    if (may_cut && (!is_busy || PaysToCut(curve, count, fewer,
+                                          std::min<int>(late.size(), fewer)))) {
+      wanted = fewer;
+      continue;
+    }
+    for (const TaskId& id : late) batch->dropped.push_back(Take(id));
+    wanted = images;
   }
-  int fewer = count;
-  while (fewer > 0 && earliest < now + curve.P95(fewer)) --fewer;
-  const bool pays =
-      !IsBusy(now) || PaysToCut(curve, count, fewer, std::min(late, fewer));
-  return fewer > 0 && pays ? fewer : count;
 }
 
 bool BatchQueue::IsBusy(absl::Time now) const {
@@ -294,6 +321,24 @@ bool BatchQueue::IsBusy(absl::Time now) const {
         std::max(best * waiting.gap.Mean(now), absl::Nanoseconds(1)));
   }
   return busy >= kBusy * slots_;
+}
+
+BatchCharge BatchQueue::Charge(const DeviceTurns::Member& device,
+                               const std::vector<TaskId>& ids) const {
+  std::map<std::pair<server::Priority, absl::string_view>, int> images;
+  for (const TaskId& id : ids) {
+    const WaitingTasks::Line& line =
+        waiting_.keys().at(id.key).line(id.priority);
+    ++images[{id.priority, line.task(id.urgency).client()}];
+  }
+  BatchCharge charge;
+  charge.model = device.queue().model;
+  charge.cost = Cost(ids[0].key, static_cast<int>(ids.size()));
+  for (const auto& [of, count] : images) {
+    charge.parts.push_back({of.first, std::string(of.second), count});
+  }
+  device.With([&](ClientTurns& turns) { turns.Charge(&charge); });
+  return charge;
 }
 
 BatchQueue::BatchDuration BatchQueue::Ran(uint64_t number, absl::Time now,

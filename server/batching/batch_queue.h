@@ -149,7 +149,7 @@ class BatchQueue {
     absl::Duration predicted;
     std::optional<absl::Duration> trial_cost;  // Set if it is a trial.
     const DeviceTurns::Member* device = nullptr;
-    ClientTurns::Charge charge;
+    BatchCharge charge;
   };
 
   // Returns the predicted cost of a batch, more than zero. An unknown key costs
@@ -157,26 +157,27 @@ class BatchQueue {
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
-  // Tells the devices the client's most urgent task in the line. `known` knows
-  // it already.
+  // Tells the devices the most urgent task of the client in the line.
   void SetFirst(const BatchKey& key, server::Priority priority,
-                const std::string& client,
-                const DeviceTurns::Member* known = nullptr);
+                const std::string& client);
+  BatchTask Take(const WaitingTasks::TaskId& id);
   // A key's tasks as Decide() sees them; of class `priority` some wait.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
-  // Moves as many tasks of the batch's key as decided into `batch`, in the
-  // order of their turns on the device, first those of the class `first`: tasks
-  // that end in time to `tasks`, others to `dropped`. Charges `tasks` to their
-  // clients.
-  ClientTurns::Charge Fill(const DeviceTurns::Member& device,
-                           server::Priority first, const Decision& decision,
-                           absl::Time now, Batch* batch);
-  // How many tasks of the line, of which no other may be, should run together.
-  // Fewer than all if the most urgent would otherwise end too late, and if
-  // either the device has time to spare or the tasks saved are worth it.
-  int CountInTime(const WaitingTasks::Line& line, const BatchCurve& curve,
-                  absl::Time now) const;
+  // Up to `count` tasks of a key in the order of their turns on the device,
+  // those of class `first` before others.
+  std::vector<WaitingTasks::TaskId> FirstTasks(
+      const DeviceTurns::Member& device, const BatchKey& key,
+      server::Priority first, int count) const;
+  // Moves as many tasks of the batch's key as decided into `batch`, first those
+  // of the class `first`: tasks that end in time to `tasks`, others to
+  // `dropped`.
+  // Charges `tasks` to their clients.
+  BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
+                   const Decision& decision, absl::Time now, Batch* batch);
+  // Charges a batch of the tasks at `ids`, which still wait, to their clients.
+  BatchCharge Charge(const DeviceTurns::Member& device,
+                     const std::vector<WaitingTasks::TaskId>& ids) const;
   // How much more device time the trial takes than batches of the best size
   // would, if it takes `took`.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;

@@ -2,93 +2,46 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 namespace sfmamba::batching {
 
-ClientTurns::Filling::Filling(ClientTurns* turns, const QueueId& queue,
-                              const BatchKey& key)
-    : turns_(*turns), line_(turns->lines_.end()) {
-  id_.queue = queue;
-  id_.key = key;
-  charge_.model_ = queue.model;
-  // The shares' time passes no class that waits, though another had to leave.
-  absl::Duration least = absl::InfiniteDuration();
-  for (const server::Priority priority : server::kPrioritiesInOrder) {
-    const int active = turns_.ClassOf(priority).active;
-    charge_.classes_[static_cast<int>(priority)].active = active;
-    if (active > 0) least = std::min(least, turns_.shares_.StartOf(priority));
+ClientTurns::Filling::Filling(ClientTurns* turns, const LineId& line,
+                              absl::Duration cost)
+    : turns_(*turns),
+      id_(line),
+      cost_(cost),
+      tree_(turns->lines_.count(line) == 0 ? nullptr
+                                           : &turns->lines_.at(line).tree),
+      now_(turns->ClassOf(line.priority).now),
+      batch_(tree_ == nullptr ? absl::ZeroDuration()
+                              : turns->lines_.at(line).batch) {}
+
+ClientTurns::Filling::~Filling() {
+  for (const auto& [client, place] : picked_) {
+    if (place.has_value()) tree_->erase(*place);
+    for (const Waiting& waiting : client->waiting) {
+      if (&waiting.line->second.tree != tree_) continue;
+      tree_->insert(
+          {{client->tag, waiting.first.second}, {client, waiting.first}});
+    }
   }
-  if (least < absl::InfiniteDuration()) turns_.shares_.AdvanceTo(least);
 }
 
-const std::string* ClientTurns::Filling::Next(server::Priority priority) {
-  if (line_ == turns_.lines_.end() || id_.priority != priority) {
-    id_.priority = priority;
-    line_ = turns_.lines_.find(id_);
-    if (line_ == turns_.lines_.end()) return nullptr;
-  }
-  const Line& line = line_->second;
-  const Head head = HeadOf(line.tree, turns_.ClassOf(priority).now,
-                           line.tree.begin()->first.first, line.batch);
+const std::string* ClientTurns::Filling::Next() {
+  if (tree_ == nullptr || tree_->empty()) return nullptr;
+  const Head head = HeadOf(*tree_, now_, tree_->begin()->first.first, batch_);
   next_ = head.place;
   return head.entry.client->name;
 }
 
-void ClientTurns::Filling::Take(std::optional<Urgency> first,
-                                absl::Duration cost) {
-  Tree& tree = line_->second.tree;
-  const auto found = tree.find(next_);
-  Client& client = *found->second.client;
-  tree.erase(found);
-  if (cost > absl::ZeroDuration()) {
-    if (client.part < 0) {
-      client.part = static_cast<int>(charge_.clients_.size());
-      charge_.clients_.push_back({&client, {}});
-      ++client.running;
-    }
-    Charge::Part& of_class = charge_.classes_[static_cast<int>(id_.priority)];
-    for (Charge::Part* part :
-         {&charge_.clients_[client.part].second, &of_class}) {
-      ++part->images;
-      part->cost += cost;
-    }
-    client.tag += cost;
-    turns_.PayOwed(&client);
-  }
-  if (first.has_value()) {
-    Waiting& waiting = *WaitingIn(&client, line_);
-    waiting.first = *first;
-    waiting.tag = client.tag;
-    tree.insert({{client.tag, first->second}, {&client, *first}});
-    return;
-  }
-  const bool is_last = tree.empty();
-  turns_.Leave(line_, &client);
-  if (is_last) line_ = turns_.lines_.end();
-}
-
-ClientTurns::Charge ClientTurns::Filling::Start() {
-  for (const auto& [client, part] : charge_.clients_) {
-    client->part = -1;
-    client->models.AdvanceTo(client->models.StartOf(charge_.model_));
-    client->models.Charge(charge_.model_, part.cost, server::Priority::kLow);
-    for (Waiting& waiting : client->waiting) {
-      if (waiting.tag == client->tag) continue;
-      Tree& tree = waiting.line->second.tree;
-      tree.erase({waiting.tag, waiting.first.second});
-      waiting.tag = client->tag;
-      tree.insert(
-          {{waiting.tag, waiting.first.second}, {client, waiting.first}});
-    }
-  }
-  for (const server::Priority priority : server::kPrioritiesInOrder) {
-    const auto& part = charge_.classes_[static_cast<int>(priority)];
-    if (part.images == 0) continue;
-    turns_.shares_.Charge(priority, part.cost, priority);
-    turns_.ClassOf(priority).now += part.cost / std::max(1, part.active);
-  }
-  return std::move(charge_);
+void ClientTurns::Filling::Pick(std::optional<Urgency> first) {
+  Client* const client = tree_->find(next_)->second.client;
+  tree_->erase(next_);
+  std::optional<Place>& place = picked_[client];
+  place.reset();
+  if (!first.has_value()) return;
+  place = {next_.first + cost_, first->second};
+  tree_->insert({*place, {client, *first}});
 }
 
 ClientTurns::Tree::const_iterator ClientTurns::Earliest(const Tree& tree,
@@ -169,12 +122,6 @@ std::vector<ClientTurns::Head> ClientTurns::Heads(
   return heads;
 }
 
-std::vector<ClientTurns::Waiting>::iterator ClientTurns::WaitingIn(
-    Client* client, Lines::iterator line) {
-  return std::find_if(client->waiting.begin(), client->waiting.end(),
-                      [line](const Waiting& w) { return w.line == line; });
-}
-
 void ClientTurns::SetFirst(const LineId& id, const std::string& name,
                            const Urgency& first, absl::Duration batch) {
   const Lines::iterator line = lines_.try_emplace(id).first;
@@ -182,22 +129,20 @@ void ClientTurns::SetFirst(const LineId& id, const std::string& name,
   Class& of = ClassOf(id.priority);
   const auto [it, is_new] = of.clients.try_emplace(name);
   Client& client = it->second;
-  if (is_new) {
-    client.name = &it->first;
-    client.priority = id.priority;
-  }
+  if (is_new) client.name = &it->first;
   if (client.waiting.empty()) {
     client.tag = is_new ? of.now : std::max(client.tag, of.now);
     ++of.active;
   }
   Tree& tree = line->second.tree;
-  const auto waiting = WaitingIn(&client, line);
+  const auto waiting =
+      std::find_if(client.waiting.begin(), client.waiting.end(),
+                   [&](const Waiting& w) { return w.line == line; });
   if (waiting == client.waiting.end()) {
-    client.waiting.push_back({line, first, client.tag});
+    client.waiting.push_back({line, first});
   } else {
-    tree.erase({waiting->tag, waiting->first.second});
+    tree.erase({client.tag, waiting->first.second});
     waiting->first = first;
-    waiting->tag = client.tag;
   }
   tree.insert({{client.tag, first.second}, {&client, first}});
 }
@@ -205,37 +150,25 @@ void ClientTurns::SetFirst(const LineId& id, const std::string& name,
 void ClientTurns::Remove(const LineId& id, const std::string& name) {
   const Lines::iterator line = lines_.find(id);
   if (line == lines_.end()) return;
-  Client& client = ClassOf(id.priority).clients.at(name);
-  const auto waiting = WaitingIn(&client, line);
+  Class& of = ClassOf(id.priority);
+  Client& client = of.clients.at(name);
+  const auto waiting =
+      std::find_if(client.waiting.begin(), client.waiting.end(),
+                   [&](const Waiting& w) { return w.line == line; });
   if (waiting == client.waiting.end()) return;
-  line->second.tree.erase({waiting->tag, waiting->first.second});
-  Leave(line, &client);
-}
-
-void ClientTurns::Leave(Lines::iterator line, Client* client) {
-  Class& of = ClassOf(line->first.priority);
-  client->waiting.erase(WaitingIn(client, line));
+  line->second.tree.erase({client.tag, waiting->first.second});
+  client.waiting.erase(waiting);
   if (line->second.tree.empty()) lines_.erase(line);
-  if (!client->waiting.empty()) return;
-  PayOwed(client);
+  if (!client.waiting.empty()) return;
   --of.active;
   if (of.clients.size() >= of.sweep_at) Sweep(&of);
 }
 
-void ClientTurns::PayOwed(Client* client) {
-  const absl::Duration owed = std::exchange(client->owed, absl::ZeroDuration());
-  Class& of = ClassOf(client->priority);
-  client->tag += owed;
-  of.now += owed / std::max(1, of.active);
-}
-
 void ClientTurns::Sweep(Class* of) {
   for (auto it = of->clients.begin(); it != of->clients.end();) {
-    const auto found = it++;
-    const Client& client = found->second;
-    const bool is_behind = client.tag <= of->now;
-    if (client.waiting.empty() && client.running == 0 && is_behind) {
-      of->clients.erase(found);
+    const auto client = it++;
+    if (client->second.waiting.empty() && client->second.tag <= of->now) {
+      of->clients.erase(client);
     }
   }
   of->sweep_at = 2 * of->clients.size() + 64;
@@ -288,23 +221,63 @@ std::vector<ClientTurns::Turn> ClientTurns::LinesInTurn(
   return turns;
 }
 
-void ClientTurns::Correct(const Charge& charge, absl::Duration took) {
+void ClientTurns::Add(Client* client, absl::Duration cost) {
+  for (const Waiting& waiting : client->waiting) {
+    Tree& tree = waiting.line->second.tree;
+    tree.erase({client->tag, waiting.first.second});
+    tree.insert(
+        {{client->tag + cost, waiting.first.second}, {client, waiting.first}});
+  }
+  client->tag += cost;
+}
+
+void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
   int images = 0;
-  for (const Charge::Part& part : charge.classes_) images += part.images;
-  if (images == 0) return;
-  const absl::Duration each = took / images;
-  for (const auto& [client, part] : charge.clients_) {
-    const absl::Duration more = each * part.images - part.cost;
-    client->models.Correct(charge.model_, more, server::Priority::kLow);
-    client->owed += more;
-    if (client->waiting.empty()) PayOwed(client);
-    --client->running;
+  for (const BatchCharge::Part& part : charge.parts) images += part.images;
+  for (const BatchCharge::Part& part : charge.parts) {
+    const absl::Duration own = cost * part.images / images;
+    Class& of = ClassOf(part.priority);
+    of.now += own / std::max(1, charge.active[static_cast<int>(part.priority)]);
+    const auto client = of.clients.find(part.client);
+    if (client != of.clients.end()) Add(&client->second, own);
   }
+}
+
+void ClientTurns::Charge(BatchCharge* charge) {
+  // The shares' time passes no class that waits, though another had to leave.
+  absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
-    const auto& part = charge.classes_[static_cast<int>(priority)];
-    if (part.images == 0) continue;
-    shares_.Correct(priority, each * part.images - part.cost, priority);
+    charge->active[static_cast<int>(priority)] = ClassOf(priority).active;
+    if (ClassOf(priority).active == 0) continue;
+    least = std::min(least, shares_.StartOf(priority));
   }
+  if (least < absl::InfiniteDuration()) shares_.AdvanceTo(least);
+  int images = 0;
+  for (const BatchCharge::Part& part : charge->parts) images += part.images;
+  for (const BatchCharge::Part& part : charge->parts) {
+    const absl::Duration own = charge->cost * part.images / images;
+    shares_.Charge(part.priority, own, part.priority);
+    const auto client = ClassOf(part.priority).clients.find(part.client);
+    if (client == ClassOf(part.priority).clients.end()) continue;
+    server::FairShares<int>& models = client->second.models;
+    models.AdvanceTo(models.StartOf(charge->model));
+    models.Charge(charge->model, own, server::Priority::kLow);
+  }
+  Add(*charge, charge->cost);
+}
+
+void ClientTurns::Correct(const BatchCharge& charge, absl::Duration took) {
+  const absl::Duration more = took - charge.cost;
+  int images = 0;
+  for (const BatchCharge::Part& part : charge.parts) images += part.images;
+  for (const BatchCharge::Part& part : charge.parts) {
+    const absl::Duration own = more * part.images / images;
+    shares_.Correct(part.priority, own, part.priority);
+    const auto client = ClassOf(part.priority).clients.find(part.client);
+    if (client == ClassOf(part.priority).clients.end()) continue;
+    client->second.models.Correct(charge.model, own, server::Priority::kLow);
+  }
+  Add(charge, more);
 }
 
 int ClientTurns::active() const {

@@ -52,16 +52,28 @@ struct LineId {
   }
 };
 
+// A batch that was charged to the clients of its images.
+struct BatchCharge {
+  struct Part {
+    server::Priority priority = server::Priority::kNormal;
+    std::string client;
+    int images = 0;
+  };
+  int model = 0;
+  std::vector<Part> parts;
+  absl::Duration cost;  // Predicted.
+  // Clients of each class that waited when the batch was charged.
+  std::array<int, server::kPriorityCount> active = {};
+};
+
 // Whose image a device runs next: between clients turns, within a client the
 // earliest deadline first. Priority classes share the device's time as
 // server::kPriorityShares says, and within a class the rule is:
 //
-// - A client's tag is the device time that it was charged. A batch is charged
-//   when it starts, as predicted. The difference to what it took is added to
-//   the client's next charge.
-// - A client that begins to wait is moved up to the class's virtual time. A
-//   client that waits is not moved. The virtual time advances by the cost of
-//   each batch, divided by the number of clients that wait.
+// - A client's tag is the device time that it was charged. A client that begins
+//   to wait is moved up to the class's virtual time. A client that waits is not
+//   moved. The virtual time advances by the cost of each batch, divided by the
+//   number of clients that wait.
 // - A client whose tag is behind the virtual time by a batch or more is overdue
 //   and goes first, the smallest tag before others.
 // - If no client is overdue, the earliest deadline goes first, among the
@@ -74,8 +86,8 @@ struct LineId {
 // Source: virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab,
 // 1995).
 //
-// It has no clock and no thread. SetFirst(), Remove() and taking an image are
-// O(log clients). Thread-compatible.
+// It has no clock and no thread. SetFirst(), Remove() and a pick are O(log
+// clients). Thread-compatible.
 class ClientTurns {
  private:
   struct Client;
@@ -101,57 +113,34 @@ class ClientTurns {
   };
   using Tree = __gnu_pbds::tree<Place, Entry, std::less<Place>,
                                 __gnu_pbds::rb_tree_tag, MostUrgent>;
-  struct Line {
-    Tree tree;
-    absl::Duration batch;
-  };
-  using Lines = std::map<LineId, Line>;
-  struct Waiting {
-    Lines::iterator line;
-    Urgency first;
-    absl::Duration tag;  // Where it stands in the line's tree.
-  };
 
  public:
-  // What the clients of a batch's images were charged for it.
-  class Charge {
-   private:
-    friend class ClientTurns;
-    struct Part {
-      int images = 0;
-      absl::Duration cost;
-    };
-    struct ClassPart : Part {
-      int active = 0;  // Clients that waited before.
-    };
-    int model_ = 0;
-    std::vector<std::pair<Client*, Part>> clients_;
-    std::array<ClassPart, server::kPriorityCount> classes_;  // By Priority.
-  };
-
-  // Takes images for a batch that starts, and charges them to their clients.
+  // Picks the images of a line for a batch, without effect on the turns. The
+  // line does not change meanwhile.
   class Filling {
    public:
-    // The images are of the queue and have the key.
-    Filling(ClientTurns* turns, const QueueId& queue, const BatchKey& key);
+    // An image costs `cost`, more than zero.
+    Filling(ClientTurns* turns, const LineId& line, absl::Duration cost);
+    ~Filling();
     Filling(const Filling&) = delete;
     Filling& operator=(const Filling&) = delete;
 
-    // The client whose first image of the class is next; null if none waits.
-    const std::string* Next(server::Priority priority);
-    // Takes the first image of the client that Next() returned. `cost` is
-    // predicted, zero if the image will not run. `first` is the client's next
-    // one in the line, if any.
-    void Take(std::optional<Urgency> first, absl::Duration cost);
-    // The batch has all its images. Correct() must follow if there are some.
-    Charge Start();
+    // The client whose first image is next; null if none is left.
+    const std::string* Next();
+    // Picks the first image of the client that Next() returned. `first` is the
+    // client's next one, if any.
+    void Pick(std::optional<Urgency> first);
 
    private:
     ClientTurns& turns_;
-    LineId id_;
-    Charge charge_;
-    Lines::iterator line_;  // What Next() found,
-    Place next_;            // and where in its tree.
+    const LineId id_;
+    const absl::Duration cost_;
+    Tree* const tree_;  // Null if nothing waits.
+    const absl::Duration now_;
+    const absl::Duration batch_;
+    Place next_;
+    // Where the clients of picked images stand; none if they have no others.
+    absl::flat_hash_map<Client*, std::optional<Place>> picked_;
   };
 
   // The client's most urgent image in the line is `first`. `batch` is how long
@@ -177,25 +166,29 @@ class ClientTurns {
   std::vector<Turn> LinesInTurn(const QueueId& queue,
                                 server::Priority priority) const;
 
-  // The batch took `took`. The difference is added to the next charge of each
-  // client.
-  void Correct(const Charge& charge, absl::Duration took);
+  // A batch starts, whose images still wait. Fills in `charge->active`.
+  void Charge(BatchCharge* charge);
+  // It took `took`.
+  void Correct(const BatchCharge& charge, absl::Duration took);
 
   // How many clients wait, each once in every class.
   int active() const;
 
  private:
+  struct Line {
+    Tree tree;
+    absl::Duration batch;
+  };
+  using Lines = std::map<LineId, Line>;
+  struct Waiting {
+    Lines::iterator line;
+    Urgency first;
+  };
   struct Client {
     const std::string* name = nullptr;
-    server::Priority priority = server::Priority::kNormal;  // Of its class.
     absl::Duration tag;
-    // What the next charge adds, because batches took longer than predicted.
-    // May be negative. Zero unless the client waits.
-    absl::Duration owed;
     server::FairShares<int> models;  // Equal shares of its time.
     std::vector<Waiting> waiting;    // By line.
-    int part = -1;    // Its part of the charge of the batch that is filled.
-    int running = 0;  // Charges that were not corrected.
   };
   struct Class {
     absl::Duration now;  // The virtual time.
@@ -228,13 +221,10 @@ class ClientTurns {
   // The heads of the queues' lines of the class.
   std::vector<Head> Heads(absl::Span<const QueueId> queues,
                           server::Priority priority) const;
-  static std::vector<Waiting>::iterator WaitingIn(Client* client,
-                                                  Lines::iterator line);
-  // The client, whose place in the line's tree is free, waits there no more.
-  void Leave(Lines::iterator line, Client* client);
-  // Adds what the client owes to its tag, and to its class's virtual time. The
-  // client has no place in a tree, or gets a new one.
-  void PayOwed(Client* client);
+  // Adds `cost` to the client's tag.
+  void Add(Client* client, absl::Duration cost);
+  // Adds `cost` to what the batch is charged.
+  void Add(const BatchCharge& charge, absl::Duration cost);
   // Forgets clients that do not wait and whose tags are not above now.
   static void Sweep(Class* of);
 

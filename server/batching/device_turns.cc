@@ -65,10 +65,13 @@ DeviceTurns::Turn DeviceTurns::Member::Take(server::Priority priority,
   turns_.clients_.SetFirst(line, client, {absl::InfiniteFuture(), number},
                            cost);
   turns_.Wait(line.queue);
-  ClientTurns::Filling filling(&turns_.clients_, line.queue, line.key);
-  filling.Next(priority);
-  filling.Take(std::nullopt, cost);
-  return Turn(&turns_, filling.Start(), turns_.clock_());
+  BatchCharge charge;
+  charge.model = queue_.model;
+  charge.parts = {{priority, client, 1}};
+  charge.cost = cost;
+  turns_.clients_.Charge(&charge);
+  turns_.clients_.Remove(line, client);
+  return Turn(&turns_, std::move(charge), turns_.clock_());
 }
 
 DeviceTurns::DeviceTurns(int at_once, Clock clock)
@@ -115,13 +118,12 @@ void DeviceTurns::Grant() {
   }
 }
 
-void DeviceTurns::End(const ClientTurns::Charge& charge, absl::Duration took) {
+void DeviceTurns::End(const BatchCharge& charge, absl::Duration took) {
   clients_.Correct(charge, took);
   --taken_;
 }
 
-void DeviceTurns::EndAndGrant(const ClientTurns::Charge& charge,
-                              absl::Duration took) {
+void DeviceTurns::EndAndGrant(const BatchCharge& charge, absl::Duration took) {
   absl::MutexLock lock(&mu_);
   End(charge, took);
   Grant();

@@ -40,11 +40,11 @@ class DeviceTurns {
 
    private:
     friend class DeviceTurns;
-    Turn(DeviceTurns* turns, ClientTurns::Charge charge, absl::Time start)
+    Turn(DeviceTurns* turns, BatchCharge charge, absl::Time start)
         : turns_(turns), charge_(std::move(charge)), start_(start) {}
 
-    DeviceTurns* turns_;          // Null once the turn has ended.
-    ClientTurns::Charge charge_;  // Empty if the queue charges its batches.
+    DeviceTurns* turns_;  // Null once the turn has ended.
+    BatchCharge charge_;  // Without parts if the queue charges its batches.
     absl::Time start_;
   };
 
@@ -107,9 +107,9 @@ class DeviceTurns {
   // Gives free turns to those who wait.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the turn, of a batch that took `took`. Grant() must follow.
-  void End(const ClientTurns::Charge& charge, absl::Duration took)
+  void End(const BatchCharge& charge, absl::Duration took)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void EndAndGrant(const ClientTurns::Charge& charge, absl::Duration took)
+  void EndAndGrant(const BatchCharge& charge, absl::Duration took)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   const int at_once_;

@@ -27,39 +27,39 @@ WaitingTasks::TaskId WaitingTasks::Add(BatchTask task, absl::Time order_by) {
   const uint64_t arrival = ++added_;
   const TaskId id = {task.key, task.priority, {order_by, arrival}};
   waiting.gap.Arrived(task.submitted);
+  waiting.arrivals.emplace_hint(waiting.arrivals.end(), arrival,
+                                task.submitted);
   const int own = static_cast<int>(task.priority);
+  arrivals_[own].emplace_hint(arrivals_[own].end(), arrival, task.submitted);
   bytes_[own] += task.image.bytes();
-  Entry entry;
-  entry.of_key =
-      waiting.arrivals.insert(waiting.arrivals.end(), task.submitted);
-  entry.of_class = arrivals_[own].insert(arrivals_[own].end(), task.submitted);
-  entry.deadline = deadlines_.emplace(task.deadline, id);
+  if (task.deadline != absl::InfiniteFuture()) {
+    deadlines_.emplace(std::make_pair(task.deadline, arrival), id);
+  }
   Line& line = LineAt(id);
   Tasks& tasks = line.clients_[task.client()];
-  entry.task = &tasks.emplace(id.urgency, std::move(task)).first->second;
-  line.order_.insert({id.urgency, entry});
+  const auto added = tasks.emplace(id.urgency, std::move(task)).first;
+  line.order_.insert({id.urgency, &added->second});
   return id;
 }
 
 BatchTask WaitingTasks::Take(const TaskId& id) {
+  const uint64_t arrival = id.urgency.second;
   Line& line = LineAt(id);
-  const auto found = line.order_.find(id.urgency);
-  const Entry entry = found->second;
-  line.order_.erase(found);
-  const auto client = line.clients_.find(entry.task->client());
+  const auto client = line.clients_.find(line.task(id.urgency).client());
+  line.order_.erase(id.urgency);
   BatchTask task = std::move(client->second.extract(id.urgency).mapped());
   if (client->second.empty()) line.clients_.erase(client);
+  keys_.at(id.key).arrivals.erase(arrival);
   const int own = static_cast<int>(task.priority);
+  arrivals_[own].erase(arrival);
   bytes_[own] -= task.image.bytes();
-  keys_.at(id.key).arrivals.erase(entry.of_key);
-  arrivals_[own].erase(entry.of_class);
-  deadlines_.erase(entry.deadline);
+  deadlines_.erase({task.deadline, arrival});
   return task;
 }
 
 std::vector<BatchTask> WaitingTasks::TakeExpired(absl::Time now) {
   std::vector<BatchTask> expired;
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first.first <= now) {
     expired.push_back(Take(TaskId(deadlines_.begin()->second)));
   }
   return expired;
@@ -69,8 +69,8 @@ std::vector<BatchTask> WaitingTasks::TakeCancelled() {
   std::vector<TaskId> ids;
   for (const auto& [key, waiting] : keys_) {
     for (int i = 0; i < server::kPriorityCount; ++i) {
-      for (const auto& [urgency, entry] : waiting.lines[i].order()) {
-        if (entry.task->is_cancelled()) {
+      for (const auto& [urgency, task] : waiting.lines[i].order()) {
+        if (task->is_cancelled()) {
           ids.push_back({key, static_cast<server::Priority>(i), urgency});
         }
       }
@@ -83,16 +83,16 @@ std::vector<BatchTask> WaitingTasks::TakeCancelled() {
 
 absl::Time WaitingTasks::NextDeadline() const {
   return deadlines_.empty() ? absl::InfiniteFuture()
-                            : deadlines_.begin()->first;
+                            : deadlines_.begin()->first.first;
 }
 
 WaitingTasks::Waiting WaitingTasks::waiting(server::Priority priority) const {
   const int own = static_cast<int>(priority);
-  const Arrivals& arrivals = arrivals_[own];
+  const auto& arrivals = arrivals_[own];
   Waiting waiting;
   waiting.tasks = static_cast<int>(arrivals.size());
   waiting.bytes = bytes_[own];
-  if (!arrivals.empty()) waiting.oldest = arrivals.front();
+  if (!arrivals.empty()) waiting.oldest = arrivals.begin()->second;
   return waiting;
 }
 

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <ext/pb_ds/assoc_container.hpp>
 #include <functional>
-#include <list>
 #include <map>
 #include <string>
 #include <utility>
@@ -56,30 +55,13 @@ class WaitingTasks {
  public:
   // The most urgent first.
   using Tasks = std::map<Urgency, BatchTask>;
-  // When tasks arrived, the oldest first.
-  using Arrivals = std::list<absl::Time>;
-
-  // Where a task waits.
-  struct TaskId {
-    BatchKey key;
-    server::Priority priority;
-    Urgency urgency;
-  };
-  using Deadlines = std::multimap<absl::Time, TaskId>;
-
-  struct Entry {
-    const BatchTask* task = nullptr;
-    // Where it stands among those of its key, of its class and of all.
-    Arrivals::iterator of_key, of_class;
-    Deadlines::iterator deadline;
-  };
 
   // The tasks of one key and class.
   class Line {
    public:
     // An ordered map that also finds the n-th task and a task's rank.
     using Order =
-        __gnu_pbds::tree<Urgency, Entry, std::less<Urgency>,
+        __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,
                          __gnu_pbds::tree_order_statistics_node_update>;
 
@@ -87,6 +69,9 @@ class WaitingTasks {
     int size() const { return static_cast<int>(order_.size()); }
     // Those of all clients, the most urgent first.
     const Order& order() const { return order_; }
+    const BatchTask& task(const Urgency& urgency) const {
+      return *order_.find(urgency)->second;
+    }
     // The tasks of each client that has some.
     const absl::flat_hash_map<std::string, Tasks>& clients() const {
       return clients_;
@@ -104,7 +89,8 @@ class WaitingTasks {
   // The tasks of one key.
   struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // By Priority.
-    Arrivals arrivals;
+    // The arrivals of the same tasks, the oldest first.
+    std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
 
     const Line& line(server::Priority priority) const {
@@ -119,6 +105,13 @@ class WaitingTasks {
     int64_t bytes = 0;  // The images'.
     // The arrival of the oldest; InfiniteFuture() if no task waits.
     absl::Time oldest = absl::InfiniteFuture();
+  };
+
+  // Where a task waits.
+  struct TaskId {
+    BatchKey key;
+    server::Priority priority;
+    Urgency urgency;
   };
 
   // `task.submitted` must be set. The task is ordered by `order_by` in its
@@ -146,9 +139,11 @@ class WaitingTasks {
   }
 
   std::map<BatchKey, KeyTasks> keys_;
-  std::array<Arrivals, server::kPriorityCount> arrivals_;  // By priority.
+  // Arrivals of all tasks, by priority.
+  std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
-  Deadlines deadlines_;
+  // The tasks that have a deadline.
+  std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
   uint64_t added_ = 0;  // Tasks so far.
 };
 

@@ -220,7 +220,7 @@ TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
   const auto lengthy = device.Join();
   Batcher batcher(Options(1, kAtOnce), {&device}, log_.Named("a"));
   std::optional<DeviceTurns::Turn> busy(
-      lengthy->Take(server::Priority::kNormal, absl::Seconds(1)));
+      lengthy->Take(server::Priority::kNormal, kCost));
   Answer answers[3];
   for (Answer& answer : answers) batcher.Submit(MakeTask(answer));
   WaitForWaiting(1, device);

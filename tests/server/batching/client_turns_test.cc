@@ -1,8 +1,6 @@
 #include "server/batching/client_turns.h"
 
-#include <algorithm>
 #include <map>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -40,32 +38,39 @@ class Device {
 
   void Add(const Flow& flow) {
     flows_.push_back(flow);
-    turns.SetFirst(flow.line, flow.client, NextOf(flow), flow.cost);
+    Wait(flow);
   }
   // Returns the flow whose turn it was.
   const Flow& Run() {
     std::vector<QueueId> queues;
     for (const Flow& flow : flows_) queues.push_back(flow.line.queue);
     const QueueId queue = queues[turns.Next(queues)];
+    std::vector<Flow*> candidates;
     for (const Priority priority : turns.ClassesInTurn()) {
-      ClientTurns::Filling filling(&turns, queue, {});
-      const std::string* client = filling.Next(priority);
+      ClientTurns::Filling filling(&turns, {queue, priority, {}}, kBatch);
+      const std::string* client = filling.Next();
       if (client == nullptr) continue;
-      Flow& flow =
-          *std::find_if(flows_.begin(), flows_.end(), [&](const Flow& flow) {
-            return flow.client == *client && flow.line.queue == queue &&
-                   flow.line.priority == priority;
-          });
-      const bool is_wrong = flow.took > absl::ZeroDuration();
-      const absl::Duration took = is_wrong ? flow.took : flow.cost;
-      now_ += took;
-      flow.served += took;
-      filling.Take(NextOf(flow), flow.cost);
-      turns.Correct(filling.Start(), took);
-      return flow;
+      for (Flow& flow : flows_) {
+        const bool is_next = flow.client == *client &&
+                             flow.line.queue == queue &&
+                             flow.line.priority == priority;
+        if (is_next) candidates.push_back(&flow);
+      }
+      break;
     }
-    ADD_FAILURE() << "nothing waits";
-    return flows_[0];
+    Flow& flow = *candidates.at(0);
+    BatchCharge charge;
+    charge.model = queue.model;
+    charge.parts = {{flow.line.priority, flow.client, 1}};
+    charge.cost = flow.cost;
+    turns.Charge(&charge);
+    const bool is_wrong = flow.took > absl::ZeroDuration();
+    const absl::Duration took = is_wrong ? flow.took : flow.cost;
+    turns.Correct(charge, took);
+    now_ += took;
+    flow.served += took;
+    Wait(flow);
+    return flow;
   }
   std::vector<double> SharesAfter(absl::Duration time) {
     while (now_ < time) Run();
@@ -79,8 +84,10 @@ class Device {
   ClientTurns turns;
 
  private:
-  Urgency NextOf(const Flow& flow) {
-    return At(absl::ToInt64Milliseconds(now_) + flow.span, ++arrivals_);
+  void Wait(const Flow& flow) {
+    turns.SetFirst(flow.line, flow.client,
+                   At(absl::ToInt64Milliseconds(now_) + flow.span, ++arrivals_),
+                   flow.cost);
   }
 
   std::vector<Flow> flows_;
@@ -131,47 +138,32 @@ TEST(ClientTurnsTest, ClientsWithinABatchOfEachOtherGoByDeadline) {
   turns.SetFirst(Line(0), "a", At(200, 1), kBatch);
   turns.SetFirst(Line(0), "b", At(100, 2), kBatch);
   turns.SetFirst(Line(0), "c", At(300, 3), kBatch);
-  ClientTurns::Filling filling(&turns, {0, 0}, {});
-  const auto take = [&filling](std::optional<Urgency> first) {
-    const std::string client = *filling.Next(Priority::kNormal);
-    filling.Take(first, kBatch / 2);
+  ClientTurns::Filling filling(&turns, Line(0), kBatch / 2);
+  const auto pick = [&filling](std::optional<Urgency> first) {
+    const std::string client = *filling.Next();
+    filling.Pick(first);
     return client;
   };
-  EXPECT_EQ(take(At(110, 4)), "b");
-  EXPECT_EQ(take(At(120, 5)), "b") << "it had half a batch";
-  EXPECT_EQ(take(std::nullopt), "a") << "the other is a batch ahead";
-  EXPECT_EQ(take(std::nullopt), "c");
-  EXPECT_EQ(take(std::nullopt), "b");
-  EXPECT_EQ(filling.Next(Priority::kNormal), nullptr);
-  EXPECT_EQ(turns.active(), 0);
+  EXPECT_EQ(pick(At(110, 4)), "b");
+  EXPECT_EQ(pick(At(120, 5)), "b") << "it had half a batch";
+  EXPECT_EQ(pick(std::nullopt), "a") << "the other is a batch ahead";
+  EXPECT_EQ(pick(std::nullopt), "c");
+  EXPECT_EQ(pick(std::nullopt), "b");
+  EXPECT_EQ(filling.Next(), nullptr);
 }
 
-TEST(ClientTurnsTest, AnImageThatDoesNotRunCostsNothing) {
+TEST(ClientTurnsTest, PicksHaveNoEffectOnTheTurns) {
   ClientTurns turns;
   turns.SetFirst(Line(0), "a", At(200, 1), kBatch);
   turns.SetFirst(Line(0), "b", At(100, 2), kBatch);
-  for (uint64_t i = 3; i < 20; ++i) {
-    ClientTurns::Filling filling(&turns, {0, 0}, {});
-    EXPECT_EQ(*filling.Next(Priority::kNormal), "b");
-    filling.Take(At(150, i), absl::ZeroDuration());
-    filling.Start();
+  for (int i = 0; i < 3; ++i) {
+    ClientTurns::Filling filling(&turns, Line(0), kBatch);
+    EXPECT_EQ(*filling.Next(), "b");
+    filling.Pick(At(150, 3));
+    EXPECT_EQ(*filling.Next(), "a");
+    filling.Pick(std::nullopt);
   }
   EXPECT_EQ(turns.active(), 2);
-}
-
-// A client's charge for one model counts for its turn with others.
-TEST(ClientTurnsTest, AChargeCountsInAllLinesOfTheClient) {
-  ClientTurns turns;
-  for (int line : {0, 1}) {
-    turns.SetFirst(Line(line), "a", At(100, 2 * line), kBatch);
-    turns.SetFirst(Line(line), "b", At(200, 2 * line + 1), kBatch);
-  }
-  ClientTurns::Filling filling(&turns, {0, 0}, {});
-  EXPECT_EQ(*filling.Next(Priority::kNormal), "a");
-  filling.Take(At(100, 4), kBatch);
-  filling.Start();
-  EXPECT_EQ(*ClientTurns::Filling(&turns, {1, 1}, {}).Next(Priority::kNormal),
-            "b");
 }
 
 // A client that was away, or has a new name each time, gets its turn and no
@@ -223,12 +215,10 @@ TEST(ClientTurnsTest, TheEarliestDeadlineInTheWindowIsFound) {
       turns.SetFirst(Line(0), name, first[name], kBatch);
     }
     for (const auto& [name, urgency] : first) {
-      tags[name] = absl::Milliseconds(1 + random() % 25);
-      turns.SetFirst(Line(1), name, urgency, kBatch);
-      ClientTurns::Filling filling(&turns, {1, 1}, {});
-      filling.Next(Priority::kNormal);
-      filling.Take(std::nullopt, tags[name]);
-      filling.Start();
+      BatchCharge charge;
+      charge.parts = {{Priority::kNormal, name, 1}};
+      charge.cost = tags[name] = absl::Milliseconds(1 + random() % 25);
+      turns.Charge(&charge);
     }
     absl::Duration now, least = absl::InfiniteDuration();
     for (const auto& [name, tag] : tags) {
@@ -247,8 +237,7 @@ TEST(ClientTurnsTest, TheEarliestDeadlineInTheWindowIsFound) {
         expected = name;
       }
     }
-    EXPECT_EQ(*ClientTurns::Filling(&turns, {0, 0}, {}).Next(Priority::kNormal),
-              expected)
+    EXPECT_EQ(*ClientTurns::Filling(&turns, Line(0), kBatch).Next(), expected)
         << trial;
   }
 }

@@ -61,7 +61,7 @@ TEST(WaitingTasksTest, KnowsTheTasksOfEachClient) {
   EXPECT_EQ(orders("c"), std::vector<int>());
   EXPECT_EQ(Id(tasks.Take(ids[2])), 10);
   EXPECT_EQ(orders("a"), std::vector<int>({30}));
-  EXPECT_EQ(Id(*line.order().begin()->second.task), 20);
+  EXPECT_EQ(Id(*line.order().begin()->second), 20);
   tasks.Take(ids[0]);
   EXPECT_EQ(line.clients().size(), 1);
 }

@@ -22,7 +22,7 @@ std::vector<BatchTask> FixedQueue::TakeDropped(absl::Time now) {
 absl::Time FixedQueue::LeaveAt(const WaitingTasks::KeyTasks& waiting) const {
   if (waiting.size() == 0) return absl::InfiniteFuture();
   if (waiting.size() >= options_.max_batch_size) return absl::InfinitePast();
-  return waiting.arrivals.front() + options_.max_queue_delay;
+  return waiting.arrivals.begin()->second + options_.max_queue_delay;
 }
 
 absl::Time FixedQueue::Due(absl::Time now) const {
@@ -40,8 +40,8 @@ std::optional<Batch> FixedQueue::PopBatch(
   absl::Time oldest = absl::InfiniteFuture();
   for (const auto& [key, waiting] : waiting_.keys()) {
     if (LeaveAt(waiting) > now) continue;
-    if (waiting.arrivals.front() >= oldest) continue;
-    oldest = waiting.arrivals.front();
+    if (waiting.arrivals.begin()->second >= oldest) continue;
+    oldest = waiting.arrivals.begin()->second;
     batch.key = key;
   }
   if (oldest == absl::InfiniteFuture()) return std::nullopt;
