@@ -13,7 +13,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr unsigned int kAvxVnni = 1u << 4;  // Of EAX of CPUID, leaf 7.1.
+// CPUID sets this bit of EAX in leaf 7, subleaf 1.
+constexpr unsigned int kAvxVnni = 1u << 4;
 constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
 
 // Returns a bit for each state component that the operating system saves.

@@ -190,7 +190,7 @@ class BatchQueue {
   // How many more clients than now are expected to wait soon: as many as have
   // come lately.
   double NewClients(absl::Time now) const;
-  // Returns the average number of clients that waited lately.
+  // Returns how many clients waited on average in the last seconds.
   double UsualClients(absl::Time now, int clients) const;
   // What is done of a line of the request's class before its client's turn.
   struct Turns {
