@@ -16,6 +16,10 @@ constexpr absl::string_view kNewClient = "\n";
 // The time over which clients are averaged.
 constexpr absl::Duration kLately = absl::Seconds(5);
 
+// The most tasks that are expected before another. A client may hold a million,
+// and so may thousands of others.
+constexpr int64_t kMostTurns = 1 << 28;
+
 // How many of the tasks are not after `limit`. Counts from both ends, for most
 // often one of them is near.
 int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
@@ -58,7 +62,8 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const auto turns = [&](int64_t images) {
     int64_t known = images * clients;
     if (!is_busy) known = std::min(known, others);
-    return known + static_cast<int64_t>(images * new_clients);
+    const double all = known + images * new_clients;
+    return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
   // Clients' tags differ by less than a batch when their turns come.
   const int64_t best = curve.best_size();
