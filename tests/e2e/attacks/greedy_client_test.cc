@@ -245,12 +245,20 @@ TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   });
 }
 
-// A channel of one connection, from an address of this machine to `port`.
+// A channel of one connection, from an address of this machine to `port`. It
+// knows how many streams Envoy allows, as every channel does that gRPC connects
+// itself. One that begins 131 calls without knowing is taken for an attacker.
 std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
                                            int port) {
   const int socket = RawConnection(port, address).Release();
   fcntl(socket, F_SETFL, O_NONBLOCK);
-  return grpc::CreateInsecureChannelFromFd("envoy", socket);
+  std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateInsecureChannelFromFd("envoy", socket);
+  grpc::ClientContext context;
+  v1::Model model;
+  // Any answer, a refusal too, comes after Envoy's settings.
+  v1::VisionService::NewStub(channel)->GetModel(&context, {}, &model);
+  return channel;
 }
 
 // Two callers whose connections Envoy joins differ by their address, or by
