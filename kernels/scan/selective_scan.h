@@ -23,8 +23,9 @@ namespace sfmamba::kernels {
 template <typename T>
 struct SelectiveScanArgs {
   int channels;  // Any number; multiples of 16 are fastest.
-  int states;    // At most 16; 8 (MambaVision) and 16 (Vim) are fast.
-  const T* u;    // [tokens, channels], rows u_stride apart
+  // At most 16; 1 (VMamba), 8 (MambaVision) and 16 (Vim) are fast.
+  int states;
+  const T* u;  // [tokens, channels], rows u_stride apart
   int64_t u_stride;
   const T* dt;  // [tokens, channels], before bias and softplus
   int64_t dt_stride;
@@ -69,6 +70,26 @@ SelectiveScanArgs<T> SliceChannels(SelectiveScanArgs<T> args, int begin,
   args.A += begin;
   args.D += begin;
   args.bias += begin;
+  return args;
+}
+
+// Returns the arguments for the same scan from each sequence's last token to
+// its first, for the CPU's kernels. The sequences are equally long.
+template <typename T>
+SelectiveScanArgs<T> Reversed(SelectiveScanArgs<T> args) {
+  // Token i of the result is token `last` - i. This also reverses the order of
+  // the sequences, which are independent.
+  const int64_t last = args.sequences.begin(0) +
+                       args.sequences.end(args.sequences.count - 1) - 1;
+  const auto reverse = [last](auto** data, int64_t* stride) {
+    *data += last * *stride;
+    *stride = -*stride;
+  };
+  args.C += last * args.bc_stride;
+  reverse(&args.u, &args.u_stride);
+  reverse(&args.dt, &args.dt_stride);
+  reverse(&args.B, &args.bc_stride);
+  reverse(&args.y, &args.y_stride);
   return args;
 }
 

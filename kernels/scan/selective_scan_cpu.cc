@@ -44,7 +44,9 @@ void SelectiveScanScalar(const SelectiveScanArgs<T>& args) {
 
 template <typename T>
 void SelectiveScanCpu(const SelectiveScanArgs<T>& args, CpuIsa isa) {
-  if (args.states != 8 && args.states != 16) return SelectiveScanScalar(args);
+  if (args.states != 1 && args.states != 8 && args.states != 16) {
+    return SelectiveScanScalar(args);
+  }
   switch (isa) {
     case CpuIsa::kScalar:
       return SelectiveScanScalar(args);

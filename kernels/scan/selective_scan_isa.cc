@@ -5,10 +5,13 @@ namespace sfmamba::kernels {
 
 template <typename T>
 void SelectiveScanIsa(const SelectiveScanArgs<T>& args) {
-  if (args.states == 8) {
-    ScanChannels<VecIsa, 8>(args);
-  } else {
-    ScanChannels<VecIsa, 16>(args);
+  switch (args.states) {
+    case 1:
+      return ScanChannels<VecIsa, 1>(args);
+    case 8:
+      return ScanChannels<VecIsa, 8>(args);
+    default:
+      return ScanChannels<VecIsa, 16>(args);
   }
 }
 

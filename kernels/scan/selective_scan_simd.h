@@ -13,9 +13,6 @@ namespace {
 // the recurrence over them. Each loop's values fit the registers.
 constexpr int kTile = 32;
 
-// States whose decays are computed together.
-constexpr int kGroup = 4;
-
 // B and C of a tile as fp32, shared by all channels.
 template <int kStates>
 struct TileInputs {
@@ -71,6 +68,9 @@ class ChannelBlock {
   }
 
  private:
+  // States whose decays are computed together.
+  static constexpr int kGroup = kStates < 4 ? kStates : 4;
+
   template <typename U>
   V LoadLanes(const U* p) const {
     return kernels::LoadLanes<V>(p, lanes_);

@@ -62,6 +62,52 @@ TEST_P(SelectiveScanTest, AgreesWithFp64ForOtherStateCounts) {
   }
 }
 
+TEST_P(SelectiveScanTest, OneStateAgreesWithFp64InBothDirections) {
+  for (int length : {1, 2, 31, 32, 33, 49, 3136}) {
+    for (int channels : {7, 40}) {
+      SCOPED_TRACE(testing::Message() << length << " x " << channels);
+      constexpr int kCount = 2;
+      const PackedSequences sequences{kCount, length};
+      const ScanProblem<float> scan(kCount * length, channels, /*states=*/1);
+      ExpectClose(scan.Run(sequences, GetParam()), scan.Reference(sequences),
+                  kTolerance);
+      ScanProblem<float> backward = scan;
+      for (int k = 0; k < kCount; ++k) {
+        for (int i = 0; i < length; ++i) {
+          const int to = k * length + i, from = (k + 1) * length - 1 - i;
+          backward.u.CopyRow(to, scan.u, from);
+          backward.dt.CopyRow(to, scan.dt, from);
+          backward.B.CopyRow(to, scan.B, from);
+          backward.C.CopyRow(to, scan.C, from);
+        }
+      }
+      const Matrix<float> expected = backward.Run(sequences, GetParam());
+      Matrix<float> reversed(kCount * length, channels);
+      SelectiveScanCpu(Reversed(scan.Args(sequences, &reversed)), GetParam());
+      EXPECT_TRUE(reversed.GuardsIntact());
+      for (int k = 0; k < kCount; ++k) {
+        for (int i = 0; i < length; ++i) {
+          ASSERT_TRUE(reversed.RowEquals(k * length + i, expected,
+                                         (k + 1) * length - 1 - i));
+        }
+      }
+    }
+  }
+}
+
+TEST_P(SelectiveScanTest, ReversesSequencesThatStartLater) {
+  constexpr int kLength = 33;
+  const ScanProblem<float> scan(3 * kLength, 20, /*states=*/1);
+  Matrix<float> all(3 * kLength, 20), last(3 * kLength, 20);
+  SelectiveScanCpu(Reversed(scan.Args({3, kLength}, &all)), GetParam());
+  SelectiveScanCpu(
+      Reversed(scan.Args(PackedSequences{3, kLength}.Slice(2, 3), &last)),
+      GetParam());
+  for (int i = 2 * kLength; i < 3 * kLength; ++i) {
+    EXPECT_TRUE(last.RowEquals(i, all, i)) << i;
+  }
+}
+
 // A fold is a number of rows, each a call over the sequences of that row.
 TEST_P(SelectiveScanTest, EveryFoldGivesTheSameBits) {
   for (int length : {1, 2, 3, 9, 49, 51, 196, 198, 256, 1024, 4098}) {
