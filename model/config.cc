@@ -216,6 +216,21 @@ constexpr EfficientVimRow kEfficientVimRows[] = {
 };
 constexpr char kDistilled[] = "_dist";
 
+struct VMambaRow {
+  const char* name;
+  int dim, ssm_ratio;
+  std::array<int, 4> depths;
+};
+
+constexpr VMambaRow kVMambaRows[] = {
+    {"vmamba_t_s1l8", 96, 1, {2, 2, 8, 2}},
+    {"vmamba_t_s2l5", 96, 2, {2, 2, 5, 2}},
+    {"vmamba_s_s2l15", 96, 2, {2, 2, 15, 2}},
+    {"vmamba_s_s1l20", 96, 1, {2, 2, 20, 2}},
+    {"vmamba_b_s2l15", 128, 2, {2, 2, 15, 2}},
+    {"vmamba_b_s1l20", 128, 1, {2, 2, 20, 2}},
+};
+
 ModelConfig FromRow(const Row& row, Tokens tokens) {
   ModelConfig config;
   config.backbone.dim = row.dim;
@@ -271,12 +286,26 @@ ModelConfig FromRow(const EfficientVimRow& row, bool distilled) {
   return config;
 }
 
+ModelConfig FromRow(const VMambaRow& row) {
+  ModelConfig config;
+  config.backbone.architecture = Architecture::kVMamba;
+  config.backbone.tokens = Tokens::kNone;
+  config.backbone.dim = row.dim;
+  config.backbone.depths = row.depths;
+  config.backbone.ssm_ratio = row.ssm_ratio;
+  config.crop_pct = 0.875;
+  return config;
+}
+
 absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
   if (variant == kCustom) return ModelConfig();
   for (const VimRow& row : kVimRows) {
     if (variant == row.name) return FromRow(row);
   }
   for (const MambaOutRow& row : kMambaOutRows) {
+    if (variant == row.name) return FromRow(row);
+  }
+  for (const VMambaRow& row : kVMambaRows) {
     if (variant == row.name) return FromRow(row);
   }
   absl::string_view name = variant;
@@ -381,11 +410,12 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task) {
   absl::StatusOr<ModelConfig> config = VariantConfig(variant);
   if (!config.ok() || task == VisionTask::kClassification) return config;
-  if (config->backbone.architecture != Architecture::kHybrid) {
+  if (config->backbone.architecture != Architecture::kHybrid &&
+      config->backbone.architecture != Architecture::kVMamba) {
     return absl::UnimplementedError(
         absl::StrCat("variant \"", variant,
                      "\": expected task classification, or a variant of "
-                     "SF-Mamba or MambaVision"));
+                     "SF-Mamba, MambaVision or VMamba"));
   }
   if (task == VisionTask::kDetection) {
     ForDetection(config->backbone.tokens != Tokens::kNone, &*config);
@@ -412,6 +442,7 @@ std::vector<std::string> VariantNames() {
     names.push_back(row.name);
     names.push_back(absl::StrCat(row.name, kDistilled));
   }
+  for (const VMambaRow& row : kVMambaRows) names.push_back(row.name);
   names.push_back(kCustom);
   return names;
 }

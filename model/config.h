@@ -37,7 +37,7 @@ enum class WindowMode { kFixed, kFull };
 enum class Resize { kCenterCrop, kStretch, kKeepRatio };
 enum class VisionTask { kClassification, kDetection, kSegmentation };
 enum class Precision { kFloat32, kBFloat16, kFloat16, kInt8 };
-enum class Architecture { kHybrid, kVim, kMambaOut, kEfficientVim };
+enum class Architecture { kHybrid, kVim, kMambaOut, kEfficientVim, kVMamba };
 enum class Nonlinearity { kGelu, kSilu };  // GELU in its erf form.
 // The layers before the token stages: the papers' convolutions, or the layers
 // of EfficientNet-Lite0 (arXiv 1905.11946), for which pretrained weights exist,
@@ -111,6 +111,9 @@ struct BackboneConfig {
   MambaOutConfig mamba_out;
   // For kEfficientVim only, which ignores all other fields.
   EfficientVimConfig efficient_vim;
+  // For kVMamba only, which ignores all other fields but `dim`, `depths` and
+  // `output_norms`: the channels that a block scans, in multiples of its own.
+  int ssm_ratio = 1;
 
   // Returns the first stage (0..3) that the stem does not replace.
   int first_stage() const;
@@ -173,13 +176,15 @@ struct ModelConfig {
 // "_l3_512_21k"; the same names with "mamba_vision_", without auxiliary tokens;
 // "vim_t", "vim_s", "vim_s_uni" or "vim_s_uni_swap"; timm's names of MambaOut
 // ("mambaout_femto", ...) and of EfficientViM ("efficientvim_m1",
-// "efficientvim_m1_dist", ...); or "custom", which is the defaults above.
+// "efficientvim_m1_dist", ...); "vmamba_t_s1l8", "vmamba_t_s2l5",
+// "vmamba_s_s2l15", "vmamba_s_s1l20", "vmamba_b_s2l15" or "vmamba_b_s1l20"; or
+// "custom", which is the defaults above.
 // NOT_FOUND, naming the known variants, for any other name.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant);
 
 // Returns a variant for a task: for detection (COCO) and segmentation (ADE20K),
 // with the input sizes, padding, windows and classes of the paper.
-// UNIMPLEMENTED for the dense tasks with the others.
+// UNIMPLEMENTED for the dense tasks with Vim, MambaOut and EfficientViM.
 absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
                                           VisionTask task);
 

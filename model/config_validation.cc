@@ -191,6 +191,20 @@ absl::Status CheckEfficientVim(const ModelConfig& config) {
   return status;
 }
 
+absl::Status CheckVMamba(const ModelConfig& config) {
+  const BackboneConfig& backbone = config.backbone;
+  absl::Status status = FirstError({
+      Check(config.classifier.features == 0, "classifier.features",
+            config.classifier.features, "0 for VMamba"),
+      CheckRange("dim", backbone.dim, 2, 1 << 12),
+      CheckRange("ssm_ratio", backbone.ssm_ratio, 1, 2),
+  });
+  for (int stage = 0; stage < 4 && status.ok(); ++stage) {
+    status = CheckDepth(backbone, stage);
+  }
+  return status;
+}
+
 absl::Status CheckArchitecture(const ModelConfig& config) {
   switch (config.backbone.architecture) {
     case Architecture::kVim:
@@ -199,6 +213,8 @@ absl::Status CheckArchitecture(const ModelConfig& config) {
       return CheckMambaOut(config);
     case Architecture::kEfficientVim:
       return CheckEfficientVim(config);
+    case Architecture::kVMamba:
+      return CheckVMamba(config);
     case Architecture::kHybrid:
       break;
   }
@@ -267,8 +283,9 @@ absl::Status CheckTask(const ModelConfig& config) {
   status = FirstError({
       Check(config.classifier.features == 0, "classifier.features",
             config.classifier.features, "0 for a dense task"),
-      Check(config.backbone.architecture == Architecture::kHybrid,
-            "architecture", "another", "hybrid for a dense task"),
+      Check(config.backbone.architecture == Architecture::kHybrid ||
+                config.backbone.architecture == Architecture::kVMamba,
+            "architecture", "another", "hybrid or VMamba for a dense task"),
       CheckRange("short_side", config.short_side, 1, 1 << 13),
       CheckRange("long_side", config.long_side, config.short_side, 1 << 13),
       // Class maps have 16 bits per pixel.

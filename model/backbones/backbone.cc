@@ -4,6 +4,7 @@
 #include "model/backbones/hybrid_backbone.h"
 #include "model/backbones/mamba_out_backbone.h"
 #include "model/backbones/vim_backbone.h"
+#include "model/backbones/vmamba_backbone.h"
 
 namespace sfmamba::backbones {
 
@@ -21,6 +22,9 @@ std::unique_ptr<Backbone> MakeBackbone(
     case model::Architecture::kEfficientVim:
       return std::make_unique<EfficientVimBackbone>(config, image_size, maps,
                                                     scope, implementation);
+    case model::Architecture::kVMamba:
+      return std::make_unique<VMambaBackbone>(config, image_size, maps, scope,
+                                              implementation);
     case model::Architecture::kHybrid:
       break;
   }

@@ -15,15 +15,6 @@ layers::LayerNorm TakeNorm(const weights::StateDict::Scope& scope, int width,
   return layers::LayerNorm(scope, width, implementation, kEps);
 }
 
-layers::Convolution TakeConvolution(const weights::StateDict::Scope& scope,
-                                    int in, int out, int size,
-                                    const ops::Implementation& implementation) {
-  const layers::Convolution::Shape shape{in, out, /*stride=*/2, size};
-  return layers::Convolution(
-      shape, layers::Convolution::Take(scope, shape, /*bias=*/true),
-      std::nullopt, ops::Activation::kNone, implementation);
-}
-
 ops::Weights TakeDepthwise(const weights::StateDict::Scope& scope,
                            int channels) {
   constexpr int kTaps = 7;
@@ -31,42 +22,7 @@ ops::Weights TakeDepthwise(const weights::StateDict::Scope& scope,
           scope.Take("bias", {channels})};
 }
 
-// StemConvolution with a bias and neither norm nor activation.
-layers::StemConvolution TakeFirst(const weights::StateDict::Scope& scope,
-                                  int out, int image_size,
-                                  const ops::Implementation& implementation) {
-  return layers::StemConvolution(
-      {scope.Take("weight", {out, 3, 3, 3}), scope.Take("bias", {out})},
-      std::nullopt, ops::Activation::kNone, image_size,
-      /*feeds_products=*/false, implementation);
-}
-
 }  // namespace
-
-MambaOutStem::MambaOutStem(const weights::StateDict::Scope& scope,
-                           const model::MambaOutConfig& config, int image_size,
-                           const ops::Implementation& implementation)
-    : implementation_(implementation),
-      activation_(config.gate),
-      first_(TakeFirst(scope.Sub("conv1"), config.widths[0] / 2, image_size,
-                       implementation)),
-      second_(TakeConvolution(scope.Sub("conv2"), config.widths[0] / 2,
-                              config.widths[0], (image_size + 1) / 2,
-                              implementation)),
-      second_norm_(
-          TakeNorm(scope.Sub("norm2"), config.widths[0], implementation)) {
-  if (!config.rw) {
-    first_norm_ =
-        TakeNorm(scope.Sub("norm1"), config.widths[0] / 2, implementation);
-  }
-}
-
-at::Tensor MambaOutStem::Forward(const ops::ImageBatch& images) const {
-  at::Tensor x = first_.Forward(images);
-  if (first_norm_.has_value()) x = first_norm_->ForwardMap(x);
-  implementation_.Activate(x, activation_);
-  return second_norm_.ForwardMap(second_.Forward(x));
-}
 
 MambaOutDownsample::MambaOutDownsample(
     const weights::StateDict::Scope& scope, const model::MambaOutConfig& config,
@@ -75,9 +31,8 @@ MambaOutDownsample::MambaOutDownsample(
       norm_(TakeNorm(scope.Sub("norm"),
                      config.widths[config.rw ? stage - 1 : stage],
                      implementation)),
-      convolution_(TakeConvolution(scope.Sub("conv"), config.widths[stage - 1],
-                                   config.widths[stage], size,
-                                   implementation)) {}
+      convolution_(TakeHalving(scope.Sub("conv"), config.widths[stage - 1],
+                               config.widths[stage], size, implementation)) {}
 
 at::Tensor MambaOutDownsample::Forward(const at::Tensor& map) const {
   return norm_first_ ? convolution_.Forward(norm_.ForwardMap(map))
@@ -114,7 +69,11 @@ MambaOutBackbone::MambaOutBackbone(const model::BackboneConfig& config,
                                    const weights::StateDict::Scope& scope,
                                    const ops::Implementation& implementation)
     : maps_(maps),
-      stem_(scope.Sub("stem"), config.mamba_out, image_size, implementation),
+      stem_(
+          scope.Sub("stem"),
+          {"conv1", config.mamba_out.rw ? nullptr : "norm1", "conv2", "norm2"},
+          config.mamba_out.widths[0], kEps, config.mamba_out.gate, image_size,
+          implementation),
       windows_(implementation.MakeWindows({config.mamba_out.rw})) {
   for (int stage = 0; stage < 4; ++stage) {
     const weights::StateDict::Scope own =

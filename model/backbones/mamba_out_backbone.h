@@ -2,38 +2,18 @@
 #define SFMAMBA_MODEL_BACKBONES_MAMBA_OUT_BACKBONE_H_
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "ATen/core/Tensor.h"
 #include "model/backbones/backbone.h"
+#include "model/backbones/normed_stem.h"
 #include "model/layers/convolution.h"
 #include "model/layers/layer_norm.h"
 #include "model/layers/linear.h"
-#include "model/layers/stem_convolution.h"
 #include "model/ops/implementation.h"
 #include "model/weights/state_dict.h"
 
 namespace sfmamba::backbones {
-
-// The stem: a convolution of stride 2, a LayerNorm unless MambaOutConfig::rw is
-// set, the gate's activation, another convolution of stride 2 and a LayerNorm.
-class MambaOutStem {
- public:
-  MambaOutStem(const weights::StateDict::Scope& scope,
-               const model::MambaOutConfig& config, int image_size,
-               const ops::Implementation& implementation);
-
-  at::Tensor Forward(const ops::ImageBatch& images) const;
-
- private:
-  const ops::Implementation& implementation_;
-  const model::Nonlinearity activation_;
-  layers::StemConvolution first_;
-  std::optional<layers::LayerNorm> first_norm_;
-  layers::Convolution second_;
-  layers::LayerNorm second_norm_;
-};
 
 // A convolution of stride 2 and a LayerNorm, in the order of the form.
 class MambaOutDownsample {
@@ -86,7 +66,7 @@ class MambaOutBackbone : public Backbone {
 
  private:
   const FeatureMaps maps_;
-  MambaOutStem stem_;
+  NormedStem stem_;
   std::vector<MambaOutDownsample> downsamples_;  // Before stages 1 to 3.
   std::vector<std::vector<GatedBlock>> stages_;
   std::unique_ptr<const ops::WindowOp> windows_;

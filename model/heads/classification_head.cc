@@ -105,6 +105,8 @@ ops::Weights TakeHead(const model::ModelConfig& config,
       return TakeWeightedHeads(config, scope);
     case model::Architecture::kMambaOut:
       return take("head.fc");
+    case model::Architecture::kVMamba:
+      return take("classifier.head");
     case model::Architecture::kHybrid:
     case model::Architecture::kVim:
       break;
@@ -135,11 +137,16 @@ ClassificationHead::ClassificationHead(
   if (config.backbone.architecture == model::Architecture::kMambaOut) {
     mlp_.emplace(config, scope.Sub("head"), implementation);
   }
+  if (config.backbone.architecture == model::Architecture::kVMamba) {
+    map_norm_.emplace(scope.Sub("classifier.norm"),
+                      config.backbone.feature_width(), implementation);
+  }
   pooling_ = implementation.MakePooling({norm});
 }
 
 at::Tensor ClassificationHead::LastMap(const layers::Features& features) const {
   const at::Tensor& map = features.back();
+  if (map_norm_.has_value()) return map_norm_->ForwardMap(map);
   return neck_.has_value() ? neck_->Forward(map) : map;
 }
 

@@ -8,15 +8,16 @@
 #include "model/heads/head.h"
 #include "model/heads/mlp_embedding.h"
 #include "model/layers/convolution.h"
+#include "model/layers/layer_norm.h"
 #include "model/layers/linear.h"
 #include "model/ops/implementation.h"
 
 namespace sfmamba::heads {
 
-// A linear classifier on the embedding, which is the last map, normalised and
-// pooled, the pooled result of a neck on the normalised map, or MambaOut's
-// layers behind the pooled map. But for the neck's product it computes in fp32
-// whatever the backbone's type is.
+// A linear classifier on the embedding, which is the last map, normalised
+// (VMamba: each pixel) and pooled, the pooled result of a neck on the
+// normalised map, or MambaOut's layers behind the pooled map. But for the
+// neck's product it computes in fp32 whatever the backbone's type is.
 class ClassificationHead : public Head {
  public:
   ClassificationHead(const model::ModelConfig& config,
@@ -38,7 +39,7 @@ class ClassificationHead : public Head {
       const at::Tensor& answers, absl::Span<const ImageInfo> images) const;
 
  private:
-  // The last map, behind the neck if there is one.
+  // The last map, behind the neck or the LayerNorm if there is one.
   at::Tensor LastMap(const layers::Features& features) const;
   // Answers() of such a map.
   at::Tensor AnswersOf(const at::Tensor& map) const;
@@ -48,7 +49,8 @@ class ClassificationHead : public Head {
                   model::Classification* result) const;
 
   int num_classes_;
-  std::optional<layers::Convolution> neck_;  // With the norm before it.
+  std::optional<layers::Convolution> neck_;    // With the norm before it.
+  std::optional<layers::LayerNorm> map_norm_;  // VMamba's.
   std::unique_ptr<const ops::PoolingOp> pooling_;
   std::optional<MlpEmbedding> mlp_;  // Behind the pooling, if there is one.
   layers::Linear head_;

@@ -45,6 +45,8 @@ class Implementation {
       const ScanProjectionParameters& parameters) const = 0;
   virtual std::unique_ptr<SelectiveScanOp> MakeSelectiveScan(
       const ScanParameters& parameters) const = 0;
+  virtual std::unique_ptr<CrossScanOp> MakeCrossScan(
+      const CrossScanParameters& parameters) const = 0;
   virtual std::unique_ptr<WindowOp> MakeWindows(
       const WindowParameters& parameters) const = 0;
   virtual std::unique_ptr<PoolingOp> MakePooling(

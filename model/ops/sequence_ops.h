@@ -6,6 +6,7 @@
 
 #include "ATen/core/Tensor.h"
 #include "absl/types/span.h"
+#include "model/ops/layer_norm_op.h"
 #include "model/ops/weight_transforms.h"
 
 namespace sfmamba::ops {
@@ -77,6 +78,29 @@ class SelectiveScanOp {
   // Writes y. B and C have the same distance between rows.
   virtual void Forward(const ScanInputs& inputs, int64_t length,
                        const at::Tensor& y) const = 0;
+};
+
+// Four scans over a map, each with its own parameters: 0 row by row, 1 column
+// by column, 2 and 3 the same from the last pixel to the first.
+// Source: VMamba (arXiv 2401.10166), 4.2, "2D-Selective-Scan".
+struct CrossScanParameters {
+  at::Tensor x_proj;         // [4, rank + 2 * states, channels]
+  at::Tensor dt_proj;        // [4, channels, rank]
+  at::Tensor A;              // [4, states, channels], negative.
+  at::Tensor D, bias;        // [4, channels]; `bias` is the whole bias of dt.
+  LayerNormParameters norm;  // Of the sum of the four results.
+
+  int64_t rank() const { return dt_proj.size(2); }
+  int64_t states() const { return A.size(1); }
+};
+
+class CrossScanOp {
+ public:
+  virtual ~CrossScanOp() = default;
+
+  // Maps u [N, H, W, channels], contiguous, to the normalised sum of the four
+  // scans, in u's shape and a type that linear operators read.
+  virtual at::Tensor Forward(const at::Tensor& u) const = 0;
 };
 
 }  // namespace sfmamba::ops

@@ -13,8 +13,12 @@ namespace sfmamba::weights {
 namespace {
 
 // Returns the number of inputs that each output of a weight [out, in, ...]
-// sums.
-int64_t FanIn(at::IntArrayRef shape) {
+// sums. VMamba's directions each have one: [4, out, in].
+int64_t FanIn(absl::string_view key, at::IntArrayRef shape) {
+  if (absl::EndsWith(key, "_proj_weight") ||
+      absl::EndsWith(key, "_projs_weight")) {
+    return shape.back();
+  }
   int64_t size = 1;
   for (const int64_t dimension : shape.slice(1)) size *= dimension;
   return size;
@@ -38,23 +42,23 @@ at::Tensor Values(uint64_t seed, const std::string& key,
   at::Tensor tensor = at::empty(shape, c10::kFloat);
   float* values = tensor.data_ptr<float>();
   const int64_t count = tensor.numel();
-  if (ends("A_log") || ends("A_b_log")) {  // A = -1, -2, ...
+  if (ends("A_log") || ends("A_b_log") || ends("A_logs")) {  // A = -1, -2, ...
     for (int64_t i = 0; i < count; ++i) {
       values[i] = std::log(static_cast<float>(i % shape.back() + 1));
     }
     return tensor;
   }
   float offset = 0, range = 0;
-  if (shape.size() != 1) {
+  if (ends("dt_proj.bias") || ends("dt_proj_b.bias") || ends("dt_projs_bias")) {
+    offset = -2, range = 1;  // Time steps of 0.002 to 0.1 where it is doubled.
+  } else if (shape.size() != 1) {
     // A uniform distribution of this range has a variance of gain^2 / inputs,
     // which keeps the scale of activations from layer to layer.
-    range = Gain(key, shape) * std::sqrt(3.0f / FanIn(shape));
-  } else if (ends("dt_proj.bias") || ends("dt_proj_b.bias")) {
-    offset = -2, range = 1;  // Time steps of 0.002 to 0.1; the bias is doubled.
+    range = Gain(key, shape) * std::sqrt(3.0f / FanIn(key, shape));
   } else if (ends("gamma_1") || ends("gamma_2")) {
     offset = 0.5f;
   } else if (ends("weight") || ends("running_var") || ends(".D") ||
-             ends(".D_b")) {
+             ends(".D_b") || ends(".Ds")) {
     offset = 1;
   }
   const uint64_t stream = KeySeed(key, seed);

@@ -18,14 +18,15 @@ struct Renaming {
 };
 
 struct Family {
-  absl::string_view evidence;       // A key that only the old names have.
+  // Keys of which a checkpoint with such names has one.
+  std::vector<absl::string_view> evidence;
   std::vector<Renaming> renamings;  // The first that fits a key counts.
 };
 
-// MambaOut's own repository: timm's checkpoint_filter_fn().
 const std::vector<Family>& Families() {
   static const auto& families = *new std::vector<Family>{
-      {"downsample_layers.0.conv1.weight",
+      // MambaOut's own repository: timm's checkpoint_filter_fn().
+      {{"downsample_layers.0.conv1.weight"},
        {{"downsample_layers.0.", "stem."},
         {"downsample_layers.#.", "stages.#.downsample."},
         {"stages.#.#.", "stages.#.blocks.#."},
@@ -33,6 +34,25 @@ const std::vector<Family>& Families() {
         {"head.fc1.", "head.pre_logits.fc."},
         {"head.norm.", "head.pre_logits.norm."},
         {"head.fc2.", "head.fc."}}},
+      // VMamba's older files, and its form for Transformers.
+      {{"layers.0.blocks.0.self_attention.A_logs",
+        "layers.0.blocks.0.op.A_logs", "vmamba.layers.0.blocks.0.op.A_logs"},
+       {{"norm.", "classifier.norm."},
+        {"head.", "classifier.head."},
+        {"layers.#.blocks.#.ln_1.", "layers.#.blocks.#.norm."},
+        {"layers.#.blocks.#.self_attention.", "layers.#.blocks.#.op."},
+        {"vmamba.norm.", "classifier.norm."},
+        {"vmamba.patch_embeddings.projection.0.", "patch_embed.0."},
+        {"vmamba.patch_embeddings.projection.1.", "patch_embed.2."},
+        {"vmamba.patch_embeddings.projection.3.", "patch_embed.5."},
+        {"vmamba.patch_embeddings.projection.4.", "patch_embed.7."},
+        {"vmamba.layers.#.downsample.down.", "layers.#.downsample.1."},
+        {"vmamba.layers.#.downsample.norm.", "layers.#.downsample.3."},
+        {"vmamba.layers.#.blocks.#.op.x_proj.weight",
+         "layers.#.blocks.#.op.x_proj_weight"},
+        {"vmamba.layers.#.blocks.#.op.dt_projs.weight",
+         "layers.#.blocks.#.op.dt_projs_weight"},
+        {"vmamba.layers.#.", "layers.#."}}},
   };
   return families;
 }
@@ -72,12 +92,20 @@ std::string Renamed(const std::string& key, const Family& family) {
   return key;
 }
 
+bool HasAny(const std::map<std::string, TensorView>& tensors,
+            const std::vector<absl::string_view>& keys) {
+  for (const absl::string_view key : keys) {
+    if (tensors.count(std::string(key)) > 0) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::map<std::string, TensorView> WithCurrentNames(
     std::map<std::string, TensorView> tensors) {
   for (const Family& family : Families()) {
-    if (tensors.count(std::string(family.evidence)) == 0) continue;
+    if (!HasAny(tensors, family.evidence)) continue;
     std::map<std::string, TensorView> renamed;
     for (const auto& [key, view] : tensors) {
       renamed.emplace(Renamed(key, family), view);

@@ -9,9 +9,9 @@
 namespace sfmamba::weights {
 
 // Renames the tensors of a checkpoint whose keys show that it has a network's
-// original names to the names that the network takes here, which are timm's.
-// Other checkpoints stay as they are, and so do tensors that would get one
-// name.
+// original names, or those of another library, to the names that the network
+// takes here: timm's, or VMamba's own. Other checkpoints stay as they are, and
+// so do tensors that would get one name.
 std::map<std::string, TensorView> WithCurrentNames(
     std::map<std::string, TensorView> tensors);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "ATen/ops/all.h"
@@ -12,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
 #include "c10/core/ScalarType.h"
 #include "model/weights/checkpoint_keys.h"
 
@@ -29,6 +31,22 @@ bool IsIgnored(const std::string& key) {
          absl::StartsWith(key, "auxiliary_head.");
 }
 
+bool EndsWithAny(absl::string_view key,
+                 std::initializer_list<absl::string_view> ends) {
+  return std::any_of(ends.begin(), ends.end(), [&](absl::string_view end) {
+    return absl::EndsWith(key, end);
+  });
+}
+
+// Returns whether `stored` is `shape` and then `count` ones.
+bool HasTrailingOnes(const std::vector<int64_t>& stored, at::IntArrayRef shape,
+                     size_t count) {
+  return stored.size() == shape.size() + count &&
+         shape == at::IntArrayRef(stored).slice(0, shape.size()) &&
+         std::all_of(stored.begin() + shape.size(), stored.end(),
+                     [](int64_t size) { return size == 1; });
+}
+
 // Returns whether a tensor of shape `stored` can be used for one of `shape`.
 bool Fits(const std::string& key, const std::vector<int64_t>& stored,
           at::IntArrayRef shape) {
@@ -40,10 +58,20 @@ bool Fits(const std::string& key, const std::vector<int64_t>& stored,
                   [](int64_t size) { return size == 1; })) {
     return true;
   }
+  // VMamba's form for Transformers joins the directions' projections.
+  if (EndsWithAny(key, {".op.x_proj_weight", ".op.dt_projs_weight"}) &&
+      shape.size() == 3 && stored.size() == 2) {
+    return stored[0] == shape[0] * shape[1] && stored[1] == shape[2];
+  }
+  // VMamba has linear layers that are convolutions of one pixel.
+  if (EndsWithAny(key, {".op.in_proj.weight", ".op.out_proj.weight",
+                        ".mlp.fc1.weight", ".mlp.fc2.weight"}) &&
+      HasTrailingOnes(stored, shape, 2)) {
+    return true;
+  }
   // Some checkpoints store dt's projection as a convolution of one tap.
   return absl::EndsWith(key, "dt_proj.weight") &&
-         stored.size() == shape.size() + 1 && stored.back() == 1 &&
-         shape == at::IntArrayRef(stored).slice(0, shape.size());
+         HasTrailingOnes(stored, shape, 1);
 }
 
 // Returns libtorch's type for those that a parameter may be stored in.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
@@ -40,6 +41,21 @@ class Reader {
     return shape[axis];
   }
 
+  // Returns the first size of a tensor with any number of axes. Errors as
+  // above.
+  int Rows(const std::string& key) {
+    const auto it = tensors_.find(key);
+    const size_t dims = it == tensors_.end() ? 1 : it->second.shape.size();
+    return Size(key, static_cast<int>(dims), 0);
+  }
+
+  // Records an error unless `fits`.
+  void Check(bool fits, absl::string_view key, absl::string_view message) {
+    if (fits) return;
+    status_.Update(
+        absl::InvalidArgumentError(absl::StrCat(key, ": ", message)));
+  }
+
   // Returns how many of <before>0<after>, <before>1<after>, ... exist in a row.
   int Count(const std::string& before, const std::string& after) const {
     int count = 0;
@@ -47,6 +63,7 @@ class Reader {
     return count;
   }
 
+  const std::map<std::string, TensorView>& tensors() const { return tensors_; }
   const absl::Status& status() const { return status_; }
 
  private:
@@ -113,6 +130,37 @@ bool AnyTokenBlockHas(const Reader& reader, const std::array<int, 4>& depths,
   return false;
 }
 
+// Refuses the first version and the ablations by the tensors that they have and
+// the second version has not, or in another shape.
+void CheckVMambaVersion(Reader* reader) {
+  constexpr absl::string_view kOthers[] = {
+      ".downsample.reduction.", ".conv2d.bias", ".out_norm.0.", ".out_norm.1."};
+  for (const auto& [key, view] : reader->tensors()) {
+    for (const absl::string_view other : kOthers) {
+      reader->Check(!absl::StrContains(key, other), key,
+                    "got one, expected none, as VMamba's second version");
+    }
+  }
+  const std::string first = "patch_embed.0.weight";
+  const int kernel = reader->Size(first, 4, 2);
+  reader->Check(kernel == 3, first,
+                absl::StrCat("got ", kernel,
+                             " pixels a side, expected 3, as "
+                             "VMamba's second version"));
+  const std::string block = "layers.0.blocks.0.";
+  const std::string input = block + "op.in_proj.weight";
+  const int inner = reader->Size(block + "op.conv2d.weight", 4, 0);
+  const int projected = reader->Rows(input);
+  reader->Check(projected == inner, input,
+                absl::StrCat("got ", projected, " rows, expected ", inner,
+                             projected == 2 * inner ? ": it has a gate" : ""));
+  const std::string states = block + "op.A_logs";
+  const int count = reader->Size(states, 2, 1);
+  reader->Check(count == 1, states,
+                absl::StrCat("got ", count, " states, expected 1"));
+  reader->Rows(block + "mlp.fc1.weight");
+}
+
 }  // namespace
 
 absl::StatusOr<ClassifierShapes> ReadClassifierShapes(
@@ -167,6 +215,32 @@ absl::StatusOr<int> ReadEfficientVimClasses(
   const int classes = reader.Size("heads.0.weight", 2, 0);
   if (!reader.status().ok()) return reader.status();
   return classes;
+}
+
+bool IsVMamba(const std::map<std::string, TensorView>& tensors) {
+  return Reader(tensors).Has("layers.0.blocks.0.op.A_logs");
+}
+
+absl::StatusOr<VMambaShapes> ReadVMambaShapes(
+    const std::map<std::string, TensorView>& tensors) {
+  Reader reader(tensors);
+  CheckVMambaVersion(&reader);
+  VMambaShapes shapes;
+  shapes.dim = reader.Size("patch_embed.5.weight", 4, 0);
+  const std::string mixer = "layers.0.blocks.0.op.";
+  const int inner = reader.Size(mixer + "conv2d.weight", 4, 0);
+  shapes.ssm_ratio = inner / shapes.dim;
+  reader.Check(inner == shapes.dim || inner == 2 * shapes.dim,
+               mixer + "conv2d.weight",
+               absl::StrCat("got ", inner, " channels, expected ", shapes.dim,
+                            " or ", 2 * shapes.dim));
+  for (int stage = 0; stage < 4; ++stage) {
+    shapes.depths[stage] =
+        reader.Count(absl::StrCat("layers.", stage, ".blocks."), ".op.A_logs");
+  }
+  shapes.num_classes = reader.Size("classifier.head.weight", 2, 0);
+  if (!reader.status().ok()) return reader.status();
+  return shapes;
 }
 
 absl::StatusOr<WeightShapes> ReadWeightShapes(

@@ -70,6 +70,21 @@ bool IsEfficientVim(const std::map<std::string, TensorView>& tensors);
 absl::StatusOr<int> ReadEfficientVimClasses(
     const std::map<std::string, TensorView>& tensors);
 
+// The make-up of a VMamba classifier; see model::BackboneConfig.
+struct VMambaShapes {
+  int dim = 0, ssm_ratio = 0;
+  std::array<int, 4> depths = {};
+  int num_classes = 0;
+};
+
+// Whether the keys are those of VMamba, of whatever version.
+bool IsVMamba(const std::map<std::string, TensorView>& tensors);
+
+// INVALID_ARGUMENT that names the tensor if one is missing, has an impossible
+// shape or is that of another VMamba than the second version's with one state.
+absl::StatusOr<VMambaShapes> ReadVMambaShapes(
+    const std::map<std::string, TensorView>& tensors);
+
 }  // namespace sfmamba::weights
 
 #endif  // SFMAMBA_MODEL_WEIGHTS_WEIGHT_SHAPES_H_

@@ -23,6 +23,7 @@ namespace {
 constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
                                             "stem"};
 constexpr absl::string_view kMambaOutFields[] = {"variant", "depths"};
+constexpr absl::string_view kVMambaFields[] = {"variant", "dim", "depths"};
 
 template <typename T>
 void Set(T stated, T* to) {
@@ -59,8 +60,8 @@ Message WithDefaults(Message proto) {
   return proto;
 }
 
-// Vim and MambaOut have few of Backbone's fields, `known`; the others would be
-// ignored.
+// Other architectures than the hybrid have few of Backbone's fields, `known`;
+// the others would be ignored.
 absl::Status CheckFields(const v1::Backbone& proto,
                          absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -101,6 +102,8 @@ absl::Status CheckBackboneParts(const v1::Backbone& proto,
       return CheckFields(proto, kMambaOutFields);
     case model::Architecture::kEfficientVim:
       return CheckFields(proto, {"variant"});
+    case model::Architecture::kVMamba:
+      return CheckFields(proto, kVMambaFields);
     case model::Architecture::kHybrid:
       break;
   }

@@ -21,7 +21,7 @@ ModelConfig Variant(const std::string& name) {
 
 TEST(VariantConfigTest, EveryNameIsKnownAndValid) {
   const std::vector<std::string> names = VariantNames();
-  EXPECT_EQ(names.size(), 11 + 11 + 4 + 11 + 8 + 1);
+  EXPECT_EQ(names.size(), 11 + 11 + 4 + 11 + 8 + 6 + 1);
   EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(),
             names.size());
   for (const std::string& name : names) {

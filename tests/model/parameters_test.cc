@@ -191,6 +191,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"M4Dist", "efficientvim_m4_dist", AsItIs, 21'178'509, 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
+INSTANTIATE_TEST_SUITE_P(
+    VMamba, ParameterCountTest,
+    testing::Values(Case{"TS1L8", "vmamba_t_s1l8", AsItIs, 30'249'064, 276},
+                    Case{"TS2L5", "vmamba_t_s2l5", AsItIs, 30'705'832, 222},
+                    Case{"SS2L15", "vmamba_s_s2l15", AsItIs, 50'147'752, 402},
+                    Case{"SS1L20", "vmamba_s_s1l20", AsItIs, 49'012'840, 492},
+                    Case{"BS2L15", "vmamba_b_s2l15", AsItIs, 88'557'800, 402},
+                    Case{"BS1L20", "vmamba_b_s1l20", AsItIs, 86'614'504, 492}),
+    [](const auto& info) { return std::string(info.param.name); });
+
 // The keys of a MambaVision checkpoint, as its reference implementation names
 // them.
 class MambaVisionKeys {

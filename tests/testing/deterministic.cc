@@ -38,13 +38,14 @@ at::Tensor DeterministicParameter(const std::string& key,
   if (ends("num_batches_tracked")) return Affine(key, shape, 0, 0);
   if (ends("running_var")) return Affine(key, shape, 1, 0.25);
   if (ends("running_mean")) return Affine(key, shape, 0, 0.1);
-  if (ends("A_log") || ends("A_b_log")) {
+  if (ends("A_log") || ends("A_b_log") || ends("A_logs")) {
     return Fill(key, shape, [&](double u, int64_t i) {
       return std::log(i % shape.back() + 1) + 0.1 * u;
     });
   }
-  if (ends(".D") || ends(".D_b")) return Affine(key, shape, 1, 0.1);
-  if (ends("dt_proj.bias") || ends("dt_proj_b.bias")) {
+  if (ends(".D") || ends(".D_b") || ends(".Ds"))
+    return Affine(key, shape, 1, 0.1);
+  if (ends("dt_proj.bias") || ends("dt_proj_b.bias") || ends("dt_projs_bias")) {
     return Affine(key, shape, -2, 1);
   }
   if (ends("gamma_1") || ends("gamma_2")) return Affine(key, shape, 0.5, 0.1);
@@ -52,6 +53,9 @@ at::Tensor DeterministicParameter(const std::string& key,
   if (ends(".mixer.A")) return Affine(key, shape, 8.5, 7.5);
   if (ends(".alpha") || ends("weights") || ends("weights_dist")) {
     return Affine(key, shape, 0, 1);
+  }
+  if (ends("x_proj_weight") || ends("dt_projs_weight")) {
+    return Affine(key, shape, 0, std::sqrt(3.0 / shape.back()));
   }
   if (shape.size() == 1) {
     return ends("weight") ? Affine(key, shape, 1, 0.1)

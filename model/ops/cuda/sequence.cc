@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "model/ops/composed/composed_cross_scan.h"
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/rows.h"
@@ -94,6 +95,14 @@ std::unique_ptr<ScanProjectionOp> CudaImplementation::MakeScanProjection(
 std::unique_ptr<SelectiveScanOp> CudaImplementation::MakeSelectiveScan(
     const ScanParameters& parameters) const {
   return std::make_unique<CudaScan>(device_, parameters, options_.chooser);
+}
+
+std::unique_ptr<CrossScanOp> CudaImplementation::MakeCrossScan(
+    const CrossScanParameters& parameters) const {
+  // The kernels know 8 and 16 states.
+  constexpr int64_t kLeastStates = 8;
+  return std::make_unique<ComposedCrossScan>(
+      *this, WithStates(parameters, kLeastStates));
 }
 
 }  // namespace sfmamba::ops

@@ -27,6 +27,8 @@ class ReferenceImplementation : public Implementation {
       const ScanProjectionParameters& parameters) const override;
   std::unique_ptr<SelectiveScanOp> MakeSelectiveScan(
       const ScanParameters& parameters) const override;
+  std::unique_ptr<CrossScanOp> MakeCrossScan(
+      const CrossScanParameters& parameters) const override;
   std::unique_ptr<WindowOp> MakeWindows(
       const WindowParameters& parameters) const override;
   std::unique_ptr<PoolingOp> MakePooling(

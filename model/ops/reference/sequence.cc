@@ -10,6 +10,7 @@
 #include "ATen/ops/stack.h"
 #include "ATen/ops/where.h"
 #include "ATen/ops/zeros_like.h"
+#include "model/ops/composed/composed_cross_scan.h"
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/reference/reference_implementation.h"
 
@@ -100,6 +101,11 @@ std::unique_ptr<ScanProjectionOp> ReferenceImplementation::MakeScanProjection(
 std::unique_ptr<SelectiveScanOp> ReferenceImplementation::MakeSelectiveScan(
     const ScanParameters& parameters) const {
   return std::make_unique<ReferenceScan>(parameters);
+}
+
+std::unique_ptr<CrossScanOp> ReferenceImplementation::MakeCrossScan(
+    const CrossScanParameters& parameters) const {
+  return std::make_unique<ComposedCrossScan>(*this, parameters);
 }
 
 }  // namespace sfmamba::ops

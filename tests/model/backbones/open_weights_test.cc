@@ -39,6 +39,14 @@ model::BackboneConfig EfficientVim(std::array<int, 3> widths,
   return config;
 }
 
+model::BackboneConfig VMamba(const char* variant, int dim,
+                             std::array<int, 4> depths) {
+  model::BackboneConfig config = model::VariantConfig(variant)->backbone;
+  config.dim = dim;
+  config.depths = depths;
+  return config;
+}
+
 std::vector<Case> Cases() {
   return {
       {"mambaout_plain",
@@ -58,6 +66,10 @@ std::vector<Case> Cases() {
        EfficientVim({16, 24, 40}, {1, 1, 1}, {9, 7, 5}, true)},
       {"efficientvim_upstream",
        EfficientVim({16, 24, 32}, {1, 1, 1}, {4, 3, 2}, false)},
+      {"vmamba_s1", VMamba("vmamba_t_s1l8", 8, {1, 1, 2, 1})},
+      {"vmamba_s2_odd", VMamba("vmamba_t_s2l5", 10, {1, 2, 1, 1})},
+      {"vmamba_hf", VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1})},
+      {"vmamba_old_names", VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1})},
   };
 }
 
@@ -107,6 +119,42 @@ TEST_P(OpenWeightsTest, MapsAndLogitsAreThoseOfTheOriginalCode) {
     }
     ExpectValues(head.Answers(maps).narrow(1, 0, config.num_classes),
                  expected["logits"]);
+  }
+}
+
+// The maps of a detector or segmenter, which norms of their own follow.
+TEST_P(OpenWeightsTest, NormedMapsAreThoseOfTheOriginalCode) {
+  model::BackboneConfig config = VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1});
+  config.output_norms = true;
+  const Fixture weights_file("vmamba_backbone", "open_weights");
+  const Fixture expected("vmamba_backbone.expected", "open_weights");
+  weights::StateDict weights(weights_file.Weights(""));
+  const auto backbone = MakeBackbone(
+      config, /*image_size=*/64, FeatureMaps::kAll, weights.root(), tested());
+  ASSERT_EQ(weights.Finish(), absl::OkStatus());
+  const layers::Features maps =
+      backbone->Forward(Map(expected["input"]), /*fold_rows=*/0);
+  ASSERT_EQ(maps.size(), 4);
+  for (size_t i = 0; i < maps.size(); ++i) {
+    SCOPED_TRACE(i);
+    ExpectValues(maps[i], expected[absl::StrCat("map", i)]);
+  }
+}
+
+TEST_P(OpenWeightsTest, AnImagesMapsDoNotDependOnTheBatch) {
+  const auto backbone =
+      Both([&](const auto& scope, const auto& ops) {
+        return MakeBackbone(VMamba("vmamba_t_s2l5", 16, {1, 1, 1, 1}), 64,
+                            FeatureMaps::kAll, scope, ops);
+      }).tested;
+  const at::Tensor x = model::RandomValues("x", {3, 3, 45, 70});
+  const layers::Features together = backbone->Forward(Map(x), 0);
+  for (int image = 0; image < 3; ++image) {
+    const layers::Features alone =
+        backbone->Forward(Map(x.narrow(0, image, 1)), 0);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      ExpectNear(together[i].narrow(0, image, 1), alone[i].to(at::kFloat));
+    }
   }
 }
 

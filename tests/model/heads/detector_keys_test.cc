@@ -1,5 +1,6 @@
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ATen/ops/empty.h"
@@ -76,21 +77,42 @@ TEST_P(CascadeKeysTest, AreAsManyAsTheReferences) {
   EXPECT_EQ(parts["roi_head"].parameters, 54785187);
 }
 
+// Mask R-CNN, which has one stage.
+model::ModelConfig MaskRcnn(const char* variant) {
+  model::ModelConfig config =
+      *model::VariantConfig(variant, model::VisionTask::kDetection);
+  config.detector.box_stages = 1;
+  config.detector.box_stds.resize(1);
+  config.detector.box_convs = 0;
+  config.detector.box_fcs = 2;
+  return config;
+}
+
 TEST(DetectorKeysTest, OfOneStage) {
-  auto config =
-      model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
-  ASSERT_TRUE(config.ok()) << config.status();
-  config->detector.box_stages = 1;
-  config->detector.box_stds.resize(1);
-  config->detector.box_convs = 0;
-  config->detector.box_fcs = 2;
-  const Part mask_rcnn = PartsOf(*config)["roi_head"];
+  model::ModelConfig config = MaskRcnn("sf_mamba_t");
+  const Part mask_rcnn = PartsOf(config)["roi_head"];
   EXPECT_EQ(mask_rcnn.entries, 20);
   EXPECT_EQ(mask_rcnn.parameters, 16949985);
-  config->detector.masks = false;
-  const Part faster_rcnn = PartsOf(*config)["roi_head"];
+  config.detector.masks = false;
+  const Part faster_rcnn = PartsOf(config)["roi_head"];
   EXPECT_EQ(faster_rcnn.entries, 8);
   EXPECT_EQ(faster_rcnn.parameters, 14306705);
+}
+
+TEST(DetectorKeysTest, OfVMamba) {
+  for (const auto& [variant, entries, parameters] :
+       {std::tuple{"vmamba_t_s1l8", 322, 49755312},
+        {"vmamba_t_s2l5", 268, 50212080},
+        {"vmamba_s_s2l15", 448, 69654000},
+        {"vmamba_b_s2l15", 448, 107931376}}) {
+    SCOPED_TRACE(variant);
+    const std::map<std::string, Part> parts = PartsOf(MaskRcnn(variant));
+    EXPECT_EQ(parts.size(), 4);
+    EXPECT_EQ(Entries(parts), entries);
+    int64_t sum = 0;
+    for (const auto& [name, part] : parts) sum += part.parameters;
+    EXPECT_EQ(sum, parameters);
+  }
 }
 
 }  // namespace

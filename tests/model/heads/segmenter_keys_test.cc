@@ -85,7 +85,11 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"mamba_vision_b", 439, 96'662'080, 33'315'990},
                     Case{"mamba_vision_l3_512_21k", 684, 737'525'056,
                          40'590'486},
-                    Case{"sf_mamba_t", 335, 31'154'368, 30'588'054}),
+                    Case{"sf_mamba_t", 335, 31'154'368, 30'588'054},
+                    Case{"vmamba_t_s1l8", 362, 29'481'408, 31'497'366},
+                    Case{"vmamba_t_s2l5", 308, 29'938'176, 31'497'366},
+                    Case{"vmamba_s_s2l15", 488, 49'380'096, 31'497'366},
+                    Case{"vmamba_b_s2l15", 488, 87'534'592, 33'315'990}),
     [](const auto& info) { return std::string(info.param.variant); });
 
 TEST(SegmenterKeysTest, AreTheReferences) {

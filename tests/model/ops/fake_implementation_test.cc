@@ -82,6 +82,11 @@ class FakeImplementation : public Implementation {
     ++made_["selective scan"];
     return real_.MakeSelectiveScan(parameters);
   }
+  std::unique_ptr<CrossScanOp> MakeCrossScan(
+      const CrossScanParameters& parameters) const override {
+    ++made_["cross scan"];
+    return real_.MakeCrossScan(parameters);
+  }
   std::unique_ptr<WindowOp> MakeWindows(
       const WindowParameters& parameters) const override {
     ++made_["windows"];

@@ -77,6 +77,108 @@ TEST(WeightShapesTest, OneClassHasItsOwnBoxAndMask) {
   EXPECT_EQ(Read(tensors).class_agnostic_masks, false);
 }
 
+// Names and shapes of a VMamba classifier's tensors, without data.
+Tensors VMambaTensors(int64_t dim, int64_t ratio,
+                      const std::array<int, 4>& depths) {
+  Tensors tensors;
+  const auto add = [&](const std::string& key, std::vector<int64_t> shape) {
+    tensors[key].shape = std::move(shape);
+  };
+  add("patch_embed.0.weight", {dim / 2, 3, 3, 3});
+  add("patch_embed.5.weight", {dim, dim / 2, 3, 3});
+  add("classifier.head.weight", {10, 8 * dim});
+  for (int stage = 0; stage < 4; ++stage) {
+    const int64_t width = dim << stage, inner = ratio * width;
+    for (int block = 0; block < depths[stage]; ++block) {
+      const std::string key =
+          absl::StrCat("layers.", stage, ".blocks.", block, ".");
+      add(key + "op.in_proj.weight", {inner, width});
+      add(key + "op.conv2d.weight", {inner, 1, 3, 3});
+      add(key + "op.x_proj_weight", {4, (width + 15) / 16 + 2, inner});
+      add(key + "op.A_logs", {4 * inner, 1});
+      add(key + "mlp.fc1.weight", {4 * width, width});
+    }
+  }
+  return tensors;
+}
+
+TEST(WeightShapesTest, OfVMamba) {
+  const Tensors tensors = VMambaTensors(96, 2, {2, 2, 15, 2});
+  ASSERT_TRUE(IsVMamba(tensors));
+  const auto shapes = ReadVMambaShapes(tensors);
+  ASSERT_TRUE(shapes.ok()) << shapes.status();
+  EXPECT_EQ(shapes->dim, 96);
+  EXPECT_EQ(shapes->ssm_ratio, 2);
+  EXPECT_EQ(shapes->depths, (std::array{2, 2, 15, 2}));
+  EXPECT_EQ(shapes->num_classes, 10);
+}
+
+TEST(WeightShapesTest, OfVMambaUnderOtherNames) {
+  for (const char* name : {"vmamba_hf", "vmamba_old_names"}) {
+    SCOPED_TRACE(name);
+    const Fixture fixture(name, "open_weights");
+    const Tensors tensors = fixture.Weights("");
+    ASSERT_TRUE(IsVMamba(tensors));
+    const auto shapes = ReadVMambaShapes(tensors);
+    ASSERT_TRUE(shapes.ok()) << shapes.status();
+    EXPECT_EQ(shapes->dim, 8);
+    EXPECT_EQ(shapes->ssm_ratio, 1);
+    EXPECT_EQ(shapes->depths, (std::array{1, 1, 1, 1}));
+  }
+}
+
+TEST(WeightShapesTest, OtherVMambasAreRefusedByATensor) {
+  struct Case {
+    const char* key;
+    std::vector<int64_t> shape;  // Empty: the tensor is missing.
+    const char* message;
+  };
+  const std::string block = "layers.0.blocks.0.";
+  for (const Case& each : {
+           Case{"layers.0.blocks.0.op.in_proj.weight",
+                {16, 8},
+                "got 16 rows, expected 8: it has a gate"},
+           Case{"patch_embed.0.weight",
+                {4, 3, 4, 4},
+                "got 4 pixels a side, expected 3"},
+           Case{"patch_embed.5.weight", {}, "missing"},
+           Case{"layers.0.downsample.reduction.weight",
+                {16, 32},
+                "got one, expected none"},
+           Case{"layers.0.blocks.0.op.conv2d.bias",
+                {8},
+                "got one, expected none"},
+           Case{"layers.1.blocks.0.op.out_norm.0.weight",
+                {16},
+                "got one, expected none"},
+           Case{"layers.1.blocks.0.op.out_norm.1.weight",
+                {16},
+                "got one, expected none"},
+           Case{"layers.0.blocks.0.mlp.fc1.weight", {}, "missing"},
+           Case{"layers.0.blocks.0.op.A_logs",
+                {32, 20},
+                "got 20 states, expected 1"},
+           Case{"layers.0.blocks.0.op.conv2d.weight",
+                {24, 1, 3, 3},
+                "got 24 channels, expected 8 or 16"},
+       }) {
+    SCOPED_TRACE(each.key);
+    Tensors tensors = VMambaTensors(8, 1, {1, 1, 1, 1});
+    if (each.shape.empty()) {
+      tensors.erase(each.key);
+    } else {
+      tensors[each.key].shape = each.shape;
+    }
+    if (each.shape == std::vector<int64_t>{24, 1, 3, 3}) {
+      tensors[block + "op.in_proj.weight"].shape = {24, 8};
+    }
+    const auto shapes = ReadVMambaShapes(tensors);
+    EXPECT_EQ(shapes.status().code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(shapes.status().message()),
+                HasSubstr(absl::StrCat(each.key, ": ", each.message)));
+  }
+}
+
 TEST(WeightShapesTest, OfASegmenter) {
   const Fixture fixture("upernet");
   const WeightShapes shapes = Read(fixture.Weights(""));

@@ -1,0 +1,87 @@
+#ifndef SFMAMBA_MODEL_BACKBONES_VMAMBA_BACKBONE_H_
+#define SFMAMBA_MODEL_BACKBONES_VMAMBA_BACKBONE_H_
+
+#include <memory>
+#include <vector>
+
+#include "ATen/core/Tensor.h"
+#include "model/backbones/backbone.h"
+#include "model/backbones/mlp.h"
+#include "model/backbones/normed_stem.h"
+#include "model/layers/convolution.h"
+#include "model/layers/layer_norm.h"
+#include "model/layers/linear.h"
+#include "model/ops/implementation.h"
+#include "model/weights/state_dict.h"
+
+namespace sfmamba::backbones {
+
+// VMamba's mixer: a depthwise 3x3 convolution with SiLU and a scan in four
+// directions over the whole map, between two linear layers.
+class CrossScanMixer {
+ public:
+  CrossScanMixer(const weights::StateDict::Scope& scope, int width, int inner,
+                 int size, const ops::Implementation& implementation);
+
+  // residual += mixer(x). Both are [N, height * width, C].
+  void AddTo(ops::Residual& residual, const at::Tensor& x, int64_t height,
+             int64_t width) const;
+
+ private:
+  const ops::Implementation& implementation_;
+  layers::Linear in_;
+  layers::Convolution convolution_;
+  std::unique_ptr<const ops::CrossScanOp> scan_;
+  layers::Linear out_;
+};
+
+// A block: the mixer and an MLP, each of the normalised pixels.
+class VMambaBlock {
+ public:
+  VMambaBlock(const weights::StateDict::Scope& scope,
+              const model::BackboneConfig& config, int stage, int size,
+              const ops::Implementation& implementation);
+
+  // x [N, height * width, C] has the pixels of maps in row-major order.
+  void Forward(ops::Residual& x, int64_t height, int64_t width) const;
+
+ private:
+  layers::LayerNorm norm_;
+  CrossScanMixer mixer_;
+  layers::LayerNorm norm2_;
+  Mlp mlp_;
+};
+
+// The backbone of VMamba (arXiv 2401.10166) in its second version: four stages
+// of blocks that scan the whole map. The features are the stages' maps before
+// downsampling. With output_norms, a LayerNorm is applied to each feature, but
+// not to the next stage's input. The rows of a batch are not folded.
+class VMambaBackbone : public Backbone {
+ public:
+  VMambaBackbone(const model::BackboneConfig& config, int image_size,
+                 FeatureMaps maps, const weights::StateDict::Scope& scope,
+                 const ops::Implementation& implementation);
+
+  layers::Features Forward(const ops::ImageBatch& images,
+                           int64_t fold_rows) const override;
+  // Every image counts as one sequence.
+  std::vector<int64_t> Sequences(int64_t images, int64_t height,
+                                 int64_t width) const override;
+
+ private:
+  struct Downsample {
+    layers::Convolution convolution;
+    layers::LayerNorm norm;
+  };
+
+  const FeatureMaps maps_;
+  NormedStem stem_;
+  std::vector<std::vector<VMambaBlock>> stages_;
+  std::vector<Downsample> downsamples_;          // Behind stages 0 to 2.
+  std::vector<layers::LayerNorm> output_norms_;  // One per stage, or none.
+  std::unique_ptr<const ops::WindowOp> windows_;
+};
+
+}  // namespace sfmamba::backbones
+
+#endif  // SFMAMBA_MODEL_BACKBONES_VMAMBA_BACKBONE_H_
