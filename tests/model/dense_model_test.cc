@@ -3,11 +3,13 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "ATen/Parallel.h"
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/constant_pad_nd.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "model/engine/make_vision_model.h"
@@ -23,11 +25,16 @@ namespace {
 using ::testing::HasSubstr;
 
 // A small model for a dense task, of which maps hang over their regions.
-ModelConfig SmallDense(VisionTask task) {
+ModelConfig SmallDense(VisionTask task, Architecture architecture) {
   ModelConfig config = *VariantConfig("custom", task);
-  const ModelConfig small = SmallModel();
-  config.backbone = small.backbone;
-  config.backbone.windows = {8, 4};
+  if (architecture == Architecture::kVMamba) {
+    config.backbone = VariantConfig("vmamba_t_s2l5")->backbone;
+    config.backbone.dim = 8;
+    config.backbone.depths = {1, 1, 2, 1};
+  } else {
+    config.backbone = SmallModel().backbone;
+    config.backbone.windows = {8, 4};
+  }
   config.backbone.output_norms = true;
   config.num_classes = 6;
   config.segmentation_channels = 16;
@@ -38,8 +45,13 @@ ModelConfig SmallDense(VisionTask task) {
   return config;
 }
 
-std::unique_ptr<VisionModel> MakeSmall(VisionTask task) {
-  auto model = VisionModel::Random(SmallDense(task), /*seed=*/1);
+std::unique_ptr<VisionModel> MakeSmall(VisionTask task,
+                                       Architecture architecture,
+                                       bool reference = false) {
+  ModelOptions options;
+  options.reference = reference;
+  auto model =
+      VisionModel::Random(SmallDense(task, architecture), /*seed=*/1, options);
   EXPECT_TRUE(model.ok()) << model.status();
   return *std::move(model);
 }
@@ -119,27 +131,37 @@ void ExpectSame(const Result& a, const Result& b) {
   }
 }
 
-class DenseModelTest : public testing::TestWithParam<VisionTask> {
+class DenseModelTest
+    : public testing::TestWithParam<std::tuple<VisionTask, Architecture>> {
  protected:
+  static VisionTask task() { return std::get<VisionTask>(GetParam()); }
+  static Architecture architecture() {
+    return std::get<Architecture>(GetParam());
+  }
   std::vector<Result> Run(absl::Span<const ModelInput> inputs) {
     auto results = RunBatch(*model_, inputs);
     EXPECT_TRUE(results.ok()) << results.status();
     return *std::move(results);
   }
 
-  std::unique_ptr<VisionModel> model_ = MakeSmall(GetParam());
-  const std::vector<Picture> pictures_ = Pictures(GetParam());
+  std::unique_ptr<VisionModel> model_ = MakeSmall(task(), architecture());
+  const std::vector<Picture> pictures_ = Pictures(task());
   const std::vector<ModelInput> inputs_ = Inputs(pictures_);
 };
 
-INSTANTIATE_TEST_SUITE_P(Tasks, DenseModelTest,
-                         testing::Values(VisionTask::kDetection,
-                                         VisionTask::kSegmentation),
-                         [](const auto& info) {
-                           return info.param == VisionTask::kDetection
-                                      ? "Detection"
-                                      : "Segmentation";
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Tasks, DenseModelTest,
+    testing::Combine(
+        testing::Values(VisionTask::kDetection, VisionTask::kSegmentation),
+        testing::Values(Architecture::kHybrid, Architecture::kVMamba)),
+    [](const auto& info) {
+      const bool detects =
+          std::get<VisionTask>(info.param) == VisionTask::kDetection;
+      const bool on_vmamba =
+          std::get<Architecture>(info.param) == Architecture::kVMamba;
+      return absl::StrCat(detects ? "Detection" : "Segmentation",
+                          on_vmamba ? "OnVMamba" : "");
+    });
 
 TEST_P(DenseModelTest, AnImageIsTheSameAloneAndInAnyBatch) {
   std::vector<Result> alone;
@@ -152,8 +174,8 @@ TEST_P(DenseModelTest, AnImageIsTheSameAloneAndInAnyBatch) {
 }
 
 TEST_P(DenseModelTest, EachImageIsAnsweredBeforeTheNextIsRun) {
-  const Picture first(GetParam(), 60, 90, 1), other(GetParam(), 60, 90, 3);
-  Picture second(GetParam(), 60, 90, 2);
+  const Picture first(task(), 60, 90, 1), other(task(), 60, 90, 3);
+  Picture second(task(), 60, 90, 2);
   const auto context = MakeContext(*model_);
   RunInfo info;
   std::vector<Result> results;
@@ -195,20 +217,47 @@ TEST_P(DenseModelTest, ANanStaysInItsImage) {
   const std::vector<Result> clean = Run(inputs_);
   ExpectSame(results[0], clean[0]);
   ExpectSame(results[2], clean[2]);
-  if (GetParam() == VisionTask::kDetection) {
+  if (task() == VisionTask::kDetection) {
     EXPECT_FALSE(std::get<Detections>(results[1]).finite);
   } else {
     EXPECT_FALSE(std::get<Segmentation>(results[1]).finite);
   }
 }
 
+// Nearly equal scores may change places, so that few answers differ.
+TEST_P(DenseModelTest, AnswersAreTheReferences) {
+  const auto reference = MakeSmall(task(), architecture(), /*reference=*/true);
+  const Picture picture(task(), 53, 89, 6);
+  const auto results = RunBatch(*reference, {picture.input});
+  ASSERT_TRUE(results.ok()) << results.status();
+  const Result own = Run({picture.input})[0];
+  if (task() == VisionTask::kDetection) {
+    const auto& expected = std::get<Detections>((*results)[0]).detections;
+    const auto& found = std::get<Detections>(own).detections;
+    ASSERT_EQ(found.size(), expected.size());
+    ASSERT_GT(found.size(), 0);
+    for (size_t i = 0; i < found.size(); ++i) {
+      EXPECT_NEAR(found[i].score, expected[i].score, 1e-3) << i;
+    }
+  } else {
+    const auto& expected = std::get<Segmentation>((*results)[0]);
+    const auto& found = std::get<Segmentation>(own);
+    ASSERT_EQ(found.labels.size(), expected.labels.size());
+    size_t same = 0;
+    for (size_t i = 0; i < found.labels.size(); ++i) {
+      same += found.labels[i] == expected.labels[i];
+    }
+    EXPECT_GE(same, 0.999 * expected.labels.size());
+  }
+}
+
 TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
-  const Picture other(GetParam(), 60, 97, 4);
+  const Picture other(task(), 60, 97, 4);
   const absl::Status status =
       RunBatch(*model_, {inputs_[0], other.input}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(status.message()),
-              HasSubstr(GetParam() == VisionTask::kDetection
+              HasSubstr(task() == VisionTask::kDetection
                             ? "image 1: expected the first image's size 60x90 "
                               "up to a multiple of 32, got 60x97"
                             : "image 1: expected the first image's size 60x90, "
@@ -218,7 +267,7 @@ TEST_P(DenseModelTest, BatchMatesAreOfOnePaddedSize) {
 TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   for (const auto& [height, width] :
        std::vector<std::pair<int, int>>{{1, 1}, {1, 300}, {200, 3}}) {
-    const Picture picture(GetParam(), height, width, 5);
+    const Picture picture(task(), height, width, 5);
     EXPECT_TRUE(RunBatch(*model_, {picture.input}).ok())
         << height << "x" << width;
   }

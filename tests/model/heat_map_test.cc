@@ -30,12 +30,13 @@ struct Classifier {
   std::map<std::string, weights::TensorView> tensors;
 };
 
-// The classifier in the folder of this name, or "sf_mamba_t" with deterministic
+// The classifier in the folder of this name, or a variant with deterministic
 // parameters.
 Classifier Read(const std::string& name) {
   Classifier classifier;
-  if (name == "sf_mamba_t") {
-    classifier.config = *VariantConfig(name);
+  const absl::StatusOr<ModelConfig> variant = VariantConfig(name);
+  if (variant.ok()) {
+    classifier.config = *variant;
     return classifier;
   }
   const auto directory =
@@ -99,7 +100,7 @@ TEST_P(HeatMapTest, TheMeanOfEachClasssMapIsItsLogit) {
 
 INSTANTIATE_TEST_SUITE_P(Classifiers, HeatMapTest,
                          testing::Values("everyday", "photographs",
-                                         "sf_mamba_t"),
+                                         "sf_mamba_t", "vmamba_t_s1l8"),
                          [](const auto& info) {
                            return std::string(info.param);
                          });

@@ -1,23 +1,35 @@
 #include "model/ops/composed/composed_cross_scan.h"
 
+#include <optional>
+
 #include "ATen/TensorOperators.h"
+#include "ATen/ops/arange.h"
 #include "ATen/ops/cat.h"
 #include "ATen/ops/constant_pad_nd.h"
 #include "ATen/ops/empty_like.h"
+#include "ATen/ops/index.h"
 
 namespace sfmamba::ops {
 namespace {
+
+// Returns pixels [N, L, C] in the opposite order. flip() has no form for
+// tensors without data, by which launches are listed.
+at::Tensor Backward(const at::Tensor& pixels) {
+  const at::Tensor order =
+      at::arange(pixels.size(1) - 1, -1, -1, pixels.options().dtype(at::kLong));
+  return at::index(pixels, {std::nullopt, order});
+}
 
 // Returns the pixels of x [N, H, W, C] in a direction's order, [N, H * W, C].
 at::Tensor InOrder(const at::Tensor& x, int direction) {
   const at::Tensor pixels =
       (direction % 2 == 0 ? x : x.transpose(1, 2)).flatten(1, 2);
-  return direction < 2 ? pixels : pixels.flip(1);
+  return direction < 2 ? pixels : Backward(pixels);
 }
 
 // The inverse of InOrder(), for a map of `height` rows.
 at::Tensor InPlace(const at::Tensor& pixels, int direction, int64_t height) {
-  const at::Tensor forward = direction < 2 ? pixels : pixels.flip(1);
+  const at::Tensor forward = direction < 2 ? pixels : Backward(pixels);
   const int64_t width = pixels.size(1) / height;
   return direction % 2 == 0
              ? forward.unflatten(1, {height, width})

@@ -307,6 +307,28 @@ TEST_P(ImplementationsTest, ScanWithItsProjections) {
   }
 }
 
+TEST_P(ImplementationsTest, CrossScan) {
+  constexpr int kRank = 2;
+  for (const int channels : {5, 36}) {
+    for (const int states : {1, 3}) {
+      const CrossScanParameters parameters{
+          Values("x_proj_weight", {4, kRank + 2 * states, channels}),
+          Values("dt_projs_weight", {4, channels, kRank}),
+          -Values("A", {4, states, channels}).abs(),
+          Values("D", {4, channels, 1}).squeeze(2),
+          Values("dt_projs_bias", {4, channels}),
+          {Values("weight", {channels}), Values("bias", {channels})}};
+      const auto scan = tested().MakeCrossScan(parameters);
+      const auto expected = reference().MakeCrossScan(parameters);
+      for (const auto& [images, height, width] : kMaps) {
+        const at::Tensor u =
+            model::RandomValues("u", {images, height, width, channels});
+        ExpectNear(scan->Forward(u.to(GetParam().type)), expected->Forward(u));
+      }
+    }
+  }
+}
+
 TEST_P(ImplementationsTest, Windows) {
   for (const int channels : {5, 8}) {
     const at::Tensor x = model::RandomValues("x", {3, 5, 7, channels});

@@ -95,5 +95,15 @@ TEST(ScanShapesTest, DenseModelsAreTheRuns) {
   }
 }
 
+// Its four directions have the same shapes.
+TEST(ScanShapesTest, VMambasMapsAreTheRuns) {
+  for (const int size : {32, 225}) {
+    SCOPED_TRACE(size);
+    ExpectListsWhatRuns(Config("vmamba_t_s2l5", size));
+  }
+  ExpectListsWhatRuns(
+      *model::VariantConfig("vmamba_t_s1l8", model::VisionTask::kDetection));
+}
+
 }  // namespace
 }  // namespace sfmamba::tuning
