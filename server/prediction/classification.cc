@@ -160,8 +160,10 @@ class ClassificationHandler final : public TaskHandler {
   }
   absl::Status CheckParams(
       const repository::ModelDirectory& model) const override {
+    const auto architecture = model.config.backbone.architecture;
     if (params_.has_heat_map() &&
-        model.config.backbone.architecture != model::Architecture::kHybrid) {
+        architecture != model::Architecture::kHybrid &&
+        architecture != model::Architecture::kVMamba) {
       return server::InvalidField(
           "params.heat_map",
           "got one of a Vim, MambaOut or EfficientViM, expected a model "

@@ -253,6 +253,11 @@ absl::StatusOr<HuggingFaceConfig> ReadFamily(
     if (!classes.ok()) return OfWeights(classes.status());
     return ReadEfficientVimConfig(texts, *classes, stated, with_labels);
   }
+  if (weights::IsVMamba(tensors)) {
+    const auto shapes = weights::ReadVMambaShapes(tensors);
+    if (!shapes.ok()) return OfWeights(shapes.status());
+    return ReadVMambaConfig(texts, *shapes, with_labels);
+  }
   const auto shapes = weights::ReadClassifierShapes(tensors);
   if (!shapes.ok()) return OfWeights(shapes.status());
   return ReadHuggingFaceConfig(texts, *shapes, stated, with_labels);

@@ -1,6 +1,7 @@
 #include "server/repository/timm_config.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -128,6 +129,46 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
+// Returns the row of these shapes, or else that of the same blocks with the
+// weights' width and depths.
+model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
+  std::optional<model::ModelConfig> similar;
+  for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
+    const model::BackboneConfig& own = row.backbone;
+    if (own.ssm_ratio != shapes.ssm_ratio) continue;
+    if (own.dim == shapes.dim && own.depths == shapes.depths) return row;
+    if (!similar.has_value()) similar = std::move(row);
+  }
+  similar->backbone.dim = shapes.dim;
+  similar->backbone.depths = shapes.depths;
+  return *similar;
+}
+
+// What the file states must be what the weights have.
+absl::Status CheckVMamba(const Levels& levels,
+                         const weights::VMambaShapes& shapes) {
+  const MemberLevel& root = levels[0];
+  std::vector<int> dims;
+  for (int stage = 0; stage < 4; ++stage) dims.push_back(shapes.dim << stage);
+  absl::Status status;
+  const auto check = [&](const char* name, const std::vector<json>& expected,
+                         absl::string_view reason) {
+    const Member got = root.At(name);
+    if (got.is_missing() ||
+        std::count(expected.begin(), expected.end(), got.value) > 0) {
+      return;
+    }
+    status.Update(got.Refuse(absl::StrCat(expected[0].dump(), reason)));
+  };
+  constexpr absl::string_view kShapes = ", as the weights have it";
+  check("model_type", {"vmamba"}, ", as the weights are VMamba's");
+  check("depths", {shapes.depths}, kShapes);
+  check("dims", {dims, shapes.dim}, kShapes);
+  check("embed_dim", {shapes.dim}, kShapes);
+  check("patch_size", {4}, "");
+  return status;
+}
+
 // Returns what `files` say besides what `row` says.
 absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
                                            const model::ModelConfig& row,
@@ -191,6 +232,27 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
                              [](const model::ModelConfig&) { return false; });
   if (!row.ok()) return row.status();
   return Describe(files, *row, num_classes, with_labels);
+}
+
+absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
+    const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
+    bool with_labels) {
+  Files files;
+  absl::Status status = Parse(texts, &files);
+  if (status.ok()) status = CheckVMamba(files.levels, shapes);
+  if (!status.ok()) return status;
+  const model::ModelConfig row = ChooseVMamba(shapes);
+  absl::StatusOr<HuggingFaceConfig> result =
+      Describe(files, row, shapes.num_classes, with_labels);
+  const model::BackboneConfig table =
+      model::VariantConfig(row.variant)->backbone;
+  if (!result.ok()) return result;
+  v1::Backbone* const backbone = result->config.mutable_backbone();
+  if (table.dim != shapes.dim) backbone->set_dim(shapes.dim);
+  if (table.depths != shapes.depths) {
+    for (const int depth : shapes.depths) backbone->add_depths(depth);
+  }
+  return result;
 }
 
 }  // namespace sfmamba::repository

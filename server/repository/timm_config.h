@@ -25,6 +25,12 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
     const HuggingFaceTexts& texts, int num_classes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
+// Reads VMamba's description for Transformers, whose `model_type` is "vmamba".
+// The variant is the row of these shapes. Errors as above.
+absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
+    const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
+    bool with_labels = true);
+
 }  // namespace sfmamba::repository
 
 #endif  // SFMAMBA_SERVER_REPOSITORY_TIMM_CONFIG_H_

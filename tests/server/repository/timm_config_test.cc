@@ -142,6 +142,63 @@ TEST(TimmConfigTest, ReadsEfficientVim) {
             "efficientvim_m4_dist");
 }
 
+weights::VMambaShapes VMambaShapesOf(const std::string& variant) {
+  const model::BackboneConfig row = model::VariantConfig(variant)->backbone;
+  return {row.dim, row.ssm_ratio, row.depths, /*num_classes=*/2};
+}
+
+TEST(TimmConfigTest, ReadsVMamba) {
+  for (const char* variant :
+       {"vmamba_t_s1l8", "vmamba_t_s2l5", "vmamba_s_s2l15", "vmamba_s_s1l20",
+        "vmamba_b_s2l15", "vmamba_b_s1l20"}) {
+    const weights::VMambaShapes shapes = VMambaShapesOf(variant);
+    const auto read =
+        ReadVMambaConfig({R"({"model_type": "vmamba"})", {}}, shapes);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->config.backbone().variant(), variant);
+    EXPECT_EQ(read->config.backbone().dim(), 0);
+    EXPECT_EQ(read->config.backbone().depths_size(), 0);
+  }
+  const auto read = ReadVMambaConfig(
+      {R"({"model_type": "vmamba", "depths": [2, 2, 8, 2], "embed_dim": 96,
+           "architectures": ["VMambaForImageClassification"],
+           "dims": [96, 192, 384, 768], "patch_size": 4, "num_classes": 2,
+           "id2label": {"0": "a", "1": "b"}})",
+       {}},
+      VMambaShapesOf("vmamba_t_s1l8"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->config.num_classes(), 2);
+  EXPECT_THAT(read->labels, ElementsAre("a", "b"));
+}
+
+TEST(TimmConfigTest, AVMambaOfAnotherSizeHasItsWidthAndDepths) {
+  const auto read = ReadVMambaConfig(
+      {R"({"model_type": "vmamba", "dims": 8})", {}},
+      {/*dim=*/8, /*ssm_ratio=*/2, {1, 2, 3, 4}, /*num_classes=*/2});
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->config.backbone().variant(), "vmamba_t_s2l5");
+  EXPECT_EQ(read->config.backbone().dim(), 8);
+  EXPECT_THAT(read->config.backbone().depths(), ElementsAre(1, 2, 3, 4));
+}
+
+TEST(TimmConfigTest, RefusesWhatVMambasWeightsContradict) {
+  const auto error = [](const std::string& config) {
+    return std::string(
+        ReadVMambaConfig({config, {}}, VMambaShapesOf("vmamba_t_s1l8"))
+            .status()
+            .message());
+  };
+  EXPECT_EQ(error(R"({"model_type": "mambavision"})"),
+            "config.json: model_type: got \"mambavision\", expected "
+            "\"vmamba\", as the weights are VMamba's");
+  EXPECT_EQ(error(R"({"depths": [2, 2, 5, 2]})"),
+            "config.json: depths: got [2,2,5,2], expected [2,2,8,2], as the "
+            "weights have it");
+  EXPECT_EQ(error(R"({"dims": 128})"),
+            "config.json: dims: got 128, expected [96,192,384,768], as the "
+            "weights have it");
+}
+
 TEST(TimmConfigTest, AsksForTheVariantThatNothingNames) {
   EXPECT_EQ(ErrorOf("mambaout_kobe", "{}"),
             "config.json: architecture: got none, expected mambaout_kobe by "
