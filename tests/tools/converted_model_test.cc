@@ -109,6 +109,31 @@ TEST_F(ConvertedModelTest, ADetectorLoadsAndAnswers) {
   EXPECT_TRUE(std::holds_alternative<model::Detections>(*result));
 }
 
+TEST_F(ConvertedModelTest, AVMambaLoadsAndAnswers) {
+  const auto directory = Read("vmamba");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.backbone.architecture,
+            model::Architecture::kVMamba);
+  EXPECT_EQ(directory->labels.size(), 10);
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<model::Classification>(*result));
+}
+
+TEST_F(ConvertedModelTest, ADetectorOnVMambaLoadsAndAnswers) {
+  const auto directory = Read("vmamba_detection");
+  ASSERT_TRUE(directory.ok()) << directory.status();
+  EXPECT_EQ(directory->config.backbone.architecture,
+            model::Architecture::kVMamba);
+  EXPECT_THAT(directory->labels, ElementsAre("cat", "dog", "traffic light"));
+  EXPECT_EQ(directory->config.detector.box_stages, 1);
+  ExpectDeterministicWeights(*directory);
+  const auto result = Answer(*directory);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_TRUE(std::holds_alternative<model::Detections>(*result));
+}
+
 TEST_F(ConvertedModelTest, ASegmenterLoadsAndAnswers) {
   const auto directory = Read("segmentation");
   ASSERT_TRUE(directory.ok()) << directory.status();

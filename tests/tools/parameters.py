@@ -24,13 +24,15 @@ def parameter(key, shape):
     u = _noise(key, math.prod(shape)).reshape(shape)
     if key.endswith('running_var'):
         values = 1 + 0.25 * u
-    elif key.endswith(('A_log', 'A_b_log')):
+    elif key.endswith(('A_log', 'A_b_log', 'A_logs')):
         values = np.log(np.arange(1, shape[-1] + 1)) + 0.1 * u
-    elif key.endswith(('dt_proj.bias', 'dt_proj_b.bias')):
+    elif key.endswith(('dt_proj.bias', 'dt_proj_b.bias', 'dt_projs_bias')):
         values = -2 + u
     elif key.endswith(('gamma_1', 'gamma_2')):
         values = 0.5 + 0.1 * u
-    elif key.endswith(('.D', '.D_b')) or len(shape) == 1 and key.endswith('weight'):
+    elif key.endswith(('x_proj_weight', 'dt_projs_weight')):
+        values = u * math.sqrt(3 / shape[-1])
+    elif key.endswith(('.D', '.D_b', '.Ds')) or len(shape) == 1 and key.endswith('weight'):
         values = 1 + 0.1 * u
     elif len(shape) == 1:
         values = 0.1 * u

@@ -2,8 +2,8 @@
 
     write_models.py DIR
 
-makes DIR/classification, DIR/detection, DIR/segmentation and DIR/trunk: what converted_model_test
-loads in the server's own code.
+makes DIR/classification, DIR/detection, DIR/segmentation, DIR/trunk, DIR/vmamba and
+DIR/vmamba_detection: what converted_model_test loads in the server's own code.
 """
 
 import pathlib
@@ -16,6 +16,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1] / 'tools')]
 
 import checkpoints  # noqa: E402
 import convert_checkpoint  # noqa: E402
+from checkpoint import vmamba as vmamba_tensors  # noqa: E402
 from checkpoint.network import Backbone, Detector, Network, expected_tensors  # noqa: E402
 from parameters import parameters  # noqa: E402
 
@@ -53,15 +54,41 @@ def trunk():
     return checkpoints.zip_file({'state_dict': state, 'facts': {'labels': ['cat', 'dog', 'cup']}})
 
 
+VMAMBA = vmamba_tensors.Backbone(dim=16, ratio=2, depths=(1, 1, 2, 1))
+
+
+def vmamba():
+    """As its authors save a classifier, with an average."""
+    arrays = parameters(expected_tensors(Network('CLASSIFICATION', VMAMBA, 10)))
+    other = {name: np.zeros_like(array) for name, array in arrays.items()}
+    return checkpoints.zip_file({
+        'model': checkpoints.tensors(other), 'epoch': 296,
+        'model_ema': {name: checkpoints.tensor(f'ema{i}', array)
+                      for i, (name, array) in enumerate(arrays.items())}})
+
+
+def vmamba_detection():
+    detector = Detector(box_stages=1, box_convs=0, box_fcs=2, mask_convs=4, channels=16,
+                        fc_width=32)
+    network = Network('DETECTION', VMAMBA, 3, detector)
+    state = checkpoints.tensors(parameters(expected_tensors(network)))
+    return checkpoints.zip_file(checkpoints.mmengine(state, ['cat', 'dog', 'traffic light']))
+
+
+HEADS = ('--num_heads', '4,8', '--tokens', 'swap')
+FLAGS = {classification: HEADS, detection: HEADS, segmentation: HEADS, trunk: HEADS, vmamba: (),
+         vmamba_detection: ()}
+
+
 def main():
     out = pathlib.Path(sys.argv[1])
-    for make in (classification, detection, segmentation, trunk):
+    for make, flags in FLAGS.items():
         folder = out / make.__name__
         folder.mkdir(parents=True, exist_ok=True)
         checkpoint = folder / 'checkpoint.pth'
         checkpoint.write_bytes(make())
         status = convert_checkpoint.main([str(checkpoint), '--out', str(folder), '--force',
-                                          '--quiet', '--num_heads', '4,8', '--tokens', 'swap'])
+                                          '--quiet', *flags])
         checkpoint.unlink()
         if status != 0:
             return status

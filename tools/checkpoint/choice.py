@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from checkpoint import hugging_face
+from checkpoint import hugging_face, vmamba
 from checkpoint.descriptions import Description, family
 from checkpoint.tensor import CheckpointError
 from checkpoint.variants import (CUSTOM, FAMILIES, MEAN, STD, default_windows, find_row,
@@ -16,7 +16,7 @@ class Choice:
     """None where the server's own default holds."""
 
     variant: str
-    tokens: str
+    tokens: str         # Also None of a VMamba.
     windows: tuple      # Of stages 3 and 4.
     num_heads: tuple    # The same.
     picture: dict       # Fields of config.textproto's "input" by name.
@@ -135,9 +135,19 @@ def _without_defaults(picture, row):
     return {key: value for key, value in picture.items() if own.get(key) != value}
 
 
+def _choose_vmamba(network, flags):
+    if any(flag is not None for flag in flags):
+        raise CheckpointError('a VMamba, of which the shapes tell all: leave out --variant and '
+                              '--tokens')
+    return Choice(vmamba.variant_of(network.backbone), None, None, None, {}, None,
+                  'by the tensors', [], [])
+
+
 def choose(network, descriptions, variant=None, tokens=None, config=None):
     """The Choice for a Network that these Descriptions are of, among them those of the
     config.json `config`; flags may have decided already."""
+    if isinstance(network.backbone, vmamba.Backbone):
+        return _choose_vmamba(network, (variant, tokens))
     if config is not None and network.task == 'CLASSIFICATION':
         hugging_face.check_shapes(config, network.backbone)
     descriptions = _of_shapes(network) + descriptions

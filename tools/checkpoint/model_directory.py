@@ -10,7 +10,7 @@ import os
 import pathlib
 import re
 
-from checkpoint import trunk
+from checkpoint import trunk, vmamba
 from checkpoint.safetensors_file import write_safetensors
 from checkpoint.tensor import CheckpointError
 
@@ -50,6 +50,11 @@ def _backbone(network, options):
                       in_dim=None if backbone.trunk else backbone.in_dim,
                       depths=_numbers(backbone.depths),
                       layer_scale=str(backbone.layer_scale).lower(), tokens=_TOKENS[options.tokens])
+    row = vmamba.ROWS.get(options.variant)
+    if row and row.dim != backbone.dim:
+        fields['dim'] = backbone.dim
+    if row and row.depths != backbone.depths:
+        fields['depths'] = _numbers(backbone.depths)
     if options.num_heads:
         fields['num_heads'] = _numbers((1, 1, *options.num_heads))
     if options.windows:

@@ -3,7 +3,7 @@
 import dataclasses
 import re
 
-from checkpoint import trunk
+from checkpoint import trunk, vmamba
 
 STATES = 8          # Of the scan.
 POOLED_SCALES = 4   # Of UperNet's pyramid pooling.
@@ -48,7 +48,7 @@ class Detector:
 @dataclasses.dataclass(frozen=True)
 class Network:
     task: str                # CLASSIFICATION, DETECTION or SEGMENTATION.
-    backbone: Backbone
+    backbone: Backbone       # Or a vmamba.Backbone.
     classes: int             # Without the background.
     detector: Detector = None
     segmenter_channels: int = 0
@@ -99,13 +99,34 @@ def _read_trunk(shapes, prefix):
                     learnable=shapes.any(stages + 'aux_head$'), trunk=strides[0])
 
 
-def _check_depths(depths, prefix, first=0):
+def _check_depths(depths, prefix, first=0, stages='levels'):
     for stage, depth in list(enumerate(depths))[first:]:
         if not 1 <= depth <= MAX_DEPTH:
-            raise Unclear(f'{prefix}levels.{stage} has {depth} blocks, expected 1 to {MAX_DEPTH}')
+            raise Unclear(f'{prefix}{stages}.{stage} has {depth} blocks, expected 1 to '
+                          f'{MAX_DEPTH}')
+
+
+def _read_vmamba(shapes, prefix):
+    """The backbone of a VMamba; Unclear of another version than the second."""
+    first = prefix + 'patch_embed.0.weight'
+    if shapes.at(first, 2) != 3:
+        raise Unclear(f'{first} is {shapes.at(first, 2)} pixels a side, expected 3')
+    mixer = prefix + 'layers.0.blocks.0.op.'
+    dim = shapes.at(prefix + 'patch_embed.5.weight', 0)
+    inner, rows = shapes.at(mixer + 'conv2d.weight', 0), shapes.at(mixer + 'in_proj.weight', 0)
+    if rows != inner:
+        gate = ', which is one with a gate' if rows == 2 * inner else ''
+        raise Unclear(f'{mixer}in_proj.weight has {rows} rows, expected {inner}{gate}')
+    if inner not in (dim, 2 * dim):
+        raise Unclear(f'{mixer}conv2d.weight has {inner} channels, expected {dim} or {2 * dim}')
+    depths = tuple(shapes.count(f'{prefix}layers.{i}.blocks.') for i in range(4))
+    _check_depths(depths, prefix, stages='layers')
+    return vmamba.Backbone(dim, inner // dim, depths)
 
 
 def _read_backbone(shapes, prefix):
+    if vmamba.is_vmamba(shapes.names, prefix):
+        return _read_vmamba(shapes, prefix)
     if shapes.any(re.escape(prefix) + 'trunk\\.'):
         return _read_trunk(shapes, prefix)
     stem = prefix + 'patch_embed.conv_down.'
@@ -146,7 +167,8 @@ def read_network(shapes):
         return Network('SEGMENTATION', _read_backbone(shapes, 'backbone.'),
                        shapes.at('decode_head.conv_seg.weight', 0), None,
                        shapes.at('decode_head.conv_seg.weight', 1))
-    classes = shapes.at('head.weight', 0)
+    head = 'classifier.head' if vmamba.is_vmamba(shapes.names) else 'head'
+    classes = shapes.at(f'{head}.weight', 0)
     backbone, neck = _read_backbone(shapes, ''), ()
     if backbone.trunk and shapes.any('neck\\.'):
         neck = (shapes.at('neck.project.weight', 0), shapes.at('neck.expand.conv.weight', 0))
@@ -214,6 +236,8 @@ def _stem(prefix, backbone):
 
 
 def _backbone(prefix, backbone):
+    if isinstance(backbone, vmamba.Backbone):
+        return vmamba.backbone_tensors(prefix, backbone)
     tensors = _stem(prefix, backbone)
     first = trunk.STAGES.get(backbone.trunk, 0)
     for stage, depth in list(enumerate(backbone.depths))[first:]:
@@ -241,6 +265,8 @@ def _pyramid(backbone):
 
 
 def _classifier(network):
+    if isinstance(network.backbone, vmamba.Backbone):
+        return vmamba.classifier_tensors(network.backbone, network.classes)
     width = network.backbone.width(3)
     tensors = {**_backbone('', network.backbone), **_batch_norm('norm', width)}
     if network.neck:

@@ -10,6 +10,7 @@ data is read before its array().
 
 import dataclasses
 
+from checkpoint import vmamba
 from checkpoint.choice import Choice, choose
 from checkpoint.descriptions import describe, family
 from checkpoint.files import Files, read_files
@@ -27,7 +28,7 @@ class Opened:
     tensors: dict      # A checkpoint.tensor.Tensor by each name of the model.
     network: Network   # Task, shapes, number of classes.
     variant: str       # sf_mamba_t, mamba_vision_l3_512_21k, ..., or custom.
-    tokens: str        # swap (SF-Mamba) or none (MambaVision).
+    tokens: str        # swap (SF-Mamba), none (MambaVision) or None (VMamba).
     evidence: str      # A line: what was found, and what says so.
     facts: dict        # What the file has beside its tensors, such as "meta" and "args".
     choice: Choice     # What config.textproto says besides.
@@ -42,7 +43,7 @@ class Opened:
 
 def _evidence(network, choice, state):
     text = (f'{choice.variant}, a {_NOUNS[network.task]} of {network.classes} classes: '
-            f'{family(choice.tokens)} {choice.why}')
+            f'{family(choice.tokens) if choice.tokens else "VMamba"} {choice.why}')
     return text + (f'; weights: {state.origin}' if state.origin else '')
 
 
@@ -60,7 +61,7 @@ def open_checkpoint(path, weights=None, prefix=None, variant=None, tokens=None):
         raise CheckpointError(f'the model cannot be told from its tensors: {error}; '
                               f'{state.choices}') from error
     choice = choose(network, describe(files, state.facts), variant, tokens, files.config)
-    if choice.variant != CUSTOM:
+    if choice.variant not in (CUSTOM, *vmamba.ROWS):
         row = find_row(choice.variant)[0].backbone
         backbone = dataclasses.replace(row, attention=network.backbone.attention,
                                        learnable=network.backbone.learnable)

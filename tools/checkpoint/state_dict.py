@@ -4,6 +4,7 @@ import collections
 import dataclasses
 import re
 
+from checkpoint import vmamba
 from checkpoint.pickle_reader import Dropped
 from checkpoint.tensor import CheckpointError, Tensor, printable
 
@@ -17,7 +18,7 @@ _MAX_DEPTH = 3  # Dictionaries in dictionaries.
 _WRAPPER = re.compile(r'(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|'
                       r'_forward_module)\.')
 # The first layers of a backbone, by which a network is found; what comes before is its prefix.
-_FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.conv_down|trunk\.stem)\.')
+_FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.(?:conv_down|0)|trunk\.stem)\.')
 _BACKBONE = 'backbone.'
 _DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 
@@ -166,6 +167,7 @@ def read_state_dict(value, weights=None, prefix=None):
     names = {key: _clean(key) for key in found}
     prefix = _choose_prefix(names.values(), prefix)
     inside = {key: name[len(prefix):] for key, name in names.items() if name.startswith(prefix)}
+    inside = vmamba.current_names(inside)
     copies = {f'ema_{name.replace(".", "_")}' for name in inside.values()}
     tensors, sources = {}, {}
     for key in found:

@@ -14,7 +14,7 @@ import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
 
-from checkpoint import report, textproto  # noqa: E402
+from checkpoint import report, textproto, vmamba  # noqa: E402
 from checkpoint.model_directory import Options, write_model  # noqa: E402
 from checkpoint.network import Backbone, Network, expected_tensors  # noqa: E402
 from checkpoint.opened import open_checkpoint  # noqa: E402
@@ -90,6 +90,8 @@ def _check_trainable(opened):
 
 def check_backbone(opened):
     """An error if sf_mamba.py has no such backbone."""
+    if isinstance(opened.network.backbone, vmamba.Backbone):
+        raise CheckpointError('a VMamba: it can be served, not trained here')
     if not opened.network.backbone.attention:
         raise CheckpointError('a network without attention: it can be served, not trained here')
     own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
