@@ -55,7 +55,7 @@ class Network:
     neck: tuple = ()         # Channels and features of a classifier's convolutions; none.
 
 
-class _Shapes:
+class Shapes:
     """The shapes by name; what is not there raises Unclear."""
 
     def __init__(self, shapes):
@@ -157,19 +157,20 @@ def _read_detector(shapes):
                         shapes.at(mask + 'conv_logits.weight', 0) == 1))
 
 
-def read_network(shapes):
-    """The Network whose tensors have these shapes, by name; Unclear if they do not tell."""
-    shapes = _Shapes(shapes)
+def read_network(shapes, read_backbone=_read_backbone):
+    """The Network whose tensors have these shapes, by name; Unclear if they do not tell.
+    read_backbone(Shapes, prefix) reads the backbone below the heads."""
+    shapes = Shapes(shapes)
     if shapes.any('(roi_head|rpn_head|neck\\.(lateral|fpn)_convs)\\.'):
         classes, detector = _read_detector(shapes)
-        return Network('DETECTION', _read_backbone(shapes, 'backbone.'), classes, detector)
+        return Network('DETECTION', read_backbone(shapes, 'backbone.'), classes, detector)
     if shapes.any('decode_head\\.'):
-        return Network('SEGMENTATION', _read_backbone(shapes, 'backbone.'),
+        return Network('SEGMENTATION', read_backbone(shapes, 'backbone.'),
                        shapes.at('decode_head.conv_seg.weight', 0), None,
                        shapes.at('decode_head.conv_seg.weight', 1))
     head = 'classifier.head' if vmamba.is_vmamba(shapes.names) else 'head'
     classes = shapes.at(f'{head}.weight', 0)
-    backbone, neck = _read_backbone(shapes, ''), ()
+    backbone, neck = read_backbone(shapes, ''), ()
     if backbone.trunk and shapes.any('neck\\.'):
         neck = (shapes.at('neck.project.weight', 0), shapes.at('neck.expand.conv.weight', 0))
     return Network('CLASSIFICATION', backbone, classes, neck=neck)

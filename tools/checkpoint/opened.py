@@ -20,7 +20,7 @@ from checkpoint.state_dict import StateDict, read_state_dict
 from checkpoint.tensor import CheckpointError
 from checkpoint.variants import CUSTOM, find_row
 
-_NOUNS = {'CLASSIFICATION': 'classifier', 'DETECTION': 'detector', 'SEGMENTATION': 'segmenter'}
+NOUNS = {'CLASSIFICATION': 'classifier', 'DETECTION': 'detector', 'SEGMENTATION': 'segmenter'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Opened:
 
 
 def _evidence(network, choice, state):
-    text = (f'{choice.variant}, a {_NOUNS[network.task]} of {network.classes} classes: '
+    text = (f'{choice.variant}, a {NOUNS[network.task]} of {network.classes} classes: '
             f'{family(choice.tokens) if choice.tokens else "VMamba"} {choice.why}')
     return text + (f'; weights: {state.origin}' if state.origin else '')
 

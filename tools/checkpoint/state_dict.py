@@ -18,7 +18,9 @@ _MAX_DEPTH = 3  # Dictionaries in dictionaries.
 _WRAPPER = re.compile(r'(?<![^.])(?:_orig_mod|_fsdp_wrapped_module|_checkpoint_wrapped_module|'
                       r'_forward_module)\.')
 # The first layers of a backbone, by which a network is found; what comes before is its prefix.
-_FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.(?:conv_down|0)|trunk\.stem)\.')
+_FIRST = re.compile(r'((?:.*\.)?)(?:patch_embed\.conv_down|trunk\.stem|stem\.conv1|'
+                    r'downsample_layers\.0\.conv1|patch_embed\.(?:conv\.)?0|'
+                    r'vmamba\.patch_embeddings)\.')
 _BACKBONE = 'backbone.'
 _DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 
