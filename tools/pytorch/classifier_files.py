@@ -7,6 +7,7 @@ with.
 """
 
 import dataclasses
+import json
 import pathlib
 import sys
 
@@ -14,16 +15,16 @@ import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1]))
 
-from checkpoint import report, textproto, vmamba  # noqa: E402
+from checkpoint import open_names, open_weights, report, textproto  # noqa: E402
 from checkpoint.model_directory import Options, write_model  # noqa: E402
 from checkpoint.network import Backbone, Network, expected_tensors  # noqa: E402
 from checkpoint.opened import open_checkpoint  # noqa: E402
-from checkpoint.safetensors_file import stored_type  # noqa: E402
+from checkpoint.safetensors_file import stored_type, write_safetensors  # noqa: E402
 from checkpoint.tensor import (CheckpointError, Storage, check_finite,  # noqa: E402
                                checked_tensor, convert)
 from checkpoint.variants import CUSTOM, MEAN, NAMES, STD, find_row  # noqa: E402
 
-VARIANTS = [name for name in NAMES if name != CUSTOM]
+VARIANTS = [name for name in NAMES if name != CUSTOM] + open_weights.NAMES
 NECK = (320, 1280)  # Channels of EfficientNet-Lite0's last layers.
 _TOKENS = {'none': 'none', 'data': 'swap', 'learnable': 'swap'}  # Of sf_mamba: the converter's.
 _SIZE = 224  # Of pictures, where nothing tells.
@@ -37,13 +38,14 @@ class Start:
     """A classifier to start from."""
 
     variant: str    # mamba_vision_t, ..., or custom.
-    fields: dict    # What sf_mamba.make('custom') takes, but for the classes.
+    fields: dict    # What the network takes, but for the classes; sf_mamba.make('custom') takes it.
     classes: int
     size: int       # Of the pictures, pixels a side.
     mean: tuple     # Of the pictures, RGB in 0..1.
     std: tuple
     evidence: str   # A line: what was found, and what says so.
     tensors: dict   # A checkpoint.tensor.Tensor by each name of the model.
+    family: str = ''  # mambaout, efficientvim, vmamba; else it is one of sf_mamba.py.
 
     def arrays(self):
         """The weights as float32 arrays by name; an error if one is not finite."""
@@ -90,8 +92,6 @@ def _check_trainable(opened):
 
 def check_backbone(opened):
     """An error if sf_mamba.py has no such backbone."""
-    if isinstance(opened.network.backbone, vmamba.Backbone):
-        raise CheckpointError('a VMamba: it can be served, not trained here')
     if not opened.network.backbone.attention:
         raise CheckpointError('a network without attention: it can be served, not trained here')
     own = textproto.parse(opened.files.own_config or '').get('backbone', [{}])[0]
@@ -126,6 +126,15 @@ def open_start(path, variant=None, known=()):
     `variant` names the network where nothing in the checkpoint does, and is an error where that
     says another. `known` are fields of networks on a trunk whose older checkpoints lack some.
     """
+    found = open_weights.read_open_weights(path, variant)
+    if found:
+        if found.network.task != 'CLASSIFICATION':
+            raise CheckpointError(f'a model of {found.network.task}, expected a classifier')
+        return Start(found.variant, found.fields, found.network.classes, found.picture['size'],
+                     found.picture['mean'], found.picture['std'], found.evidence, found.tensors,
+                     found.family)
+    if variant in open_weights.NAMES:
+        raise CheckpointError(f'--variant {variant} is not what the checkpoint is')
     opened = _open(path, variant)
     _check_trainable(opened)
     found = report.match(opened.state, expected_tensors(opened.network))
@@ -147,13 +156,16 @@ def open_start(path, variant=None, known=()):
 
 
 def facts_of(config, start, size):
-    """What a checkpoint says of its network, an sf_mamba.Config, for open_start() and the
-    converter: shapes do not tell it. `start` is what training began with, or None."""
-    return dict(variant=start.variant if start else CUSTOM, tokens=config.tokens,
-                swap=config.swap, num_heads=tuple(config.num_heads),
-                windows=tuple(config.windows), input_size=size, crop_pct=1.0,
-                crop_mode='center', mean=tuple(start.mean if start else MEAN),
-                std=tuple(start.std if start else STD))
+    """What a checkpoint says of its network for open_start() and the converter: shapes do not tell
+    it. `config` is an sf_mamba.Config, or None of another family. `start` is what training began
+    with, or None."""
+    facts = dict(variant=start.variant if start else CUSTOM, input_size=size, crop_pct=1.0,
+                 crop_mode='center', mean=tuple(start.mean if start else MEAN),
+                 std=tuple(start.std if start else STD))
+    if config is None:
+        return dict(facts, family=start.family)
+    return dict(facts, tokens=config.tokens, swap=config.swap, num_heads=tuple(config.num_heads),
+                windows=tuple(config.windows))
 
 
 def _tensor(array):
@@ -176,8 +188,45 @@ def write_classifier(out, config, arrays, labels, facts):
     options = Options(facts['variant'], _TOKENS[config.tokens], tuple(config.num_heads),
                       tuple(config.windows), picture=picture,
                       swap=None if config.tokens == 'none' else config.swap)
+    tensors, types = _stored(arrays)
+    write_model(out, network, options, tensors, types, labels)
+
+
+def _stored(arrays):
+    """(tensors, types) of weights: matrices in fp16, vectors in fp32."""
     tensors = {name: _tensor(array) for name, array in arrays.items()}
     check_finite(tensors)
-    types = {name: stored_type(tensor, 'F16') if len(tensor.shape) > 1 else 'F32'
-             for name, tensor in tensors.items()}
-    write_model(out, network, options, tensors, types, labels)
+    return tensors, {name: stored_type(tensor, 'F16') if len(tensor.shape) > 1 else 'F32'
+                     for name, tensor in tensors.items()}
+
+
+def _published_config(arrays, labels, facts):
+    """config.json as timm writes it, of VMamba as the Hugging Face repositories have it."""
+    size = facts['input_size']
+    picture = dict(input_size=[3, size, size], interpolation='bicubic', crop_pct=facts['crop_pct'],
+                   crop_mode=facts['crop_mode'], mean=facts['mean'], std=facts['std'])
+    fields = open_weights.fields_of(
+        facts['family'], {name: array.shape for name, array in arrays.items()})
+    classes = len(labels)
+    if facts['family'] == open_names.VMAMBA:
+        return dict(model_type='vmamba', architectures=['VMambaForImageClassification'],
+                    depths=fields['depths'], dims=fields['dim'], embed_dim=fields['dim'],
+                    patch_size=4, num_classes=classes, id2label=dict(enumerate(labels)), **picture)
+    arguments = {'depths': fields['depths']} if facts['family'] == open_names.MAMBAOUT else {}
+    return dict(architecture=facts['variant'], num_classes=classes, model_args=arguments,
+                label_names=labels, pretrained_cfg=dict(picture, num_classes=classes))
+
+
+def write_published(out, arrays, labels, facts):
+    """Writes the directory of a MambaOut, EfficientViM or VMamba in the layout of its public
+    weights, which the server, timm and open_start() read. `facts` are facts_of() it."""
+    config = _published_config(arrays, labels, facts)
+    if facts['family'] == open_names.VMAMBA:
+        arrays = open_names.hugging_face_names(arrays)
+    tensors, types = _stored(arrays)
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ('config.json', 'config.textproto', 'labels.txt'):  # Of an earlier model.
+        (out / name).unlink(missing_ok=True)
+    with open(out / 'model.safetensors', 'wb') as file:
+        write_safetensors(file, tensors, types)
+    (out / 'config.json').write_text(json.dumps(config, indent=1) + '\n', encoding='utf-8')

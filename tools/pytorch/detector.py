@@ -13,7 +13,7 @@ import torch.nn.functional as F
 import torchvision
 from torch import nn
 
-from pyramid import Backbone, ConvModule
+from pyramid import ConvModule, make_backbone
 
 STRIDES = (4, 8, 16, 32, 64)  # The last serves the proposals alone.
 MAX_LOG_SCALE = abs(math.log(16 / 1000))
@@ -292,7 +292,7 @@ class DetectionHeads(nn.Module):
 
 class Detector(DetectionHeads):
     def __init__(self, backbone, config):
-        backbone = Backbone(**backbone)
+        backbone = make_backbone(**backbone)
         super().__init__(backbone.widths, config)
         self.backbone = backbone
 

@@ -32,14 +32,20 @@ def deterministic_value(key, shape):
         return (1 + 0.25 * u).float()
     if key.endswith('running_mean'):
         return (0.1 * u).float()
-    if key.endswith('A_log'):
+    if key.endswith(('A_log', 'A_logs')):
         return (torch.log(torch.arange(1, shape[1] + 1, dtype=torch.float64)) + 0.1 * u).float()
-    if key.endswith('.D'):
+    if key.endswith(('.D', '.Ds')):
         return (1 + 0.1 * u).float()
-    if key.endswith('dt_proj.bias'):
+    if key.endswith('.mixer.A'):
+        return (8.5 + 7.5 * u).float()
+    if key.endswith(('dt_proj.bias', 'dt_projs_bias')):
         return (-2 + u).float()
-    if key.endswith(('gamma_1', 'gamma_2')):
+    if key.endswith(('gamma_1', 'gamma_2', '.ls.gamma')):
         return (0.5 + 0.1 * u).float()
+    if key.endswith('.alpha') or key in ('weights', 'weights_dist'):
+        return u.float()
+    if key.endswith(('x_proj_weight', 'dt_projs_weight')):
+        return (u * math.sqrt(3 / shape[-1])).float()
     if len(shape) == 1:
         return ((1 if key.endswith('weight') else 0) + 0.1 * u).float()
     return (u * math.sqrt(3 / math.prod(shape[1:]))).float()

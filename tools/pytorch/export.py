@@ -13,21 +13,13 @@ import classifier_files
 import configs
 import detector
 import lite_trunk
+from checkpoint import open_weights
 from checkpoint.variants import MEAN, STD
 
 CONFIG = '''# proto-file: sfmamba/v1/config.proto
 # proto-message: sfmamba.v1.ModelConfig
 task: {task}
-backbone {{
-  variant: "custom"
-  {stem}
-  dim: {dim}
-  depths: [{depths}]
-  num_heads: [{heads}]
-  windows: [{windows}]
-  layer_scale: {layer_scale}
-  tokens: {tokens}
-}}
+{backbone}
 num_classes: {classes}
 {settings}
 weights {{
@@ -92,18 +84,29 @@ def half(tensors):
     return result
 
 
+def backbone_text(model):
+    """The message of what pyramid.make_backbone() takes."""
+    if 'family' in model:
+        fields = {name: value for name, value in model.items() if name != 'family'}
+        return message('backbone', [
+            f'variant: "{open_weights.variant_of(model["family"], fields)}"',
+            f'dim: {model["dim"]}', f'depths: [{numbers(model["depths"])}]'])
+    trunk, tokens = model['lite_trunk'], TOKENS[model.get('tokens', 'data')]
+    lines = ['variant: "custom"',
+             f'stem: {STEMS[trunk]}' if trunk else f'in_dim: {model["in_dim"]}',
+             f'dim: {model["dim"]}', f'depths: [{numbers(model["depths"])}]',
+             f'num_heads: [{numbers((1, 2, *model["num_heads"]))}]',
+             f'windows: [{numbers(model["windows"])}]',
+             f'layer_scale: {str(model.get("layer_scale", False)).lower()}', f'tokens: {tokens}']
+    return message('backbone', lines if model.get('swap', True) else [*lines, 'swap: false'])
+
+
 def config_text(task, model, classes, settings, weights):
     """config.textproto of a `model` of configs.py with its weights' file."""
     data = weights.read_bytes()
-    trunk, tokens = model['lite_trunk'], TOKENS[model.get('tokens', 'data')]
     return CONFIG.format(
-        task=task, stem=f'stem: {STEMS[trunk]}' if trunk else f'in_dim: {model["in_dim"]}',
-        dim=model['dim'], depths=numbers(model['depths']),
-        heads=numbers((1, 2, *model['num_heads'])), windows=numbers(model['windows']),
-        layer_scale=str(model.get('layer_scale', False)).lower(),
-        tokens=tokens if model.get('swap', True) else f'{tokens}\n  swap: false',
-        classes=classes, settings=settings, size_bytes=len(data),
-        sha256=hashlib.sha256(data).hexdigest())
+        task=task, backbone=backbone_text(model), classes=classes, settings=settings,
+        size_bytes=len(data), sha256=hashlib.sha256(data).hexdigest())
 
 
 def message(name, lines):
@@ -148,7 +151,7 @@ def write(out, task, model, tensors, labels, settings, credits_text):
     (out / 'labels.txt').write_text('\n'.join(labels) + '\n', encoding='utf-8')
     (out / 'config.textproto').write_text(
         config_text(task, model, len(labels), settings, weights), encoding='utf-8')
-    if model['lite_trunk']:
+    if model.get('lite_trunk'):
         trunk = TRUNK_CREDIT.format(stride=model['lite_trunk'])
         credits_text += '' if trunk.strip() in credits_text else trunk
     (out / 'CREDITS.md').write_text(credits_text, encoding='utf-8')
@@ -159,8 +162,12 @@ def write_classifier(out, model, labels, facts, credits=HEADING, initial=None):
     is the file that training began with, if it did not begin with nothing."""
     arrays = {key: value.numpy() for key, value in model.state_dict().items()
               if not key.endswith('num_batches_tracked')}
-    classifier_files.write_classifier(out, model.config, arrays, labels, facts)
-    stride = model.config.lite_trunk
+    if 'family' in facts:
+        classifier_files.write_published(out, arrays, labels, facts)
+        stride = 0
+    else:
+        classifier_files.write_classifier(out, model.config, arrays, labels, facts)
+        stride = model.config.lite_trunk
     if stride:
         credits += TRUNK_CREDIT.format(stride=stride)
     elif initial:

@@ -1,9 +1,11 @@
-"""SF-Mamba as the backbone of the dense heads: four maps, each behind a LayerNorm."""
+"""SF-Mamba and VMamba as backbones of the dense heads: four maps, each behind a LayerNorm."""
 
 import torch.nn.functional as F
 from torch import nn
 
 import sf_mamba
+import vmamba
+from map_norm import MapNorm
 
 
 class ConvModule(nn.Module):
@@ -25,21 +27,15 @@ class ConvModule(nn.Module):
         return F.relu(x) if self.relu else x
 
 
-class Backbone(sf_mamba.SFMamba):
-    """Images [N,3,H,W] to maps at strides 4, 8, 16 and 32.
+class Pyramid(nn.Module):
+    """A network with features(), as a backbone: images [N,3,H,W] to maps at strides 4, 8, 16, 32.
 
-    The LayerNorms are on the maps' way to a head; the next stage gets the map itself. A trunk
-    does not learn.
+    The LayerNorms are on the maps' way to a head; the next stage gets the map itself.
     """
 
-    def __init__(self, **fields):
-        super().__init__(sf_mamba.Config(**fields))
-        del self.norm, self.head  # The classifier's.
-        if self.config.lite_trunk:
-            self.trunk.requires_grad_(False)
-        self.widths = self.config.widths
+    def add_norms(self):
         for i, width in enumerate(self.widths):
-            self.add_module(f'outnorm{i}', nn.LayerNorm(width))
+            self.add_module(f'outnorm{i}', MapNorm(width))
 
     def train(self, mode=True):
         """But BatchNorms keep their statistics: batches are small."""
@@ -50,5 +46,27 @@ class Backbone(sf_mamba.SFMamba):
         return self
 
     def forward(self, images):
-        return [getattr(self, f'outnorm{i}')(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
-                for i, x in enumerate(self.features(images))]
+        return [getattr(self, f'outnorm{i}')(x) for i, x in enumerate(self.features(images))]
+
+
+class Backbone(Pyramid, sf_mamba.SFMamba):
+    """A trunk does not learn."""
+
+    def __init__(self, **fields):
+        super().__init__(sf_mamba.Config(**fields))
+        del self.norm, self.head  # The classifier's.
+        if self.config.lite_trunk:
+            self.trunk.requires_grad_(False)
+        self.widths = self.config.widths
+        self.add_norms()
+
+
+class VMambaBackbone(Pyramid, vmamba.Trunk):
+    def __init__(self, **fields):
+        super().__init__(**fields)
+        self.add_norms()
+
+
+def make_backbone(family='', **fields):
+    """A backbone of sf_mamba.py, or of 'vmamba'."""
+    return {'': Backbone, 'vmamba': VMambaBackbone}[family](**fields)

@@ -338,6 +338,8 @@ class PatchEmbed(nn.Module):
 
 
 class SFMamba(nn.Module):
+    LAST = ('head.',)  # The layers that tell the classes apart.
+
     def __init__(self, config):
         super().__init__()
         self.config = config

@@ -9,13 +9,14 @@ learns along with the classes. A file CREDITS.md in DATA begins that of the mode
 checkpoint.pt, log.txt and curve.png. See training.py for --passes, --minutes, --resume.
 
 With --initial the network is that of a checkpoint: MambaVision's or SF-Mamba's T, S, B, L, ...,
-as timm, Hugging Face, Lightning, the server or this program write them. Training changes all of
-its layers but EfficientNet-Lite0's.
+MambaOut's, EfficientViM's or VMamba's, as timm, Hugging Face, Lightning, the authors, the server or
+this program write them. Training changes all of its layers but EfficientNet-Lite0's.
 """
 
 import argparse
 import pathlib
 import os
+import re
 
 import numpy as np
 import torch
@@ -23,6 +24,7 @@ import torch.nn.functional as F
 
 import classifier_files
 import export
+import open_networks
 import sf_mamba
 import training
 import user_errors
@@ -100,32 +102,41 @@ class Student(torch.nn.Module):
     def __init__(self, model, teacher_features, mean=MEAN, std=STD, bf16=False):
         super().__init__()
         self.model, self.mean, self.std, self.bf16 = model, mean, std, bf16
-        if model.config.lite_trunk:
-            model.trunk.requires_grad_(False)
+        if self.trunk:
+            self.trunk.requires_grad_(False)
         self.guess = torch.nn.Linear(model.norm.num_features, teacher_features) \
             if teacher_features else None
 
+    @property
+    def trunk(self):
+        """The layers that are not trained, or None."""
+        return getattr(self.model, 'trunk', None)
+
     def train(self, mode=True):
         super().train(mode)
-        if self.model.config.lite_trunk:
-            self.model.trunk.eval()
+        if self.trunk:
+            self.trunk.eval()
         return self
 
-    def last_map(self, x):
-        """The last stage's map of uint8 pictures, or of the trunk's last maps."""
+    def images(self, pictures):
+        return normalise(pictures, self.mean, self.std).contiguous(
+            memory_format=torch.channels_last)
+
+    def features(self, x):
+        """What the classes are told from, of uint8 pictures or of the trunk's last maps."""
         if x.dtype == torch.uint8:
-            x = normalise(x, self.mean, self.std).contiguous(memory_format=torch.channels_last)
-            if not self.model.config.lite_trunk:
-                return self.model.features(x)[-1]
-            x = self.model.trunk(x)[-1]
-        return self.model.run_stages(x.float(), self.model.config.first)[-1]
+            x = self.trunk(self.images(x))[-1]
+        return self.model.pool(self.model.run_stages(x.float(), self.model.config.first)[-1])
 
     def losses(self, x, classes, answers):
         """`x`: pictures, or the trunk's last maps; `answers`: the teacher's features and
         logits, or None."""
         with training.precision(self.bf16):
-            x = self.model.pool(self.last_map(x))
-            logits = self.model.head(x)
+            if self.trunk:
+                x = self.features(x)
+                logits = self.model.head(x)
+            else:
+                logits = self.model(self.images(x))
             guess = self.guess(x) if self.guess else None
         hard = F.cross_entropy(logits.float(), classes, label_smoothing=SMOOTHING)
         if answers is None:
@@ -149,33 +160,45 @@ def augment(rng, pictures, size):
     return torch.from_numpy(out)
 
 
-def load_weights(model, start):
+def load_weights(model, start, classes):
     """Loads the weights of a Start; of another number of classes all but the last layer."""
     tensors = {name: torch.from_numpy(array) for name, array in start.arrays().items()}
-    if start.classes != model.head.out_features:
-        del tensors['head.weight'], tensors['head.bias']
-        print(f'a new head: {model.head.out_features} classes in place of {start.classes}')
-    missing, unexpected = model.load_state_dict(tensors, strict=False)
-    missing = [k for k in missing if not k.startswith('head.')
-               and not k.endswith('num_batches_tracked')]
+    if start.classes != classes:
+        tensors = {name: tensor for name, tensor in tensors.items()
+                   if not name.startswith(model.LAST)}
+        print(f'a new head: {classes} classes in place of {start.classes}')
+    try:
+        missing, unexpected = model.load_state_dict(tensors, strict=False)
+    except RuntimeError as error:  # Shapes.
+        raise CheckpointError(str(error).split('\n')[-1].strip()) from error
+    new = model.LAST if start.classes != classes else ()
+    missing = [name for name in missing
+               if not name.startswith(new) and not name.endswith('num_batches_tracked')]
     if missing or unexpected:
-        raise CheckpointError(f'missing {missing}, unexpected {unexpected}')
+        raise CheckpointError(f'missing {missing[:5]}, unexpected {unexpected[:5]}')
 
 
 def make_model(start, classes, no_swap=False):
     """The network to train, with the weights that it begins with."""
-    fields = {**(start.fields if start else CLASSIFIER), **({'swap': False} if no_swap else {})}
-    model = sf_mamba.make('custom', num_classes=classes, **fields)
+    family = start.family if start else ''
+    if family and no_swap:
+        raise CheckpointError('--no_swap: its network has no tokens to swap')
+    if family:
+        model = open_networks.NETWORKS[family](classes, **start.fields)
+    else:
+        fields = {**(start.fields if start else CLASSIFIER), **({'swap': False} if no_swap else {})}
+        model = sf_mamba.make('custom', num_classes=classes, **fields)
     if start:
-        load_weights(model, start)
+        load_weights(model, start, classes)
     else:
         model.trunk.load_imagenet()
     return model
 
 
-def rate_of(name):
-    """The peak rate of a parameter of a Student without a trunk."""
-    return RATE if name.startswith('model.head.') else FINE_RATE
+def rate_of(model):
+    """The peak rate of a parameter, by name, of a Student whose model has no trunk."""
+    last = tuple(f'model.{layer}' for layer in model.LAST)
+    return lambda name: RATE if name.startswith(last) else FINE_RATE
 
 
 def next_command(args):
@@ -185,12 +208,14 @@ def next_command(args):
         return (f'a model of it: {tree}/tools/convert_checkpoint.py {args.out}/checkpoint.pt '
                 '--out models/mine/1')
     model = args.export if len(args.export.parts) > 2 else args.export.absolute()
-    if not model.name.isdigit():
-        return f'model: {args.export}. The server takes it as REPOSITORY/NAME/VERSION'
+    if model.name.isdigit():
+        name, place = model.parent.name, f'--model_repository={model.parents[1]}'
+    else:
+        name = re.sub(r'[^a-z0-9_]+', '_', args.out.absolute().name.lower())
+        place = f'--model={name}={args.export}'
     return (f'model: {args.export}\nnow:\n'
-            f'  {tree}/bazel-bin/server/sfmamba_server '
-            f'--model_repository={model.parents[1]} &\n'
-            f'  {tree}/bazel-bin/client/sfmamba classify --model={model.parent.name} PICTURE...')
+            f'  {tree}/bazel-bin/server/sfmamba_server {place} &\n'
+            f'  {tree}/bazel-bin/client/sfmamba classify --model={name} PICTURE...')
 
 
 def summary(args, figures, held_out, passed_over):
@@ -210,15 +235,16 @@ def train(args, start=None):
     size = start.size if start else SIZE
     data = open_data(args.data, size)
     model = make_model(start, len(data.labels), args.no_swap)
-    if data.has_maps and model.config.lite_trunk != CLASSIFIER['lite_trunk']:
+    config = getattr(model, 'config', None)  # Of sf_mamba.py's.
+    if data.has_maps and (not config or config.lite_trunk != CLASSIFIER['lite_trunk']):
         raise CheckpointError(f'its network does not take the maps in {args.data}, expected '
                               'folders of pictures')
     teacher = Teacher(*data.taught(10_000), len(data.labels)) if data.has_teacher else None
-    network = classifier_files.facts_of(model.config, start, size)
+    network = classifier_files.facts_of(config, start, size)
     mean, std = torch.tensor(network['mean']), torch.tensor(network['std'])
     student = Student(model, len(teacher.mean) if teacher else 0, mean, std, args.bf16)
     student = student.to(memory_format=torch.channels_last)
-    whole = not model.config.lite_trunk
+    whole = not student.trunk
     batch = WHOLE_BATCH if whole else BATCH
 
     def validate(averaged):
@@ -228,7 +254,8 @@ def train(args, start=None):
         return dict(validation_top1=round(top1, 4), validation_top5=round(top5, 4),
                     class_mean=round(class_mean, 4))
 
-    groups = training.parameter_groups(student, RATE, WEIGHT_DECAY, rate_of if whole else None)
+    groups = training.parameter_groups(student, RATE, WEIGHT_DECAY,
+                                       rate_of(model) if whole else None)
     run = training.Run(args, student, groups, dict(labels=data.labels, network=network), validate)
     place = training.device()
     for rng in run.steps():
@@ -253,8 +280,10 @@ def main():
                         help='checkpoint, or folder of one, to start from')
     parser.add_argument('--variant', choices=VARIANTS, metavar='NAME',
                         help='what --initial is where nothing in it tells: mamba_vision_t, '
-                             'sf_mamba_b, ...')
-    parser.add_argument('--export', type=pathlib.Path, help='model directory to write')
+                             'sf_mamba_b, mambaout_tiny, ...')
+    parser.add_argument('--export', type=pathlib.Path,
+                        help='model directory to write; default: none, or OUT/model where '
+                             'tools/convert_checkpoint.py does not take OUT/checkpoint.pt')
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
     parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
     training.add_arguments(parser, PASSES)
@@ -270,6 +299,8 @@ def main():
         except CheckpointError as error:
             raise CheckpointError(f'{args.initial}: {error}') from error
         print(f'found: {start.evidence}')
+        if start.family and not args.export:
+            args.export = args.out / 'model'
     train(args, start)
     training.leave()
 

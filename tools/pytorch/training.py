@@ -30,6 +30,8 @@ from user_errors import UserError, check_writable, number
 
 WARMUP = 0.03
 CLIP = 5.0
+# Ends of the names of matrices that do not decay: those of scans, and shares between layers.
+KEPT = ('A_log', 'A_logs', 'dt_projs_bias', 'alpha')
 PATIENCE = datetime.timedelta(hours=2)  # Of processes with one that validates.
 
 
@@ -82,11 +84,11 @@ def precision(bf16=False):
 
 
 def parameter_groups(model, rate, weight_decay, rate_of=None):
-    """Groups for AdamW: vectors and the scan's A do not decay; `rate_of` a name may differ."""
+    """Groups for AdamW: vectors and KEPT ones do not decay; `rate_of` a name may differ."""
     groups = {}
     for name, parameter in model.named_parameters():
         peak = rate_of(name) if rate_of else rate
-        decay = weight_decay if parameter.ndim > 1 and not name.endswith('A_log') else 0
+        decay = weight_decay if parameter.ndim > 1 and not name.endswith(KEPT) else 0
         groups.setdefault((peak, decay), []).append(parameter)
     return [dict(params=parameters, lr=peak, peak=peak, weight_decay=decay)
             for (peak, decay), parameters in groups.items()]

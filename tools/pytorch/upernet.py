@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from pyramid import Backbone, ConvModule
+from pyramid import ConvModule, make_backbone
 
 POOLS = (1, 2, 3, 6)  # Bins a side.
 
@@ -86,7 +86,7 @@ def slide(logits_of, size, crop, stride):
 class Segmenter(nn.Module):
     def __init__(self, backbone, channels, classes):
         super().__init__()
-        self.backbone = Backbone(**backbone)
+        self.backbone = make_backbone(**backbone)
         self.decode_head = DecodeHead(self.backbone.widths, channels, classes)
 
     def forward(self, images):
