@@ -5,10 +5,11 @@
     export_onnx.py MambaVision-T-1K mamba.onnx
 
 MODEL is a model directory of the server's, or any checkpoint that convert_checkpoint.py takes;
-that program's flags may follow. A classifier gives `logits` for `images` [batch,3,height,width],
-which are RGB and normalised, a segmenter `logits` at stride 4. A detector gives the maps and
-logits from which proposals are chosen; its box and mask heads become files of their own. The
-file's metadata says how pictures become images. docs/onnx.md says more.
+that program's flags may follow. It may also be a folder or file of MambaOut, EfficientViM or
+VMamba, with --variant, --weights and --prefix where they are needed. A classifier gives `logits`
+for `images` [batch,3,height,width], which are RGB and normalised, a segmenter `logits` at stride 4.
+A detector gives the maps and logits from which proposals are chosen; its box and mask heads become
+files of their own. The file's metadata says how pictures become images. docs/onnx.md says more.
 
 Needs NumPy and onnx; --check also onnxruntime, and PyTorch or a server. Exit status: 0 done;
 1 the check found a difference; 2 the model, the flags or the server are in error.
@@ -31,10 +32,11 @@ try:
     import convert_checkpoint
     import onnx
     from checkpoint.files import read_files
+    from checkpoint.open_weights import read_open_weights
     from checkpoint.tensor import CheckpointError
     from onnx_export import check, heads
     from onnx_export.graph import Graph
-    from onnx_export.model_folder import read_model
+    from onnx_export.model_folder import open_model, read_model
 except ModuleNotFoundError as error:
     print(missing(error), file=sys.stderr)
     sys.exit(2)
@@ -99,7 +101,17 @@ def save(proto, path):
 
 
 def read(path, flags):
-    """The Model in a model directory, or in what the converter makes one of."""
+    """The Model in a model directory, in a checkpoint of open_weights, or in what the converter
+    makes one of."""
+    own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for flag in ('--variant', '--weights', '--prefix'):
+        own.add_argument(flag)
+    named, others = own.parse_known_args(flags)
+    found = read_open_weights(path, **vars(named))
+    if found:
+        if others:
+            raise CheckpointError(f'{path}: a {found.variant}, expected no {" ".join(others)}')
+        return open_model(found)
     if read_files(path).own_config is not None:
         if flags:
             raise CheckpointError(f'{path}: a model directory, expected no {" ".join(flags)}')

@@ -26,16 +26,24 @@ import numpy as np
 import torch.nn.functional as F
 
 import checkpoints
+import detector
 import deterministic
 import export_onnx
+import open_networks
 import sf_mamba
+import upernet
 import write_models
+from checkpoint import open_names, open_weights
+from checkpoint.files import read_files
 from checkpoint.network import Backbone, Network, expected_tensors
+from checkpoint.state_dict import read_state_dict
 from onnx_export import check
 from onnx_export.model_folder import Config, Model, read_config, read_model
 from parameters import parameters
 
 ROOT = pathlib.Path(__file__).absolute().parents[2]
+OPEN_WEIGHTS = ROOT / 'tests/testing/testdata/open_weights'
+VMAMBA = dict(dim=8, depths=(1, 1, 2, 1), ratio=2)
 SMALL = Backbone(dim=16, in_dim=8, depths=(1, 1, 5, 3), layer_scale=True)
 CONFIG = Config(num_heads=(4, 8), windows=(4, 2), picture={'size': 96})
 # Forms of the small model, by their names in the engine's tests.
@@ -88,6 +96,21 @@ def export(*args):
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(error):
         status = export_onnx.main([*map(str, args)])
     return status, output.getvalue(), error.getvalue()
+
+
+def arrays(network):
+    return {key: value.numpy() for key, value in network.state_dict().items()
+            if not key.endswith('num_batches_tracked')}
+
+
+def open_model(name):
+    """A small network of tests/testing/testdata/open_weights."""
+    found = read_state_dict(read_files(OPEN_WEIGHTS / f'{name}.safetensors').value).tensors
+    family = open_names.family_of(found.keys())
+    activation = '' if 'mambaout' not in name else 'silu' if name.endswith('silu') else 'gelu'
+    return Model(Config(family=family, activation=activation, picture={'size': 64}),
+                 {key: np.array(tensor.array()) for key, tensor in
+                  open_names.own_names(family, found).items()}, [])
 
 
 class VimReference:
@@ -193,11 +216,51 @@ class ExportTest(unittest.TestCase):
         for variant in ('T', 'T2', 'S', 'B'):
             with self.subTest(variant):
                 network = deterministic.fill_deterministic(sf_mamba.make(variant, tokens='none'))
-                tensors = {key: value.numpy() for key, value in network.state_dict().items()
-                           if not key.endswith('num_batches_tracked')}
                 config = read_config(f'backbone {{ variant: "mamba_vision_{variant.lower()}" }}')
                 self.assert_agrees(Model(
-                    dataclasses.replace(config, picture={'size': 96}), tensors, []))
+                    dataclasses.replace(config, picture={'size': 96}), arrays(network), []))
+
+    def test_open_weights_give_the_logits_of_the_authors_code(self):
+        for path in OPEN_WEIGHTS.glob('*.expected.safetensors'):
+            name = path.name.split('.')[0]
+            expected = {key: tensor.array() for key, tensor in read_files(path).value.items()}
+            if 'logits' in expected:
+                with self.subTest(name):
+                    self.assert_near(run(export_onnx.network(open_model(name)), expected['input']),
+                                     expected['logits'])
+
+    def test_open_weights_agree_with_pytorch(self):
+        for name in ('mambaout_plain', 'mambaout_rw_silu', 'efficientvim_dist_odd', 'vmamba_s1',
+                     'vmamba_s2_odd'):
+            with self.subTest(name):
+                self.assert_agrees(open_model(name))
+
+    def test_detectors_and_segmenters_on_vmamba_agree_with_pytorch(self):
+        backbone = dict(VMAMBA, family='vmamba')
+        config = detector.Config(classes=3, channels=8, box_stages=1, box_convs=0, box_fcs=2,
+                                 fc_width=16, mask_convs=1)
+        for task, network in (('DETECTION', detector.Detector(backbone, config)),
+                              ('SEGMENTATION', upernet.Segmenter(backbone, 8, 3))):
+            with self.subTest(task):
+                network = deterministic.fill_deterministic(network)
+                self.assert_agrees(Model(
+                    Config(task=task, family='vmamba', picture={'short_side': 128}),
+                    arrays(network), []))
+
+    def test_a_folder_of_timm_s_is_exported(self):
+        row = open_weights.ROWS['mambaout']['test_mambaout']
+        (self.folder / 'model.safetensors').write_bytes(checkpoints.safetensors_file(
+            arrays(open_networks.NETWORKS['mambaout'](2, **row.fields))))
+        (self.folder / 'config.json').write_text(json.dumps(
+            {'architecture': 'test_mambaout', 'label_names': ['a', 'b'],
+             'pretrained_cfg': {'input_size': [3, 64, 64], 'crop_mode': 'squash'}}))
+        out = self.folder / 'out.onnx'
+        status, printed, error = export(self.folder, out, '--check')
+        self.assertEqual((status, error), (0, ''))
+        self.assertEqual(printed.count('allowed 1e-05'), 4)
+        found = {entry.key: entry.value for entry in onnx.load(out).metadata_props}
+        self.assertEqual((found['labels'], found['resize'], found['size'], found['crop_pct']),
+                         ('a\nb', 'STRETCH', '64', '1.0'))
 
     def test_default_models_agree_with_pytorch(self):
         for name in ('photographs', 'everyday_segmenter', 'everyday_detector'):

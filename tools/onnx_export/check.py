@@ -7,6 +7,8 @@ import urllib.request
 
 import numpy as np
 
+from checkpoint.open_weights import fields_of, network_of
+
 TOLERANCE = 1e-5  # The largest difference, as a part of an output's range.
 REGIONS = (1, 3)
 sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / 'pytorch'))
@@ -34,12 +36,30 @@ def _without(prefix, tensors):
     return {key[len(prefix):]: value for key, value in tensors.items() if key.startswith(prefix)}
 
 
+def _shapes(tensors):
+    return {name: tensor.shape for name, tensor in tensors.items()}
+
+
+def _classifier(config, tensors):
+    """The network of tools/pytorch without its weights."""
+    import open_networks
+    import sf_mamba
+    if config.family:
+        shapes = _shapes(tensors)
+        activation = {'activation': config.activation} if config.activation else {}
+        return open_networks.NETWORKS[config.family](
+            network_of(config.family, shapes).classes, **fields_of(config.family, shapes),
+            **activation)
+    return sf_mamba.make(
+        'custom', num_classes=len(tensors['head.bias']), neck='neck.project.weight' in tensors,
+        **_backbone_fields(tensors, config))
+
+
 def torch_networks(model):
     """Functions from the input to the outputs by name: of the network and of each RoI head, in
     the order of the files."""
     import detector
     import pyramid
-    import sf_mamba
     import torch
     import upernet
     config, tensors = model.config, {k: torch.tensor(v) for k, v in model.tensors.items()}
@@ -52,13 +72,13 @@ def torch_networks(model):
         return module.eval()
 
     if config.task == 'CLASSIFICATION':
-        network = loaded(sf_mamba.make(
-            'custom', num_classes=len(tensors['head.bias']), neck='neck.project.weight' in tensors,
-            **_backbone_fields(tensors, config)), tensors)
+        network = loaded(_classifier(config, tensors), tensors)
         yield lambda x: {'logits': network(x)}
         return
     own = _without('backbone.', tensors)
-    backbone = loaded(pyramid.Backbone(**_backbone_fields(own, config)), own)
+    fields = dict(family=config.family, **fields_of(config.family, _shapes(own))) \
+        if config.family else _backbone_fields(own, config)
+    backbone = loaded(pyramid.make_backbone(**fields), own)
     if config.task == 'SEGMENTATION':
         head = _without('decode_head.', tensors)
         classes, channels = head['conv_seg.weight'].shape[:2]

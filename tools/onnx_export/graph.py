@@ -149,9 +149,9 @@ class Graph:
             return self.op('Clip', x, np.float32(0), np.float32(6))
         return self.op(activation, x) if activation else x
 
-    def layer_norm(self, x, weights):
+    def layer_norm(self, x, weights, epsilon=1e-5):
         return self.op('LayerNormalization', x, weights.take('weight'), weights.take('bias'),
-                       axis=-1, epsilon=1e-5)
+                       axis=-1, epsilon=epsilon)
 
     def silu(self, x):
         return self.op('Mul', x, self.op('Sigmoid', x))

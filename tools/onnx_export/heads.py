@@ -6,12 +6,15 @@ Each function gives its outputs by name, as pairs of a value and its shape.
 import numpy as np
 
 from onnx_export.backbone import Backbone
+from onnx_export.open_weights import CLASSIFIERS, VMAMBA, vmamba_maps
 
 POOLS = (1, 2, 3, 6)  # Bins a side of UperNet's pyramid pooling.
 
 
 def classifier(graph, config, images):
     """logits [N,classes]."""
+    if config.family:
+        return CLASSIFIERS[config.family](graph, config, images)
     g, weights = graph, graph.weights()
     backbone = Backbone(g, weights, config)
     if config.vim:
@@ -29,9 +32,12 @@ def classifier(graph, config, images):
 def pyramid(graph, config, images):
     """The backbone's four maps, each behind its LayerNorm."""
     weights = graph.weights('backbone')
-    maps = Backbone(graph, weights, config).maps(images)
-    return [graph.transpose(graph.layer_norm(graph.transpose(x, 0, 2, 3, 1),
-                                             weights.sub(f'outnorm{i}')), 0, 3, 1, 2)
+    if config.family == VMAMBA:
+        maps = vmamba_maps(graph, weights, images)
+    else:
+        maps = [graph.transpose(x, 0, 2, 3, 1)
+                for x in Backbone(graph, weights, config).maps(images)]
+    return [graph.transpose(graph.layer_norm(x, weights.sub(f'outnorm{i}')), 0, 3, 1, 2)
             for i, x in enumerate(maps)]
 
 

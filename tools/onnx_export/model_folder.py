@@ -1,5 +1,5 @@
-"""Reads a model directory: its weights, its labels, and what of its config.textproto decides what
-the network computes and what it is given."""
+"""Reads a model: its weights, its labels, and what decides what the network computes and what it is
+given, which a model directory's config.textproto says."""
 
 import dataclasses
 import pathlib
@@ -29,6 +29,8 @@ class Config:
     swap: bool = True
     discard: str = 'AFTER_FIRST_ATTN'
     scan: str = 'UNI'
+    family: str = ''                          # One of checkpoint.open_weights.
+    activation: str = ''                      # Of MambaOut.
     picture: dict = dataclasses.field(default_factory=dict)  # Preprocessing, by field.
 
 
@@ -103,3 +105,14 @@ def read_model(folder):
     return Model(read_config(files.own_config),
                  {name: convert(tensor.array(), tensor.dtype, 'F32')
                   for name, tensor in tensors.items()}, labels)
+
+
+def open_model(found):
+    """The Model of an OpenWeights."""
+    check_finite(found.tensors)
+    config = Config(task=found.network.task, family=found.family,
+                    activation=found.fields.get('activation', ''),
+                    picture={name: list(value) if isinstance(value, tuple) else value
+                             for name, value in found.picture.items()})
+    return Model(config, {name: convert(tensor.array(), tensor.dtype, 'F32')
+                          for name, tensor in found.tensors.items()}, found.labels or [])
