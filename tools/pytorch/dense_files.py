@@ -14,7 +14,7 @@ import torch
 
 import classifier_files
 import detector
-from checkpoint import report, textproto
+from checkpoint import open_names, open_weights, report, textproto
 from checkpoint.network import expected_tensors
 from checkpoint.opened import open_checkpoint
 from checkpoint.tensor import CheckpointError, check_finite, convert
@@ -30,7 +30,7 @@ CLASS_LAYERS = ('fc_cls', 'fc_reg', 'conv_logits', 'conv_seg')
 class Start:
     """A model to start from."""
 
-    backbone: dict     # What pyramid.Backbone takes.
+    backbone: dict     # What pyramid.make_backbone() takes.
     detector: object   # A detector.Config; None of a segmenter.
     channels: int      # Of a segmenter.
     sides: tuple       # (short, long) that pictures are as large as allowed in.
@@ -54,7 +54,7 @@ def _numbers(message, name, kind=float):
 
 
 def _heads_of(opened):
-    """The detector.Config of a detector."""
+    """The detector.Config of a detector, an Opened or an OpenWeights."""
     found, message = opened.network.detector, _config(opened).get('detector', [{}])[0]
     fields = dict(box_stds=tuple(_numbers(s, 'values') for s in message.get('box_stds', []))
                   or detector.Config.box_stds)
@@ -118,10 +118,45 @@ def _arrays(opened):
             for name, tensor in found.tensors.items()}
 
 
+def _open_vmamba(found, task, sides):
+    """As open_start(), of an OpenWeights."""
+    if found.family != open_names.VMAMBA:
+        raise CheckpointError(f'a {found.variant}: detectors and segmenters are not made of it')
+    network, picture = found.network, found.picture
+    same = network.task == task
+    check_finite(found.tensors)
+    arrays = {name: np.array(convert(tensor.array(), tensor.dtype, 'F32'))
+              for name, tensor in found.tensors.items()}
+    if network.task == 'CLASSIFICATION':
+        arrays = {f'{open_weights.BACKBONE}{name}': array for name, array in arrays.items()
+                  if not name.startswith('classifier.')}
+    heads = None
+    if task == 'DETECTION':
+        heads = _heads_of(found) if same else detector.Config(**DETECTOR)
+    own = (picture['short_side'], picture['long_side']) if same else (SHORT, LONG)
+    return Start(dict(family=found.family, **found.fields), heads,
+                 network.segmenter_channels if same else SEGMENTER_CHANNELS,
+                 tuple(sides or own), picture['mean'], picture['std'],
+                 _labels(found) if same else [], found.variant, found.evidence,
+                 arrays if same else _of_backbone(arrays))
+
+
+def _labels(opened):
+    return opened.labels or [f'class_{k}' for k in range(opened.network.classes)]
+
+
+def _of_backbone(arrays):
+    return {name: array for name, array in arrays.items()
+            if name.startswith(open_weights.BACKBONE)}
+
+
 def open_start(path, task, sides=None):
     """The Start of a model to train for `task`, DETECTION or SEGMENTATION. Of a model of another
     task only the backbone is used, below new heads as the default models have. `sides`, (short,
     long), take the place of the model's."""
+    found = open_weights.read_open_weights(path)
+    if found:
+        return _open_vmamba(found, task, sides)
     opened = open_checkpoint(path)
     network, arrays = opened.network, _arrays(opened)
     classifier_files.check_backbone(opened)
@@ -140,14 +175,14 @@ def open_start(path, task, sides=None):
         arrays = {f'backbone.{name}': array for name, array in arrays.items()
                   if not name.startswith(('norm.', 'neck.', 'head.'))}
     if not same:
-        arrays = {name: array for name, array in arrays.items() if name.startswith('backbone.')}
+        arrays = _of_backbone(arrays)
     heads = None
     if task == 'DETECTION':
         heads = _heads_of(opened) if same else detector.Config(**DETECTOR)
     return Start(_backbone(opened, tuple(windows)), heads,
                  network.segmenter_channels if same else SEGMENTER_CHANNELS,
                  sides or _sides_of(opened), mean, std,
-                 (opened.labels or [f'class_{k}' for k in range(network.classes)]) if same else [],
+                 _labels(opened) if same else [],
                  opened.variant, opened.evidence, arrays)
 
 
@@ -174,8 +209,8 @@ def load(model, start, labels):
         if name in own:
             tensors[name] = torch.from_numpy(array)
     missing, _ = model.load_state_dict(tensors, strict=False)
-    missing = [name for name in missing if name.startswith('backbone.')
-               and 'outnorm' not in name and not name.endswith('num_batches_tracked')]
+    missing = [name for name in missing if not name.endswith('num_batches_tracked') and (
+        start.labels or name.startswith('backbone.') and 'outnorm' not in name)]
     if missing:
         raise CheckpointError(f'missing {", ".join(missing[:3])}')
     return [label for label in labels if label not in start.labels]

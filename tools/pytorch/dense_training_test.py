@@ -102,9 +102,9 @@ class TrainerTest(unittest.TestCase):
         (folder / 'annotations.json').write_text(json.dumps(root))
         return folder
 
-    def learn(self, program, name, initial, task, served):
+    def learn(self, program, name, initial, task, served, sides=()):
         """Two steps, and two more after a stop; `served` loads what is exported."""
-        flags = ('--initial', initial, '--passes', 8)
+        flags = ('--initial', initial, '--passes', 8, *sides)
         printed = self.run_it(program, *flags)
         folder = self.out / 'model'
         self.assertRegex(printed, rf'(?m)^{name} \d+\.\d%.* of 2 held-out pictures$')
@@ -112,7 +112,7 @@ class TrainerTest(unittest.TestCase):
                                   rf'--model=my_run={folder} &\n  \S+/sfmamba \w+ --model=my_run ')
         self.assertEqual(sorted(path.name for path in folder.iterdir()), [
             'CREDITS.md', 'config.textproto', 'labels.txt', 'model.safetensors'])
-        self.run_it(program, *flags[:3], 16, '--resume')
+        self.run_it(program, *flags[:3], 16, *sides, '--resume')
         self.assertEqual([json.loads(line)['passes'] for line in
                           (self.out / 'log.txt').read_text().splitlines()], [8, 16])
         averaged = torch.load(self.out / 'checkpoint.pt', weights_only=True)['state_dict']
@@ -299,6 +299,35 @@ class SegmenterTest(TrainerTest):
         (folder / 'labels.txt').write_bytes('Hintergrund\nKäse\n'.encode('latin-1'))
         self.run_it(train_segmenter, '--initial', self.initial, data=folder)
         self.assertRegex(self.said, r'^train_segmenter: [^\n]+labels.txt: byte 13 is not UTF-8\n$')
+
+
+class VMambaTest(TrainerTest):
+    """Detectors and segmenters begin with a classifier's backbone."""
+
+    INITIAL = ROOT / 'tests/testing/testdata/open_weights/vmamba_hf.safetensors'
+    FIELDS = dict(family='vmamba', dim=8, depths=(1, 1, 1, 1), ratio=1)
+
+    def check(self, program, name, task, served):
+        start = self.learn(program, name, self.INITIAL, task, served,
+                           ('--sides', *map(str, SIDES)))
+        self.assertEqual((start.backbone, start.sides), (self.FIELDS, SIDES))
+        self.assertIn('backbone {\n  variant: "vmamba_t_s1l8"\n  dim: 8\n  depths: [1, 1, 1, 1]\n}',
+                      (self.out / 'model/config.textproto').read_text())
+
+    def test_a_detector(self):
+        self.check(train_detector, 'box AP50', 'DETECTION',
+                   lambda start: detector.Detector(start.backbone, start.detector))
+
+    def test_a_segmenter(self):
+        self.check(train_segmenter, 'mean IoU', 'SEGMENTATION', lambda start: upernet.Segmenter(
+            start.backbone, start.channels, len(start.labels)))
+
+    def test_a_checkpoint_of_mmdetection(self):
+        """The tensors of Mask R-CNN on VMamba-T, by their number and by their parameters."""
+        model = detector.Detector(dict(self.FIELDS, dim=96, depths=(2, 2, 8, 2)), detector.Config(
+            box_stages=1, box_convs=0, box_fcs=2, mask_convs=4))
+        self.assertEqual((len(model.state_dict()), sum(p.numel() for p in model.parameters())),
+                         (322, 49_755_312))
 
 
 class StartTest(unittest.TestCase):
