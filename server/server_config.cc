@@ -15,7 +15,6 @@
 #include "server/observability/log.h"
 #include "server/observability/memory_limit.h"
 #include "server/repository/model_name.h"
-#include "server/settings/removed_settings.h"
 #include "server/settings/setting.h"
 #include "server/settings/textproto.h"
 #include "server/tracing/collector.h"
@@ -144,16 +143,8 @@ absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path) {
   if (!text.ok()) return text.status();
   v1::ServerConfig config;
   const absl::Status status = ParseTextProto(what, *text, &config);
-  if (status.ok()) return config;
-  // The error quotes the name of an unknown field.
-  for (const absl::string_view part : absl::StrSplit(status.message(), '"')) {
-    const std::string removed = WhyRemoved(part);
-    if (!removed.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(status.message(), " ", removed));
-    }
-  }
-  return status;
+  if (!status.ok()) return status;
+  return config;
 }
 
 ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }

@@ -299,12 +299,6 @@ absl::StatusOr<v1::SetVersionLabelResponse> VisionClient::SetVersionLabel(
               request, timeout);
 }
 
-absl::StatusOr<v1::SetCanaryShareResponse> VisionClient::SetCanaryShare(
-    const v1::SetCanaryShareRequest& request, absl::Duration timeout) {
-  return Call(reach_, *admin_, &v1::AdminService::Stub::SetCanaryShare, request,
-              timeout);
-}
-
 absl::StatusOr<v1::ServerInfo> VisionClient::GetServerInfo(
     absl::Duration timeout) {
   return Call(reach_, *admin_, &v1::AdminService::Stub::GetServerInfo,

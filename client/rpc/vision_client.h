@@ -137,8 +137,6 @@ class VisionClient {
       const v1::UnloadModelRequest& request, absl::Duration timeout);
   absl::StatusOr<v1::SetVersionLabelResponse> SetVersionLabel(
       const v1::SetVersionLabelRequest& request, absl::Duration timeout);
-  absl::StatusOr<v1::SetCanaryShareResponse> SetCanaryShare(
-      const v1::SetCanaryShareRequest& request, absl::Duration timeout);
   absl::StatusOr<v1::ServerInfo> GetServerInfo(absl::Duration timeout);
   absl::StatusOr<v1::RuntimeSettings> UpdateRuntimeSettings(
       const v1::UpdateRuntimeSettingsRequest& request, absl::Duration timeout);

@@ -121,15 +121,4 @@ absl::Status ModelChanges::SetLabel(const std::string& who,
   return status;
 }
 
-absl::Status ModelChanges::SetCanaryShare(const std::string& who,
-                                          absl::string_view model,
-                                          int percent) {
-  const absl::StatusOr<std::string> id = IdOf(model);
-  const absl::Status status =
-      id.ok() ? repository_.SetCanaryShare(*id, percent) : id.status();
-  Log(who, "canary",
-      absl::StrCat(model.substr(0, kMaxNameShown / 2), " ", percent), status);
-  return status;
-}
-
 }  // namespace sfmamba::admin

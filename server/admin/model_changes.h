@@ -69,8 +69,6 @@ class ModelChanges {
   // label is removed.
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
-  absl::Status SetCanaryShare(const std::string& who, absl::string_view model,
-                              int percent);
 
   // Writes the line of something else that was asked for, such as "settings".
   void Log(const std::string& who, absl::string_view action,

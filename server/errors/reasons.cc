@@ -179,6 +179,11 @@ absl::Status NotSupported(absl::string_view what) {
                absl::StrCat(what, " is not supported"));
 }
 
+absl::Status Removed(absl::string_view what, absl::string_view instead) {
+  return Error(Code::kUnimplemented, "NOT_SUPPORTED",
+               absl::StrCat(what, " was removed: ", instead));
+}
+
 absl::Status TokenInvalid(absl::string_view got) {
   return Error(
       Code::kUnauthenticated, "TOKEN_INVALID",

@@ -65,6 +65,9 @@ absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");
 absl::Status WithoutHint(const absl::Status& status);
 // NOT_SUPPORTED: `what` names a feature.
 absl::Status NotSupported(absl::string_view what);
+// NOT_SUPPORTED: `what` names a feature that earlier releases had, and
+// `instead` says what to do in its place.
+absl::Status Removed(absl::string_view what, absl::string_view instead);
 
 // ---- UNAUTHENTICATED, PERMISSION_DENIED ----
 

@@ -87,8 +87,7 @@ Inference::Inference(const prediction::TransportEnvironment& environment,
       received_(message, environment.limits.max_images, memory),
       may_read_(call.caller.may_read),
       model_(FindModel(environment, received_.message().model_name(),
-                       received_.message().model_version(), "model_name",
-                       repository::ModelRepository::Use::kPredict)),
+                       received_.message().model_version(), "model_name")),
       ended_(std::move(ended)),
       prediction_(environment, Translate(method, std::move(call)), this) {}
 

@@ -1,7 +1,5 @@
 #include "server/kserve/published_model.h"
 
-#include <optional>
-
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,12 +13,11 @@ constexpr char kEncodedSuffix[] = "_encoded";
 
 absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindVersion(
     const repository::ModelRepository& repository, absl::string_view id,
-    absl::string_view version, absl::string_view field,
-    repository::ModelRepository::Use use) {
+    absl::string_view version, absl::string_view field) {
   const std::string full =
       version.empty() ? absl::StrCat("models/", id)
                       : absl::StrCat("models/", id, "/versions/", version);
-  return repository.Find(full, field, std::nullopt, use);
+  return repository.Find(full, field);
 }
 
 // Class indices fit into a byte, with 255 left for "ignore".
@@ -42,25 +39,22 @@ std::string PublishedModel::name() const {
 
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::TransportEnvironment& environment, absl::string_view name,
-    absl::string_view version, absl::string_view field,
-    repository::ModelRepository::Use use) {
+    absl::string_view version, absl::string_view field) {
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
   // This protocol's names are ids; Find() would also take "models/{id}".
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
-  auto found = FindVersion(repository, name, version, field, use);
+  auto found = FindVersion(repository, name, version, field);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
   // A model whose own id ends in the suffix goes before another's second name.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
-      !FindVersion(repository, name, /*version=*/"", field,
-                   repository::ModelRepository::Use::kDescribe)
-           .ok();
+      !FindVersion(repository, name, /*version=*/"", field).ok();
   if (!may_be_second) return found.status();
-  auto second = FindVersion(repository, id, version, field, use);
+  auto second = FindVersion(repository, id, version, field);
   if (!second.ok()) return found.status();
   return PublishedModel{*std::move(second), /*encoded=*/true};
 }

@@ -28,14 +28,12 @@ struct PublishedModel {
 };
 
 // The model that a client means by these two; an empty version is the one that
-// its repository chooses for `use`. A model whose id ends with "_encoded" comes
+// its repository chooses. A model whose id ends with "_encoded" comes
 // before another's second name. NOT_FOUND, or INVALID_ARGUMENT with field
 // `field`.
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::TransportEnvironment& environment, absl::string_view name,
-    absl::string_view version, absl::string_view field,
-    repository::ModelRepository::Use use =
-        repository::ModelRepository::Use::kDescribe);
+    absl::string_view version, absl::string_view field);
 
 // All of them, by ascending id and version.
 std::vector<PublishedModel> ListModels(

@@ -13,7 +13,6 @@ absl::string_view MethodName(Method method) {
       "LoadModel",
       "UnloadModel",
       "SetVersionLabel",
-      "SetCanaryShare",
       "GetServerInfo",
       "GetBatchProfile",
       "UpdateRuntimeSettings",

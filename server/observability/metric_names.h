@@ -17,7 +17,6 @@ enum class Method {
   kLoadModel,
   kUnloadModel,
   kSetVersionLabel,
-  kSetCanaryShare,
   kGetServerInfo,
   kGetBatchProfile,
   kUpdateRuntimeSettings,
@@ -32,7 +31,7 @@ enum class Method {
   kRepositoryModelUnload,
   kSharedMemory,
 };
-inline constexpr int kMethodCount = 22;
+inline constexpr int kMethodCount = 21;
 
 enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
 inline constexpr int kStageCount = 5;

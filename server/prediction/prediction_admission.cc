@@ -25,8 +25,7 @@ absl::Status Prediction::CheckRequest() {
   version_ = request_.version;
   if (version_ == nullptr) {
     auto version =
-        env_.repository.Find(request_.model, "model", handler_->task(),
-                             repository::ModelRepository::Use::kPredict);
+        env_.repository.Find(request_.model, "model", handler_->task());
     if (!version.ok()) return NotFound(version.status());
     version_ = *std::move(version);
   }

@@ -22,8 +22,7 @@ absl::Status Prediction::CheckCrops() {
   if (crops() == nullptr) return absl::OkStatus();
   constexpr auto kTask = model::VisionTask::kClassification;
   auto version =
-      env_.repository.Find(crops()->model(), "params.crops.model", kTask,
-                           repository::ModelRepository::Use::kPredict);
+      env_.repository.Find(crops()->model(), "params.crops.model", kTask);
   if (!version.ok()) return NotFound(version.status());
   classifier_ = *std::move(version);
   const auto model = classifier_->Loaded();

@@ -70,23 +70,18 @@ absl::Status ModelCatalog::NoVersion(const std::string& id, int64_t number,
                                WhatEntryHas({id, number, ""}, entry));
 }
 
-ModelCatalog::Version ModelCatalog::Choose(ModelEntry& entry, Use use) const {
-  return use == Use::kPredict ? entry.ForRequest() : entry.Default();
-}
-
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
-    absl::string_view field, std::optional<model::VisionTask> task,
-    Use use) const {
+    absl::string_view field, std::optional<model::VisionTask> task) const {
   const bool is_only = entries_.size() == 1;  // It may be for another task.
-  std::vector<ModelEntry*> found, defaults;
-  for (auto& [id, entry] : entries_) {
+  std::vector<Version> found, defaults;
+  for (const auto& [id, entry] : entries_) {
     const Version version = entry.Default();
     if (!is_only && task.has_value() && version->task() != task) continue;
-    found.push_back(&entry);
-    if (task.has_value() && version->is_default()) defaults.push_back(&entry);
+    found.push_back(version);
+    if (task.has_value() && version->is_default()) defaults.push_back(version);
   }
-  if (found.size() == 1) return Choose(*found[0], use);
-  if (defaults.size() == 1) return Choose(*defaults[0], use);
+  if (found.size() == 1) return found[0];
+  if (defaults.size() == 1) return defaults[0];
   return server::InvalidField(
       field, absl::StrCat(
                  "got no name, expected one: there are ", found.size(),
@@ -98,10 +93,10 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::Find(
     absl::string_view name, absl::string_view field,
-    std::optional<model::VisionTask> task, Use use) const {
+    std::optional<model::VisionTask> task) const {
   if (name.empty()) {
     absl::MutexLock lock(&mu_);
-    return FindOnly(field, task, use);
+    return FindOnly(field, task);
   }
   const absl::StatusOr<ModelName> parsed = ParseModelName(name, field);
   if (!parsed.ok()) return parsed.status();
@@ -110,9 +105,9 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Find(
   if (found == entries_.end()) {
     return server::ModelNotFound(name, OtherModels(parsed->id));
   }
-  ModelEntry& entry = found->second;
+  const ModelEntry& entry = found->second;
   Version version = parsed->version != 0    ? entry.Find(parsed->version)
-                    : parsed->label.empty() ? Choose(entry, use)
+                    : parsed->label.empty() ? entry.Default()
                                             : entry.FindLabelled(parsed->label);
   if (version == nullptr) {
     return server::ModelNotFound(name, WhatEntryHas(*parsed, entry));
@@ -163,23 +158,6 @@ absl::Status ModelCatalog::SetLabel(const std::string& id,
   }
   found->second.SetLabel(label, version);
   return absl::OkStatus();
-}
-
-absl::Status ModelCatalog::SetCanaryShare(const std::string& id, int percent) {
-  if (percent < 0 || percent > 100) {
-    return server::OutOfRange("percent", percent, 0, 100);
-  }
-  absl::MutexLock lock(&mu_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return NoModel(id);
-  found->second.set_canary_percent(percent);
-  return absl::OkStatus();
-}
-
-int ModelCatalog::CanaryShare(const std::string& id) const {
-  absl::MutexLock lock(&mu_);
-  const auto found = entries_.find(id);
-  return found == entries_.end() ? 0 : found->second.canary_percent();
 }
 
 ModelCatalog::Version ModelCatalog::Get(const std::string& id,

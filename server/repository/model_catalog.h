@@ -23,12 +23,6 @@
 
 namespace sfmamba::repository {
 
-// What a name is looked up for.
-enum class Use {
-  kDescribe,
-  kPredict,  // The label `canary` gets its share.
-};
-
 // The versions that can be found, by id and number, while they are loaded and
 // unloaded. It never waits for either.
 //
@@ -42,17 +36,14 @@ class ModelCatalog {
 
   // See ModelRepository.
   absl::StatusOr<Version> Find(absl::string_view name, absl::string_view field,
-                               std::optional<model::VisionTask> task,
-                               Use use) const ABSL_LOCKS_EXCLUDED(mu_);
+                               std::optional<model::VisionTask> task) const
+      ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
   // FAILED_PRECONDITION with reason TOO_MANY_LABELS beyond kMostLabels.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);
-  absl::Status SetCanaryShare(const std::string& id, int percent)
-      ABSL_LOCKS_EXCLUDED(mu_);
-  int CanaryShare(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Null if there is no such version.
   Version Get(const std::string& id, int64_t number) const
@@ -99,8 +90,7 @@ class ModelCatalog {
   };
 
   absl::StatusOr<Version> FindOnly(absl::string_view field,
-                                   std::optional<model::VisionTask> task,
-                                   Use use) const
+                                   std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // A hint for a caller that asked for `id`: the closest other id, or all ids
   // if they are few.
@@ -111,15 +101,13 @@ class ModelCatalog {
   absl::Status NoVersion(const std::string& id, int64_t number,
                          const ModelEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  Version Choose(ModelEntry& entry, Use use) const
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // What stands for a version that is not served. It has no series.
   Version Unserved(const ModelVersion& version, const std::string& reason);
 
   observability::Metrics& metrics_;
   mutable absl::Mutex mu_;
-  // By id; none is empty. A lookup counts requests.
-  mutable std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
+  // By id; none is empty.
+  std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
   server::SteadyCondVar freed_;  // Signalled when draining_ loses a model.
   std::map<const LoadedModel*, Draining> draining_ ABSL_GUARDED_BY(mu_);
 };

@@ -52,7 +52,6 @@ void ModelEntry::SetLabel(const std::string& label,
 
 void ModelEntry::ClearLabels() {
   labels_.clear();
-  canary_percent_ = 0;
   for (const auto& [number, version] : versions_) version->SetLabels({});
 }
 
@@ -71,15 +70,6 @@ ModelEntry::Version ModelEntry::Default() const {
   }
   if (!IsReady(best) && IsReady(canary)) return canary;
   return best;
-}
-
-ModelEntry::Version ModelEntry::ForRequest() {
-  const Version canary =
-      canary_percent_ > 0 ? FindLabelled(kCanaryLabel) : nullptr;
-  if (!IsReady(canary)) return Default();
-  const int64_t before = requests_ * canary_percent_ / 100;
-  ++requests_;
-  return requests_ * canary_percent_ / 100 > before ? canary : Default();
 }
 
 void ModelEntry::TellLabels(int64_t number) const {

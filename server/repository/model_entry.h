@@ -12,8 +12,7 @@
 
 namespace sfmamba::repository {
 
-// Labels: the version that a bare name means, and the one that gets the canary
-// share.
+// Labels: the version that a bare name means, and one that it does not mean.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 
@@ -42,24 +41,16 @@ class ModelEntry {
   // The versions with a label.
   std::set<int64_t> labelled() const;
 
-  int canary_percent() const { return canary_percent_; }
-  void set_canary_percent(int percent) { canary_percent_ = percent; }
-
   // The version that the model's name means: `stable`, or else the highest that
   // is READY and not `canary`, or else the highest READY, or else the highest.
   // Null if there is none.
   Version Default() const;
-  // The version for one more request with the model's name: of n requests
-  // floor(n * percent / 100) go to `canary` if that is READY.
-  Version ForRequest();
 
  private:
   void TellLabels(int64_t number) const;
 
   std::map<int64_t, Version> versions_;    // By number.
   std::map<std::string, int64_t> labels_;  // The number of each.
-  int canary_percent_ = 0;
-  int64_t requests_ = 0;  // That had a canary to go to.
 };
 
 }  // namespace sfmamba::repository

@@ -56,9 +56,6 @@ void ModelPlan::SetLabelsOf(const v1::VersionPolicy& policy,
         found == before.labels().end() || found->second != version;
     if (is_new) labels_to_set_[label] = version;
   }
-  if (policy.canary_percent() != before.canary_percent()) {
-    canary_to_set_ = policy.canary_percent();
-  }
 }
 
 void ModelPlan::Want() {

@@ -43,16 +43,14 @@ class ModelPlan {
 
   // The folder of a version, or null if there is none.
   const VersionFolder* Folder(int64_t version) const;
-  // What the policy says of labels, and of the canary's share, that has not
-  // been done yet: it is new in the policy's file, or a call has unloaded the
-  // model since. Without a number the label is to be removed.
+  // The labels that are still to be set: the policy's file has changed, or a
+  // call has unloaded the model since. Without a number the label is to be
+  // removed.
   const std::map<std::string, std::optional<int64_t>>& labels_to_set() const {
     return labels_to_set_;
   }
-  std::optional<int> canary_to_set() const { return canary_to_set_; }
-  // It is done.
+  // It is set.
   void LabelSet(const std::string& label) { labels_to_set_.erase(label); }
-  void CanarySet() { canary_to_set_.reset(); }
 
   // The versions that the policy names one by one and that have no folder.
   std::set<int64_t> MissingVersions() const;
@@ -100,7 +98,6 @@ class ModelPlan {
   // The policy last read from the folder; none if it could not be read.
   std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
-  std::optional<int> canary_to_set_;
   std::map<int64_t, Version> versions_;
   bool dropped_ = false;          // Set if a call unloads the whole model.
   std::set<int64_t> asked_for_;   // Versions that calls load.

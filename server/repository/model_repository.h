@@ -45,7 +45,6 @@ class ModelRepository {
  public:
   using CaptureFailed = ModelLoader::CaptureFailed;
   using Load = ModelLoader::Load;
-  using Use = repository::Use;
   using Changed = std::function<void(const ModelVersion&)>;
 
   struct Options : ModelLoader::Options {
@@ -133,33 +132,21 @@ class ModelRepository {
     return catalog_.SetLabel(id, label, version);
   }
 
-  // From now on `percent` of the requests that name a model without a version
-  // go to its label `canary`, as evenly as that can be done, while that version
-  // is READY. INVALID_ARGUMENT with field "percent" or NOT_FOUND.
-  absl::Status SetCanaryShare(const std::string& id, int percent) {
-    return catalog_.SetCanaryShare(id, percent);
-  }
-  // The same, read. 0 if there is no such model.
-  int CanaryShare(const std::string& id) const {
-    return catalog_.CanaryShare(id);
-  }
-
   // Whether any version of `id` is READY.
   bool IsServing(const std::string& id) const { return catalog_.IsServing(id); }
 
   // The version that `name` means: "{id}", "models/{id}",
   // "models/{id}/versions/{n}", "models/{id}/labels/{label}", or "": the only
   // model for `task`, or the one of several that is the default for it, or the
-  // only one at all. Without a version it is the
-  // canary's share if the name is looked up for a prediction, else the version
-  // with the label `stable`, else the highest that is READY, else the highest.
+  // only one at all. Without a version it is the version with the label
+  // `stable`, else the highest that is READY and not `canary`, else the highest
+  // READY, else the highest.
   // NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason
   // INVALID_FIELD and field `field`. A named model may be for another task.
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
       absl::string_view name, absl::string_view field,
-      std::optional<model::VisionTask> task = std::nullopt,
-      Use use = Use::kDescribe) const {
-    return catalog_.Find(name, field, task, use);
+      std::optional<model::VisionTask> task = std::nullopt) const {
+    return catalog_.Find(name, field, task);
   }
 
   // The versions that are served, or were asked for, in all states, by

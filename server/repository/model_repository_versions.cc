@@ -39,10 +39,6 @@ void ModelRepository::SetLabels(const std::string& id) {
                {"label", label},
                {"version", number.value_or(0)}});
   }
-  const std::optional<int> share = plan.canary_to_set();
-  if (share.has_value() && catalog_.SetCanaryShare(id, *share).ok()) {
-    plan.CanarySet();
-  }
 }
 
 absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,

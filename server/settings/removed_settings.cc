@@ -10,9 +10,11 @@ struct RemovedSetting {
   absl::string_view instead;
 };
 
-// server_config.proto reserves their numbers. It does not reserve their names,
-// because protobuf's parser skips a field with a reserved name.
+// The protos reserve their numbers. They do not reserve their names, because
+// protobuf's parser skips a field with a reserved name.
 constexpr RemovedSetting kRemovedSettings[] = {
+    {"canary_percent",
+     "divide requests between two Deployments by a weighted route"},
     {"self_check_period",
      "let a liveness probe call grpc.health.v1.Health at the gRPC port"},
 };

@@ -11,8 +11,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
+#include "server/settings/removed_settings.h"
 #include "server/settings/text_values.h"
 
 namespace sfmamba::server {
@@ -57,7 +59,13 @@ absl::Status ParseTextProto(absl::string_view what, const std::string& text,
   google::protobuf::TextFormat::Parser parser;
   parser.RecordErrorsTo(&error);
   if (parser.ParseFromString(plain->text, message)) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(what, ": ", error.text()));
+  std::string said = absl::StrCat(what, ": ", error.text());
+  // The error quotes the name of an unknown field.
+  for (const absl::string_view part : absl::StrSplit(error.text(), '"')) {
+    const std::string removed = WhyRemoved(part);
+    if (!removed.empty()) absl::StrAppend(&said, " ", removed);
+  }
+  return absl::InvalidArgumentError(said);
 }
 
 absl::StatusOr<std::string> ReadTextFile(absl::string_view what,

@@ -12,7 +12,8 @@ namespace sfmamba::server {
 
 // Parses protobuf text format, in which durations and sizes may be written as
 // in flags. INVALID_ARGUMENT with line and column of the first error; an
-// unknown field is one. `what` names the text in the message.
+// unknown field is one. If the field was a setting that has been removed, the
+// message says what to use instead. `what` names the text in the message.
 absl::Status ParseTextProto(absl::string_view what, const std::string& text,
                             google::protobuf::Message* message);
 

@@ -111,30 +111,6 @@ int Label(const Arguments& arguments, const AdminFlags& flags,
                       flags, console);
 }
 
-int Canary(const Arguments& arguments, const AdminFlags& flags,
-           const Console& console) {
-  v1::SetCanaryShareRequest request;
-  request.set_model(arguments[0]);
-  int percent = 0;
-  if (!absl::SimpleAtoi(arguments[1], &percent)) {
-    return UsageError(absl::StrCat("percent: got '", arguments[1],
-                                   "', expected a whole number from 0 to 100"),
-                      console);
-  }
-  request.set_percent(percent);
-  VisionClient client(flags.common.server, flags.common.client);
-  const absl::StatusOr<v1::SetCanaryShareResponse> response =
-      client.SetCanaryShare(request, flags.common.deadline);
-  if (!response.ok()) return RpcError(response.status(), flags.common, console);
-  if (flags.common.json) {
-    console.out << MessageJson(*response);
-  } else {
-    console.out << absl::StreamFormat("%s: %d%% of requests go to canary\n",
-                                      arguments[0], percent);
-  }
-  return kExitOk;
-}
-
 int Info(const Arguments& /*arguments*/, const AdminFlags& flags,
          const Console& console) {
   VisionClient client(flags.common.server, flags.common.client);
@@ -202,10 +178,6 @@ constexpr Action kActions[] = {
      "Moves a label of a model, such as stable or canary, to a version; none "
      "takes it away.",
      3, NoFlags, Label},
-    {"canary", "ID PERCENT [flags]",
-     "Sends PERCENT of the requests without a version to the version "
-     "with the label canary.",
-     2, NoFlags, Canary},
     {"info", "[flags]", "Tells what the server is, and what it serves.", 0,
      NoFlags, Info},
     {"settings", "[flags]",

@@ -1,6 +1,5 @@
 #include "client/commands/admin/server_info.h"
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -32,21 +31,18 @@ std::string Memory(const v1::MemoryUse& memory) {
 
 std::string VersionTable(const v1::ServerInfo& info) {
   TextTable table({"name", "labels", "state", "device", "precision",
-                   ">predicted wait", ">waiting", ">canary"});
+                   ">predicted wait", ">waiting"});
   for (const v1::ServedModel& model : info.models()) {
     for (const v1::ServedVersion& version : model.versions()) {
-      const auto& labels = version.model().version_labels();
-      const bool canary =
-          std::find(labels.begin(), labels.end(), "canary") != labels.end();
       table.AddRow(
-          {version.model().name(), absl::StrJoin(labels, " "),
+          {version.model().name(),
+           absl::StrJoin(version.model().version_labels(), " "),
            StateText(version.model()), version.device(),
            version.model().precision(),
            version.has_predicted_wait()
                ? FormatMilliseconds(base::FromProto(version.predicted_wait()))
                : "",
-           absl::StrCat(version.waiting_images()),
-           canary ? absl::StrCat(model.canary_percent(), "%") : ""});
+           absl::StrCat(version.waiting_images())});
     }
   }
   return table.ToString();

@@ -79,7 +79,6 @@ void Describe(const repository::ModelRepository& repository,
     if (model == nullptr || model->id() != version->id()) {
       model = models->Add();
       model->set_id(version->id());
-      model->set_canary_percent(repository.CanaryShare(version->id()));
     }
     Describe(*version, model->add_versions());
   }
@@ -122,7 +121,15 @@ AdminService::AdminService(Environment environment)
   Add("LoadModel", &AdminService::LoadModel);
   Add("UnloadModel", &AdminService::UnloadModel);
   Add("SetVersionLabel", &AdminService::SetVersionLabel);
-  Add("SetCanaryShare", &AdminService::SetCanaryShare);
+  Add("SetCanaryShare", [this](const RawCall& call) {
+    absl::Status status = AdministratorOf(&env_.gate, *call.context).status();
+    if (status.ok()) {
+      status = server::Removed(
+          "SetCanaryShare",
+          "divide requests between two Deployments by a weighted route");
+    }
+    return End(call, EndCall(status, call.context));
+  });
   Add("GetServerInfo", &AdminService::GetServerInfo);
   Add("GetBatchProfile", &AdminService::GetBatchProfile);
   Add("UpdateRuntimeSettings", &AdminService::UpdateRuntimeSettings);
@@ -193,16 +200,6 @@ Reactor* AdminService::SetVersionLabel(const RawCall& call) {
           Describe(env_.repository, target->id, answer->mutable_versions());
         }
         return status;
-      });
-}
-
-Reactor* AdminService::SetCanaryShare(const RawCall& call) {
-  return AnswerAdmin<v1::SetCanaryShareRequest, v1::SetCanaryShareResponse>(
-      Method::kSetCanaryShare, call,
-      [this](const std::string& who, const auto& asked, auto*, RequestRecord*) {
-        const absl::Status status = CheckServing();
-        if (!status.ok()) return status;
-        return env_.changes.SetCanaryShare(who, asked.model(), asked.percent());
       });
 }
 

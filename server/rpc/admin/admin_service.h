@@ -45,7 +45,6 @@ class AdminService final : public RawService {
   Reactor* LoadModel(const RawCall& call);
   Reactor* UnloadModel(const RawCall& call);
   Reactor* SetVersionLabel(const RawCall& call);
-  Reactor* SetCanaryShare(const RawCall& call);
   Reactor* GetServerInfo(const RawCall& call);
   Reactor* GetBatchProfile(const RawCall& call);
   Reactor* UpdateRuntimeSettings(const RawCall& call);

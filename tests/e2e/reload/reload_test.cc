@@ -1,7 +1,6 @@
 // A real server's models change while a crowd asks them: no request fails that
 // was not asked to fail, and each answer says which version computed it.
 
-#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -128,12 +127,6 @@ class ReloadTest : public testing::Test {
     request.set_version(version);
     return admin_->SetVersionLabel(request, kCallTime).status();
   }
-  absl::Status Canary(int percent) {
-    v1::SetCanaryShareRequest request;
-    request.set_model("tiny");
-    request.set_percent(percent);
-    return admin_->SetCanaryShare(request, kCallTime).status();
-  }
 
   // Returns the path of a file of this test.
   static std::string Path(const std::string& name) {
@@ -183,17 +176,6 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   ASSERT_TRUE(Label("stable", 1).ok());
   ExpectAllBy(Tiny(1), *tiny);
 
-  // A tenth of the requests go to the new one.
-  ASSERT_TRUE(Label("canary", 2).ok());
-  ExpectAllBy(Tiny(1), *tiny);  // None do before it is said.
-  ASSERT_TRUE(Canary(10).ok());
-  Callers::Outcomes shared = Next(*tiny, 2000);
-  const double share =
-      100.0 * shared.answers[Tiny(2)] / std::max(1, shared.answered());
-  std::cout << "canary: " << share << " % of " << shared.answered()
-            << " answers\n";
-  EXPECT_NEAR(share, 10, 2);
-
   // The other model goes: requests for it fail, and no others do.
   ExpectNoErrors(other->Take());
   ASSERT_TRUE(Unload("other").ok());
@@ -219,9 +201,9 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   SetTokens("operator-2");
   WaitForReload("tokens");
   ExpectNoErrors(newcomers->TakeNext(200));
-  EXPECT_EQ(Canary(20).code(), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(Label("new", 2).code(), absl::StatusCode::kUnauthenticated);
   admin_ = Operator("operator-2");
-  EXPECT_TRUE(Canary(0).ok());
+  EXPECT_TRUE(Label("new", 2).ok());
   ExpectAllBy(Tiny(1), *tiny);
 
   newcomers->Stop();

@@ -349,7 +349,7 @@ def operators():
                                 {'model': 'everyday', 'label': 'x', 'version': '2'},
                                 {'model': 'everyday', 'label': 'a b', 'version': '1'},
                                 {'model': 'nothing', 'label': 'x', 'version': '1'}],
-            'SetCanaryShare': [{'model': 'everyday', 'percent': 101}],
+            'SetCanaryShare': [{}],
             'LoadModel': [{'name': 'everyday'}, {'name': 'nothing'}, {}],
             'UnloadModel': [{'name': 'nothing'}, {}],
             'UpdateRuntimeSettings': [{}]}.items():

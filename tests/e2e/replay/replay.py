@@ -6,7 +6,8 @@
 Record once with the binary before a change and once with the one after it, on one machine. A line
 of a recording is a request with its status, headers, body, the counters that it changed and the
 lines that it wrote to the log. Ids and times are replaced by their kind. `--removed` names a table
-of requests that shall answer otherwise: a line each, the request as the recording names it.
+of requests that shall answer otherwise, such as removed.tsv. A line is the request as the recording
+names it, a tab, and a JSON object: the parts of the new answer that are compared.
 """
 
 import collections
@@ -301,19 +302,20 @@ def record(binary, file):
             server.close()
 
 
-def compare(before, after, removed=()):
+def compare(before, after, removed=None):
     """Prints what differs. Returns whether anything does that was not to."""
     def read(path):
         lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
         return {answer.pop('request'): answer for answer in map(json.loads, lines)}
     old, new = read(before), read(after)
     differ = 0
-    for request, answer in old.items():
-        if request not in removed and new.get(request) != answer:
+    for request, answer in {**old, **(removed or {})}.items():
+        found = new.get(request, {})
+        if any(found.get(key) != value for key, value in answer.items()):
             differ += 1
             print(request)
             for key, value in answer.items():
-                other = (new.get(request) or {}).get(key)
+                other = found.get(key)
                 if other != value:
                     print(f'  {key}\n    before {value}\n    after  {other}')
     print(f'{len(old)} requests, {differ} differ')
@@ -325,8 +327,10 @@ def main(arguments):
         record(arguments[1], arguments[2])
         return 0
     if len(arguments) in (3, 5) and arguments[0] == 'compare':
-        removed = pathlib.Path(arguments[4]).read_text().splitlines() if len(arguments) == 5 else []
-        return compare(arguments[1], arguments[2], removed)
+        lines = pathlib.Path(arguments[4]).read_text().splitlines() if len(arguments) == 5 else []
+        removed = dict(line.split('\t') for line in lines)
+        return compare(arguments[1], arguments[2],
+                       {request: json.loads(answer) for request, answer in removed.items()})
     print(__doc__, file=sys.stderr)
     return 2
 

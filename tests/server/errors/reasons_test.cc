@@ -44,6 +44,7 @@ TEST(ReasonsTest, CodesAndReasonsAreStable) {
        "TOO_MANY_LABELS"},
       {ModelNotFound("m"), StatusCode::kNotFound, "MODEL_NOT_FOUND"},
       {NotSupported("x"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
+      {Removed("x", "y"), StatusCode::kUnimplemented, "NOT_SUPPORTED"},
       {OriginRefused(), StatusCode::kPermissionDenied, "ORIGIN_REFUSED"},
       {ModelControlOff(), StatusCode::kFailedPrecondition, "MODEL_CONTROL_OFF"},
       {LoadFailed("models/m/versions/1", "m"), StatusCode::kFailedPrecondition,

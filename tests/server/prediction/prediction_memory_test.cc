@@ -195,8 +195,7 @@ TEST_F(PredictionMemoryTest, AResultTakesRoomInTheQueueUntilItIsAnswered) {
     return request;
   };
   const auto version =
-      repository_->Find("masks", "model", model::VisionTask::kDetection,
-                        repository::ModelRepository::Use::kPredict);
+      repository_->Find("masks", "model", model::VisionTask::kDetection);
   ASSERT_TRUE(version.ok());
   const auto loaded = (*version)->Loaded();
   ASSERT_TRUE(loaded.ok());

@@ -35,7 +35,7 @@ class ModelCatalogTest : public testing::Test {
 
   // The id of what a request without a name gets, or the error's message.
   std::string Found(VisionTask task) {
-    const auto found = catalog_.Find("", "model", task, Use::kPredict);
+    const auto found = catalog_.Find("", "model", task);
     return found.ok() ? (*found)->id() : std::string(found.status().message());
   }
 
@@ -82,9 +82,8 @@ TEST_F(ModelCatalogTest, NoNameMeansNoneOfSeveralDefaultsOrOfNone) {
 
 TEST_F(ModelCatalogTest, WhatIsNotFoundIsAnsweredWithWhatThereIs) {
   const auto error = [this](const std::string& name) {
-    return std::string(catalog_.Find(name, "model", std::nullopt, Use::kPredict)
-                           .status()
-                           .message());
+    return std::string(
+        catalog_.Find(name, "model", std::nullopt).status().message());
   };
   EXPECT_EQ(error("everyday"), "there is no model \"everyday\"");
   Add("everyday", kNames);

@@ -21,19 +21,6 @@ class ModelEntryTest : public testing::Test {
   }
 
   int64_t Default() const { return entry_.Default()->number(); }
-  // The versions of the next requests.
-  std::vector<int64_t> Requests(int count) {
-    std::vector<int64_t> numbers;
-    for (int i = 0; i < count; ++i) {
-      numbers.push_back(entry_.ForRequest()->number());
-    }
-    return numbers;
-  }
-  int ToVersion(int64_t number, int requests) {
-    int count = 0;
-    for (int64_t to : Requests(requests)) count += to == number;
-    return count;
-  }
 
   observability::Metrics metrics_{observability::BuildInfo{}};
   ModelEntry entry_;
@@ -72,31 +59,9 @@ TEST_F(ModelEntryTest, TheCanaryIsNotMeantAsLongAsAnotherIsReady) {
   EXPECT_EQ(Default(), 1);
   Put(1, false);
   EXPECT_EQ(Default(), 2);
-}
-
-TEST_F(ModelEntryTest, TheCanaryGetsItsShareEvenly) {
   Put(1, true);
-  Put(2, true);
-  entry_.SetLabel(kCanaryLabel, 2);
-  EXPECT_EQ(ToVersion(2, 100), 0) << "0 % is the default";
-  entry_.set_canary_percent(10);
-  for (int i = 0; i < 10; ++i) EXPECT_EQ(ToVersion(2, 10), 1) << i;
-  entry_.set_canary_percent(100);
-  EXPECT_EQ(ToVersion(2, 10), 10);
-  entry_.set_canary_percent(33);
-  EXPECT_NEAR(ToVersion(2, 1000), 330, 1);
-  EXPECT_EQ(Default(), 1) << "who only asks is no request";
   entry_.SetLabel(kCanaryLabel, std::nullopt);
-  EXPECT_EQ(ToVersion(2, 10), 10) << "the highest, without a label";
-}
-
-TEST_F(ModelEntryTest, ACanaryThatIsNotReadyGetsNothing) {
-  Put(1, true);
-  Put(2, true);
-  entry_.SetLabel(kCanaryLabel, 2);
-  entry_.set_canary_percent(100);
-  Put(2, false);
-  EXPECT_EQ(Requests(2), (std::vector<int64_t>{1, 1}));
+  EXPECT_EQ(Default(), 2) << "the highest, without a label";
 }
 
 TEST_F(ModelEntryTest, LabelsGoWithTheirVersionAndStayOverALoad) {
@@ -111,10 +76,8 @@ TEST_F(ModelEntryTest, LabelsGoWithTheirVersionAndStayOverALoad) {
   EXPECT_TRUE(entry_.labelled().empty());
   Put(1, true);
   entry_.SetLabel("a", 1);
-  entry_.set_canary_percent(50);
   entry_.ClearLabels();
   EXPECT_EQ(entry_.FindLabelled("a"), nullptr);
-  EXPECT_EQ(entry_.canary_percent(), 0);
 }
 
 }  // namespace

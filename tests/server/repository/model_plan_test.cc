@@ -237,25 +237,19 @@ TEST(ModelPlanTest, SetsThePolicysLabelsOnceAndAgainWhenTheyChange) {
   folder.policy = v1::VersionPolicy();
   (*folder.policy->mutable_labels())["stable"] = 1;
   (*folder.policy->mutable_labels())["canary"] = 2;
-  folder.policy->set_canary_percent(10);
   plan.Found(folder);
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({1, 2, 3}));
   EXPECT_EQ(plan.labels_to_set(), Labels({{"stable", 1}, {"canary", 2}}));
-  EXPECT_EQ(plan.canary_to_set(), 10);
   plan.LabelSet("stable");
   plan.LabelSet("canary");
-  plan.CanarySet();
   plan.Found(folder);
   EXPECT_EQ(plan.labels_to_set(), Labels()) << "calls may have moved them";
-  EXPECT_EQ(plan.canary_to_set(), std::nullopt);
 
   (*folder.policy->mutable_labels())["stable"] = 2;
   folder.policy->mutable_labels()->erase("canary");
-  folder.policy->set_canary_percent(0);
   plan.Found(folder, /*at_once=*/true);
   EXPECT_EQ(plan.labels_to_set(),
             Labels({{"stable", 2}, {"canary", std::nullopt}}));
-  EXPECT_EQ(plan.canary_to_set(), 0);
   EXPECT_EQ(plan.Wanted({}), std::set<int64_t>({2, 3}));
 }
 

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,8 +95,7 @@ TEST_F(ModelReloadTest, WhatIsNotThereIsNotFound) {
        {Load("other"), Load("../models/m"), LoadVersion("m", 2),
         LoadVersion("m", 3), LoadVersion("m", -1), Unload("other"),
         Unload("m", 2), repository_->SetLabel("m", "stable", 2),
-        repository_->SetLabel("other", "stable", 1),
-        repository_->SetCanaryShare("other", 1)}) {
+        repository_->SetLabel("other", "stable", 1)}) {
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
     EXPECT_EQ(Reason(status), "MODEL_NOT_FOUND");
   }
@@ -252,11 +250,8 @@ TEST_F(ModelReloadTest, RollsOutAndBackByLabels) {
   EXPECT_EQ(Found("m"), 1) << "what is labelled is kept";
   EXPECT_EQ(Found("models/m/labels/stable"), 1);
   ASSERT_TRUE(repository_->SetLabel("m", "canary", 2).ok());
-  ASSERT_TRUE(repository_->SetCanaryShare("m", 10).ok());
-  EXPECT_EQ(repository_->CanaryShare("m"), 10);
-  std::map<int64_t, int> answered;
-  for (int i = 0; i < 100; ++i) ++answered[*Predict("m")];
-  EXPECT_EQ(answered, (std::map<int64_t, int>{{1, 90}, {2, 10}}));
+  EXPECT_EQ(*Predict("m"), 1);
+  EXPECT_EQ(*Predict("models/m/labels/canary"), 2);
   EXPECT_EQ(Reason(Unload("m", 1)), "VERSION_IN_USE");
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
   EXPECT_EQ(Found("m"), 2);
@@ -282,9 +277,6 @@ TEST_F(ModelReloadTest, ALabelNeedsAGoodNameAndAVersionThatIsReady) {
     const absl::Status status = repository_->SetLabel("m", label, 1);
     EXPECT_EQ(server::GetErrorDetail(status).field, "label") << label;
   }
-  EXPECT_EQ(server::GetErrorDetail(repository_->SetCanaryShare("m", 101)).field,
-            "percent");
-  EXPECT_FALSE(repository_->SetCanaryShare("m", -1).ok());
   EXPECT_EQ(Found("models/m/labels/stable"), 0);
 }
 
@@ -292,19 +284,16 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   WriteModel(folder_, "m", "2");
   WritePolicy(
       "labels { key: 'stable' value: 1 } labels { key: 'canary' value: 2 } "
-      "labels { key: 'next' value: 3 } canary_percent: 50");
+      "labels { key: 'next' value: 3 }");
   Start();
   EXPECT_EQ(Found("m"), 1);
   EXPECT_EQ(Found("models/m/labels/canary"), 2);
-  EXPECT_EQ(repository_->CanaryShare("m"), 50);
   EXPECT_FALSE(repository_->Find("models/m/labels/next", "model").ok());
 
   // What a call says holds until the file says something else.
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
-  ASSERT_TRUE(repository_->SetCanaryShare("m", 20).ok());
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2);
-  EXPECT_EQ(repository_->CanaryShare("m"), 20);
   WriteModel(folder_, "m", "3");
   WritePolicy(
       "labels { key: 'stable' value: 1 } labels { key: 'next' value: 3 }");
@@ -312,7 +301,6 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Found("m"), 2) << "the file says of stable what it said before";
   EXPECT_EQ(Found("models/m/labels/next"), 3);
   EXPECT_FALSE(repository_->Find("models/m/labels/canary", "model").ok());
-  EXPECT_EQ(repository_->CanaryShare("m"), 0);
   WritePolicy("labels { key: 'stable' value: 3 }");
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 3);

@@ -161,8 +161,7 @@ class ModelReloadTest : public testing::Test {
 
   // Answers one image by what `name` means now; its version, or an error.
   absl::StatusOr<int64_t> Predict(const std::string& name) {
-    const auto version = repository_->Find(name, "model", std::nullopt,
-                                           ModelRepository::Use::kPredict);
+    const auto version = repository_->Find(name, "model");
     if (!version.ok()) return version.status();
     const auto loaded = (*version)->Loaded();
     if (!loaded.ok()) return loaded.status();

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <string>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace sfmamba::repository {
@@ -56,8 +57,8 @@ TEST_F(VersionPolicyTest, RefusesWhatItDoesNotUnderstand) {
   for (const char* text :
        {"latest: 0 all: maybe", "newest: 2", "latest: -1", "latest: 1025",
         "specific: 0", "specific: -3", "latest: 1 all: true",
-        "all: true specific: 1", "canary_percent: 101", "canary_percent: -1",
-        "labels { key: '' value: 1 }", "labels { key: 'a/b' value: 1 }",
+        "all: true specific: 1", "labels { key: '' value: 1 }",
+        "labels { key: 'a/b' value: 1 }",
         "labels { key: 'stable' value: 0 }"}) {
     Write(text);
     const absl::Status status = Read().status();
@@ -90,11 +91,16 @@ TEST_F(VersionPolicyTest, MayHave64KiB) {
 }
 
 TEST_F(VersionPolicyTest, ReadsLabels) {
-  Write("latest: 2 labels { key: 'stable' value: 3 } canary_percent: 100");
+  Write("latest: 2 labels { key: 'stable' value: 3 }");
   const auto policy = Read();
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->labels().at("stable"), 3);
-  EXPECT_EQ(policy->canary_percent(), 100);
+}
+
+TEST_F(VersionPolicyTest, ARemovedFieldNamesItsReplacement) {
+  Write("latest: 2 canary_percent: 10");
+  EXPECT_THAT(std::string(Read().status().message()),
+              testing::HasSubstr("canary_percent was removed: divide"));
 }
 
 TEST_F(VersionPolicyTest, R1ALinkMustEndInTheRepository) {

@@ -49,12 +49,6 @@ class FakeAdmin : public v1::AdminService::Service {
     response->mutable_versions(0)->add_version_labels(request->label());
     return Asked(*request);
   }
-  grpc::Status SetCanaryShare(
-      grpc::ServerContext* /*context*/,
-      const v1::SetCanaryShareRequest* request,
-      v1::SetCanaryShareResponse* /*response*/) override {
-    return Asked(*request);
-  }
   grpc::Status GetServerInfo(grpc::ServerContext* /*context*/,
                              const v1::GetServerInfoRequest* request,
                              v1::ServerInfo* response) override {
@@ -66,10 +60,9 @@ class FakeAdmin : public v1::AdminService::Service {
     response->mutable_settings()->set_log_level("info");
     v1::ServedModel* model = response->add_models();
     model->set_id("m");
-    model->set_canary_percent(12);
     v1::ServedVersion* version = model->add_versions();
     *version->mutable_model() = Version(7, v1::Model::READY);
-    version->mutable_model()->add_version_labels("canary");
+    version->mutable_model()->add_version_labels("stable");
     version->mutable_model()->set_precision("BF16");
     version->set_device("cpu");
     version->mutable_predicted_wait()->set_nanos(4'500'000);
@@ -157,14 +150,6 @@ TEST_F(AdminCommandTest, SetsAndTakesAwayLabels) {
   }
 }
 
-TEST_F(AdminCommandTest, SetsTheCanarysShare) {
-  const Outcome outcome = Admin({"canary", "m", "12"});
-  EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
-  EXPECT_EQ(admin_.asked[0], "model: \"m\" percent: 12");
-  EXPECT_THAT(outcome.out, HasSubstr("12%"));
-  EXPECT_EQ(Admin({"canary", "m", "1.5"}).exit_code, kExitUsage);
-}
-
 TEST_F(AdminCommandTest, TellsOfTheServer) {
   const Outcome outcome = Admin({"info"});
   EXPECT_EQ(outcome.exit_code, kExitOk) << outcome.err;
@@ -172,9 +157,9 @@ TEST_F(AdminCommandTest, TellsOfTheServer) {
               HasSubstr("sfmamba 1.2 (abc), since 2023-11-14 22:13:20 UTC\n"));
   EXPECT_THAT(outcome.out, HasSubstr("model control: explicit\n"));
   EXPECT_THAT(outcome.out, HasSubstr("memory: 300.0 MiB resident, "));
-  EXPECT_THAT(outcome.out, HasSubstr("models/m/versions/7  canary"));
+  EXPECT_THAT(outcome.out, HasSubstr("models/m/versions/7  stable"));
   EXPECT_THAT(outcome.out,
-              HasSubstr("cpu     BF16              4.50 ms       31     12%"));
+              HasSubstr("cpu     BF16              4.50 ms       31"));
   EXPECT_THAT(Admin({"info", "--json"}).out,
               HasSubstr("\"predicted_wait\":\"0.004500s\""));
 }
@@ -211,8 +196,7 @@ TEST_F(AdminCommandTest, NothingIsTriedAgain) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"load", "m"},
         {"unload", "m"},
-        {"label", "m", "canary", "1"},
-        {"canary", "m", "1"},
+        {"label", "m", "stable", "1"},
         {"info"},
         {"settings"}}) {
     admin_.asked.clear();

@@ -60,13 +60,6 @@ class AdminServiceTest : public server::VisionServiceTest {
     request.set_version(version);
     return Ask(&v1::AdminService::Stub::SetVersionLabel, request, &labelled_);
   }
-  server::Ending Canary(const std::string& model, int percent) {
-    v1::SetCanaryShareRequest request;
-    request.set_model(model);
-    request.set_percent(percent);
-    v1::SetCanaryShareResponse response;
-    return Ask(&v1::AdminService::Stub::SetCanaryShare, request, &response);
-  }
   server::Ending Info(v1::ServerInfo* info) {
     return Ask(&v1::AdminService::Stub::GetServerInfo,
                v1::GetServerInfoRequest(), info);

@@ -145,7 +145,7 @@ TEST_F(AdminServiceTest, LoadsWithOtherLimits) {
             "batching");
 }
 
-TEST_F(AdminServiceTest, LabelsMoveAndTheCanaryHasItsShare) {
+TEST_F(AdminServiceTest, LabelsMove) {
   StartExplicit();
   // A version with a label stays, although the policy wants the latest alone.
   ASSERT_EQ(Label("fake", "stable", 3).code, StatusCode::OK);
@@ -157,11 +157,19 @@ TEST_F(AdminServiceTest, LabelsMoveAndTheCanaryHasItsShare) {
   ASSERT_EQ(Label("models/fake", "canary", 4).code, StatusCode::OK);
   EXPECT_EQ(AnsweredBy("models/fake/labels/canary"), "models/fake/versions/4");
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
-  ASSERT_EQ(Canary("fake", 100).code, StatusCode::OK);
-  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/4");
   ASSERT_EQ(Label("fake", "canary", 0).code, StatusCode::OK);
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
   EXPECT_EQ(AnsweredBy("models/fake/labels/canary"), "MODEL_NOT_FOUND");
+}
+
+TEST_F(AdminServiceTest, ACanaryHasNoShare) {
+  Start();
+  v1::SetCanaryShareResponse response;
+  const server::Ending ending = Ask(&v1::AdminService::Stub::SetCanaryShare,
+                                    v1::SetCanaryShareRequest(), &response);
+  EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
+  EXPECT_THAT(ending.message, HasSubstr("a weighted route"));
 }
 
 TEST_F(AdminServiceTest, TellsOfTheServer) {
@@ -170,7 +178,6 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   server::WriteModel(repository_, "fake", "4");
   ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
   ASSERT_EQ(Label("fake", "canary", 4).code, StatusCode::OK);
-  ASSERT_EQ(Canary("fake", 25).code, StatusCode::OK);
   v1::ServerInfo info;
   ASSERT_EQ(Info(&info).code, StatusCode::OK);
   EXPECT_EQ(info.model_control(), "explicit");
@@ -183,7 +190,6 @@ TEST_F(AdminServiceTest, TellsOfTheServer) {
   EXPECT_EQ(info.settings().log_level(), "info");
   ASSERT_EQ(info.models_size(), 1);
   EXPECT_EQ(info.models(0).id(), "fake");
-  EXPECT_EQ(info.models(0).canary_percent(), 25);
   ASSERT_EQ(info.models(0).versions_size(), 2);
   const v1::ServedVersion& version = info.models(0).versions(1);
   EXPECT_EQ(version.model().name(), "models/fake/versions/4");
@@ -250,9 +256,6 @@ TEST_F(AdminServiceTest, WrongNamesAreRefused) {
   EXPECT_EQ(Label("fake", "stable", -3).field, "version");
   EXPECT_THAT(server_->Log(), HasSubstr("\"what\":\"fake stable -3\""));
   EXPECT_EQ(Label("fake", "stable", 9).code, StatusCode::NOT_FOUND);
-  EXPECT_EQ(Canary("fake", 101).field, "percent");
-  EXPECT_EQ(Canary("fake", -1).field, "percent");
-  EXPECT_EQ(Canary("none", 1).code, StatusCode::NOT_FOUND);
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
 }
 
