@@ -91,7 +91,7 @@ Server::Server(const Options& options, observability::Logger* log)
           repository::RepositoryOptions(
               config_,
               [this](const absl::Status& status) { DeviceFailed(status); },
-              options.build.revision, options.background_starts),
+              options.background_starts),
           options.load, &metrics_, log),
       decode_pool_(DecodeOptions(options)),
       without_deadline_(kMaxClientsKnown),

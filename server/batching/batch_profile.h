@@ -10,8 +10,8 @@
 
 namespace sfmamba::batching {
 
-// One line of a profile that was measured or learnt: how long batches of
-// `images` images of `key` take.
+// What was measured or learnt: how long batches of `images` images of `key`
+// take.
 struct BatchTime {
   BatchKey key;
   int images = 0;

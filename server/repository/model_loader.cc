@@ -60,8 +60,7 @@ ModelLoader::ModelLoader(Options options, Load load,
     : options_(std::move(options)),
       load_(std::move(load)),
       metrics_(*metrics),
-      log_(*log),
-      times_(options_.profile_dir, log) {}
+      log_(*log) {}
 
 template <typename Fn>
 auto ModelLoader::RunAs(server::Worker* background, Fn fn) {
@@ -225,17 +224,20 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   options.devices = devices_;
   options.background = job.background;
   loaded->precision = model.precision();
-  loaded->times_key =
-      KeyOf("batch times 3", directory->network,
-            absl::StrCat(model.device(), ", ", PrecisionName(model.precision()),
-                         ", ", model.contexts(), " contexts"),
-            options_.build);
+  loaded->times_key = absl::StrCat(directory->network, ", ", model.device(),
+                                   ", ", PrecisionName(model.precision()), ", ",
+                                   model.contexts(), " contexts");
   absl::StatusOr<std::vector<batching::Executor::Probe>> probes =
       ReadGolden(job.version.path(), directory->config);
   if (!probes.ok()) return probes.status();
   options.probes = *std::move(probes);
   options.probes.push_back(BlackProbe(directory->config));
-  options.times = ReadTimes(job.version.name(), loaded->times_key);
+  options.times = times_.Get(loaded->times_key);
+  if (options.times.empty()) {
+    log_.Debug(observability::LogModule::kModels,
+               "the times of batches are measured",
+               {{"model", job.version.name()}});
+  }
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
   // Its threads are of this thread's priority.
@@ -249,27 +251,11 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   return loaded;
 }
 
-void ModelLoader::WriteTimes(const ModelVersion& version) {
+void ModelLoader::KeepTimes(const ModelVersion& version) {
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
-  const std::vector<batching::BatchTime> times = (*loaded)->executor->Times();
-  if (times.empty()) return;
-  times_.Write(version.name(), (*loaded)->times_key,
-               batching::BatchTimesText(times));
-}
-
-std::vector<batching::BatchTime> ModelLoader::ReadTimes(
-    const std::string& model, const std::string& key) {
-  const std::optional<std::string> text = times_.Read(model, key);
-  absl::StatusOr<std::vector<batching::BatchTime>> times =
-      text.has_value() ? batching::ParseBatchTimes(*text)
-                       : absl::NotFoundError("none are known");
-  if (times.ok()) return *std::move(times);
-  if (options_.profile_dir.empty()) return {};
-  log_.Info(observability::LogModule::kModels,
-            "the times of batches are measured",
-            {{"model", model}, {"why", times.status().message()}});
-  return {};
+  std::vector<batching::BatchTime> times = (*loaded)->executor->Times();
+  if (!times.empty()) times_.Set((*loaded)->times_key, std::move(times));
 }
 
 ModelLoader::CaptureFailed ModelLoader::TellOfCaptures(

@@ -13,12 +13,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "model/vision_model.h"
-#include "server/batching/batch_profile_file.h"
 #include "server/batching/device_turns.h"
 #include "server/batching/executor.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
-#include "server/repository/kept_texts.h"
+#include "server/repository/known_times.h"
 #include "server/repository/model_directory.h"
 #include "server/repository/model_version.h"
 #include "server/repository/precision/fast_precision.h"
@@ -49,9 +48,6 @@ class ModelLoader {
     // What all executors have in common: drain_timeout, profile_budget,
     // device_failed and batch.client_share.
     batching::Executor::Options executor;
-    std::string profile_dir;  // See ServerConfig. Empty: none.
-    // Revision of the program; profiles of other revisions are ignored.
-    std::string build;
     // Precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
     // The precision that AUTO prefers on a CPU.
@@ -84,9 +80,9 @@ class ModelLoader {
   // Thread-safe.
   absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
-  // Keeps what has been learnt of the times of a model's batches for the next
-  // load of its network.
-  void WriteTimes(const ModelVersion& version);
+  // Remembers what has been learnt of the times of a model's batches for the
+  // next load of its network.
+  void KeepTimes(const ModelVersion& version);
 
  private:
   // Returns fn(), called by `background`'s thread or, if null, by this one.
@@ -112,9 +108,6 @@ class ModelLoader {
   absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
                                                 const ModelDirectory& directory,
                                                 Weights& reduced);
-  // What is known of a model's batches; empty if nothing is.
-  std::vector<batching::BatchTime> ReadTimes(const std::string& model,
-                                             const std::string& key);
   // Logs and counts the graphs that a version cannot record.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
@@ -122,7 +115,7 @@ class ModelLoader {
   const Load load_;
   observability::Metrics& metrics_;
   observability::Logger& log_;
-  KeptTexts times_;
+  KnownTimes times_;
   RunMemory memory_;
   // The models that somebody holds may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =

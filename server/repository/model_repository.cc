@@ -45,7 +45,6 @@ ModelRepository::ModelRepository(Options options, Load load,
 ModelRepository::~ModelRepository() {
   poller_.Stop();
   lanes_.Stop();
-  for (const Version& version : List()) loader_.WriteTimes(*version);
 }
 
 bool ModelRepository::Stopping() const { return poller_.stopping() || stop_(); }

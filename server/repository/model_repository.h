@@ -258,7 +258,7 @@ ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {},
-    std::string build = "", std::function<void()> background_starts = [] {});
+    std::function<void()> background_starts = [] {});
 
 // Estimates the bytes that the models of a server of this config will take when
 // it has started, by the sizes of their files. What cannot be read counts as

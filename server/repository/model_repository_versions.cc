@@ -48,7 +48,7 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
   const VersionPath path = plan.Folder(number)->path;
   // What the versions that serve have learnt holds for those of their network.
   for (const auto& [other, served] : catalog_.VersionsOf(id)) {
-    loader_.WriteTimes(*served);
+    loader_.KeepTimes(*served);
   }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
@@ -82,7 +82,7 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
                {"device", (*loaded)->executor->device()},
                {"seconds", absl::ToDoubleSeconds(duration)}});
     catalog_.Serve(version, reaper_.Own(*std::move(loaded)));
-    loader_.WriteTimes(*version);
+    loader_.KeepTimes(*version);
     plan.Loaded(number);
     SetLabels(id);
   } else {
@@ -125,7 +125,7 @@ absl::Status ModelRepository::UnloadVersion(const std::string& id,
   if (!listed.ok()) return listed.status();
   plans_[id].Unloaded(number);
   if (served != nullptr && served->state() == ModelState::kReady) {
-    loader_.WriteTimes(*served);
+    loader_.KeepTimes(*served);
     log_.Info(LogModule::kModels, "model is unloaded",
               {{"model", (*listed)->name()}});
   }

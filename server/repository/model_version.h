@@ -33,7 +33,7 @@ struct LoadedModel {
   absl::Time load_time;  // By the wall clock.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;       // The key of its batches' times in KeptTexts.
+  std::string times_key;       // The key of its batches' times in KnownTimes.
   RunMemory::Hold run_memory;  // What its batches take.
 };
 

@@ -26,7 +26,7 @@ constexpr int64_t kBesideWeights = 32 << 20;
 
 ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
-    std::function<void(const absl::Status&)> device_failed, std::string build,
+    std::function<void(const absl::Status&)> device_failed,
     std::function<void()> background_starts) {
   ModelRepository::Options options;
   options.directory = config.model_repository();
@@ -39,8 +39,6 @@ ModelRepository::Options RepositoryOptions(
   options.executor.profile_budget = base::FromProto(config.profile_budget());
   options.executor.batch.client_share = config.client_share();
   options.executor.device_failed = std::move(device_failed);
-  options.profile_dir = config.profile_dir();
-  options.build = std::move(build);
   options.background_starts = std::move(background_starts);
   v1::Precision_Parse(config.default_precision(), &options.default_precision);
   const std::string& control = config.model_control();

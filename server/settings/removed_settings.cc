@@ -15,6 +15,7 @@ struct RemovedSetting {
 constexpr RemovedSetting kRemovedSettings[] = {
     {"canary_percent",
      "divide requests between two Deployments by a weighted route"},
+    {"profile_dir", "batches are measured at each start, see profile_budget"},
     {"self_check_period",
      "let a liveness probe call grpc.health.v1.Health at the gRPC port"},
 };

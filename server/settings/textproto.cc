@@ -1,11 +1,6 @@
 #include "server/settings/textproto.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <fstream>
 
@@ -94,29 +89,6 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
     text.erase(0, kByteOrderMark.size());
   }
   return text;
-}
-
-absl::Status ReplaceFile(const std::string& path, absl::string_view text) {
-  const auto failed = [](const std::string& name) {
-    const int error = errno;
-    return absl::ErrnoToStatus(error, absl::StrCat(name, ": write"));
-  };
-  std::string temporary = absl::StrCat(path, ".XXXXXX");
-  const int fd = mkstemp(temporary.data());
-  if (fd < 0) return failed(temporary);
-  // A disk that becomes full takes a part, and has an error for the rest only.
-  ssize_t taken = 0;
-  while (!text.empty() && (taken = write(fd, text.data(), text.size())) > 0) {
-    text.remove_prefix(taken);
-  }
-  const bool written = text.empty() && fchmod(fd, 0644) == 0 && fsync(fd) == 0;
-  absl::Status status = written ? absl::OkStatus() : failed(temporary);
-  close(fd);
-  if (status.ok() && rename(temporary.c_str(), path.c_str()) != 0) {
-    status = failed(path);
-  }
-  if (!status.ok()) unlink(temporary.c_str());
-  return status;
 }
 
 }  // namespace sfmamba::server

@@ -24,10 +24,6 @@ absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes);
 
-// Replaces the file, or makes it, at once: readers find all of the old or all
-// of the new text. If there is an error, the file is unchanged.
-absl::Status ReplaceFile(const std::string& path, absl::string_view text);
-
 }  // namespace sfmamba::server
 
 #endif  // SFMAMBA_SERVER_SETTINGS_TEXTPROTO_H_

@@ -252,10 +252,9 @@ class AgreementTest(unittest.TestCase):
         pod = named(resources, 'Deployment')['spec']['template']['spec']
         [container] = pod['containers']
         mounts = {mount['name']: mount['mountPath'] for mount in container['volumeMounts']}
-        for flag in ('fold_table', 'profile_dir'):
-            [value] = [argument.split('=')[1] for argument in container['args']
-                       if argument.startswith(f'--{flag}=')]
-            self.assertTrue(value.startswith(mounts['measured'] + '/'), value)
+        [value] = [argument.split('=')[1] for argument in container['args']
+                   if argument.startswith('--fold_table=')]
+        self.assertTrue(value.startswith(mounts['measured'] + '/'), value)
         [volume] = [volume for volume in pod['volumes'] if volume['name'] == 'measured']
         claim = named(resources, 'PersistentVolumeClaim')
         self.assertEqual(volume['persistentVolumeClaim'], {'claimName': claim['metadata']['name']})

@@ -152,8 +152,8 @@ exit $status
 TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel("max_batch_size: 4096"),
-       "--profile_dir=" + testing::TempDir() + "/profiles",
-       "--profile_budget=1h", "--drain_delay=0s", "--drain_timeout=1h"},
+       "--profile_budget=1h", "--log_level=debug", "--drain_delay=0s",
+       "--drain_timeout=1h"},
       "server/sfmamba_server", "the times of batches are measured");
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0) << server.output();

@@ -1,8 +1,7 @@
-// What may go wrong with a model's files, its cache or the process: what served
+// What may go wrong with a model's files or the process: what served
 // before serves on, and a restart serves again.
 
 #include <signal.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <filesystem>
@@ -173,67 +172,14 @@ TEST_F(ReloadFaultTest, WeightsOverwrittenInPlaceWhileTheyAreRead) {
   EXPECT_EQ(Serves(), "models/tiny/versions/2");
 }
 
-// While this lives, processes that are started cannot write files.
-class FullDisk {
- public:
-  FullDisk() {
-    getrlimit(RLIMIT_FSIZE, &before_);
-    rlimit none = before_;
-    none.rlim_cur = 0;
-    handler_ = signal(SIGXFSZ, SIG_IGN);  // write() fails, as on a full disk.
-    setrlimit(RLIMIT_FSIZE, &none);
-  }
-  ~FullDisk() {
-    setrlimit(RLIMIT_FSIZE, &before_);
-    signal(SIGXFSZ, handler_);
-  }
-
- private:
-  rlimit before_;
-  void (*handler_)(int);
-};
-
-TEST_F(ReloadFaultTest, AFullDiskForTheCacheIsToldAndNothingMore) {
-  const std::string cache = testing::TempDir() + "/full";
-  fs::create_directories(cache);
-  {
-    const FullDisk full;
-    Start({"--profile_dir=" + cache});
-  }
-  EXPECT_TRUE(server_->WaitForLog("the times of batches are not kept"));
-  PublishVersion(repository_, "tiny", 2);
-  EXPECT_TRUE(Load("tiny").ok());
-  EXPECT_EQ(Serves(), "models/tiny/versions/2");
-}
-
-TEST_F(ReloadFaultTest, AfterSigkillACacheHalfWrittenIsMeasuredAnew) {
-  const std::string cache = testing::TempDir() + "/cache";
-  Start({"--profile_dir=" + cache});
-  EXPECT_EQ(Serves(), "models/tiny/versions/1");
-  server_->Signal(SIGKILL);
-  EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
-  int halved = 0;
-  for (const auto& entry : fs::directory_iterator(cache)) {
-    fs::resize_file(entry.path(), fs::file_size(entry.path()) / 2);
-    ++halved;
-  }
-  EXPECT_GE(halved, 1);
-  std::ofstream(cache + "/tiny-1.times.part") << "half";
-  Start({"--profile_dir=" + cache});
-  EXPECT_THAT(server_->output(),
-              HasSubstr("the times of batches are measured"));
-  EXPECT_EQ(Serves(), "models/tiny/versions/1");
-}
-
 TEST_F(ReloadFaultTest, SigkillDuringALoadLeavesARepositoryThatServes) {
-  const std::string cache = testing::TempDir() + "/killed";
-  Start({"--profile_dir=" + cache});
+  Start();
   PublishVersion(repository_, "tiny", 2);
   std::thread loading([this] { (void)Load("tiny"); });
   server_->Signal(SIGKILL);
   EXPECT_EQ(server_->Wait(), 128 + SIGKILL);
   loading.join();
-  Start({"--profile_dir=" + cache});
+  Start();
   EXPECT_EQ(Serves(), "models/tiny/versions/2");
 }
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
 #include "model/vision_model.h"
-#include "server/batching/batch_profile_file.h"
 #include "server/errors/error.h"
 #include "tests/server/running_server.h"
 #include "tests/testing/patience.h"
@@ -39,9 +38,7 @@ class ModelRepositoryTest : public testing::Test {
     ModelRepository::Options options;
     options.directory = folder_;
     options.models = std::move(models);
-    options.profile_dir = profile_dir_;
     options.executor.profile_budget = absl::Milliseconds(1);
-    options.build = build_;
     repository_ = std::make_unique<ModelRepository>(
         options,
         [this](const ModelDirectory& directory,
@@ -71,7 +68,6 @@ class ModelRepositoryTest : public testing::Test {
   }
 
   const std::string folder_;
-  std::string profile_dir_, build_;  // Values of the options.
   server::Gate gate_;
   observability::Logger log_;
   observability::Metrics metrics_;
@@ -123,48 +119,6 @@ TEST_F(ModelRepositoryTest, R2WarnsOnceOfEachFolderThatIsLeftOut) {
   EXPECT_EQ(parts.size(), 3) << text;
   EXPECT_TRUE(absl::StrContains(text, "m/02")) << text;
   EXPECT_TRUE(absl::StrContains(text, "my model")) << text;
-}
-
-// The times of the batches of model "m" that the repository knows.
-std::vector<batching::BatchTime> TimesOf(ModelRepository& repository) {
-  const auto version = repository.Find("m", "model");
-  EXPECT_TRUE(version.ok() && (*version)->Loaded().ok());
-  return (*(*version)->Loaded())->executor->Times();
-}
-
-TEST_F(ModelRepositoryTest, KeepsWhatItKnowsOfTheTimesOfBatches) {
-  server::WriteModel(folder_, "m", "1", "max_batch_size: 1");
-  profile_dir_ = folder_ + "-profiles/made";
-  build_ = "one";
-  ASSERT_TRUE(Make().Scan().ok());
-  ASSERT_TRUE(LoadAll(*repository_).ok());
-  const std::vector<batching::BatchTime> measured = TimesOf(*repository_);
-  ASSERT_EQ(measured.size(), 1);
-  const std::string file = profile_dir_ + "/m-1.times";
-  ASSERT_TRUE(fs::exists(file)) << "it is written once the model is loaded";
-
-  // A time that no measurement gives.
-  const auto version = repository_->Find("m", "model");
-  const std::string key = (*(*version)->Loaded())->times_key;
-  std::vector<batching::BatchTime> slow = measured;
-  slow[0].median = slow[0].p95 = absl::Seconds(77);
-  repository_.reset();
-  std::ofstream(file) << key << batching::BatchTimesText(slow);
-  ASSERT_TRUE(Make().Scan().ok());
-  ASSERT_TRUE(LoadAll(*repository_).ok());
-  EXPECT_EQ(TimesOf(*repository_)[0].median, absl::Seconds(77));
-
-  build_ = "another";
-  ASSERT_TRUE(Make().Scan().ok());
-  ASSERT_TRUE(LoadAll(*repository_).ok());
-  EXPECT_LT(TimesOf(*repository_)[0].median, absl::Seconds(77));
-}
-
-TEST_F(ModelRepositoryTest, AProfileThatCannotBeWrittenFailsNoModel) {
-  server::WriteModel(folder_, "m", "1");
-  profile_dir_ = "/dev/null/profiles";
-  ASSERT_TRUE(Make().Scan().ok());
-  EXPECT_TRUE(LoadAll(*repository_).ok());
 }
 
 TEST_F(ModelRepositoryTest, FollowsNoLinkOutside) {

@@ -24,13 +24,12 @@ TEST(RepositoryOptionsTest, AreTheSettingsOfModels) {
   config.set_startup_models("a,b,");
   config.set_random_init(true);
   config.set_client_share(0.75);
-  config.set_profile_dir("/profiles");
   config.set_default_precision("BF16");
   base::ToProto(absl::Seconds(7), config.mutable_drain_timeout());
   base::ToProto(absl::Seconds(3), config.mutable_profile_budget());
   int failed = 0, started = 0;
   const ModelRepository::Options options = RepositoryOptions(
-      config, [&failed](const absl::Status&) { ++failed; }, "a build",
+      config, [&failed](const absl::Status&) { ++failed; },
       [&started] { ++started; });
   EXPECT_EQ(options.directory, "/models");
   EXPECT_EQ(options.models, (std::map<std::string, std::string>{
@@ -40,8 +39,6 @@ TEST(RepositoryOptionsTest, AreTheSettingsOfModels) {
   EXPECT_EQ(options.executor.batch.client_share, 0.75);
   EXPECT_EQ(options.executor.drain_timeout, absl::Seconds(7));
   EXPECT_EQ(options.executor.profile_budget, absl::Seconds(3));
-  EXPECT_EQ(options.profile_dir, "/profiles");
-  EXPECT_EQ(options.build, "a build");
   EXPECT_EQ(options.default_precision, v1::BF16);
   options.executor.device_failed(absl::OkStatus());
   EXPECT_EQ(failed, 1);
