@@ -1,7 +1,6 @@
 #ifndef SFMAMBA_SERVER_KSERVE_REPOSITORY_CONTROL_H_
 #define SFMAMBA_SERVER_KSERVE_REPOSITORY_CONTROL_H_
 
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -9,20 +8,14 @@
 #include "inference/grpc_service.pb.h"
 #include "server/admin/model_changes.h"
 #include "server/prediction/transport_environment.h"
-#include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::kserve {
 
-// What the parameters of a request to load say of batches, in place of the
-// model's own configuration: "config" is a ModelConfig in JSON, of which
-// max_batch_size, dynamic_batching.max_queue_delay_microseconds and
-// dynamic_batching.default_queue_policy.max_queue_size can be set, and name if
-// it is the model's. None if there is no such parameter.
-//
-// UNIMPLEMENTED with reason NOT_SUPPORTED for parameters "file:...", which
-// would bring a model's files along; INVALID_ARGUMENT, naming the parameter,
-// for everything else.
-absl::StatusOr<std::optional<v1::Batching>> ReadLoadParameters(
+// Checks that a request to load has no parameters. UNIMPLEMENTED with reason
+// NOT_SUPPORTED for "config", which would replace the model's configuration,
+// and for "file:...", which would bring a model's files along.
+// INVALID_ARGUMENT, naming the parameter, for everything else.
+absl::Status CheckLoadParameters(
     const inference::RepositoryModelLoadRequest& request);
 
 // Checks the parameters of a request to unload: "unload_dependents" is a
@@ -46,7 +39,7 @@ class RepositoryControl {
   // An error if model control is off. Load() and Unload() want it asked before.
   absl::Status Check() const;
 
-  // See ReadLoadParameters() and ModelRepository::LoadModel(). `done` may be
+  // See CheckLoadParameters() and ModelRepository::LoadModel(). `done` may be
   // called before this returns, or after this is gone.
   void Load(const std::string& who,
             const inference::RepositoryModelLoadRequest& request, Done done);

@@ -47,8 +47,8 @@ absl::StatusOr<KserveRequest> ReadKserveRequest(
 absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
     const std::string& body);
 
-// {"parameters": {"config": "{\"max_batch_size\": 4}"}}, to load or to unload
-// `model`; a parameter is a text, a whole number or a boolean.
+// {"parameters": {"unload_dependents": true}}, to load or to unload `model`; a
+// parameter is a text, a whole number or a boolean.
 absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
     const std::string& model, const std::string& body);
 absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(

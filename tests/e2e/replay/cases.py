@@ -276,10 +276,14 @@ def kserve():
                               {'name': 'everyday', 'version': '2'}, {'name': 'nothing'}, {}],
             'ModelConfig': [{'name': 'everyday'}, {'name': 'nothing'}],
             'RepositoryIndex': [{}, {'ready': True}, {'repositoryName': 'other'}],
-            'RepositoryModelLoad': [{'modelName': 'nothing'}, {}],
+            'RepositoryModelLoad': [
+                {'modelName': 'nothing'}, {},
+                {'modelName': 'everyday', 'parameters': {'config': {'stringParam': '[]'}}}],
             'RepositoryModelUnload': [{'modelName': 'nothing'}]}.items():
         for message in all_messages:
             yield grpc(KSERVE, method, message)
+    yield http('POST', '/v2/repository/models/everyday/load',
+               b'{"parameters": {"config": "[]"}}', JSON)
     infer = '/v2/models/everyday/infer'
     head = json.dumps({'inputs': [{'name': 'image', 'datatype': 'BYTES', 'shape': [1],
                                    'parameters': {'binary_data_size': len(raw)}}]}).encode()

@@ -339,22 +339,6 @@ TEST_F(KserveServiceTest, LoadsAndUnloads) {
   EXPECT_EQ(Answer(Fp32Request()).model_version(), "4");
 }
 
-TEST_F(KserveServiceTest, LoadsWithOtherLimits) {
-  StartExplicit();
-  inference::RepositoryModelLoadRequest request;
-  request.set_model_name("fake");
-  (*request.mutable_parameters())["config"].set_string_param(
-      R"({"name": "fake", "max_batch_size": 2})");
-  inference::RepositoryModelLoadResponse loaded;
-  ASSERT_EQ(Ask(&Stub::RepositoryModelLoad, request, &loaded).code,
-            StatusCode::OK);
-  inference::ModelConfigRequest asked;
-  asked.set_name("fake");
-  inference::ModelConfigResponse config;
-  ASSERT_EQ(Ask(&Stub::ModelConfig, asked, &config).code, StatusCode::OK);
-  EXPECT_EQ(config.config().max_batch_size(), 2);
-}
-
 TEST_F(KserveServiceTest, RefusesWhatALoadMayNotBring) {
   StartExplicit();
   inference::RepositoryModelLoadRequest request;
