@@ -143,7 +143,6 @@ kserve::KserveService::Options Server::KserveOptions() {
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.send_timeout = base::FromProto(config_.send_timeout());
-  options.system_shared_memory = config_.system_shared_memory();
   options.changes = ChangesByCalls();
   return options;
 }
@@ -164,7 +163,6 @@ rest::RestPort::Options Server::RestOptions() {
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
   options.changes = ChangesByCalls();
-  options.memory = kserve_.memory();
   options.max_body_bytes = config_.max_message_bytes();
   options.http.host = config_.host();
   options.http.port = config_.http_port();

@@ -135,8 +135,7 @@ void SetContents(absl::string_view datatype, std::string data,
 
 absl::Status ReadWanted(
     const inference::ModelInferRequest::InferRequestedOutputTensor& output,
-    const std::vector<ModelTensor>& tensors, const SharedMemory* memory,
-    WantedOutput* wanted) {
+    const std::vector<ModelTensor>& tensors, WantedOutput* wanted) {
   const auto found = std::find_if(tensors.begin(), tensors.end(),
                                   [&output](const ModelTensor& tensor) {
                                     return tensor.name == output.name();
@@ -152,15 +151,9 @@ absl::Status ReadWanted(
                      "\", expected one of ", names));
   }
   wanted->tensor = *found;
-  auto shared = FindSharedMemory(output.parameters(), memory);
-  if (!shared.ok()) return shared.status();
-  wanted->shared = *std::move(shared);
-  if (wanted->shared.has_value()) {
-    wanted->region =
-        output.parameters().at("shared_memory_region").string_param();
-  }
-  const absl::Status status =
-      ReadOutputParameters(output.parameters(), &wanted->classification);
+  absl::Status status = CheckNoRegion(output.parameters());
+  if (!status.ok()) return status;
+  status = ReadOutputParameters(output.parameters(), &wanted->classification);
   if (status.ok() && wanted->classification > 0 && found->name != kLogits) {
     return server::InvalidField(".parameters.classification",
                                 "expected none but of logits");
@@ -176,7 +169,6 @@ int ClassificationCount(const WantedOutput& output) {
 
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,
-                           const SharedMemory* memory,
                            std::vector<WantedOutput>* wanted) {
   wanted->clear();
   const std::vector<ModelTensor> tensors = OutputsOf(model);
@@ -188,8 +180,7 @@ absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
   }
   for (int i = 0; i < request.outputs_size(); ++i) {
     WantedOutput output;
-    absl::Status status =
-        ReadWanted(request.outputs(i), tensors, memory, &output);
+    absl::Status status = ReadWanted(request.outputs(i), tensors, &output);
     for (const WantedOutput& other : *wanted) {
       if (status.ok() && other.tensor.name == output.tensor.name) {
         status = server::InvalidField(".name", "expected each output once");
@@ -203,13 +194,6 @@ absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
     wanted->push_back(std::move(output));
   }
   return absl::OkStatus();
-}
-
-InferOutputs::InferOutputs(std::vector<WantedOutput> wanted, bool raw)
-    : wanted_(std::move(wanted)), raw_(raw) {
-  for (const WantedOutput& output : wanted_) {
-    raw_ = raw_ || output.shared.has_value();
-  }
 }
 
 int64_t InferOutputs::SetAnswer(int image, prediction::Answer answer) {
@@ -252,8 +236,7 @@ std::vector<int64_t> InferOutputs::ShapeOf(size_t i) const {
   return shape;
 }
 
-absl::Status InferOutputs::MoveTo(
-    inference::packed::ModelInferResponse* response) {
+void InferOutputs::MoveTo(inference::packed::ModelInferResponse* response) {
   for (size_t i = 0; i < wanted_.size(); ++i) {
     const WantedOutput& output = wanted_[i];
     auto* tensor = response->add_outputs();
@@ -264,25 +247,13 @@ absl::Status InferOutputs::MoveTo(
     for (const int64_t side : ShapeOf(i)) tensor->add_shape(side);
     std::string data = std::move(images_[0].rows[i]);
     for (size_t n = 1; n < images_.size(); ++n) data += images_[n].rows[i];
-    if (output.shared.has_value()) {
-      const absl::Status status = output.shared->Write(data);
-      if (!status.ok()) {
-        return server::AtField(
-            absl::StrCat("outputs[", i, "].parameters.shared_memory_region"),
-            status);
-      }
-      auto& parameters = *tensor->mutable_parameters();
-      parameters["shared_memory_region"].set_string_param(output.region);
-      parameters["shared_memory_byte_size"].set_int64_param(data.size());
-      response->add_raw_output_contents();  // There is one for each output.
-    } else if (raw_) {
+    if (raw_) {
       response->add_raw_output_contents(std::move(data));
     } else {
       SetContents(datatype, std::move(data), tensor->mutable_contents());
     }
   }
   images_.clear();
-  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::kserve

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,7 +12,6 @@
 #include "inference/packed_response.pb.h"
 #include "model/config.h"
 #include "server/kserve/published_model.h"
-#include "server/kserve/shared_memory.h"
 #include "server/prediction/answer.h"
 
 namespace sfmamba::kserve {
@@ -22,9 +21,6 @@ struct WantedOutput {
   ModelTensor tensor;
   // The classes to be named, of `logits` only; 0: the tensor itself.
   int classification = 0;
-  // Where it is written, in place of the response.
-  std::optional<SharedMemory::Tensor> shared;
-  std::string region;  // The name of its region.
 };
 
 // How many classes are named.
@@ -33,10 +29,9 @@ int ClassificationCount(const WantedOutput& output);
 // Fills `wanted` with the outputs that the request names, in its order, or with
 // all that the model has. INVALID_ARGUMENT, naming the field, if the model has
 // no such output, if one is named twice, or if its parameters are wrong;
-// UNIMPLEMENTED for shared memory if `memory` is null.
+// UNIMPLEMENTED if they name shared memory.
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,
-                           const SharedMemory* memory,
                            std::vector<WantedOutput>* wanted);
 
 // Writes the answers to a request's images as the rows of its output tensors.
@@ -45,9 +40,9 @@ absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
 class InferOutputs {
  public:
   InferOutputs() = default;
-  // `raw`: whether they go into raw_output_contents, as they do if any goes
-  // into shared memory.
-  InferOutputs(std::vector<WantedOutput> wanted, bool raw);
+  // `raw`: whether they go into raw_output_contents.
+  InferOutputs(std::vector<WantedOutput> wanted, bool raw)
+      : wanted_(std::move(wanted)), raw_(raw) {}
 
   // To be called before the others.
   void Start(int images) { images_.resize(images); }
@@ -56,10 +51,8 @@ class InferOutputs {
   int64_t SetAnswer(int image, prediction::Answer answer);
   // The bytes of all rows.
   int64_t Bytes() const;
-  // Moves the tensors into the response and into shared memory. All images have
-  // their answers. INVALID_ARGUMENT, naming the output, if its shared memory is
-  // too small or cannot be written.
-  absl::Status MoveTo(inference::packed::ModelInferResponse* response);
+  // Moves the tensors into the response. All images have their answers.
+  void MoveTo(inference::packed::ModelInferResponse* response);
 
  private:
   struct Image {

@@ -156,13 +156,13 @@ absl::Status ReadOutputParameters(const ParameterMap& map,
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::optional<SharedMemory::Tensor>> FindSharedMemory(
-    const ParameterMap& map, const SharedMemory* memory) {
-  if (!map.contains("shared_memory_region")) return std::nullopt;
-  if (memory == nullptr) return server::NotSupported("shared memory");
-  absl::StatusOr<SharedMemory::Tensor> tensor = memory->Find(map);
-  if (!tensor.ok()) return tensor.status();
-  return *std::move(tensor);
+absl::Status SharedMemoryRemoved() {
+  return server::Removed("shared memory", "send tensors in the request");
+}
+
+absl::Status CheckNoRegion(const ParameterMap& map) {
+  return map.contains("shared_memory_region") ? SharedMemoryRemoved()
+                                              : absl::OkStatus();
 }
 
 }  // namespace sfmamba::kserve

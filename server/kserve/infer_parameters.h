@@ -2,14 +2,17 @@
 #define SFMAMBA_SERVER_KSERVE_INFER_PARAMETERS_H_
 
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
+#include "google/protobuf/map.h"
 #include "inference/grpc_service.pb.h"
-#include "server/kserve/shared_memory.h"
 #include "server/prediction/prediction_request.h"
 
 namespace sfmamba::kserve {
+
+using ParameterMap =
+    google::protobuf::Map<std::string, inference::InferParameter>;
 
 // A parameter of streams; the C++ client always sends it.
 constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
@@ -30,11 +33,12 @@ absl::Status ReadParameters(const ParameterMap& map,
 // INVALID_ARGUMENT, with a field relative to the output (".parameters.x").
 absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
 
-// Returns the shared memory that an input or output is in, or none.
-// UNIMPLEMENTED if it is in some and `memory` is null. Otherwise the errors of
-// SharedMemory::Find().
-absl::StatusOr<std::optional<SharedMemory::Tensor>> FindSharedMemory(
-    const ParameterMap& map, const SharedMemory* memory);
+// UNIMPLEMENTED with reason NOT_SUPPORTED: the answer to every request for
+// Triton's extensions of shared memory.
+absl::Status SharedMemoryRemoved();
+// Returns SharedMemoryRemoved() if an input's or output's parameters name a
+// region.
+absl::Status CheckNoRegion(const ParameterMap& map);
 
 }  // namespace sfmamba::kserve
 

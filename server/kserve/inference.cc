@@ -81,10 +81,8 @@ absl::Status InRequestWords(const absl::Status& status) {
 
 Inference::Inference(const prediction::TransportEnvironment& environment,
                      observability::Method method, rpc::CallInfo call,
-                     grpc::ByteBuffer* message, Ended ended,
-                     const SharedMemory* memory)
-    : memory_(memory),
-      received_(message, environment.limits.max_images, memory),
+                     grpc::ByteBuffer* message, Ended ended)
+    : received_(message, environment.limits.max_images),
       may_read_(call.caller.may_read),
       model_(FindModel(environment, received_.message().model_name(),
                        received_.message().model_version(), "model_name")),
@@ -116,9 +114,6 @@ prediction::PredictionRequest Inference::Translate(observability::Method method,
   // A refused request counts as one image.
   request.images = std::max(received_.images(), 1);
   request.image = [this](int i) { return received_.Image(i); };
-  if (received_.is_shared()) {
-    request.receive = [this] { return received_.ReceiveShared(); };
-  }
   if (model_.ok()) request.malformed = TranslateTask(&request);
   return request;
 }
@@ -137,8 +132,7 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
   std::vector<WantedOutput> wanted;
   absl::Status status =
       ReadParameters(received_.message().parameters(), &parameters);
-  if (status.ok())
-    status = ChooseOutputs(received_.message(), model, memory_, &wanted);
+  if (status.ok()) status = ChooseOutputs(received_.message(), model, &wanted);
   if (!status.ok()) return status;
   if (model.task == model::VisionTask::kSegmentation && received_.files() &&
       received_.images() > 1) {
@@ -158,14 +152,13 @@ absl::Status Inference::TranslateTask(prediction::PredictionRequest* request) {
   return absl::OkStatus();
 }
 
-void Inference::Done(const absl::Status& predicted) {
-  absl::Status status = predicted;
+void Inference::Done(const absl::Status& status) {
   inference::packed::ModelInferResponse response;
   if (status.ok()) {
     response.set_model_name(model_->name());
     response.set_model_version(absl::StrCat(model_->version->number()));
     response.set_id(received_.message().id());
-    status = outputs_.MoveTo(&response);
+    outputs_.MoveTo(&response);
   }
   Ended ended = std::move(ended_);  // It may destroy this.
   ended(InRequestWords(status), &response);

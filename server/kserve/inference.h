@@ -12,7 +12,6 @@
 #include "server/kserve/infer_outputs.h"
 #include "server/kserve/published_model.h"
 #include "server/kserve/received_inference.h"
-#include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction.h"
 #include "server/prediction/transport_environment.h"
@@ -34,12 +33,10 @@ class Inference final : private prediction::ResponseWriter {
   using Ended =
       absl::AnyInvocable<void(const absl::Status& status, Response* response)>;
 
-  // Takes the bytes of `message`. `memory`, where inputs and outputs may be,
-  // outlives the inference; null: tensors are in messages only.
+  // Takes the bytes of `message`.
   Inference(const prediction::TransportEnvironment& environment,
             observability::Method method, rpc::CallInfo call,
-            grpc::ByteBuffer* message, Ended ended,
-            const SharedMemory* memory = nullptr);
+            grpc::ByteBuffer* message, Ended ended);
 
   // `serving` is the error to answer at once, or OK.
   void Run(const absl::Status& serving);
@@ -69,7 +66,6 @@ class Inference final : private prediction::ResponseWriter {
   int64_t Bytes() const override { return outputs_.Bytes(); }
   void Done(const absl::Status& status) override;
 
-  const SharedMemory* const memory_;
   ReceivedInference received_;
   const bool may_read_;  // The caller may ask which models there are.
   const absl::StatusOr<PublishedModel> model_;

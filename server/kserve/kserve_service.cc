@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/utf8.h"
-#include "server/errors/reasons.h"
+#include "server/kserve/infer_parameters.h"
 #include "server/kserve/inference.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
@@ -58,16 +58,14 @@ class InferItem final : public rpc::StreamItem {
   InferItem(const prediction::TransportEnvironment& environment,
             const grpc::CallbackServerContext& context,
             const security::Caller& caller, grpc::ByteBuffer* message,
-            const SharedMemory* memory, bool errors_end_stream)
+            bool errors_end_stream)
       : errors_end_stream_(errors_end_stream),
-        inference_(
-            environment, Method::kModelStreamInfer,
-            rpc::InfoOf(context, caller), message,
-            [this](const absl::Status& status,
-                   inference::packed::ModelInferResponse* response) {
-              Done(status, response);
-            },
-            memory) {}
+        inference_(environment, Method::kModelStreamInfer,
+                   rpc::InfoOf(context, caller), message,
+                   [this](const absl::Status& status,
+                          inference::packed::ModelInferResponse* response) {
+                     Done(status, response);
+                   }) {}
 
   void Cancel() override { inference_.Cancel(); }
 
@@ -112,8 +110,7 @@ KserveService::KserveService(prediction::TransportEnvironment environment,
     : PredictionService(kName, std::move(environment), options.send_timeout),
       options_(std::move(options)),
       queries_(env_),
-      control_(env_, options_.changes),
-      memory_(env_.max_response_bytes) {
+      control_(env_, options_.changes) {
   using Service = KserveService;
   Add("ServerLive", &Service::ServerLive);
   Add("ServerReady", &Service::ServerReady);
@@ -131,16 +128,18 @@ KserveService::KserveService(prediction::TransportEnvironment environment,
   AddChange<inference::RepositoryModelUnloadResponse>(
       "RepositoryModelUnload", Method::kRepositoryModelUnload,
       &RepositoryControl::Unload);
-  Add("SystemSharedMemoryStatus", &Service::SystemSharedMemoryStatus);
-  Add("SystemSharedMemoryRegister", &Service::SystemSharedMemoryRegister);
-  Add("SystemSharedMemoryUnregister", &Service::SystemSharedMemoryUnregister);
-  Add("CudaSharedMemoryStatus", [this](const RawCall& call) {
-    return EndRead(call, inference::CudaSharedMemoryStatusResponse());
-  });
-  Add("CudaSharedMemoryRegister", &Service::CudaSharedMemoryRegister);
-  Add("CudaSharedMemoryUnregister", [this](const RawCall& call) {
-    return EndRead(call, inference::CudaSharedMemoryUnregisterResponse());
-  });
+  for (const char* removed :
+       {"SystemSharedMemoryStatus", "SystemSharedMemoryRegister",
+        "SystemSharedMemoryUnregister", "CudaSharedMemoryStatus",
+        "CudaSharedMemoryRegister", "CudaSharedMemoryUnregister"}) {
+    Add(removed, [this](const RawCall& call) {
+      absl::Status status =
+          rpc::CheckCaller(env_.gate, *call.context, security::Scope::kInfer)
+              .status();
+      if (status.ok()) status = SharedMemoryRemoved();
+      return rpc::End(call, rpc::EndCall(status, call.context));
+    });
+  }
   AddStream("ModelStreamInfer", [this](grpc::CallbackServerContext* context) {
     return ModelStreamInfer(context);
   });
@@ -186,14 +185,14 @@ rpc::Reactor* KserveService::ModelReady(const RawCall& call) {
 
 rpc::Reactor* KserveService::ServerMetadata(const RawCall& call) {
   inference::ServerMetadataResponse message;
-  DescribeServer(options_.version, options_.system_shared_memory, &message);
+  DescribeServer(options_.version, &message);
   return EndRead(call, message);
 }
 
 // ---- Inference ----
 
 rpc::Reactor* KserveService::ModelInfer(const RawCall& call) {
-  return Predict<Inference>(Method::kModelInfer, call, memory());
+  return Predict<Inference>(Method::kModelInfer, call);
 }
 
 // Answers go as they are ready, each with its request's id, but those to
@@ -209,9 +208,8 @@ rpc::StreamReactor* KserveService::ModelStreamInfer(
   return Open(context, std::move(options),
               [this, context, errors_end_it = WantsStatus(*context)](
                   rpc::StreamCall& stream, grpc::ByteBuffer* received) {
-                return std::make_unique<InferItem>(env_, *context,
-                                                   stream.caller(), received,
-                                                   memory(), errors_end_it);
+                return std::make_unique<InferItem>(
+                    env_, *context, stream.caller(), received, errors_end_it);
               });
 }
 
@@ -246,64 +244,6 @@ void KserveService::AddChange(const char* name, Method method,
         },
         [](const Request&, Response*) {});
   });
-}
-
-// ---- Shared memory ----
-
-template <typename Request, typename Response, typename Use>
-rpc::Reactor* KserveService::UseSharedMemory(const RawCall& call, Use use) {
-  return Answer<Request, Response>(
-      Method::kSharedMemory, call,
-      [&](RequestRecord* record) {
-        record->set_no_model();
-        return CheckScope(call, security::Scope::kInfer, record);
-      },
-      [&use](const Request& asked, Response* message, RequestRecord*) {
-        return use(asked, message);
-      });
-}
-
-rpc::Reactor* KserveService::SystemSharedMemoryStatus(const RawCall& call) {
-  using Response = inference::SystemSharedMemoryStatusResponse;
-  if (memory() == nullptr) return EndRead(call, Response());
-  using Request = inference::SystemSharedMemoryStatusRequest;
-  return UseSharedMemory<Request, Response>(
-      call, [this](const Request& asked, Response* message) {
-        *message = memory_.Describe(asked.name());
-        return absl::OkStatus();
-      });
-}
-
-rpc::Reactor* KserveService::SystemSharedMemoryRegister(const RawCall& call) {
-  using Request = inference::SystemSharedMemoryRegisterRequest;
-  using Response = inference::SystemSharedMemoryRegisterResponse;
-  return UseSharedMemory<Request, Response>(
-      call, [this](const Request& asked, Response*) {
-        return memory() == nullptr ? server::NotSupported("shared memory")
-                                   : memory_.Register(asked);
-      });
-}
-
-rpc::Reactor* KserveService::SystemSharedMemoryUnregister(const RawCall& call) {
-  using Response = inference::SystemSharedMemoryUnregisterResponse;
-  if (memory() == nullptr) return EndRead(call, Response());
-  using Request = inference::SystemSharedMemoryUnregisterRequest;
-  return UseSharedMemory<Request, Response>(
-      call, [this](const Request& asked, Response*) {
-        memory_.Unregister(asked.name());
-        return absl::OkStatus();
-      });
-}
-
-rpc::Reactor* KserveService::CudaSharedMemoryRegister(const RawCall& call) {
-  const absl::Status allowed =
-      rpc::CheckCaller(env_.gate, *call.context, security::Scope::kRead)
-          .status();
-  return rpc::End(
-      call, Refuse(Method::kSharedMemory, call.request->Length(),
-                   allowed.ok() ? server::NotSupported("shared memory of GPUs")
-                                : allowed,
-                   call.context));
 }
 
 }  // namespace sfmamba::kserve

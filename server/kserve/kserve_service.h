@@ -9,7 +9,6 @@
 #include "server/admin/model_changes.h"
 #include "server/kserve/model_queries.h"
 #include "server/kserve/repository_control.h"
-#include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
@@ -33,18 +32,12 @@ class KserveService final : public rpc::PredictionService {
     std::function<bool()> live;
     std::function<bool()> ready;
     absl::Duration send_timeout = absl::InfiniteDuration();  // VisionService's.
-    bool system_shared_memory = false;  // Whether clients may register any.
     // What loads and unloads models, which outlives the service; null: nothing
     // does.
     admin::ModelChanges* changes = nullptr;
   };
 
   KserveService(prediction::TransportEnvironment environment, Options options);
-
-  // Where tensors may be; null: in messages only.
-  SharedMemory* memory() {
-    return options_.system_shared_memory ? &memory_ : nullptr;
-  }
 
  private:
   using Reactor = rpc::Reactor;
@@ -56,10 +49,6 @@ class KserveService final : public rpc::PredictionService {
   Reactor* ModelReady(const RawCall& call);
   Reactor* ModelInfer(const RawCall& call);
   rpc::StreamReactor* ModelStreamInfer(grpc::CallbackServerContext* context);
-  Reactor* SystemSharedMemoryStatus(const RawCall& call);
-  Reactor* SystemSharedMemoryRegister(const RawCall& call);
-  Reactor* SystemSharedMemoryUnregister(const RawCall& call);
-  Reactor* CudaSharedMemoryRegister(const RawCall& call);
 
   template <typename Request, typename Response>
   using Query = absl::Status (ModelQueries::*)(
@@ -78,9 +67,6 @@ class KserveService final : public rpc::PredictionService {
   template <typename Response, typename Request>
   void AddChange(const char* name, observability::Method method,
                  Start<Request> start);
-  // A call about regions of shared memory: use(request, response) handles it.
-  template <typename Request, typename Response, typename Use>
-  Reactor* UseSharedMemory(const RawCall& call, Use use);
   // Answers a call that is not counted, if the caller may read.
   template <typename Response>
   Reactor* EndRead(const RawCall& call, const Response& message) const;
@@ -88,7 +74,6 @@ class KserveService final : public rpc::PredictionService {
   const Options options_;
   const ModelQueries queries_;
   RepositoryControl control_;
-  SharedMemory memory_;
 };
 
 }  // namespace sfmamba::kserve

@@ -158,12 +158,11 @@ void DescribeStatistics(const PublishedModel& model,
 
 }  // namespace
 
-void DescribeServer(absl::string_view version, bool shared_memory,
+void DescribeServer(absl::string_view version,
                     inference::ServerMetadataResponse* metadata) {
   metadata->set_name(kServerName);
   metadata->set_version(std::string(version));
   for (const char* extension : kExtensions) metadata->add_extensions(extension);
-  if (shared_memory) metadata->add_extensions("system_shared_memory");
 }
 
 absl::Status ModelQueries::Ready(const inference::ModelReadyRequest& asked,

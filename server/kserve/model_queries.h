@@ -10,7 +10,7 @@
 namespace sfmamba::kserve {
 
 // Fills what is known of the server itself.
-void DescribeServer(absl::string_view version, bool shared_memory,
+void DescribeServer(absl::string_view version,
                     inference::ServerMetadataResponse* metadata);
 
 // The answers to what clients ask about models, by whatever transport. Each

@@ -26,17 +26,12 @@ absl::Status NotOne(absl::string_view field, int got,
 }
 
 // Checks that there is one input, with elements in one place.
-absl::Status CheckCounts(const InferWire& wire, bool shared) {
+absl::Status CheckCounts(const InferWire& wire) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
   }
   if (wire.outputs > kMaxOutputs) {
     return NotOne("outputs", wire.outputs, "each of the model's once");
-  }
-  if (shared && wire.raw_inputs + wire.contents_count > 0) {
-    return server::InvalidField(
-        "inputs[0].parameters.shared_memory_region",
-        "got shared memory and contents, expected one of them");
   }
   if (wire.raw_inputs > 1) {
     return NotOne("raw_input_contents", wire.raw_inputs, "one for each input");
@@ -46,16 +41,10 @@ absl::Status CheckCounts(const InferWire& wire, bool shared) {
         "raw_input_contents",
         "got raw and typed contents, expected one of them");
   }
-  if (!shared && wire.raw_inputs == 0 && wire.contents_count != 1) {
+  if (wire.raw_inputs == 0 && wire.contents_count != 1) {
     return NotOne(kContentsField, wire.contents_count, "one");
   }
   return absl::OkStatus();
-}
-
-// An error of the input's parameters with the request's field.
-absl::Status InInput(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) ? server::InField("inputs[0]", status)
-                                         : status;
 }
 
 using rpc::kMaxWireDepth;
@@ -139,15 +128,14 @@ class Walker {
 
 }  // namespace
 
-ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images,
-                                     const SharedMemory* memory)
+ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
     : bytes_(message->Length()) {
   const rpc::MessageSlices received(message);
   status_ = received.ok ? Read(received.parts) : rpc::NotParsed();
   if (!status_.ok()) return;
-  input_status_ = CheckInput(memory);
+  input_status_ = CheckInput();
   if (!input_status_.ok() || images_ > max_images) return;
-  if (!is_shared()) input_status_ = Split(received.slices, received.parts);
+  input_status_ = Split(received.slices, received.parts);
 }
 
 absl::Status ReceivedInference::Read(
@@ -166,15 +154,12 @@ absl::Span<const int64_t> ReceivedInference::shape() const {
   return absl::Span<const int64_t>(shape.data(), shape.size());
 }
 
-absl::Status ReceivedInference::CheckInput(const SharedMemory* memory) {
-  if (wire_.inputs > 0) {
-    // Before the counts: an input in shared memory has no contents.
-    auto shared = FindSharedMemory(message_.inputs(0).parameters(), memory);
-    if (!shared.ok()) return InInput(shared.status());
-    shared_ = *std::move(shared);
-  }
-  const absl::Status counts = CheckCounts(wire_, shared_.has_value());
-  if (!counts.ok()) return counts;
+absl::Status ReceivedInference::CheckInput() {
+  absl::Status status;
+  // Before the counts: an input in shared memory has no contents.
+  if (wire_.inputs > 0) status = CheckNoRegion(message_.inputs(0).parameters());
+  if (status.ok()) status = CheckCounts(wire_);
+  if (!status.ok()) return status;
   const auto& input = message_.inputs(0);
   if (input.name() != kInputName) {
     return server::InvalidField(
@@ -189,15 +174,6 @@ absl::Status ReceivedInference::CheckInput(const SharedMemory* memory) {
   if (!images.ok()) return server::AtField("inputs[0].shape", images.status());
   images_ = static_cast<int>(
       std::min<int64_t>(*images, std::numeric_limits<int>::max()));
-  if (is_shared() && !type_.is_bytes() &&
-      shared_->bytes() != images_ * BytesOfImage(type_, shape())) {
-    return server::InvalidField(
-        "inputs[0].parameters.shared_memory_byte_size",
-        absl::StrCat("got ", shared_->bytes(), ", expected ",
-                     images_ * BytesOfImage(type_, shape()),
-                     " bytes as the shape has"));
-  }
-  if (is_shared()) bytes_ += shared_->bytes();
   return absl::OkStatus();
 }
 
@@ -215,19 +191,6 @@ absl::Status ReceivedInference::Split(
   }
   pictures_ = rpc::PictureBytes(slices, *extents);
   return absl::OkStatus();
-}
-
-// The rest sees raw contents that came in one slice.
-absl::Status ReceivedInference::ReceiveShared() {
-  constexpr char kField[] = "inputs[0].parameters.shared_memory_region";
-  const rpc::WireExtent all = {0, shared_->bytes()};
-  const grpc::Slice copy(all.length);
-  const absl::Status status = shared_->Read(const_cast<uint8_t*>(copy.begin()));
-  if (!status.ok()) return server::AtField(kField, status);
-  const absl::string_view part(reinterpret_cast<const char*>(copy.begin()),
-                               copy.size());
-  wire_.raw = all;
-  return server::AtField(kField, Split({copy}, {part}));
 }
 
 absl::Status ReceivedInference::CopyTypedNumbers(

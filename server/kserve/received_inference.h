@@ -2,7 +2,6 @@
 #define SFMAMBA_SERVER_KSERVE_RECEIVED_INFERENCE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,7 +12,6 @@
 #include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
 #include "server/image/image_source.h"
-#include "server/kserve/shared_memory.h"
 #include "server/kserve/tensor_elements.h"
 #include "server/rpc/wire/received_request.h"
 #include "server/rpc/wire/wire_cursor.h"
@@ -55,32 +53,25 @@ absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
 class ReceivedInference {
  public:
   // Takes the bytes of `message`, which is empty afterwards. With more images
-  // than `max_images`, none of them is looked at. Images may be in `memory`,
-  // null: there is none, until ReceiveShared().
-  ReceivedInference(grpc::ByteBuffer* message, int max_images,
-                    const SharedMemory* memory = nullptr);
+  // than `max_images`, none of them is looked at.
+  ReceivedInference(grpc::ByteBuffer* message, int max_images);
 
   // INVALID_ARGUMENT if the message is malformed: then all else is empty.
   const absl::Status& status() const { return status_; }
   // INVALID_ARGUMENT, naming the field, if its input is not one that this
-  // server takes; UNIMPLEMENTED if it is in shared memory.
+  // server takes; UNIMPLEMENTED if it names shared memory.
   const absl::Status& input_status() const { return input_status_; }
 
   // The message with its first input only, and without contents.
   const inference::ModelInferRequest& message() const { return message_; }
   // Whether the input is raw, and so the outputs must be.
-  bool raw() const { return wire_.raw_inputs > 0 || shared_.has_value(); }
+  bool raw() const { return wire_.raw_inputs > 0; }
   // Whether the images are files.
   bool files() const { return type_.is_bytes(); }
   // The number of images in the shape; 0 if the shape is invalid.
   int images() const { return images_; }
   // The bytes that this holds, or will.
   int64_t bytes() const { return bytes_; }
-
-  bool is_shared() const { return shared_.has_value(); }
-  // Copies the images out of shared memory. INVALID_ARGUMENT, naming the field,
-  // if they are not there.
-  absl::Status ReceiveShared();
 
   // Returns the i-th image, which has views of this object's bytes.
   absl::StatusOr<image::ImageSource> Image(int i);
@@ -89,7 +80,7 @@ class ReceivedInference {
 
  private:
   absl::Status Read(absl::Span<const absl::string_view> parts);
-  absl::Status CheckInput(const SharedMemory* memory);
+  absl::Status CheckInput();
   // Finds the elements of the images.
   absl::Status Split(absl::Span<const grpc::Slice> slices,
                      absl::Span<const absl::string_view> parts);
@@ -101,7 +92,6 @@ class ReceivedInference {
   InferWire wire_;
   inference::ModelInferRequest message_;
   ElementType type_;
-  std::optional<SharedMemory::Tensor> shared_;  // Where the elements are.
   int images_ = 0;
   rpc::PictureBytes pictures_;
   absl::Status status_;

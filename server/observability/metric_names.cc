@@ -23,8 +23,7 @@ absl::string_view MethodName(Method method) {
       "ModelStatistics",
       "RepositoryIndex",
       "RepositoryModelLoad",
-      "RepositoryModelUnload",
-      "SharedMemory"};
+      "RepositoryModelUnload"};
   return kNames[static_cast<int>(method)];
 }
 

@@ -29,9 +29,8 @@ enum class Method {
   kRepositoryIndex,
   kRepositoryModelLoad,
   kRepositoryModelUnload,
-  kSharedMemory,
 };
-inline constexpr int kMethodCount = 21;
+inline constexpr int kMethodCount = 20;
 
 enum class Stage { kDecode, kPreprocess, kQueue, kInference, kPostprocess };
 inline constexpr int kStageCount = 5;

@@ -22,9 +22,6 @@ std::string ClientName(const PredictionRequest& request) {
              : request.call.caller.name;
 }
 
-// Time to copy a KiB into memory that is new to the process.
-constexpr absl::Duration kReceivePerKiB = absl::Nanoseconds(750);
-
 std::unique_ptr<const TaskHandler> HandlerOf(const PredictionRequest& request) {
   const auto* classify = std::get_if<v1::ClassifyParams>(&request.params);
   if (classify != nullptr) {
@@ -79,35 +76,13 @@ void Prediction::Start(const absl::Status& serving) {
                   {{"client", client_},
                    {"seconds", absl::ToDoubleSeconds(env_.default_deadline)}});
   }
-  const absl::Status status =
-      serving.ok() ? server::Guarded([this] { return CheckRequest(); })
-                   : serving;
-  if (status.ok() && request_.receive != nullptr) {
-    Receive();
-  } else {
-    Begin(status);
-  }
+  Begin(serving.ok() ? server::Guarded([this] { return CheckRequest(); })
+                     : serving);
 }
 
-void Prediction::Receive() {
-  absl::StatusOr<batching::Reservation> room =
-      env_.decode_room.Take(1, 0, client_);
-  if (!room.ok()) return Begin(room.status());
-  env_.decode_pool.Run(MakeWork(
-      request_.message_bytes / 1024 * kReceivePerKiB, queue_deadline_,
-      [this, room = *std::move(room)]() mutable {
-        room.Release();
-        absl::Status status = CheckAlive("arrival", queue_deadline_);
-        if (status.ok()) {
-          status = server::Guarded([this] { return request_.receive(); });
-        }
-        Begin(status);
-      }));
-}
-
-void Prediction::Begin(const absl::Status& received) {
+void Prediction::Begin(const absl::Status& checked) {
   const absl::Status status =
-      received.ok() ? server::Guarded([this] { return Admit(); }) : received;
+      checked.ok() ? server::Guarded([this] { return Admit(); }) : checked;
   if (!status.ok()) {
     // Images that were not even looked at are one error together.
     const int count =

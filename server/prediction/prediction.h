@@ -205,11 +205,8 @@ class Prediction {
   absl::Status CheckRequest();
   // The error of a model that was not found, as the caller may see it.
   absl::Status NotFound(const absl::Status& status) const;
-  // Has a decode thread receive the images and Begin(): it copies up to a whole
-  // message, and the request may be a few bytes.
-  void Receive();
-  // Admits the request unless `received` is an error, and hands its images on.
-  void Begin(const absl::Status& received);
+  // Admits the request unless `checked` is an error, and hands its images on.
+  void Begin(const absl::Status& checked);
   // Checks the images and reserves room for them. Fills the status of images
   // that allow_partial_results lets fail alone.
   absl::Status Admit();

@@ -69,13 +69,10 @@ struct PredictionRequest {
   // nothing.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
-  // Brings the images' bytes where they are not in the message, and may take
-  // long; null: they are there. No image is translated before that.
-  absl::AnyInvocable<absl::Status() const> receive;
   // An error if the transport could not translate the parameters or options.
   absl::Status malformed;
 
-  int64_t message_bytes = 0;  // Those that receive() brings included.
+  int64_t message_bytes = 0;
 };
 
 }  // namespace sfmamba::prediction

@@ -32,9 +32,7 @@ std::optional<Scope> KserveScope(const http::HttpRequest& request) {
       route->action == KserveAction::kServerReady) {
     return std::nullopt;
   }
-  const bool needs_post_scope =
-      request.method == "POST" || route->action == KserveAction::kMemoryStatus;
-  return needs_post_scope ? route->post_scope : Scope::kRead;
+  return request.method == "POST" ? route->post_scope : Scope::kRead;
 }
 
 // Returns the value of the header Authorization. Several are refused: a proxy

@@ -18,6 +18,7 @@ constexpr RemovedSetting kRemovedSettings[] = {
     {"profile_dir", "batches are measured at each start, see profile_budget"},
     {"self_check_period",
      "let a liveness probe call grpc.health.v1.Health at the gRPC port"},
+    {"system_shared_memory", "send tensors in the request"},
 };
 
 }  // namespace

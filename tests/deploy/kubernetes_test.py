@@ -233,12 +233,12 @@ class AgreementTest(unittest.TestCase):
         self.assertTrue(paths)
         for method in methods:
             if method['service'] == 'inference.GRPCInferenceService':
-                self.assertNotRegex(method['method'], 'Repository|SharedMemory|Setting')
+                self.assertNotRegex(method['method'], 'Repository|Setting')
             else:
                 self.assertIn(method['service'],
                               ('sfmamba.v1.VisionService', 'grpc.health.v1.Health'))
         for path in paths:
-            self.assertNotRegex(path, 'repository|sharedmemory|metrics|^/$|^/v2$')
+            self.assertNotRegex(path, 'repository|metrics|^/$|^/v2$')
 
     def test_a_gpu_pod_does_not_serve_on_the_cpu(self):
         for overlay, asks in [('gpu', True), ('cpu', False)]:

@@ -6,7 +6,6 @@ deploy/setup.sh --interop fetches it.
 import asyncio
 import http.client
 import json
-import os
 import time
 import unittest
 
@@ -14,7 +13,7 @@ import numpy
 import tritonclient.grpc
 import tritonclient.http as triton
 import tritonclient.http.aio
-from tritonclient.utils import InferenceServerException, shared_memory
+from tritonclient.utils import InferenceServerException
 
 from model_server import PATIENCE, SAMPLES, Server, wait_until
 
@@ -181,24 +180,28 @@ class TritonClientHttpTest(unittest.TestCase):
                           'photographs'])
         self.assertEqual({model['state'] for model in models}, {'READY'})
 
-    def test_models_stay_and_share_no_memory(self):
+    def test_models_stay(self):
         for call in (self.client.load_model, self.client.unload_model):
             with self.assertRaises(InferenceServerException) as raised:
                 call(MODEL)
             self.assertEqual(raised.exception.status(), '400')
-        self.assertEqual(self.client.get_system_shared_memory_status(), [])
-        self.assertEqual(self.client.get_cuda_shared_memory_status(), [])
-        self.client.unregister_system_shared_memory()
-        self.client.unregister_cuda_shared_memory()
-        with self.assertRaises(InferenceServerException) as raised:
-            self.client.register_system_shared_memory('region', '/key', 4)
-        self.assertEqual(raised.exception.status(), '501')
+        self.assertEqual(self.client.get_trace_settings(), {})
+
+    def test_shared_memory_was_removed(self):
         image = triton.InferInput('image', [1, 3, SIDE, SIDE], 'FP32')
         image.set_shared_memory('region', 4)
-        with self.assertRaises(InferenceServerException) as raised:
-            self.client.infer(MODEL, [image])
-        self.assertEqual(raised.exception.status(), '501')
-        self.assertEqual(self.client.get_trace_settings(), {})
+        for call in (lambda: self.client.register_system_shared_memory('region', '/key', 4),
+                     self.client.get_system_shared_memory_status,
+                     self.client.unregister_system_shared_memory,
+                     lambda: self.client.register_cuda_shared_memory('region', b'aGFuZGxl', 0, 4),
+                     self.client.get_cuda_shared_memory_status,
+                     self.client.unregister_cuda_shared_memory,
+                     lambda: self.client.infer(MODEL, [image])):
+            with self.assertRaises(InferenceServerException) as raised:
+                call()
+            self.assertEqual(raised.exception.status(), '501')
+            self.assertEqual(raised.exception.message(),
+                             'shared memory was removed: send tensors in the request')
 
     def test_a_hundred_at_once(self):
         values = random_images(10)
@@ -255,97 +258,6 @@ class TritonClientHttpTest(unittest.TestCase):
         asyncio.run(ask_and_go())
         wait_until(lambda: in_flight() == 0)
         self.client.infer(MODEL, [tensor(random_images(1))])
-
-
-class SharedMemoryTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server('--system_shared_memory')
-        cls.addClassCleanup(cls.server.close)
-        cls.client = triton.InferenceServerClient(cls.server.http_address)
-        cls.addClassCleanup(cls.client.close)
-
-    def region(self, name, size):
-        """A region of a new object, until the test's end."""
-        handle = shared_memory.create_shared_memory_region(name, self.key(name), size)
-        self.addCleanup(shared_memory.destroy_shared_memory_region, handle)
-        self.client.register_system_shared_memory(name, self.key(name), size)
-        self.addCleanup(self.client.unregister_system_shared_memory, name)
-        return handle
-
-    def key(self, name):
-        return f'/sfmamba_http_{name}_{os.getpid()}'
-
-    def refused(self, call, *arguments, **named):
-        with self.assertRaises(InferenceServerException) as raised:
-            call(*arguments, **named)
-        self.assertEqual(raised.exception.status(), '400')
-        return raised.exception.message()
-
-    def test_tensors_stay_there(self):
-        values = random_images(1)
-        expected = self.client.infer(MODEL, [tensor(values)]).as_numpy('logits')
-        given = self.region('in', values.nbytes)
-        shared_memory.set_shared_memory_region(given, [values])
-        image = triton.InferInput('image', values.shape, 'FP32')
-        image.set_shared_memory('in', values.nbytes)
-        for binary in (True, False):
-            wanted = [triton.InferRequestedOutput('logits', binary_data=binary)]
-            numpy.testing.assert_array_equal(
-                self.client.infer(MODEL, [image], outputs=wanted).as_numpy('logits'), expected)
-        written = self.region('out', 4 + expected.nbytes)
-        logits = triton.InferRequestedOutput('logits')
-        logits.set_shared_memory('out', expected.nbytes, offset=4)
-        embedding = triton.InferRequestedOutput('embedding')
-        answer = self.client.infer(MODEL, [image], outputs=[logits, embedding])
-        self.assertEqual(answer.get_output('logits')['parameters'],
-                         {'shared_memory_region': 'out',
-                          'shared_memory_byte_size': expected.nbytes})
-        self.assertEqual(answer.as_numpy('embedding').shape[0], 1)
-        found = shared_memory.get_contents_as_numpy(written, numpy.float32, [1, CLASSES], offset=4)
-        numpy.testing.assert_array_equal(found, expected)
-        self.assertEqual(
-            {region['name']: region['byte_size']
-             for region in self.client.get_system_shared_memory_status()},
-            {'in': values.nbytes, 'out': 4 + expected.nbytes})
-        self.assertEqual(self.client.get_system_shared_memory_status('in')[0]['key'],
-                         self.key('in'))
-
-    def test_pictures_stay_there_and_grpc_has_the_same_regions(self):
-        files = [(SAMPLES / name).read_bytes() for name in ('chelsea.jpg', 'coffee.jpg')]
-        raw = b''.join(len(file).to_bytes(4, 'little') + file for file in files)
-        given = self.region('files', len(raw))
-        shared_memory.set_shared_memory_region(given, [numpy.frombuffer(raw, numpy.uint8)])
-        expected = self.client.infer(MODEL, [pictures('chelsea.jpg', 'coffee.jpg')])
-        with tritonclient.grpc.InferenceServerClient(self.server.address) as grpc:
-            for module, client in ((triton, self.client), (tritonclient.grpc, grpc)):
-                image = module.InferInput('image', [2], 'BYTES')
-                image.set_shared_memory('files', len(raw))
-                numpy.testing.assert_array_equal(
-                    client.infer(MODEL, [image]).as_numpy('logits'), expected.as_numpy('logits'))
-
-    def test_what_is_not_there_is_refused(self):
-        register = self.client.register_system_shared_memory
-        given = self.region('mine', 16)
-        self.assertIn('key', self.refused(register, 'other', '/../etc/passwd', 1))
-        self.assertIn('key', self.refused(register, 'other', '/sfmamba_http_none', 1))
-        self.assertIn('byte_size', self.refused(register, 'other', self.key('mine'), 17))
-        self.assertIn('byte_size', self.refused(register, 'other', self.key('mine'), 1, offset=16))
-        self.assertIn('offset', self.refused(register, 'other', self.key('mine'), 1, offset=-1))
-        self.assertIn('name', self.refused(register, 'mine', self.key('mine'), 16))
-        shape = [1, 3, SIDE, SIDE]
-        image = triton.InferInput('image', shape, 'FP32')
-        for region, size in (('none', 16), ('mine', 17), ('mine', 16)):
-            image.set_shared_memory(region, size)
-            self.assertIn('inputs[0].parameters.shared_memory',
-                          self.refused(self.client.infer, MODEL, [image]))
-        logits = triton.InferRequestedOutput('logits')
-        logits.set_shared_memory('mine', 16)
-        self.assertIn('outputs[0].parameters.shared_memory_region',
-                      self.refused(self.client.infer, MODEL, [tensor(random_images(1))],
-                                   outputs=[logits]))
-        self.assertEqual(bytes(shared_memory.get_contents_as_numpy(given, numpy.uint8, [16])),
-                         bytes(16))
 
 
 class ModelControlTest(unittest.TestCase):

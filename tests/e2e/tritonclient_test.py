@@ -5,7 +5,6 @@ deploy/setup.sh --interop fetches it.
 
 import contextlib
 import io
-import os
 import pathlib
 import queue
 import re
@@ -13,7 +12,6 @@ import unittest
 
 import numpy
 import tritonclient.grpc as triton
-from tritonclient.utils import shared_memory
 from tritonclient.utils import InferenceServerException
 
 from model_server import SAMPLES, Server, wait_until
@@ -224,52 +222,22 @@ class TritonClientTest(unittest.TestCase):
         with self.assertRaises(InferenceServerException) as raised:
             self.client.unload_model(MODEL)
         self.assertIn('FAILED_PRECONDITION', raised.exception.status())
-        self.client.unregister_system_shared_memory()
-        self.client.unregister_cuda_shared_memory()
 
-
-class SharedMemoryTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.server = Server('--system_shared_memory')
-        cls.addClassCleanup(cls.server.close)
-        cls.client = triton.InferenceServerClient(cls.server.address)
-        cls.addClassCleanup(cls.client.close)
-
-    def region(self, name, size):
-        """A region of a new object, until the test's end."""
-        key = f'/sfmamba_{name}_{os.getpid()}'
-        handle = shared_memory.create_shared_memory_region(name, key, size)
-        self.addCleanup(shared_memory.destroy_shared_memory_region, handle)
-        self.client.register_system_shared_memory(name, key, size)
-        self.addCleanup(self.client.unregister_system_shared_memory, name)
-        return handle
-
-    def test_tensors_stay_there(self):
-        values = numpy.random.default_rng(1).random((1, 3, SIDE, SIDE), numpy.float32)
-        expected = self.client.infer(MODEL, [tensor(values)]).as_numpy('logits')
-        given = self.region('in', values.nbytes)
-        shared_memory.set_shared_memory_region(given, [values])
-        image = triton.InferInput('image', values.shape, 'FP32')
-        image.set_shared_memory('in', values.nbytes)
-        self.assertTrue(
-            (self.client.infer(MODEL, [image]).as_numpy('logits') == expected).all())
-        written = self.region('out', 4 + expected.nbytes)
-        logits = triton.InferRequestedOutput('logits')
-        logits.set_shared_memory('out', expected.nbytes, offset=4)
-        self.client.infer(MODEL, [image], outputs=[logits])
-        found = shared_memory.get_contents_as_numpy(written, numpy.float32, [1, CLASSES], offset=4)
-        self.assertTrue((found == expected).all())
-        regions = self.client.get_system_shared_memory_status().regions
-        self.assertEqual({name: region.byte_size for name, region in regions.items()},
-                         {'in': values.nbytes, 'out': 4 + expected.nbytes})
-
-    def test_regions_are_within_objects(self):
-        self.region('mine', 16)
-        for key, size in (('/../etc/passwd', 1), (f'/sfmamba_mine_{os.getpid()}', 17)):
+    def test_shared_memory_was_removed(self):
+        image = triton.InferInput('image', [1, 3, SIDE, SIDE], 'FP32')
+        image.set_shared_memory('region', 4)
+        for call in (lambda: self.client.register_system_shared_memory('region', '/key', 4),
+                     self.client.get_system_shared_memory_status,
+                     self.client.unregister_system_shared_memory,
+                     lambda: self.client.register_cuda_shared_memory('region', b'aGFuZGxl', 0, 4),
+                     self.client.get_cuda_shared_memory_status,
+                     self.client.unregister_cuda_shared_memory,
+                     lambda: self.client.infer(MODEL, [image])):
             with self.assertRaises(InferenceServerException) as raised:
-                self.client.register_system_shared_memory('other', key, size)
-            self.assertIn('INVALID_ARGUMENT', raised.exception.status())
+                call()
+            self.assertIn('UNIMPLEMENTED', raised.exception.status())
+            self.assertEqual(raised.exception.message(),
+                             'shared memory was removed: send tensors in the request')
 
 
 class ModelControlTest(unittest.TestCase):

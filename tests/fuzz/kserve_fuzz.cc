@@ -90,7 +90,7 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
     const absl::StatusCode code = received.input_status().code();
     Check(code == absl::StatusCode::kInvalidArgument ||
               code == absl::StatusCode::kUnimplemented,
-          "an input is refused as invalid, or as shared memory");
+          "an input is refused as invalid, or because it names shared memory");
     return;
   }
   if (received.images() > kMaxImages) return;  // Only counted.

@@ -184,13 +184,8 @@ absl::Status ReadMessage(const Json& root, InferJson* result) {
             ReadText(object, field, "name", output->mutable_name());
         read.Update(ReadParameters(object, field, "binary_data", &own,
                                    output->mutable_parameters()));
-        std::optional<bool>& binary = result->outputs.binary.emplace_back();
         read.Update(ReadFlag(own, absl::StrCat(field, "parameters.binary_data"),
-                             &binary));
-        // Clients say false of an output that stays in shared memory.
-        if (output->parameters().contains("shared_memory_region")) {
-          binary = true;
-        }
+                             &result->outputs.binary.emplace_back()));
         return read;
       }));
   return status;

@@ -21,8 +21,7 @@ struct InputData {
 };
 
 // How the outputs of an answer are to come: as binary data, or in the JSON. The
-// parameters `binary_data` and `binary_data_output` say it. What goes into
-// shared memory is binary.
+// parameters `binary_data` and `binary_data_output` say it.
 struct OutputForms {
   std::vector<std::optional<bool>> binary;  // One for each requested output.
   bool default_binary = false;              // For outputs that do not say.

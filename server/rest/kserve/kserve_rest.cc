@@ -14,6 +14,7 @@
 #include "base/steady_clock.h"
 #include "nlohmann/json.hpp"
 #include "server/errors/reasons.h"
+#include "server/kserve/infer_parameters.h"
 #include "server/kserve/inference.h"
 #include "server/kserve/published_model.h"
 #include "server/rest/call_headers.h"
@@ -74,10 +75,9 @@ std::optional<absl::string_view> FindHeader(const HttpRequest& request,
 class InferCall {
  public:
   // Starts the prediction, which answers the exchange and is cancelled if the
-  // client goes. `environment` and `memory` outlive it.
+  // client goes. `environment` outlives it.
   static void Start(const prediction::TransportEnvironment& environment,
                     rpc::CallInfo call, KserveRequest request,
-                    const kserve::SharedMemory* memory,
                     std::unique_ptr<http::Exchange> exchange) {
     const auto self = std::make_shared<InferCall>();
     self->outputs_ = std::move(request.outputs);
@@ -91,8 +91,7 @@ class InferCall {
           exchange->Answer(status.ok() ? InferResponse(self->outputs_, response)
                                        : KserveError(status),
                            [self] {});
-        },
-        memory);
+        });
     self->exchange_->OnCancel([weak = std::weak_ptr<InferCall>(self)] {
       const std::shared_ptr<InferCall> living = weak.lock();
       if (living != nullptr) living->inference_->Cancel();
@@ -180,7 +179,7 @@ void KserveRest::Infer(const KserveRoute& route,
     if (asked.ok()) {
       return InferCall::Start(asked->outputs.AnyJson() ? json_env_ : env_,
                               *std::move(call), *std::move(asked),
-                              MemoryFor(request), std::move(exchange));
+                              std::move(exchange));
     }
     status = asked.status();
   }
@@ -229,28 +228,15 @@ HttpResponse KserveRest::Answer(const KserveRoute& route,
       return Probe(options_.ready(), {{"ready", options_.ready()}});
     case KserveAction::kServerMetadata: {
       inference::ServerMetadataResponse message;
-      kserve::DescribeServer(options_.version, options_.memory != nullptr,
-                             &message);
+      kserve::DescribeServer(options_.version, &message);
       return JsonResponse(MessageJson(message));
     }
     case KserveAction::kModelReady:
       return ModelReady(route);
     case KserveAction::kIndex:
       return Index(request);
-    case KserveAction::kMemoryStatus:
-    case KserveAction::kMemoryRegister:
-    case KserveAction::kMemoryUnregister:
-      return Regions(route, request);
-    case KserveAction::kGpuMemoryStatus:
-      return JsonResponse("[]");
-    case KserveAction::kGpuMemoryRegister: {
-      HttpRecord record(Method::kSharedMemory, request, env_);
-      record.set_no_model();
-      return KserveError(
-          record.Finish(server::NotSupported("shared memory of GPUs")));
-    }
-    case KserveAction::kGpuMemoryUnregister:
-      return HttpResponse();
+    case KserveAction::kSharedMemory:
+      return KserveError(kserve::SharedMemoryRemoved());
     case KserveAction::kSettings:
       return Settings(route, request);
     case KserveAction::kModelMetadata:
@@ -315,37 +301,6 @@ HttpResponse KserveRest::Index(const HttpRequest& request) const {
   std::vector<std::string> models;
   for (const auto& model : index.models()) models.push_back(MessageJson(model));
   return ArrayResponse(models);
-}
-
-kserve::SharedMemory* KserveRest::MemoryFor(const HttpRequest& request) const {
-  return IsFromPage(request) ? nullptr : options_.memory;
-}
-
-HttpResponse KserveRest::Regions(const KserveRoute& route,
-                                 const HttpRequest& request) const {
-  HttpRecord record(Method::kSharedMemory, request, env_);
-  record.set_no_model();
-  kserve::SharedMemory* const memory = MemoryFor(request);
-  absl::Status status;
-  std::vector<std::string> regions;
-  if (route.action == KserveAction::kMemoryRegister) {
-    const auto asked = ReadRegisterBody(route.region, request.body);
-    status = memory == nullptr ? server::NotSupported("shared memory")
-             : asked.ok()      ? memory->Register(*asked)
-                               : asked.status();
-  } else if (memory != nullptr &&
-             route.action == KserveAction::kMemoryUnregister) {
-    memory->Unregister(route.region);
-  } else if (memory != nullptr) {
-    const auto described = memory->Describe(route.region);
-    for (const auto& [name, region] : described.regions()) {
-      regions.push_back(MessageJson(region));
-    }
-  }
-  status = record.Finish(status);
-  if (!status.ok()) return KserveError(status);
-  return route.action == KserveAction::kMemoryStatus ? ArrayResponse(regions)
-                                                     : HttpResponse();
 }
 
 }  // namespace sfmamba::rest

@@ -11,7 +11,6 @@
 #include "server/http/exchange.h"
 #include "server/kserve/model_queries.h"
 #include "server/kserve/repository_control.h"
-#include "server/kserve/shared_memory.h"
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/transport_environment.h"
@@ -35,8 +34,6 @@ class KserveRest {
     int64_t max_body_bytes = 64 << 20;
     // See KserveService::Options.
     admin::ModelChanges* changes = nullptr;
-    // Where tensors may be, which outlives this; null: in bodies only.
-    kserve::SharedMemory* memory = nullptr;
     // Most bytes of tensors in an answer that comes as JSON. A MiB of a class
     // map takes about 5 ms to write and becomes up to 4 MiB of text.
     int64_t max_json_answer_bytes = 16 << 20;
@@ -75,12 +72,6 @@ class KserveRest {
   // none can be changed. NOT_FOUND for a model that does not exist.
   http::HttpResponse Settings(const KserveRoute& route,
                               const http::HttpRequest& request) const;
-  // Answers a request about regions of shared memory.
-  http::HttpResponse Regions(const KserveRoute& route,
-                             const http::HttpRequest& request) const;
-  // The shared memory that a request may use, or null. A web page in a browser
-  // on this machine must not use it in its reader's name.
-  kserve::SharedMemory* MemoryFor(const http::HttpRequest& request) const;
 
   const prediction::TransportEnvironment env_;
   // env_ with the smaller limit of answers that come as JSON.

@@ -137,11 +137,8 @@ absl::Status ReadMember(const std::string& body, const char* name,
   *member = std::move(*found);
   if (member->type() == type) return absl::OkStatus();
   return server::InvalidField(
-      name,
-      absl::StrCat("got a value of type ", member->type_name(), ", expected ",
-                   type == nlohmann::json::value_t::number_unsigned
-                       ? "a whole number of 0 or more"
-                       : nlohmann::json(type).type_name()));
+      name, absl::StrCat("got a value of type ", member->type_name(),
+                         ", expected ", nlohmann::json(type).type_name()));
 }
 
 template <typename Request>
@@ -231,23 +228,6 @@ absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
 absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
     const std::string& model, const std::string& body) {
   return Read<inference::RepositoryModelUnloadRequest>(model, body);
-}
-
-absl::StatusOr<inference::SystemSharedMemoryRegisterRequest> ReadRegisterBody(
-    const std::string& region, const std::string& body) {
-  using Kind = nlohmann::json::value_t;
-  nlohmann::json key = "", offset = 0u, byte_size = 0u;
-  absl::Status status = ReadMember(body, "key", Kind::string, &key);
-  status.Update(ReadMember(body, "offset", Kind::number_unsigned, &offset));
-  status.Update(
-      ReadMember(body, "byte_size", Kind::number_unsigned, &byte_size));
-  if (!status.ok()) return status;
-  inference::SystemSharedMemoryRegisterRequest request;
-  request.set_name(region);
-  request.set_key(key.get<std::string>());
-  request.set_offset(offset.get<uint64_t>());
-  request.set_byte_size(byte_size.get<uint64_t>());
-  return request;
 }
 
 }  // namespace sfmamba::rest

@@ -38,8 +38,8 @@ absl::StatusOr<KserveRequest> ReadKserveRequest(
     std::optional<absl::string_view> header_length, std::string body,
     int64_t max_raw_bytes, server::MemoryBudget* memory);
 
-// These read the body of a request about the repository or shared memory, a
-// JSON object, in the words of gRPC; an empty body is an empty object.
+// These read the body of a request about the repository, a JSON object, in the
+// words of gRPC; an empty body is an empty object.
 // INVALID_ARGUMENT if it is too large, no object, or if a value is of another
 // type.
 
@@ -53,11 +53,6 @@ absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
     const std::string& model, const std::string& body);
 absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
     const std::string& model, const std::string& body);
-
-// {"key": "/object", "offset": 0, "byte_size": 64}, to register `region` of
-// shared memory.
-absl::StatusOr<inference::SystemSharedMemoryRegisterRequest> ReadRegisterBody(
-    const std::string& region, const std::string& body);
 
 }  // namespace sfmamba::rest
 

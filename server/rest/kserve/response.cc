@@ -72,16 +72,6 @@ void AppendTensor(const Tensor& tensor, std::string* json) {
   json->push_back(']');
 }
 
-// Says where the elements are.
-void AppendSharedMemory(const Tensor& tensor, std::string* json) {
-  const auto& parameters = tensor.parameters();
-  absl::StrAppend(
-      json, ",\"parameters\":{\"shared_memory_region\":",
-      JsonString(parameters.at("shared_memory_region").string_param()),
-      ",\"shared_memory_byte_size\":",
-      parameters.at("shared_memory_byte_size").int64_param(), "}");
-}
-
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using Json = nlohmann::ordered_json;
@@ -127,9 +117,7 @@ http::HttpResponse InferResponse(
     std::string& raw = *answer->mutable_raw_output_contents(i);
     if (i > 0) json.push_back(',');
     AppendTensor(tensor, &json);
-    if (tensor.parameters().contains("shared_memory_region")) {
-      AppendSharedMemory(tensor, &json);
-    } else if (forms.IsBinary(i)) {
+    if (forms.IsBinary(i)) {
       absl::StrAppend(
           &json, ",\"parameters\":{\"binary_data_size\":", raw.size(), "}");
       binary.push_back(std::move(raw));

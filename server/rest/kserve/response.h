@@ -12,8 +12,7 @@ namespace sfmamba::rest {
 
 // An answer with raw_output_contents as REST has it: JSON, then the outputs
 // that come as binary data, which are moved out of `answer`. In the JSON
-// numbers have the digits that give the same float again. An output in shared
-// memory comes without elements.
+// numbers have the digits that give the same float again.
 http::HttpResponse InferResponse(const OutputForms& forms,
                                  inference::packed::ModelInferResponse* answer);
 

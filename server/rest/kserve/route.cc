@@ -17,8 +17,7 @@ constexpr char kGet[] = "GET, HEAD, OPTIONS";
 constexpr char kPost[] = "POST, OPTIONS";
 constexpr char kGetPost[] = "GET, HEAD, POST, OPTIONS";
 
-// What follows "/v2/", with {} in the place of a model and its version, and
-// without a region of shared memory.
+// What follows "/v2/", with {} in the place of a model and its version.
 constexpr struct {
   const char* path;
   const char* methods;
@@ -39,15 +38,10 @@ constexpr struct {
      security::Scope::kAdmin},
     {"repository/models/{}/unload", kPost, Action::kUnload,
      security::Scope::kAdmin},
-    {"systemsharedmemory/status", kGet, Action::kMemoryStatus,
+    {"systemsharedmemory", kGetPost, Action::kSharedMemory,
      security::Scope::kInfer},
-    {"systemsharedmemory/register", kPost, Action::kMemoryRegister,
+    {"cudasharedmemory", kGetPost, Action::kSharedMemory,
      security::Scope::kInfer},
-    {"systemsharedmemory/unregister", kPost, Action::kMemoryUnregister,
-     security::Scope::kInfer},
-    {"cudasharedmemory/status", kGet, Action::kGpuMemoryStatus},
-    {"cudasharedmemory/register", kPost, Action::kGpuMemoryRegister},
-    {"cudasharedmemory/unregister", kPost, Action::kGpuMemoryUnregister},
     {"models/{}/trace/setting", kGetPost, Action::kSettings,
      security::Scope::kAdmin},
     {"trace/setting", kGetPost, Action::kSettings, security::Scope::kAdmin},
@@ -75,10 +69,7 @@ void TakeNames(Segments* path, KserveRoute* route) {
     }
   } else if (parts[0] == "systemsharedmemory" ||
              parts[0] == "cudasharedmemory") {
-    if (parts.size() > 3 && parts[1] == "region") {
-      route->region = take(2);
-      parts.erase(parts.begin() + 1, parts.begin() + 3);
-    }
+    parts.resize(1);  // All paths below have one answer.
   }
 }
 

@@ -22,24 +22,18 @@ enum class KserveAction {
   kIndex,
   kLoad,
   kUnload,
-  kMemoryStatus,
-  kMemoryRegister,
-  kMemoryUnregister,
-  kGpuMemoryStatus,
-  kGpuMemoryRegister,
-  kGpuMemoryUnregister,
-  kSettings  // The protocol's settings of traces and logs.
+  kSharedMemory,  // Removed.
+  kSettings       // The protocol's settings of traces and logs.
 };
 
 struct KserveRoute {
   KserveAction action;
   const char* methods;  // The path's methods: "GET, HEAD, OPTIONS".
-  // What POST needs, and of shared memory GET too; the others need kRead.
+  // What POST needs; the others need kRead.
   security::Scope post_scope;
   // Empty if the path names none.
   std::string model;
   std::string version;
-  std::string region;  // A region of shared memory.
 
   bool Serves(absl::string_view method) const;
 };

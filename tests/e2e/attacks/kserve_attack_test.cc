@@ -71,7 +71,6 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
       {"ModelInfer", Repeated("\x2a\xf0\xff\xff\x1d", "\x18\x01")},
       {"RepositoryModelLoad", Repeated("", std::string("\x1a\0", 2))},
       {"ModelStatistics", Repeated("", std::string("\x0a\0", 2))},
-      {"SystemSharedMemoryRegister", Repeated("", std::string("\x0a\0", 2))},
   };
   const int64_t before = server_.peak_resident_bytes();
   Victim victim(server_);

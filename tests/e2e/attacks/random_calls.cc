@@ -1,9 +1,6 @@
 #include "tests/e2e/attacks/random_calls.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <thread>
@@ -23,21 +20,13 @@ std::string LengthPrefixed(const std::string& bytes) {
 
 }  // namespace
 
-RandomCallsTest::RandomCallsTest()
-    : shared_memory_(absl::StrCat("/sfmamba_random_calls_", getpid())) {
-  const int fd = shm_open(shared_memory_.c_str(), O_CREAT | O_RDWR, 0600);
-  EXPECT_GE(fd, 0);
-  EXPECT_EQ(ftruncate(fd, 8192), 0);
-  close(fd);
+RandomCallsTest::RandomCallsTest() {
   const std::string repository = WriteTinyModel("max_batch_size: 4");
   AddRandomDenseModels(repository);
-  server_ = std::make_unique<ServerProcess>(
-      std::vector<std::string>{"--model_repository=" + repository,
-                               "--random_init", "--model_control=explicit",
-                               "--system_shared_memory", "--drain_delay=0s"});
+  server_ = std::make_unique<ServerProcess>(std::vector<std::string>{
+      "--model_repository=" + repository, "--random_init",
+      "--model_control=explicit", "--drain_delay=0s"});
 }
-
-RandomCallsTest::~RandomCallsTest() { shm_unlink(shared_memory_.c_str()); }
 
 RandomMessages::Words RandomCallsTest::Words() const {
   const std::string picture = server::EncodePng(server::Gradient(64, 64));
@@ -48,8 +37,7 @@ RandomMessages::Words RandomCallsTest::Words() const {
       {"DetectRequest.model", {"finder", "finder", "tiny"}},
       {"SegmentRequest.model", {"painter", "painter", "tiny"}},
       {"model_name", models},
-      {"name",
-       {"tiny", "finder", "painter", "image", "image", "image", "region"}},
+      {"name", {"tiny", "finder", "painter", "image", "image", "image"}},
       {"version", {"", "", "1", "1", "2"}},
       {"model_version", {"", "", "1", "1", "2"}},
       {"images", {}},
@@ -65,17 +53,13 @@ RandomMessages::Words RandomCallsTest::Words() const {
       {"raw_input_contents", {LengthPrefixed(picture), "", "\1"}},
       {"bytes_contents", {picture}},
       {"key",
-       {"shared_memory_region", "shared_memory_byte_size", "priority",
-        "timeout", "classification", shared_memory_}},
+       {"shared_memory_region", "priority", "timeout", "classification"}},
       {"value", {}},
-      {"byte_size", {"4096"}},
-      {"offset", {"0", "64"}},
       {"service", {"", "models/tiny", "sfmamba.v1.VisionService"}},
       {"file_by_filename", {"sfmamba/v1/vision.proto"}},
       {"file_containing_symbol",
        {"sfmamba.v1.VisionService", "inference.GRPCInferenceService"}},
       {"label", {"stable", "canary"}},
-      {"percent", {"0", "100"}},
       {"log_level", {"info", "error"}},
       {"trace_ratio", {"0", "1"}},
       {"list_services", {""}},

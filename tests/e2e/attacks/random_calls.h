@@ -12,15 +12,14 @@
 
 namespace sfmamba {
 
-// A real server with a small model of each task, an object of shared memory,
-// and callers that ask it at random.
+// A real server with a small model of each task, and callers that ask it at
+// random.
 class RandomCallsTest : public testing::Test {
  protected:
   static constexpr int kCallers = 6;
   static constexpr int kCalls = 200;  // By each caller, one after the other.
 
   RandomCallsTest();
-  ~RandomCallsTest() override;
   void SetUp() override { ASSERT_TRUE(server_->WaitUntilServing()); }
 
   // Values of the API's fields, most of them valid.
@@ -35,7 +34,6 @@ class RandomCallsTest : public testing::Test {
   void ExpectUnharmed();
 
   const TimeLimit limit_{"the end of the test", kTestPatience};
-  const std::string shared_memory_;  // The object's name.
   std::unique_ptr<ServerProcess> server_;
 
  private:

@@ -80,7 +80,6 @@ class RandomRequests {
                             "/v2/models/finder/versions/1/ready",
                             "/v2/models/painter/stats",
                             "/v2/systemsharedmemory/status",
-                            "/v2/cudasharedmemory/status",
                             "/v2/trace/setting",
                             "/v2/logging",
                             "/v2//models",
@@ -207,10 +206,6 @@ class RandomRequests {
       *tail = std::string(reinterpret_cast<const char*>(&size), 4) + picture;
       input["parameters"]["binary_data_size"] = tail->size();
     } else if (random_.OneIn(3)) {
-      input["parameters"] = {{"shared_memory_region", "region"},
-                             {"shared_memory_byte_size", 64},
-                             {"shared_memory_offset", random_.Below(9000)}};
-    } else if (random_.OneIn(3)) {
       input["datatype"] = OneOf({"UINT8", "FP32"});
       input["shape"] = {1, 3, 64, 64};
       input["data"] = std::vector<int>(3 * 64 * 64, random_.Below(300));
@@ -278,7 +273,7 @@ class RandomRequests {
     }
   }
 
-  // Loads and unloads models, registers memory, and asks for the settings.
+  // Loads and unloads models, and asks for the settings.
   void ChangeKserve(httplib::Request* request) {
     request->method = "POST";
     request->path = absl::StrReplaceAll(
@@ -288,20 +283,11 @@ class RandomRequests {
                "/v2/repository/models/MODEL/load",
                "/v2/repository/models/MODEL/load",
                "/v2/repository/models/MODEL/load",
-               "/v2/repository/models/MODEL/unload",
-               "/v2/systemsharedmemory/region/region/register",
-               "/v2/systemsharedmemory/region/region/register",
-               "/v2/systemsharedmemory/region/region/unregister",
-               "/v2/systemsharedmemory/unregister",
-               "/v2/cudasharedmemory/region/region/register",
-               "/v2/trace/setting", "/v2/logging"}),
+               "/v2/repository/models/MODEL/unload", "/v2/trace/setting",
+               "/v2/logging"}),
         {{"MODEL", Model()}});
     if (random_.OneIn(3)) return;
-    Json body = {{"key", words_.at("key").back()},
-                 {"offset", 0},
-                 {"byte_size", 4096},
-                 {"ready", true},
-                 {"parameters", Json::object()}};
+    Json body = {{"ready", true}, {"parameters", Json::object()}};
     if (random_.OneIn(4)) Replace(&body);
     request->body =
         body.dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace);

@@ -264,6 +264,7 @@ def kserve():
          'parameters': {'priority': {'int64Param': '1'}, 'timeout': {'int64Param': '5000000'}}},
         {'inputs': [bytes_input], 'rawInputContents': [text(raw)],
          'parameters': {'nothing': {'boolParam': True}}},
+        {'inputs': [{**fp32, 'parameters': {'shared_memory_region': {'stringParam': 'a'}}}]},
     ]
     for model in ('everyday', 'everyday_detector', 'everyday_segmenter', 'nothing'):
         for message in messages[:2] if model != 'everyday' else messages:
@@ -279,11 +280,21 @@ def kserve():
             'RepositoryModelLoad': [
                 {'modelName': 'nothing'}, {},
                 {'modelName': 'everyday', 'parameters': {'config': {'stringParam': '[]'}}}],
-            'RepositoryModelUnload': [{'modelName': 'nothing'}]}.items():
+            'RepositoryModelUnload': [{'modelName': 'nothing'}],
+            'SystemSharedMemoryStatus': [{}],
+            'SystemSharedMemoryRegister': [{'name': 'a', 'key': '/a', 'byteSize': '4'}],
+            'SystemSharedMemoryUnregister': [{}], 'CudaSharedMemoryStatus': [{}],
+            'CudaSharedMemoryRegister': [{}], 'CudaSharedMemoryUnregister': [{}]}.items():
         for message in all_messages:
             yield grpc(KSERVE, method, message)
     yield http('POST', '/v2/repository/models/everyday/load',
                b'{"parameters": {"config": "[]"}}', JSON)
+    for kind in ('system', 'cuda'):
+        yield http('GET', f'/v2/{kind}sharedmemory/status')
+        yield http('GET', f'/v2/{kind}sharedmemory/region/a/status')
+        yield http('POST', f'/v2/{kind}sharedmemory/region/a/register',
+                   b'{"key": "/a", "byte_size": 4}', JSON)
+        yield http('POST', f'/v2/{kind}sharedmemory/unregister', b'{}', JSON)
     infer = '/v2/models/everyday/infer'
     head = json.dumps({'inputs': [{'name': 'image', 'datatype': 'BYTES', 'shape': [1],
                                    'parameters': {'binary_data_size': len(raw)}}]}).encode()

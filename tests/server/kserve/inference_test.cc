@@ -35,8 +35,7 @@ TEST_F(InferenceTest, WhatPicturesCameInIsFreedBeforeTheModelHasRun) {
       [&](const absl::Status& status, inference::packed::ModelInferResponse*) {
         EXPECT_TRUE(status.ok()) << status;
         answered.Notify();
-      },
-      /*memory=*/nullptr);
+      });
   inference.Run(absl::OkStatus());
   EXPECT_FALSE(answered.HasBeenNotified());
   WaitFor(freed, "the message's memory");

@@ -374,35 +374,21 @@ TEST_F(KserveServiceTest, RefusesWhatALoadMayNotBring) {
   EXPECT_EQ(Infer(Fp32Request()).code, StatusCode::OK);
 }
 
-// perf_analyzer unregisters what may be left before it begins.
 TEST_F(KserveServiceTest, HasNoSharedMemory) {
   Start();
-  inference::SystemSharedMemoryUnregisterResponse system;
-  EXPECT_EQ(Ask(&Stub::SystemSharedMemoryUnregister,
-                inference::SystemSharedMemoryUnregisterRequest(), &system)
-                .code,
-            StatusCode::OK);
-  inference::CudaSharedMemoryStatusResponse status;
-  EXPECT_EQ(Ask(&Stub::CudaSharedMemoryStatus,
-                inference::CudaSharedMemoryStatusRequest(), &status)
-                .code,
-            StatusCode::OK);
-  inference::SystemSharedMemoryRegisterResponse registered;
+  inference::SystemSharedMemoryRegisterResponse system;
   const server::Ending ending =
       Ask(&Stub::SystemSharedMemoryRegister,
-          inference::SystemSharedMemoryRegisterRequest(), &registered);
+          inference::SystemSharedMemoryRegisterRequest(), &system);
   EXPECT_EQ(ending.code, StatusCode::UNIMPLEMENTED);
   EXPECT_EQ(ending.reason, "NOT_SUPPORTED");
-  inference::CudaSharedMemoryRegisterResponse cuda;
-  EXPECT_EQ(Ask(&Stub::CudaSharedMemoryRegister,
-                inference::CudaSharedMemoryRegisterRequest(), &cuda)
+  EXPECT_EQ(ending.message,
+            "shared memory was removed: send tensors in the request");
+  inference::CudaSharedMemoryStatusResponse cuda;
+  EXPECT_EQ(Ask(&Stub::CudaSharedMemoryStatus,
+                inference::CudaSharedMemoryStatusRequest(), &cuda)
                 .reason,
             "NOT_SUPPORTED");
-  EXPECT_EQ(server_->WaitForSum("sfmamba_requests_total",
-                                {R"(method="SharedMemory")", R"(model="")",
-                                 R"(code="UNIMPLEMENTED")"},
-                                2),
-            2);
 }
 
 }  // namespace

@@ -282,6 +282,11 @@ TEST_F(RefusedInferTest, SharedMemory) {
       .set_string_param("mine");
   EXPECT_EQ(Infer(request).reason, "NOT_SUPPORTED");
   EXPECT_EQ(Infer(request).code, StatusCode::UNIMPLEMENTED);
+  request = Fp32Request();
+  auto* output = request.add_outputs();
+  output->set_name("logits");
+  (*output->mutable_parameters())["shared_memory_region"].set_string_param("r");
+  EXPECT_EQ(Infer(request).reason, "NOT_SUPPORTED");
 }
 
 TEST_F(RefusedInferTest, AnIdThatIsTooLong) {

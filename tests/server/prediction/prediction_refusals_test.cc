@@ -1,6 +1,5 @@
 // Predictions that are refused at admission, or that end by an exception.
 
-#include <atomic>
 #include <string>
 #include <thread>
 #include <utility>
@@ -55,56 +54,6 @@ TEST_F(PredictionTest, ImagesTakeRoomInTheQueueBeforeTheyAreDecoded) {
   EXPECT_EQ(server::GetMetadata("queue", status), "batch");
   MayDecode(Steps::kAll);
   EXPECT_EQ(running_response.Wait(), absl::OkStatus());
-}
-
-TEST_F(PredictionTest, WhatIsNotInTheMessageIsReceivedOnADecodeThread) {
-  MayDecode(0);
-  KeptResponse running_response, response;
-  Prediction running(*environment_, Request(1), &running_response);
-  running.Start(absl::OkStatus());
-  WaitUntil([this] { return decode_room_.items() == 0; },
-            "the image on the decode thread");
-  std::atomic<int> received{0};
-  PredictionRequest request = Request(1);
-  request.receive = [&received] {
-    ++received;
-    return absl::OkStatus();
-  };
-  Prediction prediction(*environment_, std::move(request), &response);
-  prediction.Start(absl::OkStatus());
-  EXPECT_EQ(received.load(), 0);
-  EXPECT_EQ(decode_room_.items(), 1);
-  MayDecode(Steps::kAll);
-  EXPECT_EQ(response.Wait(), absl::OkStatus());
-  EXPECT_EQ(received.load(), 1);
-  EXPECT_EQ(running_response.Wait(), absl::OkStatus());
-}
-
-TEST_F(PredictionTest, AnErrorOfReceivingIsTheAnswer) {
-  KeptResponse response;
-  PredictionRequest request = Request(1);
-  request.receive = [] { return absl::DataLossError("cut off"); };
-  Prediction prediction(*environment_, std::move(request), &response);
-  prediction.Start(absl::OkStatus());
-  EXPECT_EQ(response.Wait().code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(decode_room_.items(), 0);
-}
-
-TEST_F(PredictionTest, ARefusedRequestReceivesNothing) {
-  for (const bool is_cancelled : {false, true}) {
-    KeptResponse response;
-    PredictionRequest request = Request(is_cancelled ? 1 : 0);
-    request.receive = [] {
-      ADD_FAILURE() << "the images were received";
-      return absl::OkStatus();
-    };
-    Prediction prediction(*environment_, std::move(request), &response);
-    if (is_cancelled) prediction.Cancel();
-    prediction.Start(absl::OkStatus());
-    EXPECT_EQ(response.Wait().code(), is_cancelled
-                                          ? absl::StatusCode::kCancelled
-                                          : absl::StatusCode::kInvalidArgument);
-  }
 }
 
 TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
@@ -210,15 +159,6 @@ TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
   Prediction images(*environment_, std::move(request), &images_response);
   images.Start(absl::OkStatus());
   EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
-  // A request needs a place while it is received, and none afterwards.
-  PredictionRequest received = LargeRequest(kDecodeItems, 48, 48);
-  received.model = "masks";
-  received.params = v1::DetectParams();
-  received.receive = [] { return absl::OkStatus(); };
-  KeptResponse received_response;
-  Prediction last(*environment_, std::move(received), &received_response);
-  last.Start(absl::OkStatus());
-  EXPECT_EQ(received_response.Wait(), absl::OkStatus());
 }
 
 // The first image says nothing of the second, which has another size and type.

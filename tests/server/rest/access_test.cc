@@ -45,18 +45,6 @@ TEST(ScopeOfTest, PredictionsInfer) {
   }
 }
 
-TEST(ScopeOfTest, SharedMemoryIsForThoseWhoInfer) {
-  for (const char* path : {"/v2/systemsharedmemory/region/r/register",
-                           "/v2/systemsharedmemory/region/r/unregister",
-                           "/v2/systemsharedmemory/unregister"}) {
-    EXPECT_EQ(ScopeOf(Request("POST", path)), Scope::kInfer) << path;
-  }
-  for (const char* path : {"/v2/systemsharedmemory/status",
-                           "/v2/systemsharedmemory/region/r/status"}) {
-    EXPECT_EQ(ScopeOf(Request("GET", path)), Scope::kInfer) << path;
-  }
-}
-
 TEST(ScopeOfTest, WhatChangesTheServerIsForAdmins) {
   for (const char* path :
        {"/v2/repository/models/a/load", "/v2/repository/models/a/unload",
@@ -70,8 +58,7 @@ TEST(ScopeOfTest, AllElseReads) {
   for (const char* path :
        {"/metrics", "/v1/models", "/v1/models/a", "/v2", "/v2/models/a",
         "/v2/models/stats", "/v2/models/a/ready", "/v2/repository/index",
-        "/v2/cudasharedmemory/status", "/none", "/consoles", "/healthz/", "//",
-        "", "/v2/none", "/v1", "*"}) {
+        "/none", "/consoles", "/healthz/", "//", "", "/v2/none", "/v1", "*"}) {
     EXPECT_EQ(ScopeOf(Request("GET", path)), Scope::kRead) << path;
   }
 }

@@ -1,6 +1,4 @@
-#include <cstdint>
 #include <string>
-#include <utility>
 
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
@@ -65,38 +63,6 @@ TEST(ControlBodyTest, AnIndexMayBeOfWhatIsReady) {
   EXPECT_TRUE(ReadIndexBody(R"({"ready": true})")->ready());
   EXPECT_FALSE(ReadIndexBody(R"({"ready": false})")->ready());
   EXPECT_FALSE(ReadIndexBody("{}")->ready());
-}
-
-TEST(ControlBodyTest, ARegionOfSharedMemory) {
-  const auto request = ReadRegisterBody(
-      "r", R"({"key": "/k", "offset": 8, "byte_size": 4294967296})");
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_EQ(request->name(), "r");
-  EXPECT_EQ(request->key(), "/k");
-  EXPECT_EQ(request->offset(), 8);
-  EXPECT_EQ(request->byte_size(), int64_t{1} << 32);
-  EXPECT_EQ(ReadRegisterBody("r", "{}")->byte_size(), 0);
-}
-
-TEST(ControlBodyTest, WhatIsNoRegionIsRefused) {
-  const std::pair<const char*, const char*> kCases[] = {
-      {R"({"key": 1, "byte_size": 4})", "key"},
-      {R"({"key": null, "byte_size": 4})", "key"},
-      {R"({"key": "/k", "byte_size": -4})", "byte_size"},
-      {R"({"key": "/k", "byte_size": 4.0})", "byte_size"},
-      {R"({"key": "/k", "byte_size": 18446744073709551616})", "byte_size"},
-      {R"({"key": "/k", "byte_size": "4"})", "byte_size"},
-      {R"({"key": "/k", "offset": -1, "byte_size": 4})", "offset"},
-      {"[]", ""},
-      {"{\"key\": \"\xff\"}", ""},
-  };
-  for (const auto& [body, field] : kCases) {
-    const absl::Status status = ReadRegisterBody("r", body).status();
-    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << body;
-    EXPECT_EQ(server::GetErrorDetail(status).field, field) << body;
-  }
-  EXPECT_EQ(ReadRegisterBody("r", R"({"offset": -1})").status().message(),
-            "got a value of type number, expected a whole number of 0 or more");
 }
 
 }  // namespace

@@ -85,13 +85,6 @@ TEST(KserveJsonTest, ReadsAWholeRequest) {
               testing::ElementsAre(std::optional<bool>(false), std::nullopt));
 }
 
-TEST(KserveJsonTest, AnOutputInSharedMemoryDoesNotComeAsJson) {
-  const InferJson read = Read(
-      R"({"outputs": [{"name": "logits", "parameters":
-                       {"shared_memory_region": "r", "binary_data": false}}]})");
-  EXPECT_FALSE(read.outputs.AnyJson());
-}
-
 TEST(KserveJsonTest, NumbersAreFlattenedInTheirOrder) {
   const InferJson read =
       Read(Input("FP32", R"(, "data": [[1, [-2.5]], [], [[3e2, 0.1]]])"));

@@ -30,12 +30,8 @@ constexpr int64_t kMaxJsonAnswerBytes = 400;
 // of a fake model.
 class KserveRestTest : public prediction::PredictionTest {
  protected:
-  KserveRestTest() { Make(nullptr); }
-
-  // Makes `rest_` anew.
-  void Make(kserve::SharedMemory* memory) {
+  KserveRestTest() {
     KserveRest::Options options;
-    options.memory = memory;
     options.version = "1.2";
     options.live = [this] { return live_; };
     options.ready = [this] { return ready_; };

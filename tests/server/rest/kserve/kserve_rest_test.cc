@@ -100,16 +100,12 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   EXPECT_EQ(load.status, 400);
   EXPECT_NE(load.error(), "");
   EXPECT_EQ(Ask("POST", "/v2/repository/models/fake/unload").status, 400);
-  EXPECT_EQ(Ask("GET", "/v2/systemsharedmemory/status").body, "[]");
-  EXPECT_EQ(Ask("POST", "/v2/systemsharedmemory/unregister").status, 200);
-  EXPECT_EQ(Ask("GET", "/v2/cudasharedmemory/status").body, "[]");
-  EXPECT_EQ(Ask("POST", "/v2/cudasharedmemory/unregister").status, 200);
-  EXPECT_EQ(Ask("POST", "/v2/cudasharedmemory/region/r/register", "{}").status,
-            501);
+  EXPECT_EQ(Ask("GET", "/v2/systemsharedmemory/status").status, 501);
   const Answer memory =
-      Ask("POST", "/v2/systemsharedmemory/region/r/register", "{}");
+      Ask("POST", "/v2/cudasharedmemory/region/r/register", "{}");
   EXPECT_EQ(memory.status, 501);
-  EXPECT_THAT(memory.error(), HasSubstr("shared memory"));
+  EXPECT_EQ(memory.error(),
+            "shared memory was removed: send tensors in the request");
   for (const char* path :
        {"/v2/trace/setting", "/v2/logging", "/v2/models/fake/trace/setting"}) {
     EXPECT_EQ(Ask("GET", path).status, 200) << path;
@@ -139,12 +135,9 @@ TEST_F(KserveRestTest, WhatIsAboutNoModelIsCountedForNone) {
   Ask("POST", "/v2/repository/index", "no JSON");
   Ask("POST", "/v2/repository/models/fake/load", "{}");
   Ask("POST", "/v2/repository/models/fake/unload");
-  Ask("GET", "/v2/systemsharedmemory/status");
-  Ask("POST", "/v2/cudasharedmemory/region/r/register", "{}");
   EXPECT_EQ(Requests("RepositoryIndex", ""), 2);
   EXPECT_EQ(Requests("RepositoryModelLoad", ""), 1);
   EXPECT_EQ(Requests("RepositoryModelUnload", ""), 1);
-  EXPECT_EQ(Requests("SharedMemory", ""), 2);
   Ask("GET", "/v2/models/fake");
   EXPECT_EQ(Requests("ModelMetadata", "fake"), 1);
 }

@@ -58,9 +58,9 @@ TEST(KserveMessageJsonTest, TextsThatAreNoUtf8DoNotSpoilTheJson) {
 }
 
 TEST(KserveMessageJsonTest, EntriesOfMapsHaveNumbersToo) {
-  inference::SystemSharedMemoryStatusResponse memory;
-  (*memory.mutable_regions())["a"].set_byte_size(7);
-  EXPECT_EQ(Json(memory)["regions"]["a"]["byte_size"], 7);
+  inference::ModelInferResponse response;
+  (*response.mutable_parameters())["a"].set_int64_param(7);
+  EXPECT_EQ(Json(response)["parameters"]["a"]["int64_param"], 7);
 }
 
 }  // namespace

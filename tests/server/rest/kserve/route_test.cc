@@ -29,17 +29,8 @@ TEST(KserveRouteTest, EachPathHasItsAction) {
       {"/v2/repository/index", Action::kIndex},
       {"/v2/repository/models/a/load", Action::kLoad},
       {"/v2/repository/models/a/unload", Action::kUnload},
-      {"/v2/systemsharedmemory/status", Action::kMemoryStatus},
-      {"/v2/systemsharedmemory/region/r/status", Action::kMemoryStatus},
-      {"/v2/systemsharedmemory/region/r/register", Action::kMemoryRegister},
-      {"/v2/systemsharedmemory/region/r/unregister", Action::kMemoryUnregister},
-      {"/v2/systemsharedmemory/unregister", Action::kMemoryUnregister},
-      {"/v2/cudasharedmemory/status", Action::kGpuMemoryStatus},
-      {"/v2/cudasharedmemory/region/r/status", Action::kGpuMemoryStatus},
-      {"/v2/cudasharedmemory/region/r/register", Action::kGpuMemoryRegister},
-      {"/v2/cudasharedmemory/region/r/unregister",
-       Action::kGpuMemoryUnregister},
-      {"/v2/cudasharedmemory/unregister", Action::kGpuMemoryUnregister},
+      {"/v2/systemsharedmemory/status", Action::kSharedMemory},
+      {"/v2/cudasharedmemory/region/r/register", Action::kSharedMemory},
       {"/v2/trace/setting", Action::kSettings},
       {"/v2/logging", Action::kSettings},
   };
@@ -52,9 +43,6 @@ TEST(KserveRouteTest, EachPathHasItsAction) {
     const bool versioned =
         std::string(path).find("/versions/") != std::string::npos;
     EXPECT_EQ(route->version, versioned ? "3" : "") << path;
-    const bool in_region =
-        std::string(path).find("/region/r/") != std::string::npos;
-    EXPECT_EQ(route->region, in_region ? "r" : "") << path;
   }
 }
 
@@ -77,9 +65,7 @@ TEST(KserveRouteTest, OtherPathsHaveNone) {
         "/v2/models//infer", "/v2/models/a/", "/v2/models/a/b/infer",
         "/v2/models/a/versions//infer", "/v2/models/a/versions/3/infer/",
         "/v2/health", "/v2/repository/models/a/reload", "v2",
-        "/v2/repository/models", "/v2/models/a/versions",
-        "/v2/systemsharedmemory", "/v2/systemsharedmemory/region/status",
-        "/v2/systemsharedmemory/region/a/b/status"}) {
+        "/v2/repository/models", "/v2/models/a/versions"}) {
     EXPECT_FALSE(FindKserveRoute(path).has_value()) << path;
   }
   EXPECT_FALSE(FindKserveRoute("/v2" + std::string(1 << 20, '/')).has_value());
