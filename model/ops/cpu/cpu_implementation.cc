@@ -10,7 +10,9 @@ CpuImplementation::CpuImplementation(model::Precision precision,
     : products_(precision == model::Precision::kBFloat16 ? at::kBFloat16
                                                          : at::kFloat),
       int8_(precision == model::Precision::kInt8),
-      int8_convolutions_(int8_ && int8_convolutions) {
+      int8_convolutions_(int8_ && int8_convolutions),
+      attention_(int8_ && kernels::HasAvx512Bf16() ? at::kBFloat16
+                                                   : products_) {
   TORCH_CHECK(precision != model::Precision::kFloat16,
               "expected fp32, bf16 or int8, got fp16");
 }

@@ -13,8 +13,8 @@ namespace sfmamba::ops {
 // in fp32 or bf16 and sum in fp32; norms, the scan, the residual stream,
 // outputs and what others than products read are fp32. In int8 linear layers
 // and dense convolutions of more than one pixel multiply in int8, except
-// outputs, a scan's projections and the first convolution, and the rest is
-// fp32.
+// outputs, a scan's projections and the first convolution. Attention multiplies
+// in bf16 if the processor does so natively. The rest is fp32.
 //
 // A row of a product has the same bits whatever the other rows and the number
 // of threads are.
@@ -91,6 +91,7 @@ class CpuImplementation : public Implementation {
 
   const at::ScalarType products_;
   const bool int8_, int8_convolutions_;
+  const at::ScalarType attention_;  // The type that attention multiplies in.
 };
 
 }  // namespace sfmamba::ops

@@ -42,7 +42,7 @@ at::Tensor CpuImplementation::Attention(const at::Tensor& q,
   if (kernels::ActiveCpuIsa() == kernels::CpuIsa::kScalar) {
     return AttentionByLibtorch(q, k, v);
   }
-  return ops::Attention(q.to(products_), k.to(products_), v.to(products_));
+  return ops::Attention(q.to(attention_), k.to(attention_), v.to(attention_));
 }
 
 }  // namespace sfmamba::ops
