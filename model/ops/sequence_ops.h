@@ -88,7 +88,7 @@ struct CrossScanParameters {
   at::Tensor dt_proj;        // [4, channels, rank]
   at::Tensor A;              // [4, states, channels], negative.
   at::Tensor D, bias;        // [4, channels]; `bias` is the whole bias of dt.
-  LayerNormParameters norm;  // Of the sum of the four results.
+  LayerNormParameters norm;  // Normalises the sum of the four scans.
 
   int64_t rank() const { return dt_proj.size(2); }
   int64_t states() const { return A.size(1); }

@@ -153,7 +153,7 @@ class CpuCrossScan : public CrossScanOp {
   const int64_t rank_, states_;
   const LayerNormParameters norm_;
   const at::ScalarType type_;
-  // Of directions 0, 2, 1 and 3.
+  // Projects for directions 0, 2, 1 and 3, in this order.
   std::unique_ptr<const LinearOp> x_proj_;
   std::array<std::unique_ptr<const LinearOp>, 4> dt_proj_;
   std::array<ScanParameters, 4> scans_;
