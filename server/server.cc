@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
+#include "server/api/vision/vision_methods.h"
 #include "server/batching/executor.h"
 #include "server/host/listening_sockets.h"
 
@@ -99,7 +100,8 @@ Server::Server(const Options& options, observability::Logger* log)
       settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log),
-      vision_(Environment(), base::FromProto(config_.send_timeout())),
+      methods_(Environment(), api::VisionMethods()),
+      vision_(methods_, base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions()),
       admin_(AdminEnvironment()),
       heap_trim_(&memory_),
@@ -167,7 +169,7 @@ absl::Status Server::OpenRequestPorts() {
   if (grpc_ != nullptr) return absl::OkStatus();
   absl::Status status;
   if (config_.http_port() >= 0) {
-    status = Keep(rest::RestPort::Start(Environment(), RestOptions()), &rest_);
+    status = Keep(rest::RestPort::Start(methods_, RestOptions()), &rest_);
   }
   if (status.ok()) status = Keep(rpc::GrpcPort::Start(GrpcOptions()), &grpc_);
   if (!status.ok()) return status;

@@ -17,6 +17,7 @@
 #include "server/admin/runtime_settings.h"
 #include "server/batching/executor.h"
 #include "server/batching/reservation.h"
+#include "server/call/method_table.h"
 #include "server/host/heap_trim.h"
 #include "server/http/metrics_server.h"
 #include "server/kserve/kserve_service.h"
@@ -28,8 +29,8 @@
 #include "server/rpc/admin/admin_service.h"
 #include "server/rpc/health.h"
 #include "server/rpc/load_reports.h"
+#include "server/rpc/method_service.h"
 #include "server/rpc/port/grpc_port.h"
-#include "server/rpc/vision_service.h"
 #include "server/security/security.h"
 #include "server/shares/client_set.h"
 #include "server/shares/memory_budget.h"
@@ -186,7 +187,8 @@ class Server {
   rpc::LoadReports load_reports_;
   admin::RuntimeSettings settings_;
   admin::ModelChanges changes_;
-  rpc::VisionService vision_;
+  const call::MethodTable methods_;
+  rpc::MethodService vision_;
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
   absl::Status scanned_;  // The result of the search for models.

@@ -10,10 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/span.h"
 #include "base/utf8.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/errors/error.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/infer_parameters.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -30,7 +30,7 @@ void Append(T value, std::string* to) {
 // Appends an INT32 or UINT8 that is not negative, raw or packed.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
-  raw ? Append(value, to) : rpc::AppendVarint(value, to);
+  raw ? Append(value, to) : call::AppendVarint(value, to);
 }
 
 std::string FloatRow(absl::Span<const float> values) {
@@ -102,7 +102,7 @@ struct FillRow {
         *row = std::move(map);
         return;
       }
-      for (const char c : map) rpc::AppendVarint(static_cast<uint8_t>(c), row);
+      for (const char c : map) call::AppendVarint(static_cast<uint8_t>(c), row);
       return;
     }
     const auto* bytes = reinterpret_cast<const uint8_t*>(map.data());

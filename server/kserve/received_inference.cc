@@ -47,8 +47,8 @@ absl::Status CheckCounts(const InferWire& wire) {
   return absl::OkStatus();
 }
 
-using rpc::kMaxWireDepth;
-using rpc::WireType;
+using call::kMaxWireDepth;
+using call::WireType;
 
 // Fields of ModelInferRequest.
 constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
@@ -73,7 +73,7 @@ class Walker {
     while (cursor_.position() < end) {
       uint32_t tag;
       if (!cursor_.ReadTag(end, &tag)) return Malformed();
-      field_ = rpc::NumberOf(tag);
+      field_ = call::NumberOf(tag);
       if (!Handle(tag, end)) return Malformed();
       if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
           wire_.raw_inputs == kMaxCounted) {
@@ -91,7 +91,7 @@ class Walker {
   // The methods below return false if the message is malformed or too large.
 
   bool Handle(uint32_t tag, int64_t end) {
-    const bool delimited = rpc::TypeOf(tag) == WireType::kLengthDelimited;
+    const bool delimited = call::TypeOf(tag) == WireType::kLengthDelimited;
     if (delimited && field_ == kInputs && ++wire_.inputs == 1) {
       return EnterInput(tag, end);
     }
@@ -108,9 +108,9 @@ class Walker {
   bool EnterInput(uint32_t tag, int64_t outer_end) {
     return copier_.KeepMessage(
         tag, outer_end, [this](uint32_t inner, int64_t end) {
-          const uint32_t number = rpc::NumberOf(inner);
+          const uint32_t number = call::NumberOf(inner);
           if (number == kContents &&
-              rpc::TypeOf(inner) == WireType::kLengthDelimited) {
+              call::TypeOf(inner) == WireType::kLengthDelimited) {
             ++wire_.contents_count;
             return cursor_.SkipBytes(end, &wire_.contents);
           }
@@ -120,8 +120,8 @@ class Walker {
         });
   }
 
-  rpc::WireCopier copier_;
-  rpc::WireCursor& cursor_;
+  call::WireCopier copier_;
+  call::WireCursor& cursor_;
   InferWire& wire_;
   uint32_t field_ = 0;  // The request's field that is being read.
 };
@@ -131,7 +131,7 @@ class Walker {
 ReceivedInference::ReceivedInference(grpc::ByteBuffer* message, int max_images)
     : bytes_(message->Length()) {
   const rpc::MessageSlices received(message);
-  status_ = received.ok ? Read(received.parts) : rpc::NotParsed();
+  status_ = received.ok ? Read(received.parts) : call::NotParsed();
   if (!status_.ok()) return;
   input_status_ = CheckInput();
   if (!input_status_.ok() || images_ > max_images) return;
@@ -142,7 +142,7 @@ absl::Status ReceivedInference::Read(
     absl::Span<const absl::string_view> parts) {
   absl::Status status = WalkInferRequest(parts, &wire_);
   if (status.ok() && !message_.ParseFromString(wire_.rest)) {
-    status = rpc::NotParsed();
+    status = call::NotParsed();
   }
   if (!status.ok()) message_.Clear();
   wire_.rest = std::string();
@@ -181,7 +181,7 @@ absl::Status ReceivedInference::Split(
     absl::Span<const grpc::Slice> slices,
     absl::Span<const absl::string_view> parts) {
   if (!raw() && !type_.is_bytes()) return CopyTypedNumbers(parts);
-  const absl::StatusOr<std::vector<rpc::WireExtent>> extents =
+  const absl::StatusOr<std::vector<call::WireExtent>> extents =
       !raw()             ? SplitTypedFiles(parts, images_, wire_.contents)
       : type_.is_bytes() ? SplitRawFiles(parts, images_, wire_.raw)
                          : SplitRawNumbers(type_, shape(), images_, wire_.raw);
@@ -211,7 +211,7 @@ absl::Status ReceivedInference::CopyTypedNumbers(
       ReadTypedNumbers(parts, type_, elements, wire_.contents,
                        const_cast<uint8_t*>(copy.begin()));
   if (!status.ok()) return server::AtField(kContentsField, status);
-  std::vector<rpc::WireExtent> extents;
+  std::vector<call::WireExtent> extents;
   for (int i = 0; i < images_; ++i) extents.push_back({i * image, image});
   pictures_ = rpc::PictureBytes({copy}, extents);
   bytes_ += copy.size();

@@ -11,10 +11,10 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/image/image_source.h"
 #include "server/kserve/tensor_elements.h"
 #include "server/rpc/wire/received_request.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 
@@ -28,9 +28,9 @@ struct InferWire {
   int raw_inputs = 0;
   // Position of the first input's `contents` and how often they were given, and
   // position of the first raw_input_contents. A length of -1: it is missing.
-  rpc::WireExtent contents = {0, -1};
+  call::WireExtent contents = {0, -1};
   int contents_count = 0;
-  rpc::WireExtent raw = {0, -1};
+  call::WireExtent raw = {0, -1};
   // The part of the message that is parsed: no elements, the first input only,
   // and at most kMaxOutputs outputs.
   std::string rest;

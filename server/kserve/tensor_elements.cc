@@ -13,9 +13,9 @@
 namespace sfmamba::kserve {
 namespace {
 
-using rpc::WireCursor;
-using rpc::WireExtent;
-using rpc::WireType;
+using call::WireCursor;
+using call::WireExtent;
+using call::WireType;
 
 constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
 // Most bytes of a name that an error repeats.
@@ -60,7 +60,7 @@ absl::Status ReadContents(absl::Span<const absl::string_view> parts,
   while (cursor.position() < end) {
     uint32_t tag;
     if (!cursor.ReadTag(end, &tag)) return Truncated();
-    const uint32_t number = rpc::NumberOf(tag);
+    const uint32_t number = call::NumberOf(tag);
     if (number == wanted) {
       const absl::Status status = read(cursor, tag, end);
       if (!status.ok()) return status;
@@ -70,7 +70,7 @@ absl::Status ReadContents(absl::Span<const absl::string_view> parts,
       return Error(absl::StrCat("got ", ContentsName(number), ", expected ",
                                 ContentsName(wanted)));
     }
-    if (!cursor.SkipField(tag, end, rpc::kMaxWireDepth)) return Truncated();
+    if (!cursor.SkipField(tag, end, call::kMaxWireDepth)) return Truncated();
   }
   return absl::OkStatus();
 }
@@ -89,9 +89,9 @@ class NumberReader {
   absl::Status operator()(WireCursor& cursor, uint32_t tag, int64_t end) {
     const WireType single =
         type_.bytes == 1 ? WireType::kVarint : WireType::kFixed32;
-    if (rpc::TypeOf(tag) == single) return One(cursor, end);
+    if (call::TypeOf(tag) == single) return One(cursor, end);
     int64_t length;
-    if (rpc::TypeOf(tag) != WireType::kLengthDelimited ||
+    if (call::TypeOf(tag) != WireType::kLengthDelimited ||
         !cursor.ReadLength(end, &length)) {
       return Truncated();
     }
@@ -234,7 +234,7 @@ absl::StatusOr<std::vector<WireExtent>> SplitTypedFiles(
       parts, contents, kBytes,
       [&](WireCursor& cursor, uint32_t tag, int64_t end) -> absl::Status {
         int64_t length;
-        if (rpc::TypeOf(tag) != WireType::kLengthDelimited ||
+        if (call::TypeOf(tag) != WireType::kLengthDelimited ||
             !cursor.ReadLength(end, &length)) {
           return Truncated();
         }

@@ -8,8 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/image/image_source.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 
@@ -40,25 +40,25 @@ int64_t BytesOfImage(const ElementType& type, absl::Span<const int64_t> shape);
 // field; what the message says of lengths is checked before it is used.
 
 // Raw numbers, which are all of `raw`: an extent for each image.
-absl::StatusOr<std::vector<rpc::WireExtent>> SplitRawNumbers(
+absl::StatusOr<std::vector<call::WireExtent>> SplitRawNumbers(
     const ElementType& type, absl::Span<const int64_t> shape, int images,
-    const rpc::WireExtent& raw);
+    const call::WireExtent& raw);
 
 // Raw files: each is four bytes of its length, little-endian, and its bytes.
-absl::StatusOr<std::vector<rpc::WireExtent>> SplitRawFiles(
+absl::StatusOr<std::vector<call::WireExtent>> SplitRawFiles(
     absl::Span<const absl::string_view> parts, int images,
-    const rpc::WireExtent& raw);
+    const call::WireExtent& raw);
 
 // An InferTensorContents with files in `bytes_contents`.
-absl::StatusOr<std::vector<rpc::WireExtent>> SplitTypedFiles(
+absl::StatusOr<std::vector<call::WireExtent>> SplitTypedFiles(
     absl::Span<const absl::string_view> parts, int images,
-    const rpc::WireExtent& contents);
+    const call::WireExtent& contents);
 
 // An InferTensorContents with exactly `count` elements of FP32 or UINT8, which
 // are written to `to` as raw bytes.
 absl::Status ReadTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type, int64_t count,
-                              const rpc::WireExtent& contents, uint8_t* to);
+                              const call::WireExtent& contents, uint8_t* to);
 
 }  // namespace sfmamba::kserve
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
@@ -54,7 +53,8 @@ security::Gate::Origin OriginOf(const http::HttpRequest& request) {
 
 }  // namespace
 
-std::optional<Scope> ScopeOf(const http::HttpRequest& request) {
+std::optional<Scope> ScopeOf(const MethodPaths& methods,
+                             const http::HttpRequest& request) {
   const absl::string_view path = request.path;
   // Browsers ask for a path's methods before they send a token.
   if (request.method == "OPTIONS" || path == "/openapi.json") {
@@ -65,15 +65,13 @@ std::optional<Scope> ScopeOf(const http::HttpRequest& request) {
   }
   if (path == "/" || IsUnder(path, "/console")) return std::nullopt;
   if (IsUnder(path, "/v2")) return KserveScope(request);
-  if (IsUnder(path, "/v1/models") && absl::StrContains(path, ':')) {
-    return Scope::kInfer;
-  }
-  return Scope::kRead;
+  const auto found = methods.Find(path);
+  return found.has_value() ? found->method->scope : Scope::kRead;
 }
 
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
+                                        std::optional<Scope> scope,
                                         http::HttpRequest& request) {
-  const std::optional<Scope> scope = ScopeOf(request);
   if (gate == nullptr) return std::nullopt;
   const security::Gate::Origin origin = OriginOf(request);
   if (!scope.has_value()) {

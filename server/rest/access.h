@@ -6,22 +6,24 @@
 #include <vector>
 
 #include "server/http/exchange.h"
+#include "server/rest/method_paths.h"
 #include "server/security/caller.h"
 #include "server/security/gate.h"
 
 namespace sfmamba::rest {
 
-// What the caller of a request must be allowed to do; nothing for probes, for
-// OPTIONS, for the API's description and the console's own files, which
-// everybody may have. Whatever else there is, or
-// is not, needs a scope.
-std::optional<security::Scope> ScopeOf(const http::HttpRequest& request);
+// The scope that the caller of a request needs. Probes, OPTIONS, the API's
+// description and the console's files need none. A path that is not served
+// needs a scope too.
+std::optional<security::Scope> ScopeOf(const MethodPaths& methods,
+                                       const http::HttpRequest& request);
 
-// Lets a request in whose headers have come, and writes its caller into it; or
-// returns what it is refused with: 401, TOKEN_INVALID, or 403, SCOPE_MISSING,
-// in the form of its path's other errors. Without a gate everybody is let in.
-// Takes microseconds.
+// Admits a request whose head has come, if its caller has `scope`, and writes
+// the caller into it. Otherwise returns the refusal, 401 with TOKEN_INVALID or
+// 403 with SCOPE_MISSING, in the form of the path's other errors. Without a
+// gate everybody is admitted. Takes microseconds.
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
+                                        std::optional<security::Scope> scope,
                                         http::HttpRequest& request);
 
 // The headers of an answer that let a page of another origin read it, and send

@@ -78,11 +78,11 @@ absl::StatusOr<absl::Duration> TimeoutOf(const http::HttpRequest& request) {
 
 }  // namespace
 
-absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
-                                     absl::Time now) {
+absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
+                                            absl::Time now) {
   const absl::StatusOr<absl::Duration> timeout = TimeoutOf(request);
   if (!timeout.ok()) return timeout.status();
-  rpc::CallInfo call;
+  prediction::CallInfo call;
   call.peer = request.peer;
   call.caller = request.caller;
   call.system = "http";

@@ -9,7 +9,6 @@
 #include "server/observability/metrics.h"
 #include "server/observability/request_record.h"
 #include "server/prediction/prediction.h"
-#include "server/rpc/call.h"
 
 namespace sfmamba::rest {
 
@@ -19,8 +18,8 @@ namespace sfmamba::rest {
 // digits and one of H M S m u n, "100m" for 100 ms), or `x-request-timeout`
 // (seconds, "1.5", or a duration, "1500ms"). INVALID_ARGUMENT with the header
 // as field if the value is neither positive nor in form, or if there are two.
-absl::StatusOr<rpc::CallInfo> CallOf(const http::HttpRequest& request,
-                                     absl::Time now);
+absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
+                                            absl::Time now);
 
 // The value of a header, its name in lower case; empty if there is none. Of
 // several the first.

@@ -12,7 +12,6 @@
 #include "google/rpc/status.pb.h"
 #include "server/errors/error.h"
 #include "server/rest/response_body.h"
-#include "server/rpc/grpc_status.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -69,7 +68,7 @@ std::string Worded(const absl::Status& error, absl::string_view field) {
 }
 
 std::string JsonOf(const absl::Status& error) {
-  google::rpc::Status proto = rpc::ToRpcStatus(error);
+  google::rpc::Status proto = server::ToRpcStatus(error);
   proto.set_message(Worded(error, server::GetErrorDetail(error).field));
   return ToJson(proto);
 }

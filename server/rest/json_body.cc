@@ -16,7 +16,6 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/util/json_util.h"
 #include "server/errors/reasons.h"
-#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -74,14 +73,6 @@ std::string NewSecret() {
     secret.push_back(static_cast<char>(absl::Uniform<uint8_t>(random)));
   }
   return secret;
-}
-
-// The bytes of an image's source; null if it has none.
-std::string* BytesOf(v1::Image* image) {
-  if (image->has_encoded()) return image->mutable_encoded();
-  if (image->has_pixels()) return image->mutable_pixels()->mutable_data();
-  if (image->has_tensor()) return image->mutable_tensor()->mutable_data();
-  return nullptr;
 }
 
 // Takes long strings out of JSON, and decodes them. The JSON that is left has
@@ -192,6 +183,13 @@ class Cutter {
 };
 
 }  // namespace
+
+std::string* BytesOf(v1::Image* image) {
+  if (image->has_encoded()) return image->mutable_encoded();
+  if (image->has_pixels()) return image->mutable_pixels()->mutable_data();
+  if (image->has_tensor()) return image->mutable_tensor()->mutable_data();
+  return nullptr;
+}
 
 absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
   Cutter cutter(std::move(json));

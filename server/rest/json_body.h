@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "google/protobuf/message.h"
+#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {
 
@@ -14,6 +15,9 @@ namespace sfmamba::rest {
 inline constexpr size_t kMaxJsonRest = 256 << 10;
 // Strings of more bytes than this must be a picture in base64.
 inline constexpr size_t kMaxJsonString = 1024;
+
+// The bytes of an image's source; null if it has none.
+std::string* BytesOf(v1::Image* image);
 
 // Reads a ClassifyRequest, DetectRequest or SegmentRequest from JSON by
 // protobuf's mapping. Base64 may be of either alphabet, padded or not, and

@@ -1,8 +1,9 @@
-"""Writes C++ that holds the description of REST: open_api.py PROTO_SET > open_api.cc.
+"""Writes C++ that holds the description of REST: open_api.py PROTO_SET > open_api_text.h.
 
 PROTO_SET is a FileDescriptorSet of vision.proto and its imports with their comments, which protoc
 writes. The description is OpenAPI 3.0.3 in JSON: the typed API, its messages and their comments in
-protobuf's JSON mapping, and the probes.
+protobuf's JSON mapping, and the probes. It has "@Method@" for the path of a method, and
+"@Method.version@" for the path with a model's version, which OpenApi() replaces.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import sys
 PACKAGE = 'sfmamba.v1.'
 ABOUT = ('Asks vision models about pictures. Beside it the server speaks the Open Inference '
          'Protocol under /v2, and gRPC at another port.')
-VERSION = '@VERSION@'  # RestService puts the server's in its place.
+VERSION = '@VERSION@'  # OpenApi() replaces it too.
 
 # Numbers of google/protobuf/descriptor.proto.
 MESSAGE, ENUM, BYTES = 11, 14, 12
@@ -234,18 +235,17 @@ class Writer:
             if path != '/metrics':
                 responses['503'] = response('It is not.', text)
             paths[path] = {'get': {'operationId': path[1:], 'responses': responses}}
-        paths['/v1/models'] = {'get': self._operation(
+        paths['@ListModels@'] = {'get': self._operation(
             'ListModels', 'listModels', self._query('ListModelsRequest'), 'ListModelsResponse')}
         model = parameter('model', 'path', {'type': 'string'})
         version = parameter('version', 'path', {'type': 'integer'})
         for suffix, end, parameters in (('', '', [model]),
-                                        ('/versions/{version}', 'Version', [model, version])):
-            path = '/v1/models/{model}' + suffix
-            paths[path] = {'get': self._operation('GetModel', f'getModel{end}', parameters,
-                                                  'Model')}
+                                        ('.version', 'Version', [model, version])):
+            paths[f'@GetModel{suffix}@'] = {
+                'get': self._operation('GetModel', f'getModel{end}', parameters, 'Model')}
             for method in ('Classify', 'Detect', 'Segment'):
-                verb = method.lower()
-                paths[f'{path}:{verb}'] = {'post': self._predict(method, verb + end, parameters)}
+                name = method.lower() + end
+                paths[f'@{method}{suffix}@'] = {'post': self._predict(method, name, parameters)}
         return paths
 
 
@@ -264,8 +264,8 @@ def describe(protos):
 def main():
     protos = Protos(pathlib.Path(sys.argv[1]).read_bytes())
     text = json.dumps(describe(protos), indent=1, ensure_ascii=False)
-    print('#include "server/rest/open_api.h"\n\nnamespace sfmamba::rest {\n')
-    print(f'absl::string_view OpenApi() {{\n  return R"json({text})json";\n}}\n')
+    print('#include "absl/strings/string_view.h"\n\nnamespace sfmamba::rest {\n')
+    print(f'inline constexpr absl::string_view kOpenApiText = R"json({text})json";\n')
     print('}  // namespace sfmamba::rest')
 
 

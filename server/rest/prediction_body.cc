@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,7 +18,7 @@
 #include "absl/strings/strip.h"
 #include "base/image_format.h"
 #include "boost/beast/http/rfc7230.hpp"
-#include "grpcpp/support/slice.h"
+#include "server/call/wire/wire_request.h"
 #include "server/errors/reasons.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/json_body.h"
@@ -41,15 +42,6 @@ absl::Status CheckNoQuery(const http::HttpRequest& request) {
           absl::string_view(request.query.begin()->first).substr(0, kMaxShown)),
       "got a parameter in the query, expected none: those of a message are in "
       "its body");
-}
-
-// Returns all of a body, which lives as long as the bytes.
-grpc::ByteBuffer BytesOf(std::string body) {
-  auto* kept = new std::string(std::move(body));
-  const grpc::Slice slice(
-      kept->data(), kept->size(),
-      [](void* data) { delete static_cast<std::string*>(data); }, kept);
-  return grpc::ByteBuffer(&slice, 1);
 }
 
 // Takes the fields out of a form's parts: what has no file's name and is no
@@ -78,38 +70,45 @@ absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
       "by -F image=@FILE");
 }
 
-// Fills `read` with the body's pictures, which all have the same parameters.
-absl::Status ReadPictures(BodyForm form, http::HttpRequest* request,
-                          Message* read) {
-  std::vector<FormPart> parts = {{"", true, 0, request->body.size()}};
-  Fields fields = std::move(request->query);
-  absl::Status status;
-  if (form == BodyForm::kForm) {
-    auto found = FindParts(Header(*request, "content-type"), request->body);
-    if (!found.ok()) return found.status();
-    parts = *std::move(found);
-    status = TakeFields(request->body, &parts, &fields);
-    if (!status.ok()) return status;
+class BodyPictures final : public call::Pictures {
+ public:
+  BodyPictures(const absl::Status& status, int max_images,
+               http::HttpRequest* request, server::MemoryBudget* memory,
+               Message* message) {
+    status_ = status.ok() ? Read(max_images, request, memory, message) : status;
   }
-  const auto part_of = [read](const char* name) {
-    return read->GetReflection()->MutableMessage(
-        read, read->GetDescriptor()->FindFieldByName(name));
-  };
-  v1::Image common;
-  status = SetFromQuery(fields,
-                        {read, part_of("params"), part_of("options"), &common});
-  if (!status.ok()) return status;
-  for (const FormPart& part : parts) {
-    auto* image = static_cast<v1::Image*>(read->GetReflection()->AddMessage(
-        read, read->GetDescriptor()->FindFieldByName("images")));
-    *image = common;
-    image->set_encoded(form == BodyForm::kForm
-                           ? request->body.substr(part.begin, part.size)
-                           : std::move(request->body));
+
+  void SetBytes(image::ImageSource* source) override {
+    auto* encoded = std::get_if<image::EncodedImage>(&source->source);
+    if (encoded != nullptr) Set(&encoded->bytes);
+    auto* pixels = std::get_if<image::PixelBuffer>(&source->source);
+    if (pixels != nullptr) Set(&pixels->data);
+    auto* tensor = std::get_if<image::InputTensor>(&source->source);
+    if (tensor != nullptr) Set(&tensor->data);
   }
-  request->body = std::string();
-  return absl::OkStatus();
-}
+  void Release() override {
+    bytes_ = {};
+    owned_ = {};
+  }
+
+ private:
+  // See ReadBody().
+  absl::Status Read(int max_images, http::HttpRequest* request,
+                    server::MemoryBudget* memory, Message* message);
+  absl::Status ReadForm(bool is_form, http::HttpRequest* request,
+                        Message* message);
+  absl::Status ReadProtobuf(int max_images, std::string body, Message* message);
+  absl::Status ReadJson(std::string body, server::MemoryBudget* memory,
+                        Message* message);
+
+  // Puts bytes in the place of their index, if they were sent.
+  void Set(absl::string_view* index) const {
+    if (!index->empty()) *index = bytes_[call::ExtentIndex(*index)];
+  }
+
+  std::vector<std::string> owned_;
+  std::vector<absl::string_view> bytes_;  // Views of owned_, by index.
+};
 
 constexpr size_t kMaxBoundary = 70;   // RFC 2046, 5.1.1.
 constexpr size_t kMaxHead = 4 << 10;  // Most bytes of a part's headers.
@@ -169,35 +168,99 @@ bool IsPicture(absl::string_view body) {
   return base::FormatOf(body).has_value();
 }
 
-absl::Status ReadBody(http::HttpRequest* request, server::MemoryBudget* memory,
-                      Message* read, grpc::ByteBuffer* message,
-                      server::MemoryHold* surplus) {
+absl::Status BodyPictures::Read(int max_images, http::HttpRequest* request,
+                                server::MemoryBudget* memory,
+                                Message* message) {
   const BodyForm form = FormOf(Header(*request, "content-type"), request->body);
-  absl::Status status;
   if (form == BodyForm::kPicture || form == BodyForm::kForm) {
-    status = ReadPictures(form, request, read);
-  } else {
-    status = CheckNoQuery(*request);
+    return ReadForm(form == BodyForm::kForm, request, message);
   }
+  const absl::Status status = CheckNoQuery(*request);
   if (!status.ok()) return status;
-  if (form == BodyForm::kProtobuf) {
-    *message = BytesOf(std::move(request->body));
-  } else if (form != BodyForm::kJson) {
-    *message = BytesOf(read->SerializeAsString());
-  } else {
-    const int64_t bytes = request->body.size();
-    absl::StatusOr<server::MemoryHold> hold =
-        memory->Take(server::MemoryUse::kMessage, bytes);
-    if (!hold.ok()) return hold.status();
-    status = ReadJson(std::move(request->body), read);
+  return form == BodyForm::kJson
+             ? ReadJson(std::move(request->body), memory, message)
+             : ReadProtobuf(max_images, std::move(request->body), message);
+}
+
+absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
+                                    Message* message) {
+  owned_.push_back(std::move(request->body));
+  const absl::string_view body = owned_.front();
+  std::vector<FormPart> parts = {{"", true, 0, body.size()}};
+  Fields fields = std::move(request->query);
+  absl::Status status;
+  if (is_form) {
+    auto found = FindParts(Header(*request, "content-type"), body);
+    if (!found.ok()) return found.status();
+    parts = *std::move(found);
+    status = TakeFields(body, &parts, &fields);
     if (!status.ok()) return status;
-    *message = BytesOf(read->SerializeAsString());
-    // The prediction holds the message's own bytes.
-    *surplus = *std::move(hold);
-    status = surplus->Resize(
-        std::max<int64_t>(0, bytes - static_cast<int64_t>(message->Length())));
   }
-  return status;
+  const auto& type = *message->GetDescriptor();
+  const auto& reflection = *message->GetReflection();
+  const auto part_of = [&](const char* name) {
+    return reflection.MutableMessage(message, type.FindFieldByName(name));
+  };
+  v1::Image common;  // All images have the same parameters.
+  status = SetFromQuery(
+      fields, {message, part_of("params"), part_of("options"), &common});
+  if (!status.ok()) return status;
+  for (const FormPart& part : parts) {
+    common.set_encoded(call::IndexBytes(bytes_.size()));
+    bytes_.push_back(body.substr(part.begin, part.size));
+    reflection.AddMessage(message, type.FindFieldByName("images"))
+        ->CopyFrom(common);
+  }
+  count_ = parts.size();
+  return absl::OkStatus();
+}
+
+absl::Status BodyPictures::ReadProtobuf(int max_images, std::string body,
+                                        Message* message) {
+  owned_.push_back(std::move(body));
+  const absl::string_view whole = owned_.front();
+  call::WireRequest wire;
+  const absl::Status status =
+      call::ReadRequest({whole}, max_images, &wire, message);
+  count_ = wire.images;
+  if (!status.ok()) return status;
+  for (const call::WireExtent& extent : wire.extents) {
+    bytes_.push_back(whole.substr(extent.position, extent.length));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status BodyPictures::ReadJson(std::string body,
+                                    server::MemoryBudget* memory,
+                                    Message* message) {
+  // Parsing takes about as much memory as the JSON. The prediction holds as
+  // much once it has started.
+  const absl::StatusOr<server::MemoryHold> hold =
+      memory->Take(server::MemoryUse::kMessage, body.size());
+  if (!hold.ok()) return hold.status();
+  const absl::Status status = rest::ReadJson(std::move(body), message);
+  if (!status.ok()) return status;
+  const auto& fields = *message->GetReflection();
+  const auto* images = message->GetDescriptor()->FindFieldByName("images");
+  count_ = fields.FieldSize(*message, images);
+  for (int i = 0; i < count_; ++i) {
+    std::string* const bytes = BytesOf(static_cast<v1::Image*>(
+        fields.MutableRepeatedMessage(message, images, i)));
+    if (bytes == nullptr) continue;
+    const std::string index = call::IndexBytes(owned_.size());
+    owned_.push_back(std::exchange(*bytes, index));
+  }
+  bytes_ = {owned_.begin(), owned_.end()};
+  return absl::OkStatus();
+}
+
+std::unique_ptr<call::Pictures> ReadBody(const absl::Status& status,
+                                         int max_images,
+                                         http::HttpRequest* request,
+                                         server::MemoryBudget* memory,
+                                         Message* message) {
+  return std::make_unique<BodyPictures>(status, max_images, request, memory,
+                                        message);
 }
 
 absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,

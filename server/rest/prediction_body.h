@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_REST_PREDICTION_BODY_H_
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "server/call/call.h"
 #include "server/http/exchange.h"
 #include "server/shares/memory_budget.h"
 
@@ -48,17 +49,20 @@ enum class BodyForm {
 };
 BodyForm FormOf(absl::string_view content_type, absl::string_view body);
 
-// Takes the body of a request and fills `message` with the bytes of a
-// ClassifyRequest, DetectRequest or SegmentRequest that says the same; `read`
-// is an empty one of them, to work in. `surplus` holds memory of `memory` for
-// what a JSON body takes beside its pictures.
+// Takes the body of a request and parses it into `message`, an empty
+// ClassifyRequest, DetectRequest or SegmentRequest, unless `status` is an
+// error. The pictures stay in the body's memory, or are decoded from base64.
+// Holds memory of `memory` while it parses JSON. See
+// call::Call::ReadPictures().
 //
-// INVALID_ARGUMENT, as SetFromQuery(), FindParts() and ReadJson() say, or if a
-// message comes with parameters in the query; RESOURCE_EXHAUSTED if there is no
-// memory for a JSON body.
-absl::Status ReadBody(http::HttpRequest* request, server::MemoryBudget* memory,
-                      google::protobuf::Message* read,
-                      grpc::ByteBuffer* message, server::MemoryHold* surplus);
+// INVALID_ARGUMENT, as SetFromQuery(), FindParts(), ReadJson() and
+// call::ReadRequest() say, or if a message comes with parameters in the query.
+// RESOURCE_EXHAUSTED if there is no memory for a JSON body.
+std::unique_ptr<call::Pictures> ReadBody(const absl::Status& status,
+                                         int max_images,
+                                         http::HttpRequest* request,
+                                         server::MemoryBudget* memory,
+                                         google::protobuf::Message* message);
 
 }  // namespace sfmamba::rest
 

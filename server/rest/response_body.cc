@@ -4,37 +4,12 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/util/json_util.h"
-#include "sfmamba/v1/vision.pb.h"
 
 namespace sfmamba::rest {
 namespace {
 
-using google::protobuf::io::CodedOutputStream;
-
 constexpr char kResults[] = "{\"results\":[";
-
-http::HttpResponse WithType(Encoding encoding) {
-  http::HttpResponse response;
-  response.headers.emplace_back("Content-Type", encoding == Encoding::kJson
-                                                    ? "application/json"
-                                                    : "application/x-protobuf");
-  return response;
-}
-
-// The tag and the length of a result within its response.
-std::string ResultHead(size_t length) {
-  // All three responses number it alike.
-  constexpr int kField = v1::ClassifyResponse::kResultsFieldNumber;
-  static_assert(v1::DetectResponse::kResultsFieldNumber == kField);
-  static_assert(v1::SegmentResponse::kResultsFieldNumber == kField);
-  constexpr uint32_t kTag = kField << 3 | 2;  // Length-delimited.
-  uint8_t bytes[16];
-  uint8_t* end = CodedOutputStream::WriteTagToArray(kTag, bytes);
-  end = CodedOutputStream::WriteVarint64ToArray(length, end);
-  return std::string(bytes, end);
-}
 
 }  // namespace
 
@@ -51,54 +26,46 @@ std::string ToJson(const google::protobuf::Message& message) {
   return status.ok() ? json : "{}";
 }
 
-http::HttpResponse MessageResponse(const google::protobuf::Message& message,
-                                   Encoding encoding) {
-  http::HttpResponse response = WithType(encoding);
-  response.body.push_back(encoding == Encoding::kJson
-                              ? ToJson(message)
-                              : message.SerializeAsString());
-  return response;
+void ResponseBody::Start(int count) {
+  if (encoding_ == Encoding::kProtobuf) return protobuf_.Start(count);
+  json_.emplace(count, "{}");
 }
 
-void ResponseBody::Start(int images) {
-  results_.assign(images, encoding_ == Encoding::kJson ? "{}" : ResultHead(0));
+int64_t ResponseBody::Set(int i, const call::Message& result) {
+  if (encoding_ == Encoding::kProtobuf) return protobuf_.Set(i, result);
+  std::string& text = (*json_)[i];
+  text = ToJson(result);
+  return text.size();
 }
 
-int64_t ResponseBody::SetResult(int i,
-                                const google::protobuf::Message& result) {
-  if (encoding_ == Encoding::kJson) {
-    results_[i] = ToJson(result);
-  } else {
-    results_[i] = ResultHead(result.ByteSizeLong());
-    result.AppendToString(&results_[i]);
-  }
-  return results_[i].size();
-}
-
-int64_t ResponseBody::Bytes(const google::protobuf::Message& rest) const {
-  const bool json = encoding_ == Encoding::kJson;
-  int64_t bytes = json
-                      ? sizeof(kResults) + results_.size() + ToJson(rest).size()
-                      : rest.ByteSizeLong();
-  for (const std::string& result : results_) bytes += result.size();
+int64_t ResponseBody::Bytes(const call::Message& rest) const {
+  if (encoding_ == Encoding::kProtobuf) return protobuf_.Bytes(rest);
+  int64_t bytes = sizeof(kResults) + json_->size() + ToJson(rest).size();
+  for (const std::string& result : *json_) bytes += result.size();
   return bytes;
 }
 
-http::HttpResponse ResponseBody::Take(const google::protobuf::Message& rest) {
-  http::HttpResponse response = WithType(encoding_);
+http::HttpResponse ResponseBody::Take(const call::Message& rest) {
+  http::HttpResponse response;
+  const bool is_protobuf = encoding_ == Encoding::kProtobuf;
+  response.headers.emplace_back("Content-Type", is_protobuf
+                                                    ? "application/x-protobuf"
+                                                    : "application/json");
   std::vector<std::string>& body = response.body;
-  if (encoding_ == Encoding::kProtobuf) {
-    // Fields of a message may come in any order and in pieces.
-    body = std::move(results_);
-    body.push_back(rest.SerializeAsString());
+  if (is_protobuf) {
+    body = protobuf_.Take(rest);
+    return response;
+  }
+  const std::string others = ToJson(rest);  // An object.
+  if (!json_.has_value()) {
+    body = {others};
     return response;
   }
   body.push_back(kResults);
-  for (size_t i = 0; i < results_.size(); ++i) {
+  for (size_t i = 0; i < json_->size(); ++i) {
     if (i > 0) body.push_back(",");
-    body.push_back(std::move(results_[i]));
+    body.push_back(std::move((*json_)[i]));
   }
-  const std::string others = ToJson(rest);  // An object.
   body.push_back(absl::StrCat("]", others == "{}" ? "" : ",",
                               absl::string_view(others).substr(1)));
   return response;

@@ -2,11 +2,13 @@
 #define SFMAMBA_SERVER_REST_RESPONSE_BODY_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 #include "google/protobuf/message.h"
+#include "server/call/encoded_results.h"
 #include "server/http/exchange.h"
 
 namespace sfmamba::rest {
@@ -21,29 +23,21 @@ Encoding EncodingFor(absl::string_view accept);
 // with their default value left out.
 std::string ToJson(const google::protobuf::Message& message);
 
-// A whole message, answered OK.
-http::HttpResponse MessageResponse(const google::protobuf::Message& message,
-                                   Encoding encoding);
-
-// The body of a ClassifyResponse, DetectResponse or SegmentResponse, written
-// result by result. Thread-compatible, but results of different images may be
-// set at once.
-class ResponseBody {
+// Encodes a response as `encoding` says.
+class ResponseBody final : public call::ResultSink {
  public:
   explicit ResponseBody(Encoding encoding) : encoding_(encoding) {}
 
-  // To be called first: `images` results, which are empty so far.
-  void Start(int images);
-  // Returns how many bytes the result takes.
-  int64_t SetResult(int i, const google::protobuf::Message& result);
-  // Returns the size of the whole body; `rest` is the response without results.
-  int64_t Bytes(const google::protobuf::Message& rest) const;
-  // Returns the whole body; once.
-  http::HttpResponse Take(const google::protobuf::Message& rest);
+  void Start(int count) override;
+  int64_t Set(int i, const call::Message& result) override;
+  int64_t Bytes(const call::Message& rest) const override;
+  // Returns the response, OK. Called once, last.
+  http::HttpResponse Take(const call::Message& rest);
 
  private:
   const Encoding encoding_;
-  std::vector<std::string> results_;
+  call::EncodedResults protobuf_;                 // If encoding_ is kProtobuf.
+  std::optional<std::vector<std::string>> json_;  // None: without results.
 };
 
 }  // namespace sfmamba::rest

@@ -7,7 +7,6 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "base/steady_clock.h"
 #include "base/utf8.h"
@@ -16,6 +15,7 @@
 #include "server/rest/access.h"
 #include "server/rest/console/console_page.h"
 #include "server/rest/error_response.h"
+#include "server/rest/http_call.h"
 #include "server/rest/open_api.h"
 
 namespace sfmamba::rest {
@@ -26,11 +26,12 @@ constexpr int kHandshakeLines = 5;
 
 http::HttpOptions HttpOptionsOf(
     const prediction::TransportEnvironment& environment,
-    const RestPort::Options& options) {
+    const RestPort::Options& options, const RestService* service) {
   observability::Metrics& metrics = environment.metrics;
   http::HttpOptions result = options.http;
-  result.admit = [gate = environment.gate](http::HttpRequest& request) {
-    return Admit(gate, request);
+  result.admit = [gate = environment.gate,
+                  service](http::HttpRequest& request) {
+    return Admit(gate, service->ScopeOf(request), request);
   };
   result.headers =
       [origins = options.allowed_origins](const http::HttpRequest& request) {
@@ -69,9 +70,10 @@ http::HttpResponse Probe(bool good) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
-    prediction::TransportEnvironment environment, const Options& options) {
-  auto port = absl::WrapUnique(new RestPort(environment, options));
-  http::HttpOptions http_options = HttpOptionsOf(environment, options);
+    const call::MethodTable& methods, const Options& options) {
+  auto port = absl::WrapUnique(new RestPort(methods, options));
+  http::HttpOptions http_options =
+      HttpOptionsOf(methods.environment(), options, &port->service_);
   if (options.tls != nullptr) {
     auto tls =
         http::TlsContext::Create({options.tls, options.tls_client_optional});
@@ -88,14 +90,19 @@ absl::StatusOr<std::unique_ptr<RestPort>> RestPort::Start(
   return port;
 }
 
-RestService::RestService(prediction::TransportEnvironment environment,
-                         Options options)
-    : options_(std::move(options)),
-      metrics_(&environment.metrics),
-      vision_(environment, [this] { return CheckServing(); }),
-      kserve_(environment, options_, [this] { return CheckServing(); }),
-      open_api_(
-          absl::StrReplaceAll(OpenApi(), {{"@VERSION@", options_.version}})) {}
+RestService::RestService(const call::MethodTable& methods, Options options)
+    : methods_(methods),
+      paths_(methods.methods()),
+      options_(std::move(options)),
+      metrics_(&methods.environment().metrics),
+      kserve_(methods.environment(), options_,
+              [this] { return CheckServing(); }),
+      open_api_(OpenApi(paths_, options_.version)) {}
+
+std::optional<security::Scope> RestService::ScopeOf(
+    const http::HttpRequest& request) const {
+  return rest::ScopeOf(paths_, request);
+}
 
 absl::Status RestService::CheckServing() const {
   return draining_.load() ? server::Draining("the server") : absl::OkStatus();
@@ -105,13 +112,29 @@ void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
   const std::string& path = exchange->request().path;
   if (base::Utf8Length(path) < 0) {
     exchange->Answer(RefusalResponse(400, "the path is not UTF-8"));
-  } else if (IsUnder(path, "/v1/models")) {
-    vision_.Handle(std::move(exchange));
+  } else if (paths_.Covers(path)) {
+    Serve(std::move(exchange));
   } else if (IsUnder(path, "/v2")) {
     kserve_.Handle(std::move(exchange));
   } else {
     exchange->Answer(Page(exchange->request()));
   }
+}
+
+void RestService::Serve(std::unique_ptr<http::Exchange> exchange) const {
+  const http::HttpRequest& request = exchange->request();
+  const auto found = paths_.Find(request.path);
+  if (!found.has_value()) {
+    return exchange->Answer(RefusalResponse(
+        404, absl::StrCat("got another verb after the model's name, expected ",
+                          paths_.Verbs())));
+  }
+  if (!found->Serves(request.method)) {
+    return exchange->Answer(OtherMethod(request.method, found->allowed));
+  }
+  methods_.Serve(*found->method,
+                 MakeHttpCall(std::move(exchange), {found->field, found->value},
+                              CheckServing(), &methods_.environment().memory));
 }
 
 http::HttpResponse RestService::Page(const http::HttpRequest& request) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,19 +11,19 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/admin/model_changes.h"
+#include "server/call/method_table.h"
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_server.h"
-#include "server/prediction/transport_environment.h"
 #include "server/rest/kserve/kserve_rest.h"
-#include "server/rest/vision_routes.h"
+#include "server/rest/method_paths.h"
 #include "server/security/tls_identity.h"
 
 namespace sfmamba::rest {
 
-// All that is served over HTTP, by path: the typed API under /v1, the Open
-// Inference Protocol under /v2, probes, metrics, the console and
+// All that is served over HTTP, by path: a table's methods, the Open Inference
+// Protocol under /v2, probes, metrics, the console and
 // /openapi.json. docs/serving.md, "REST", lists the routes.
 //
 // Thread-safe. It outlives the exchanges that it was given.
@@ -33,7 +34,12 @@ class RestService {
     bool console = true;  // Whether it is served.
   };
 
-  RestService(prediction::TransportEnvironment environment, Options options);
+  // `methods` outlives the service.
+  RestService(const call::MethodTable& methods, Options options);
+
+  // See ScopeOf() of access.h.
+  std::optional<security::Scope> ScopeOf(
+      const http::HttpRequest& request) const;
 
   // Answers a request, now or later. Does not wait, but works as long as it
   // takes to read the request's body.
@@ -45,12 +51,15 @@ class RestService {
 
  private:
   absl::Status CheckServing() const;
+  // Answers a request at a path that methods_ covers.
+  void Serve(std::unique_ptr<http::Exchange> exchange) const;
   // Returns the answer of a path that is no model's.
   http::HttpResponse Page(const http::HttpRequest& request);
 
+  const call::MethodTable& methods_;
+  const MethodPaths paths_;
   const Options options_;
   http::MetricsPage metrics_;
-  const VisionRoutes vision_;
   KserveRest kserve_;
   const std::string open_api_;
   std::atomic<bool> draining_{false};
@@ -71,9 +80,10 @@ class RestPort {
   };
 
   // UNAVAILABLE, naming host and port, if the port cannot be bound;
-  // INVALID_ARGUMENT if the identity is none for TLS.
+  // INVALID_ARGUMENT if the identity is none for TLS. `methods` outlives the
+  // port.
   static absl::StatusOr<std::unique_ptr<RestPort>> Start(
-      prediction::TransportEnvironment environment, const Options& options);
+      const call::MethodTable& methods, const Options& options);
 
   int port() const { return http_->port(); }
 
@@ -83,9 +93,8 @@ class RestPort {
   bool Drain(absl::Duration limit) { return http_->Drain(limit); }
 
  private:
-  RestPort(const prediction::TransportEnvironment& environment,
-           const Options& options)
-      : service_(environment, options) {}
+  RestPort(const call::MethodTable& methods, const Options& options)
+      : service_(methods, options) {}
 
   RestService service_;
   std::unique_ptr<http::HttpServer> http_;  // Last: it uses what is above.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
+#include "grpcpp/support/slice.h"
 #include "server/errors/reasons.h"
 #include "server/rpc/grpc_status.h"
 #include "server/shares/client_shares.h"
@@ -96,6 +97,17 @@ absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes) {
   return server::MalformedMessage(
       absl::StrCat("got a message of ", bytes.Length(),
                    " bytes, expected at most ", kMaxPlainRequestBytes));
+}
+
+void SetPieces(std::vector<std::string> pieces, grpc::ByteBuffer* bytes) {
+  std::vector<grpc::Slice> slices;
+  for (std::string& piece : pieces) {
+    auto* const kept = new std::string(std::move(piece));
+    slices.emplace_back(
+        &(*kept)[0], kept->size(),
+        [](void* data) { delete static_cast<std::string*>(data); }, kept);
+  }
+  *bytes = grpc::ByteBuffer(slices.data(), slices.size());
 }
 
 }  // namespace sfmamba::rpc

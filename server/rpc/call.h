@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -11,9 +12,9 @@
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/prediction_request.h"
-#include "server/rpc/wire/received_request.h"
 #include "server/security/caller.h"
 #include "server/security/gate.h"
 
@@ -81,7 +82,7 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
   grpc::ByteBuffer share = bytes;  // Emptied by the call.
   return grpc::SerializationTraits<Message>::Deserialize(&share, message).ok()
              ? absl::OkStatus()
-             : NotParsed();
+             : call::NotParsed();
 }
 
 // Writes a message as the bytes to be sent, in place of what `bytes` has.
@@ -91,6 +92,9 @@ void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
   bool owned;      // Always, by `bytes`.
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }
+
+// Makes `bytes` the message of these pieces, which are not copied.
+void SetPieces(std::vector<std::string> pieces, grpc::ByteBuffer* bytes);
 
 }  // namespace sfmamba::rpc
 

@@ -98,6 +98,7 @@ class PredictionService : public RawService {
   // rights and `serving` are set here.
   StreamReactor* Open(grpc::CallbackServerContext* context,
                       StreamCall::Options options, StreamCall::Take take);
+  SendWatch* sends() { return &sends_; }
 
   const prediction::TransportEnvironment env_;
 

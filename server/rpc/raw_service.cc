@@ -55,7 +55,12 @@ Reactor* End(const RawCall& call, const grpc::Status& status) {
 
 void RawService::Add(const char* name,
                      std::function<Reactor*(const RawCall&)> handle) {
-  AddHandler(name, RpcMethod::NORMAL_RPC,
+  AddPath(absl::StrCat("/", name_, "/", name), std::move(handle));
+}
+
+void RawService::AddPath(std::string path,
+                         std::function<Reactor*(const RawCall&)> handle) {
+  AddHandler(std::move(path), RpcMethod::NORMAL_RPC,
              new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
                  [handle = std::move(handle)](CallbackServerContext* context,
                                               const ByteBuffer* request,
@@ -67,15 +72,15 @@ void RawService::Add(const char* name,
 void RawService::AddStream(
     const char* name,
     std::function<StreamReactor*(CallbackServerContext*)> open) {
-  AddHandler(name, RpcMethod::BIDI_STREAMING,
+  AddHandler(absl::StrCat("/", name_, "/", name), RpcMethod::BIDI_STREAMING,
              new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>(
                  std::move(open)));
 }
 
-void RawService::AddHandler(const char* name, RpcMethod::RpcType type,
+void RawService::AddHandler(std::string path, RpcMethod::RpcType type,
                             grpc::internal::MethodHandler* handler) {
   const int index = static_cast<int>(paths_.size());
-  paths_.push_back(absl::StrCat("/", name_, "/", name));
+  paths_.push_back(std::move(path));
   AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type,
                                                  nullptr));
   MarkMethodRawCallback(index, handler);

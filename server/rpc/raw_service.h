@@ -114,6 +114,9 @@ class RawService : public grpc::Service {
   void AddStream(
       const char* name,
       std::function<StreamReactor*(grpc::CallbackServerContext*)> open);
+  // Has `handle` serve the method at "/<service>/<method>".
+  void AddPath(std::string path,
+               std::function<Reactor*(const RawCall&)> handle);
 
   // UNAVAILABLE, DRAINING, while draining.
   absl::Status CheckServing() const;
@@ -170,7 +173,7 @@ class RawService : public grpc::Service {
   }
 
  private:
-  void AddHandler(const char* name, grpc::internal::RpcMethod::RpcType type,
+  void AddHandler(std::string path, grpc::internal::RpcMethod::RpcType type,
                   grpc::internal::MethodHandler* handler);
 
   const std::string name_;

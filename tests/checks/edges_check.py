@@ -26,6 +26,10 @@ FORBIDDEN = (
     ('server/rpc', '//server/kserve:inference'),  # server, upwards
     ('server/shares', '//server/threads:fair_queue'),  # server, upwards
     ('server/rpc/wire', '//server/rpc:call'),  # server, upwards
+    ('server/call', '//server/rpc:call'),  # server, upwards
+    ('server/api/vision', '//server/rpc:call'),  # a method -> a transport
+    ('server/api/vision', '//server/rest:call_headers'),  # a method -> a transport
+    ('server/rest', '//server/rpc:call'),  # one transport -> another
     ('server/kserve', '//server/batching:batcher'),  # server, past the prediction
 )
 # What it may.

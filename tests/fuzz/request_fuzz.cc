@@ -4,12 +4,12 @@
 #include <cstdint>
 
 #include "google/protobuf/stubs/logging.h"
+#include "server/api/vision/from_proto.h"
 #include "server/errors/error.h"
 #include "server/image/image_input.h"
 #include "server/prediction/prediction_request.h"
 #include "server/prediction/request_validation.h"
 #include "server/prediction/task_handler.h"
-#include "server/rpc/wire/from_proto.h"
 #include "tests/fuzz/check.h"
 
 namespace sfmamba {
@@ -93,7 +93,7 @@ void Fuzz(absl::string_view message, model::VisionTask task) {
       *new repository::ModelDirectory(SmallModel(task));
   Request request;
   if (!request.ParseFromArray(message.data(), message.size())) return;
-  const prediction::PredictionRequest translated = rpc::FromProto(request);
+  const prediction::PredictionRequest translated = api::FromProto(request);
   absl::Status status =
       prediction::ValidateRequest(translated, model.config, SmallLimits());
   if (status.ok()) {

@@ -8,9 +8,9 @@
 #include "absl/strings/str_join.h"
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/api/vision/from_proto.h"
 #include "server/errors/error.h"
 #include "server/image/image_source.h"
-#include "server/rpc/wire/from_proto.h"
 #include "server/rpc/wire/received_request.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/check.h"
@@ -69,7 +69,7 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
   Check(BesideImages(received.message()) == BesideImages(expected),
         "parameters and options are protobuf's");
   for (int i = 0; i < got.images; ++i) {
-    CheckImage(got.image(i), rpc::FromProto(expected.images(i)));
+    CheckImage(got.image(i), api::FromProto(expected.images(i)));
   }
 }
 

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
-#include "server/rpc/wire/wire_request.h"
+#include "server/call/wire/wire_request.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/fuzz/mutator.h"
 
@@ -91,19 +91,19 @@ std::vector<absl::string_view> InParts(absl::string_view bytes,
 }
 
 // Replaces the index of an extent by its bytes.
-void SetBytes(absl::string_view message, const rpc::WireRequest& wire,
+void SetBytes(absl::string_view message, const call::WireRequest& wire,
               std::string* bytes) {
   if (bytes->empty()) return;
-  const rpc::WireExtent& extent = wire.extents[rpc::ExtentIndex(*bytes)];
+  const call::WireExtent& extent = wire.extents[call::ExtentIndex(*bytes)];
   *bytes = std::string(message.substr(extent.position, extent.length));
 }
 
 // The request as it is once all that was left out is back.
 template <typename Request>
 absl::StatusOr<Request> ByWalk(const std::string& bytes, Mutator* mutator) {
-  rpc::WireRequest wire;
+  call::WireRequest wire;
   const absl::Status status =
-      rpc::WalkRequest(InParts(bytes, mutator), rpc::WireLimits(), &wire);
+      call::WalkRequest(InParts(bytes, mutator), call::WireLimits(), &wire);
   if (!status.ok()) return status;
   Request request;
   if (!request.ParseFromString(wire.rest)) {

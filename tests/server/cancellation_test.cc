@@ -16,9 +16,10 @@
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
 #include "prometheus/text_serializer.h"
+#include "server/api/vision/vision_methods.h"
 #include "server/batching/executor.h"
-#include "server/rpc/prediction_service.h"
-#include "server/rpc/proto_prediction.h"
+#include "server/call/method_table.h"
+#include "server/rpc/method_service.h"
 #include "server/rpc/send_watch.h"
 #include "tests/server/fake_model.h"
 #include "tests/server/picture.h"
@@ -30,6 +31,7 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int kQueueItems = 100;
+constexpr int kDetect = 1;  // Its row in VisionMethods().
 
 // A job that keeps a pool's only thread until it is released.
 class HeldPool {
@@ -53,13 +55,11 @@ class HeldPool {
 // A call of Detect; the test cancels it and gRPC does nothing by itself.
 class Call {
  public:
-  Call(const prediction::TransportEnvironment& environment,
-       rpc::SendWatch* sends, const v1::DetectRequest& request)
+  Call(const call::MethodTable& methods, rpc::SendWatch* sends,
+       const v1::DetectRequest& request)
       : request_(Bytes(request)),
-        reactor_(new rpc::AskCall<rpc::Detection>(
-            environment, observability::Method::kDetect, security::Caller(),
-            &request_, {&context_, &request_, &response_}, sends)) {
-    reactor_->Run();
+        reactor_(rpc::Serve(methods, methods.methods()[kDetect],
+                            {&context_, &request_, &response_}, sends)) {
     grpc_side_ = std::make_unique<GrpcSide>(reactor_);
   }
   ~Call() { reactor_->OnDone(); }  // Its answer is sent.
@@ -101,7 +101,7 @@ class Call {
   grpc::ByteBuffer request_;
   grpc::ByteBuffer response_;
   grpc::CallbackServerContext context_;
-  rpc::AskCall<rpc::Detection>* const reactor_;
+  rpc::Reactor* const reactor_;
   std::unique_ptr<GrpcSide> grpc_side_;
 };
 
@@ -121,7 +121,7 @@ class CancellationTest : public testing::Test {
         finish_pool_(OneThread("finish")),
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
-        environment_(Environment()) {
+        methods_(Environment(), api::VisionMethods()) {
     clients_.Insert("");  // Says nothing in the log about deadlines.
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
@@ -142,7 +142,7 @@ class CancellationTest : public testing::Test {
     return request;
   }
   std::unique_ptr<Call> Start(int images = 1) {
-    return std::make_unique<Call>(environment_, &sends_, RequestOf(images));
+    return std::make_unique<Call>(methods_, &sends_, RequestOf(images));
   }
 
   // The call ends as cancelled, each of its images is counted once, and nothing
@@ -191,7 +191,7 @@ class CancellationTest : public testing::Test {
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   rpc::SendWatch sends_{absl::InfiniteDuration(), base::SteadyNow};
-  const prediction::TransportEnvironment environment_;
+  const call::MethodTable methods_;
 
  private:
   repository::ModelRepository::Options InFolder() {
@@ -316,7 +316,7 @@ TEST_F(CancellationTest, AfterTheAnswerWasGiven) {
 TEST_F(CancellationTest, OfACallThatWasRefused) {
   v1::DetectRequest request = RequestOf(1);
   request.mutable_params()->set_max_detections(-1);
-  Call call(environment_, &sends_, request);
+  Call call(methods_, &sends_, request);
   call.Cancel();
   EXPECT_EQ(call.Wait(), grpc::StatusCode::INVALID_ARGUMENT);
 }

@@ -11,10 +11,10 @@
 #include "grpcpp/support/slice.h"
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
+#include "server/call/wire/wire_cursor.h"
 #include "server/errors/reasons.h"
 #include "server/kserve/published_model.h"
 #include "server/rest/prediction_body.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -45,7 +45,7 @@ class MessageWriter {
   void AddRaw(const Owner& owner, absl::string_view bytes,
               absl::string_view before = "") {
     std::string head(1, kRawKey);
-    rpc::AppendVarint(before.size() + bytes.size(), &head);
+    call::AppendVarint(before.size() + bytes.size(), &head);
     slices_.emplace_back(absl::StrCat(head, before));
     if (!bytes.empty()) slices_.push_back(Share(owner, bytes));
   }

@@ -11,12 +11,12 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "google/protobuf/repeated_ptr_field.h"
+#include "server/api/vision/describe_model.h"
 #include "server/batching/executor.h"
 #include "server/errors/reasons.h"
 #include "server/observability/memory_limit.h"
 #include "server/observability/request_record.h"
 #include "server/repository/model_repository.h"
-#include "server/rpc/describe_model.h"
 #include "server/shares/memory_budget.h"
 #include "sfmamba/v1/admin.pb.h"
 
@@ -29,7 +29,7 @@ namespace {
 
 void Describe(const repository::ModelVersion& version,
               v1::ServedVersion* served) {
-  ToProto(version, /*with_classes=*/false, served->mutable_model());
+  api::ToProto(version, /*with_classes=*/false, served->mutable_model());
   const auto loaded = version.Loaded();
   if (!loaded.ok()) return;
   served->set_device((*loaded)->executor->device());
@@ -67,7 +67,7 @@ void Describe(const repository::ModelRepository& repository,
               google::protobuf::RepeatedPtrField<v1::Model>* versions) {
   for (const auto& version : repository.List()) {
     if (version->id() != id) continue;
-    ToProto(*version, /*with_classes=*/false, versions->Add());
+    api::ToProto(*version, /*with_classes=*/false, versions->Add());
   }
 }
 

@@ -6,17 +6,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/errors/reasons.h"
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
 #include "server/rpc/proto_prediction.h"
 #include "server/rpc/wire/received_request.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::rpc {
 namespace {
 
+using call::NotParsed;
+using call::WireCursor;
+using call::WireExtent;
+using call::WireType;
 using Proto = v1::StreamPredictRequest;
 
 constexpr int kMaxCorrelationId = 128;  // Characters.
@@ -139,10 +143,10 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
 // Reads the field that `tag` begins.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
-  const uint32_t number = NumberOf(tag);
-  if (TypeOf(tag) != WireType::kLengthDelimited ||
+  const uint32_t number = call::NumberOf(tag);
+  if (call::TypeOf(tag) != WireType::kLengthDelimited ||
       number > Proto::kSegmentFieldNumber) {
-    return cursor->SkipField(tag, cursor->size(), kMaxWireDepth)
+    return cursor->SkipField(tag, cursor->size(), call::kMaxWireDepth)
                ? absl::OkStatus()
                : NotParsed();
   }

@@ -23,7 +23,7 @@ struct Set {
   void operator()(image::PixelBuffer& image) const { Replace(&image.data); }
   void operator()(image::InputTensor& image) const {
     if (image.data.empty()) return;  // The field was not sent.
-    const int64_t index = ExtentIndex(image.data);
+    const int64_t index = call::ExtentIndex(image.data);
     if (!pictures->CrossesSlices(index)) {
       image.data = pictures->View(index);
     } else {
@@ -34,14 +34,42 @@ struct Set {
 
   void Replace(absl::string_view* bytes) const {
     if (bytes->empty()) return;  // The field was not sent.
-    const int64_t index = ExtentIndex(*bytes);
+    const int64_t index = call::ExtentIndex(*bytes);
     *bytes = pictures->View(index);
     if (!pictures->CrossesSlices(index)) return;
     *fetch = [pictures = pictures, index] { pictures->Join(index); };
   }
 };
 
+class SlicedPictures final : public call::Pictures {
+ public:
+  SlicedPictures(grpc::ByteBuffer* received, int max_images,
+                 google::protobuf::Message* message) {
+    const MessageSlices slices(received);
+    call::WireRequest wire;
+    status_ = slices.ok
+                  ? call::ReadRequest(slices.parts, max_images, &wire, message)
+                  : call::NotParsed();
+    count_ = wire.images;
+    if (status_.ok()) bytes_ = PictureBytes(slices.slices, wire.extents);
+  }
+
+  void SetBytes(image::ImageSource* source) override {
+    rpc::SetBytes(&bytes_, source);
+  }
+  void Release() override { bytes_.Release(); }
+
+ private:
+  PictureBytes bytes_;
+};
+
 }  // namespace
+
+std::unique_ptr<call::Pictures> ReadPictures(
+    grpc::ByteBuffer* received, int max_images,
+    google::protobuf::Message* message) {
+  return std::make_unique<SlicedPictures>(received, max_images, message);
+}
 
 MessageSlices::MessageSlices(grpc::ByteBuffer* message) {
   owner.Swap(message);
@@ -54,7 +82,7 @@ MessageSlices::MessageSlices(grpc::ByteBuffer* message) {
 }
 
 PictureBytes::PictureBytes(absl::Span<const grpc::Slice> slices,
-                           absl::Span<const WireExtent> extents) {
+                           absl::Span<const call::WireExtent> extents) {
   fields_.resize(extents.size());
   size_t slice = 0;
   int64_t slice_start = 0;
@@ -111,11 +139,6 @@ void PictureBytes::Join(int64_t index) {
 
 void SetBytes(PictureBytes* pictures, image::ImageSource* source) {
   std::visit(Set{pictures, &source->fetch}, source->source);
-}
-
-absl::Status NotParsed() {
-  return server::MalformedMessage(
-      "a parameter is malformed or a text is not UTF-8");
 }
 
 }  // namespace sfmamba::rpc

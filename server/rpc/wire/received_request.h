@@ -10,13 +10,14 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "server/errors/reasons.h"
+#include "server/api/vision/from_proto.h"
+#include "server/call/call.h"
+#include "server/call/wire/wire_request.h"
 #include "server/image/image_source.h"
 #include "server/prediction/prediction_request.h"
-#include "server/rpc/wire/from_proto.h"
-#include "server/rpc/wire/wire_request.h"
 
 namespace sfmamba::rpc {
 
@@ -42,7 +43,7 @@ class PictureBytes {
   PictureBytes() = default;
   // Shares of `slices`, which make up a message, what lies at `extents`.
   PictureBytes(absl::Span<const grpc::Slice> slices,
-               absl::Span<const WireExtent> extents);
+               absl::Span<const call::WireExtent> extents);
 
   // Where the bytes of the extent of this index are, until Release(). If they
   // cross slices, they are there only once Join() was called.
@@ -78,8 +79,12 @@ class PictureBytes {
 // where they must be.
 void SetBytes(PictureBytes* pictures, image::ImageSource* source);
 
-// INVALID_ARGUMENT, MALFORMED_MESSAGE, of a message that protobuf has refused.
-absl::Status NotParsed();
+// Parses all of a message but its pictures, whose bytes stay where they were
+// received. See call::Call::ReadPictures(). Takes the bytes of `received`,
+// which is empty afterwards.
+std::unique_ptr<call::Pictures> ReadPictures(
+    grpc::ByteBuffer* received, int max_images,
+    google::protobuf::Message* message);
 
 // A request as it came by the wire: checked, the small rest of it parsed, and
 // the bytes of its pictures where they were received. Thread-compatible.
@@ -99,13 +104,14 @@ class ReceivedRequest {
   // The request in a prediction's words. Its views are of this.
   prediction::PredictionRequest Translate(observability::Method method = {},
                                           prediction::CallInfo call = {}) {
-    prediction::PredictionRequest result = FromProto(message_);
+    prediction::PredictionRequest result = api::FromProto(message_);
     result.method = method;
     result.call = std::move(call);
     result.images = images_;
     result.message_bytes = bytes_;
     result.image = [this](int i) {
-      absl::StatusOr<image::ImageSource> source = FromProto(message_.images(i));
+      absl::StatusOr<image::ImageSource> source =
+          api::FromProto(message_.images(i));
       if (source.ok()) SetBytes(&pictures_, &*source);
       return source;
     };
@@ -118,19 +124,13 @@ class ReceivedRequest {
  private:
   absl::Status Read(grpc::ByteBuffer* message, int max_images) {
     const MessageSlices received(message);
-    if (!received.ok) return NotParsed();
-    WireLimits limits;
-    limits.max_images = max_images;
-    WireRequest wire;
-    const absl::Status status = WalkRequest(received.parts, limits, &wire);
+    if (!received.ok) return call::NotParsed();
+    call::WireRequest wire;
+    const absl::Status status =
+        call::ReadRequest(received.parts, max_images, &wire, &message_);
     images_ = wire.images;
-    if (!status.ok()) return status;
-    if (!message_.ParseFromString(wire.rest)) {
-      message_.Clear();
-      return NotParsed();
-    }
-    pictures_ = PictureBytes(received.slices, wire.extents);
-    return absl::OkStatus();
+    if (status.ok()) pictures_ = PictureBytes(received.slices, wire.extents);
+    return status;
   }
 
   const int64_t bytes_;

@@ -4,9 +4,9 @@
 
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/errors/error.h"
 #include "server/kserve/received_inference.h"
-#include "server/rpc/wire/wire_cursor.h"
 
 namespace sfmamba::kserve {
 namespace {
@@ -28,7 +28,7 @@ inference::ModelInferRequest Request() {
 }
 
 absl::string_view At(const std::string& message,
-                     const rpc::WireExtent& extent) {
+                     const call::WireExtent& extent) {
   return absl::string_view(message).substr(extent.position, extent.length);
 }
 
@@ -135,7 +135,7 @@ TEST(InferWireTest, LevelsHaveALimit) {
     for (int i = 0; i < groups; ++i) bytes = start + bytes + end;
     for (const char tag : tags) {
       std::string length;
-      rpc::AppendVarint(bytes.size(), &length);
+      call::AppendVarint(bytes.size(), &length);
       bytes = tag + length + bytes;
     }
     InferWire wire;
@@ -144,10 +144,10 @@ TEST(InferWireTest, LevelsHaveALimit) {
   const std::pair<std::string, std::string> kGroups[] = {{"\x0b", "\x0c"},
                                                          {"\x4b", "\x4c"}};
   for (const auto& [start, end] : kGroups) {
-    EXPECT_TRUE(walks("", start, end, rpc::kMaxWireDepth));
-    EXPECT_FALSE(walks("", start, end, rpc::kMaxWireDepth + 1));
-    EXPECT_TRUE(walks("\x2a", start, end, rpc::kMaxWireDepth - 1));
-    EXPECT_FALSE(walks("\x2a", start, end, rpc::kMaxWireDepth));
+    EXPECT_TRUE(walks("", start, end, call::kMaxWireDepth));
+    EXPECT_FALSE(walks("", start, end, call::kMaxWireDepth + 1));
+    EXPECT_TRUE(walks("\x2a", start, end, call::kMaxWireDepth - 1));
+    EXPECT_FALSE(walks("\x2a", start, end, call::kMaxWireDepth));
   }
 }
 

@@ -10,7 +10,7 @@
 namespace sfmamba::kserve {
 namespace {
 
-using rpc::WireExtent;
+using call::WireExtent;
 
 // A message, cut anywhere, and all of it as an extent.
 struct Cut {

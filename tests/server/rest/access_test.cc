@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/api/vision/vision_methods.h"
 #include "tests/server/security/token_texts.h"
 
 namespace sfmamba::rest {
@@ -26,22 +27,32 @@ http::HttpRequest Request(const std::string& method, const std::string& path,
   return request;
 }
 
+std::optional<Scope> ScopeOfRequest(const http::HttpRequest& request) {
+  const std::vector<call::Method> methods = api::VisionMethods();
+  return ScopeOf(MethodPaths(methods), request);
+}
+
+std::optional<http::HttpResponse> AdmitRequest(const security::Gate* gate,
+                                               http::HttpRequest& request) {
+  return Admit(gate, ScopeOfRequest(request), request);
+}
+
 TEST(ScopeOfTest, ProbesAndTheConsoleAreForEverybody) {
   for (const char* path :
        {"/healthz", "/livez", "/readyz", "/", "/console", "/console/main.js",
         "/v2/health/live", "/v2/health/ready", "/openapi.json"}) {
-    EXPECT_EQ(ScopeOf(Request("GET", path)), std::nullopt) << path;
+    EXPECT_EQ(ScopeOfRequest(Request("GET", path)), std::nullopt) << path;
   }
   // Browsers ask it before they send a token.
-  EXPECT_EQ(ScopeOf(Request("OPTIONS", "/v1/models/a:classify")), std::nullopt);
+  EXPECT_EQ(ScopeOfRequest(Request("OPTIONS", "/v1/models/a:classify")),
+            std::nullopt);
 }
 
 TEST(ScopeOfTest, PredictionsInfer) {
   for (const char* path :
        {"/v1/models/a:classify", "/v1/models/a/versions/1:detect",
-        "/v1/models/a:other", "/v2/models/a/infer",
-        "/v2/models/a/versions/3/infer"}) {
-    EXPECT_EQ(ScopeOf(Request("POST", path)), Scope::kInfer) << path;
+        "/v2/models/a/infer", "/v2/models/a/versions/3/infer"}) {
+    EXPECT_EQ(ScopeOfRequest(Request("POST", path)), Scope::kInfer) << path;
   }
 }
 
@@ -49,17 +60,18 @@ TEST(ScopeOfTest, WhatChangesTheServerIsForAdmins) {
   for (const char* path :
        {"/v2/repository/models/a/load", "/v2/repository/models/a/unload",
         "/v2/trace/setting", "/v2/logging"}) {
-    EXPECT_EQ(ScopeOf(Request("POST", path)), Scope::kAdmin) << path;
+    EXPECT_EQ(ScopeOfRequest(Request("POST", path)), Scope::kAdmin) << path;
   }
-  EXPECT_EQ(ScopeOf(Request("GET", "/v2/logging")), Scope::kRead);
+  EXPECT_EQ(ScopeOfRequest(Request("GET", "/v2/logging")), Scope::kRead);
 }
 
 TEST(ScopeOfTest, AllElseReads) {
   for (const char* path :
-       {"/metrics", "/v1/models", "/v1/models/a", "/v2", "/v2/models/a",
-        "/v2/models/stats", "/v2/models/a/ready", "/v2/repository/index",
-        "/none", "/consoles", "/healthz/", "//", "", "/v2/none", "/v1", "*"}) {
-    EXPECT_EQ(ScopeOf(Request("GET", path)), Scope::kRead) << path;
+       {"/metrics", "/v1/models", "/v1/models/a", "/v1/models/a:other", "/v2",
+        "/v2/models/a", "/v2/models/stats", "/v2/models/a/ready",
+        "/v2/repository/index", "/none", "/consoles", "/healthz/", "//", "",
+        "/v2/none", "/v1", "*"}) {
+    EXPECT_EQ(ScopeOfRequest(Request("GET", path)), Scope::kRead) << path;
   }
 }
 
@@ -77,7 +89,7 @@ class AdmitTest : public testing::Test {
   int Status(const std::string& path,
              const std::vector<std::string>& authorization) {
     http::HttpRequest request = Request("POST", path, authorization);
-    const auto refusal = Admit(&gate_, request);
+    const auto refusal = AdmitRequest(&gate_, request);
     return refusal.has_value() ? refusal->status : 0;
   }
 
@@ -87,13 +99,13 @@ class AdmitTest : public testing::Test {
 TEST_F(AdmitTest, ATokenIsAskedForAndItsClientKnown) {
   http::HttpRequest request =
       Request("POST", "/v1/models/a:classify", {"Bearer secret"});
-  EXPECT_EQ(Admit(&gate_, request), std::nullopt);
+  EXPECT_EQ(AdmitRequest(&gate_, request), std::nullopt);
   EXPECT_EQ(request.caller.name, "camera");
 }
 
 TEST_F(AdmitTest, WhoHasNoneIsAskedForIt) {
   http::HttpRequest request = Request("POST", "/v1/models/a:classify");
-  const auto refusal = Admit(&gate_, request);
+  const auto refusal = AdmitRequest(&gate_, request);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->status, 401);
   bool asks = false;
@@ -133,7 +145,7 @@ TEST_F(AdmitTest, ATokenMustHaveTheScope) {
 
 TEST_F(AdmitTest, TheOpenInferenceProtocolHasItsOwnErrors) {
   http::HttpRequest request = Request("POST", "/v2/models/a/infer");
-  const auto refusal = Admit(&gate_, request);
+  const auto refusal = AdmitRequest(&gate_, request);
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->status, 401);
   EXPECT_TRUE(absl::StartsWith(refusal->body[0], "{\"error\":"))
@@ -143,13 +155,13 @@ TEST_F(AdmitTest, TheOpenInferenceProtocolHasItsOwnErrors) {
 TEST(AdmitWithoutTokensTest, OnlyTheMachineItselfChangesTheServer) {
   const security::Gate gate{security::Gate::Options()};
   http::HttpRequest infer = Request("POST", "/v1/models/a:classify");
-  EXPECT_EQ(Admit(&gate, infer), std::nullopt);
+  EXPECT_EQ(AdmitRequest(&gate, infer), std::nullopt);
   EXPECT_EQ(infer.caller.name, "ipv4:10.0.0.7");
   http::HttpRequest load = Request("POST", "/v2/repository/models/a/load");
-  ASSERT_TRUE(Admit(&gate, load).has_value());
+  ASSERT_TRUE(AdmitRequest(&gate, load).has_value());
   load.peer = "ipv4:127.0.0.1:41234";
-  EXPECT_EQ(Admit(&gate, load), std::nullopt);
-  EXPECT_EQ(Admit(nullptr, load), std::nullopt);
+  EXPECT_EQ(AdmitRequest(&gate, load), std::nullopt);
+  EXPECT_EQ(AdmitRequest(nullptr, load), std::nullopt);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ http::HttpRequest RequestWith(const std::string& header,
 
 // The time that a request has; an error as "field: message".
 std::string TimeOf(const std::string& header, const std::string& value) {
-  const absl::StatusOr<rpc::CallInfo> call =
+  const absl::StatusOr<prediction::CallInfo> call =
       CallOf(RequestWith(header, value), kNow);
   if (call.ok()) return absl::FormatDuration(call->deadline - kNow);
   EXPECT_EQ(call.status().code(), absl::StatusCode::kInvalidArgument);
@@ -32,7 +32,7 @@ TEST(CallHeadersTest, ARequestMaySayNothing) {
   http::HttpRequest request;
   request.peer = "ipv4:127.0.0.1:5000";
   request.caller.name = "camera";
-  const absl::StatusOr<rpc::CallInfo> call = CallOf(request, kNow);
+  const absl::StatusOr<prediction::CallInfo> call = CallOf(request, kNow);
   ASSERT_TRUE(call.ok());
   EXPECT_EQ(call->peer, "ipv4:127.0.0.1:5000");
   EXPECT_EQ(call->caller.name, "camera");
@@ -50,7 +50,7 @@ TEST(CallHeadersTest, SeveralStatesOfATraceAreOneAndSeveralTracesAreNone) {
   http::HttpRequest request = RequestWith("tracestate", "a=1");
   request.headers.emplace("tracestate", "b=2");
   request.headers.emplace("traceparent", "00-ab-cd-01");
-  absl::StatusOr<rpc::CallInfo> call = CallOf(request, kNow);
+  absl::StatusOr<prediction::CallInfo> call = CallOf(request, kNow);
   EXPECT_EQ(call->tracestate, "a=1,b=2");
   EXPECT_EQ(call->traceparent, "00-ab-cd-01");
   EXPECT_EQ(call->system, "http");

@@ -47,7 +47,7 @@ TEST_P(ResponseBodyTest, HasAllResultsAndIsAsLongAsItSays) {
       int64_t results = 0;
       for (int i = 0; i < images; ++i) {
         *expected.add_results() = ResultOf(i % 3);
-        results += body.SetResult(i, ResultOf(i % 3));
+        results += body.Set(i, ResultOf(i % 3));
       }
       const int64_t bytes = body.Bytes(rest);
       const std::string text = absl::StrJoin(body.Take(rest).body, "");
@@ -62,7 +62,7 @@ TEST_P(ResponseBodyTest, HasAllResultsAndIsAsLongAsItSays) {
 TEST_P(ResponseBodyTest, WhatIsNotSetIsEmpty) {
   ResponseBody body(GetParam());
   body.Start(3);
-  body.SetResult(1, ResultOf(2));
+  body.Set(1, ResultOf(2));
   const v1::ClassifyResponse response =
       Parsed(absl::StrJoin(body.Take(v1::ClassifyResponse()).body, ""));
   ASSERT_EQ(response.results_size(), 3);

@@ -6,6 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/api/vision/vision_methods.h"
+#include "server/call/method_table.h"
 #include "server/rest/rest_port.h"
 #include "tests/server/http/fake_exchange.h"
 #include "tests/server/prediction/prediction_fixture.h"
@@ -28,10 +30,7 @@ class RestServiceTest : public prediction::PredictionTest {
     options_.ready = [this] { return ready_.load(); };
     Make();
   }
-  void Make() {
-    service_ = std::make_unique<RestService>(
-        prediction::TransportEnvironment{*environment_}, options_);
-  }
+  void Make() { service_ = std::make_unique<RestService>(methods_, options_); }
 
   // The status and the body of an answer, whose type is type_ then.
   std::string Ask(const http::HttpRequest& request) {
@@ -47,6 +46,8 @@ class RestServiceTest : public prediction::PredictionTest {
   std::string type_;
   std::atomic<bool> live_{true};
   std::atomic<bool> ready_{true};
+  const call::MethodTable methods_{
+      prediction::TransportEnvironment{*environment_}, api::VisionMethods()};
   RestService::Options options_;
   std::unique_ptr<RestService> service_;
 };

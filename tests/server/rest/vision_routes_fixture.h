@@ -4,11 +4,12 @@
 #include <string>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
-#include "server/rest/vision_routes.h"
+#include "server/api/vision/vision_methods.h"
+#include "server/call/method_table.h"
+#include "server/rest/rest_port.h"
 #include "sfmamba/v1/vision.pb.h"
 #include "tests/server/http/fake_exchange.h"
 #include "tests/server/picture.h"
@@ -44,15 +45,18 @@ Message FromJson(const std::string& json) {
   return message;
 }
 
-// A server's REST routes of a fake model, "fake", asked without a socket.
+// REST for a fake model, "fake", asked without a socket.
 class VisionRoutesTest : public prediction::PredictionTest {
  protected:
-  VisionRoutesTest() : routes_(*environment_, [this] { return serving_; }) {}
+  VisionRoutesTest()
+      : methods_(prediction::TransportEnvironment{*environment_},
+                 api::VisionMethods()),
+        service_(methods_, {}) {}
 
   // The body of the answer, which must have `status`.
   std::string Ask(http::HttpRequest request, int status = 200) {
     http::FakeClient client;
-    routes_.Handle(client.Ask(std::move(request)));
+    service_.Handle(client.Ask(std::move(request)));
     const std::string body = client.Body();
     EXPECT_EQ(client.Answer().status, status) << body;
     type_ = client.Header("Content-Type");
@@ -72,9 +76,9 @@ class VisionRoutesTest : public prediction::PredictionTest {
     EXPECT_EQ(type_, "application/json");
   }
 
-  absl::Status serving_;
   std::string type_, retry_after_, allow_;
-  VisionRoutes routes_;
+  const call::MethodTable methods_;
+  RestService service_;
 };
 
 }  // namespace sfmamba::rest

@@ -11,14 +11,13 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/errors/reasons.h"
 #include "tests/server/rest/vision_routes_fixture.h"
 
 namespace sfmamba::rest {
 namespace {
 
 TEST_F(VisionRoutesTest, ADrainingServerSendsClientsElsewhere) {
-  serving_ = server::Draining("the server");
+  service_.StartDraining();
   ExpectRefused(PictureRequest(), 503, "\"reason\":\"DRAINING\"");
   EXPECT_NE(retry_after_, "");
   ExpectRefused(RequestOf("GET", "/v1/models"), 503, "DRAINING");
@@ -49,7 +48,7 @@ TEST_F(VisionRoutesTest, AFullQueueSaysWhenToComeBack) {
   std::vector<std::unique_ptr<http::FakeClient>> clients;
   for (int i = 0; i < 2; ++i) {
     clients.push_back(std::make_unique<http::FakeClient>());
-    routes_.Handle(clients.back()->Ask(
+    service_.Handle(clients.back()->Ask(
         RequestOf("POST", "/v1/models/fake:classify", "application/x-protobuf",
                   message.SerializeAsString())));
   }
@@ -67,7 +66,7 @@ TEST_F(VisionRoutesTest, ADeadlineEndsARequest) {
   http::FakeClient client;
   http::HttpRequest request = PictureRequest();
   request.headers.emplace("grpc-timeout", "90S");
-  routes_.Handle(client.Ask(std::move(request)));
+  service_.Handle(client.Ask(std::move(request)));
   gate_.WaitForBatch();
   AdvanceClock(absl::Seconds(100));
   gate_.Open();
@@ -79,7 +78,7 @@ TEST_F(VisionRoutesTest, ADeadlineEndsARequest) {
 TEST_F(VisionRoutesTest, AClientThatGoesIsNotWorkedFor) {
   MayDecode(0);
   http::FakeClient client;
-  routes_.Handle(client.Ask(PictureRequest()));
+  service_.Handle(client.Ask(PictureRequest()));
   client.Cancel();
   decoding_.Allow(prediction::Steps::kAll);
   EXPECT_EQ(client.Answer().status, 499);
@@ -88,13 +87,13 @@ TEST_F(VisionRoutesTest, AClientThatGoesIsNotWorkedFor) {
 TEST_F(VisionRoutesTest, AClientThatHasGoneAlreadyIsNotWorkedFor) {
   http::FakeClient client;
   client.Cancel();
-  routes_.Handle(client.Ask(PictureRequest()));
+  service_.Handle(client.Ask(PictureRequest()));
   EXPECT_EQ(client.Answer().status, 499);
 }
 
 TEST_F(VisionRoutesTest, AnAnswerIsHeldUntilItIsSent) {
   http::FakeClient client;
-  routes_.Handle(client.Ask(PictureRequest()));
+  service_.Handle(client.Ask(PictureRequest()));
   const std::string body = client.Body();
   EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), 0);
   EXPECT_GE(memory_.held(server::MemoryUse::kAnswer), body.size() / 2);
@@ -108,7 +107,7 @@ TEST_F(VisionRoutesTest, JsonBodiesHoldMemoryUntilTheirPicturesAreRead) {
                                         absl::Base64Escape(picture), "\"}]}");
   MayDecode(0);
   http::FakeClient client;
-  routes_.Handle(client.Ask(
+  service_.Handle(client.Ask(
       RequestOf("POST", "/v1/models/fake:classify", "application/json", json)));
   EXPECT_EQ(memory_.held(server::MemoryUse::kMessage), json.size());
   decoding_.Allow(prediction::Steps::kAll);
@@ -130,7 +129,7 @@ TEST_F(VisionRoutesTest, WhatPicturesCameInIsFreedBeforeTheModelRuns) {
   gate_.Close();
   http::FakeClient client;
   const int64_t before = HeapInUse();
-  routes_.Handle(client.Ask(std::move(request)));
+  service_.Handle(client.Ask(std::move(request)));
   gate_.WaitForBatch();
   WaitUntil([=] { return HeapInUse() < before - kBytes / 2; }, "the memory");
   gate_.Open();
@@ -159,10 +158,12 @@ TEST_F(VisionRoutesTest, TheTextThatIsSentIsWhatIsLimited) {
   const size_t protobuf = Ask(request).size();
   ASSERT_LT(protobuf, json - 100);
   environment_->max_response_bytes = json - 100;
-  const VisionRoutes routes(*environment_, [] { return absl::OkStatus(); });
+  const call::MethodTable methods(
+      prediction::TransportEnvironment{*environment_}, api::VisionMethods());
+  RestService service(methods, {});
   const auto ask = [&] {
     http::FakeClient client;
-    routes.Handle(client.Ask(request));
+    service.Handle(client.Ask(request));
     const std::string body = client.Body();
     client.TakeAnswer();
     return body;

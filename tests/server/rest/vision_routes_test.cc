@@ -1,7 +1,5 @@
 // What is asked and answered over REST.
 
-#include "server/rest/vision_routes.h"
-
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "server/rpc/vision_service.h"
+// The methods of VisionService over gRPC.
 
 #include <string>
 #include <vector>

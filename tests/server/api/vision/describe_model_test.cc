@@ -1,4 +1,4 @@
-#include "server/rpc/describe_model.h"
+#include "server/api/vision/describe_model.h"
 
 #include <fstream>
 #include <map>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 using server::VisionServiceTest;
@@ -160,4 +160,4 @@ TEST_F(VisionServiceTest, ThePageAfterAVersionThatIsGoneBeginsWithTheNext) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api

@@ -1,4 +1,4 @@
-#include "server/rpc/wire/wire_cursor.h"
+#include "server/call/wire/wire_cursor.h"
 
 #include <initializer_list>
 #include <string>
@@ -6,7 +6,7 @@
 
 #include "gtest/gtest.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
 namespace {
 
 using Parts = std::vector<absl::string_view>;
@@ -106,4 +106,4 @@ TEST(WireCursorTest, SkipsAFieldOfEachType) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call

@@ -1,11 +1,11 @@
-#include "server/rpc/wire/wire_request.h"
+#include "server/call/wire/wire_request.h"
 
 #include <cstring>
 
-#include "server/rpc/wire/wire_cursor.h"
+#include "server/call/wire/wire_cursor.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
 namespace {
 
 constexpr uint32_t kImages = 2;
@@ -91,8 +91,7 @@ class Walker {
 
   bool KeepExtent(uint32_t tag, int64_t end) {
     const uint32_t index = request_.extents.size();
-    return copier_.Put(
-               tag, {reinterpret_cast<const char*>(&index), sizeof(index)}) &&
+    return copier_.Put(tag, IndexBytes(index)) &&
            cursor_.SkipBytes(end, &request_.extents.emplace_back());
   }
 
@@ -135,10 +134,27 @@ absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
   return Walker(parts, limits, request).Walk();
 }
 
+absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
+                         int max_images, WireRequest* request,
+                         google::protobuf::Message* message) {
+  WireLimits limits;
+  limits.max_images = max_images;
+  absl::Status status = WalkRequest(parts, limits, request);
+  if (status.ok() && !message->ParseFromString(request->rest)) {
+    status = NotParsed();
+    message->Clear();
+  }
+  return status;
+}
+
+std::string IndexBytes(uint32_t index) {
+  return std::string(reinterpret_cast<const char*>(&index), sizeof(index));
+}
+
 int64_t ExtentIndex(absl::string_view bytes) {
   uint32_t index = 0;
   std::memcpy(&index, bytes.data(), sizeof(index));
   return index;
 }
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call

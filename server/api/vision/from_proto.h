@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_WIRE_FROM_PROTO_H_
-#define SFMAMBA_SERVER_RPC_WIRE_FROM_PROTO_H_
+#ifndef SFMAMBA_SERVER_API_VISION_FROM_PROTO_H_
+#define SFMAMBA_SERVER_API_VISION_FROM_PROTO_H_
 
 #include <string>
 
@@ -10,7 +10,7 @@
 #include "server/prediction/prediction_request.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 
 // Translate sfmamba.v1's messages into a prediction's own types, which hold
 // views of the messages. Nothing is checked but what those types cannot
@@ -44,6 +44,6 @@ prediction::PredictionRequest FromProto(const Request& request) {
   return result;
 }
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api
 
-#endif  // SFMAMBA_SERVER_RPC_WIRE_FROM_PROTO_H_
+#endif  // SFMAMBA_SERVER_API_VISION_FROM_PROTO_H_

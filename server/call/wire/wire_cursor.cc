@@ -1,4 +1,4 @@
-#include "server/rpc/wire/wire_cursor.h"
+#include "server/call/wire/wire_cursor.h"
 
 #include <algorithm>
 #include <cstring>
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/reasons.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
 namespace {
 
 constexpr int kMaxTagBytes = 5;
@@ -18,6 +18,11 @@ constexpr int kMaxHeaderBytes = 15;
 constexpr int kLengthBytes = 4;
 
 }  // namespace
+
+absl::Status NotParsed() {
+  return server::MalformedMessage(
+      "a parameter is malformed or a text is not UTF-8");
+}
 
 WireCursor::WireCursor(absl::Span<const absl::string_view> parts)
     : parts_(parts) {
@@ -209,4 +214,4 @@ bool WireCopier::KeepMessage(
   return true;
 }
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call

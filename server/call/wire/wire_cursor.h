@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_WIRE_WIRE_CURSOR_H_
-#define SFMAMBA_SERVER_RPC_WIRE_WIRE_CURSOR_H_
+#ifndef SFMAMBA_SERVER_CALL_WIRE_WIRE_CURSOR_H_
+#define SFMAMBA_SERVER_CALL_WIRE_WIRE_CURSOR_H_
 
 #include <cstdint>
 #include <string>
@@ -9,7 +9,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
+
+// INVALID_ARGUMENT, MALFORMED_MESSAGE, of a message that protobuf has refused.
+absl::Status NotParsed();
 
 // Where bytes lie in a message.
 struct WireExtent {
@@ -123,6 +126,6 @@ class WireCopier {
   bool too_large_ = false;
 };
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call
 
-#endif  // SFMAMBA_SERVER_RPC_WIRE_WIRE_CURSOR_H_
+#endif  // SFMAMBA_SERVER_CALL_WIRE_WIRE_CURSOR_H_

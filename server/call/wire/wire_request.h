@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_
-#define SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_
+#ifndef SFMAMBA_SERVER_CALL_WIRE_WIRE_REQUEST_H_
+#define SFMAMBA_SERVER_CALL_WIRE_WIRE_REQUEST_H_
 
 #include <cstdint>
 #include <string>
@@ -8,9 +8,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "server/rpc/wire/wire_cursor.h"
+#include "google/protobuf/message.h"
+#include "server/call/wire/wire_cursor.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
 
 // A ClassifyRequest, DetectRequest or SegmentRequest, looked at before protobuf
 // parses it, so that no message takes more memory than it has bytes.
@@ -46,10 +47,17 @@ constexpr int kMaxImagesCounted = 1 << 16;
 absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
                          const WireLimits& limits, WireRequest* request);
 
-// The index of the extent that stands for a picture's bytes in a message parsed
-// from WireRequest::rest.
+// WalkRequest() with at most `max_images`, whose rest is parsed into `message`.
+// That is empty after an error.
+absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
+                         int max_images, WireRequest* request,
+                         google::protobuf::Message* message);
+
+// What stands for a picture's bytes in a message parsed from WireRequest::rest,
+// made of the index of an extent, and the index of such bytes.
+std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call
 
-#endif  // SFMAMBA_SERVER_RPC_WIRE_WIRE_REQUEST_H_
+#endif  // SFMAMBA_SERVER_CALL_WIRE_WIRE_REQUEST_H_

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
-#define SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
+#ifndef SFMAMBA_SERVER_API_VISION_DESCRIBE_MODEL_H_
+#define SFMAMBA_SERVER_API_VISION_DESCRIBE_MODEL_H_
 
 #include <memory>
 #include <vector>
@@ -8,7 +8,7 @@
 #include "server/repository/model_repository.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 
 // Says what is known of a version now.
 void ToProto(const repository::ModelVersion& version, bool with_classes,
@@ -22,6 +22,6 @@ absl::Status FillPage(
     const std::vector<std::shared_ptr<repository::ModelVersion>>& all,
     v1::ListModelsResponse* response);
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api
 
-#endif  // SFMAMBA_SERVER_RPC_DESCRIBE_MODEL_H_
+#endif  // SFMAMBA_SERVER_API_VISION_DESCRIBE_MODEL_H_

@@ -1,14 +1,14 @@
-#include "server/rpc/wire/wire_request.h"
+#include "server/call/wire/wire_request.h"
 
 #include <string>
 #include <utility>
 
 #include "gtest/gtest.h"
+#include "server/call/wire/wire_cursor.h"
 #include "server/errors/error.h"
-#include "server/rpc/wire/wire_cursor.h"
 #include "sfmamba/v1/vision.pb.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::call {
 namespace {
 
 absl::Status Walk(absl::string_view bytes, WireRequest* request,
@@ -193,4 +193,4 @@ TEST(WireRequestTest, TooMuchBesidePicturesIsRefusedByItsField) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::call

@@ -1,4 +1,4 @@
-#include "server/rpc/describe_model.h"
+#include "server/api/vision/describe_model.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -14,7 +14,7 @@
 #include "server/errors/reasons.h"
 #include "server/repository/model_name.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 constexpr int kDefaultPageSize = 50;
@@ -139,4 +139,4 @@ absl::Status FillPage(
   return absl::OkStatus();
 }
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api

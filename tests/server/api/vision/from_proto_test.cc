@@ -1,4 +1,4 @@
-#include "server/rpc/wire/from_proto.h"
+#include "server/api/vision/from_proto.h"
 
 #include <cstdint>
 #include <optional>
@@ -11,7 +11,7 @@
 #include "server/errors/error.h"
 #include "server/shares/priority.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 using server::Priority;
@@ -167,4 +167,4 @@ TEST(FromProtoTest, AnUnknownEnumeratorOfTheParametersIsRefused) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api

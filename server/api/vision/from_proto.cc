@@ -1,4 +1,4 @@
-#include "server/rpc/wire/from_proto.h"
+#include "server/api/vision/from_proto.h"
 
 #include <cstddef>
 #include <initializer_list>
@@ -11,7 +11,7 @@
 #include "server/errors/reasons.h"
 #include "server/shares/priority.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 // A protobuf Duration is at most about 10,000 years.
@@ -166,4 +166,4 @@ absl::Status CheckEnums(const std::string& prefix,
   return status;
 }
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api

@@ -1,0 +1,89 @@
+#ifndef SFMAMBA_SERVER_CALL_METHOD_TABLE_H_
+#define SFMAMBA_SERVER_CALL_METHOD_TABLE_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/call/call.h"
+#include "server/observability/metrics.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/transport_environment.h"
+#include "server/security/caller.h"
+
+namespace sfmamba::call {
+
+// Answers an admitted call, now or later, and counts it as `counted_as`. Must
+// not block. `environment` outlives the call.
+using Handler = std::function<void(
+    const prediction::TransportEnvironment& environment,
+    observability::Method counted_as, std::unique_ptr<Call> call)>;
+
+// An RPC method with one request and one response.
+struct Method {
+  std::string name;  // "sfmamba.v1.VisionService/GetModel"
+  // The method and the path that serve it over HTTP, "GET
+  // /v1/{name=models/**}". The variable is a field of the request.
+  std::string http;
+  security::Scope scope;
+  observability::Method metric;
+  Handler handle;
+};
+
+// The record of a call that no prediction records, in the name of its caller.
+class CallRecord : public observability::RequestRecord {
+ public:
+  CallRecord(const prediction::TransportEnvironment& environment,
+             observability::Method counted_as, const Call& call);
+};
+
+// The methods that the server has, and the checks that precede each of them.
+// Thread-safe.
+class MethodTable {
+ public:
+  MethodTable(prediction::TransportEnvironment environment,
+              std::vector<Method> methods)
+      : env_(std::move(environment)), methods_(std::move(methods)) {}
+
+  const prediction::TransportEnvironment& environment() const { return env_; }
+  const std::vector<Method>& methods() const { return methods_; }
+
+  // Has the method's handler answer the call if the caller may make it.
+  // `method` is one of the table's, which outlives the call.
+  void Serve(const Method& method, std::unique_ptr<Call> call) const;
+
+ private:
+  const prediction::TransportEnvironment env_;
+  const std::vector<Method> methods_;
+};
+
+// What a method is about: requests about no single model are counted apart.
+enum class About { kModel, kServer };
+
+// Makes the handler of a method that is answered at once. `answer` fills the
+// response, and writes the model that it finds into the record.
+template <typename Request, typename Response>
+Handler AnswerAtOnce(
+    About about,
+    absl::Status (*answer)(const prediction::TransportEnvironment& environment,
+                           const Request& request, Response* response,
+                           observability::RequestRecord* record)) {
+  return [about, answer](const prediction::TransportEnvironment& environment,
+                         observability::Method counted_as,
+                         std::unique_ptr<Call> call) {
+    CallRecord record(environment, counted_as, *call);
+    if (about == About::kServer) record.set_no_model();
+    Request request;
+    Response response;
+    absl::Status status = call->Read(&request);
+    if (status.ok()) status = answer(environment, request, &response, &record);
+    call->Finish(record.Finish(status), &response);
+  };
+}
+
+}  // namespace sfmamba::call
+
+#endif  // SFMAMBA_SERVER_CALL_METHOD_TABLE_H_

@@ -1,0 +1,74 @@
+#ifndef SFMAMBA_TESTS_SERVER_CALL_FAKE_CALL_H_
+#define SFMAMBA_TESTS_SERVER_CALL_FAKE_CALL_H_
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "server/call/call.h"
+#include "server/call/encoded_results.h"
+#include "server/rpc/wire/received_request.h"
+#include "tests/testing/patience.h"
+
+namespace sfmamba::call {
+
+// How a FakeCall ended. Outlives its call.
+struct FakeEnding {
+  // Waits for the end, under a limit.
+  const absl::Status& Wait() {
+    WaitFor(ended, "the end of the call");
+    return status;
+  }
+
+  absl::Notification ended;
+  absl::Status status;
+  std::string response;               // Serialized, if status is OK.
+  absl::AnyInvocable<void()> sent;    // The client takes the response.
+  absl::AnyInvocable<void()> cancel;  // The client goes away.
+};
+
+// A call without a transport.
+class FakeCall final : public Call {
+ public:
+  FakeCall(grpc::ByteBuffer request, FakeEnding* ending,
+           absl::Status admitted = absl::OkStatus())
+      : request_(std::move(request)),
+        ending_(*ending),
+        admitted_(std::move(admitted)) {
+    info_.peer = "ipv4:127.0.0.1:1";
+  }
+
+  int64_t request_bytes() const override { return 1; }
+  absl::Status Admit(security::Scope) override { return admitted_; }
+  absl::Status Read(Message*) override { return absl::OkStatus(); }
+  std::unique_ptr<Pictures> ReadPictures(int max_images,
+                                         Message* request) override {
+    return rpc::ReadPictures(&request_, max_images, request);
+  }
+  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
+    ending_.cancel = std::move(cancelled);
+  }
+  ResultSink& results() override { return results_; }
+  void Finish(const absl::Status& status, const Message* rest,
+              absl::AnyInvocable<void()> sent) override {
+    ending_.status = status;
+    if (status.ok()) ending_.response = absl::StrJoin(results_.Take(*rest), "");
+    ending_.sent = std::move(sent);
+    ending_.ended.Notify();  // Aborts if called twice.
+  }
+
+ private:
+  grpc::ByteBuffer request_;
+  FakeEnding& ending_;
+  const absl::Status admitted_;
+  EncodedResults results_;
+};
+
+}  // namespace sfmamba::call
+
+#endif  // SFMAMBA_TESTS_SERVER_CALL_FAKE_CALL_H_
