@@ -12,7 +12,7 @@ class Call::LiveExchange : public Exchange {
 
   HttpRequest& request() override { return request_; }
   void OnCancel(absl::AnyInvocable<void()> cancelled) override {
-    call_->OnCancel(std::move(cancelled));
+    call_->cancellation_.OnCancel(std::move(cancelled));
   }
   void Answer(HttpResponse response, absl::AnyInvocable<void()> sent) override {
     Post({AtEnd(std::move(sent)), std::move(response)});
@@ -33,27 +33,6 @@ class Call::LiveExchange : public Exchange {
 std::unique_ptr<Exchange> Call::MakeExchange(std::shared_ptr<Call> call,
                                              HttpRequest request) {
   return std::make_unique<LiveExchange>(std::move(call), std::move(request));
-}
-
-void Call::OnCancel(absl::AnyInvocable<void()> cancelled) {
-  {
-    absl::MutexLock lock(&mu_);
-    if (!is_cancelled_) {
-      cancelled_ = std::move(cancelled);
-      return;
-    }
-  }
-  cancelled();
-}
-
-void Call::Cancel() {
-  absl::AnyInvocable<void()> cancelled;
-  {
-    absl::MutexLock lock(&mu_);
-    is_cancelled_ = true;
-    cancelled = std::exchange(cancelled_, nullptr);
-  }
-  if (cancelled) cancelled();
 }
 
 }  // namespace sfmamba::http

@@ -6,9 +6,8 @@
 #include <optional>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/functional/any_invocable.h"
-#include "absl/synchronization/mutex.h"
+#include "server/call/cancellation.h"
 #include "server/http/exchange.h"
 #include "server/http/room.h"
 
@@ -52,7 +51,7 @@ class Call {
                                                 HttpRequest request);
 
   // By the connection: its client has gone.
-  void Cancel() ABSL_LOCKS_EXCLUDED(mu_);
+  void Cancel() { cancellation_.Cancel(); }
   // By the connection: it takes no answer any more.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
@@ -62,17 +61,12 @@ class Call {
  private:
   class LiveExchange;
 
-  // See Exchange.
-  void OnCancel(absl::AnyInvocable<void()> cancelled) ABSL_LOCKS_EXCLUDED(mu_);
-
   // Used by the exchange only.
   Room::Hold body_;
   absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post_;
 
   std::atomic<bool> dropped_{false};
-  absl::Mutex mu_;
-  bool is_cancelled_ ABSL_GUARDED_BY(mu_) = false;
-  absl::AnyInvocable<void()> cancelled_ ABSL_GUARDED_BY(mu_);
+  call::Cancellation cancellation_;
 };
 
 }  // namespace sfmamba::http

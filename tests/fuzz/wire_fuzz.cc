@@ -1,6 +1,7 @@
 // A request in slices, as gRPC gives it: the walk and protobuf together accept
 // what protobuf accepts alone, and find the same in it.
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/api/vision/from_proto.h"
+#include "server/call/call.h"
 #include "server/errors/error.h"
 #include "server/image/image_source.h"
 #include "server/rpc/wire/received_request.h"
@@ -49,8 +51,10 @@ std::string BesideImages(Request request) {
 template <typename Request>
 void Fuzz(absl::string_view message, std::vector<int> cuts) {
   grpc::ByteBuffer buffer = InSlices(message, std::move(cuts));
-  rpc::ReceivedRequest<Request> received(&buffer, kMaxImages);
-  const absl::Status& status = received.status();
+  Request read;
+  const std::unique_ptr<call::Pictures> pictures =
+      rpc::ReadPictures(&buffer, kMaxImages, &read);
+  const absl::Status& status = pictures->status();
   Request expected;
   const bool valid = expected.ParseFromArray(message.data(), message.size());
   if (!status.ok()) {
@@ -61,15 +65,17 @@ void Fuzz(absl::string_view message, std::vector<int> cuts) {
     Check(!valid, "and so it is by protobuf");
     return;
   }
-  const prediction::PredictionRequest got = received.Translate();
   // With too many images, only their number is read.
-  if (got.images > kMaxImages) return;
+  const int images = pictures->count();
+  if (images > kMaxImages) return;
   Check(valid, "what is accepted is accepted by protobuf");
-  Check(got.images == expected.images_size(), "no image is lost");
-  Check(BesideImages(received.message()) == BesideImages(expected),
+  Check(images == expected.images_size(), "no image is lost");
+  Check(BesideImages(read) == BesideImages(expected),
         "parameters and options are protobuf's");
-  for (int i = 0; i < got.images; ++i) {
-    CheckImage(got.image(i), api::FromProto(expected.images(i)));
+  for (int i = 0; i < images; ++i) {
+    absl::StatusOr<image::ImageSource> got = api::FromProto(read.images(i));
+    if (got.ok()) pictures->SetBytes(&*got);
+    CheckImage(got, api::FromProto(expected.images(i)));
   }
 }
 

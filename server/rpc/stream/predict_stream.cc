@@ -3,15 +3,20 @@
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/utf8.h"
+#include "server/api/vision/predict.h"
+#include "server/call/call.h"
+#include "server/call/cancellation.h"
+#include "server/call/encoded_results.h"
+#include "server/call/method_table.h"
 #include "server/call/wire/wire_cursor.h"
 #include "server/errors/reasons.h"
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
-#include "server/rpc/proto_prediction.h"
 #include "server/rpc/wire/received_request.h"
 
 namespace sfmamba::rpc {
@@ -35,15 +40,24 @@ class VisionItem : public StreamItem {
   bool in_order() const final { return in_order_; }
 
  protected:
-  // Makes `message` the answer.
-  void Answer(v1::StreamPredictResponse message) {
+  void AnswerError(const absl::Status& error) {
+    v1::StreamPredictResponse message;
     message.set_correlation_id(correlation_id_);
+    *message.mutable_error() = ToRpcStatus(error);
     Serialize(message, &answer_);
   }
-  void Answer(const absl::Status& error) {
+  // Answers with the field `number`, a message in pieces.
+  void AnswerMessage(int number, std::vector<std::string> pieces) {
     v1::StreamPredictResponse message;
-    *message.mutable_error() = ToRpcStatus(error);
-    Answer(std::move(message));
+    message.set_correlation_id(correlation_id_);
+    std::string head = message.SerializeAsString();
+    int64_t bytes = 0;
+    for (const std::string& piece : pieces) bytes += piece.size();
+    call::AppendVarint(
+        number << 3 | static_cast<int>(WireType::kLengthDelimited), &head);
+    call::AppendVarint(bytes, &head);
+    pieces.insert(pieces.begin(), std::move(head));
+    SetPieces(std::move(pieces), &answer_);
   }
 
  private:
@@ -51,45 +65,114 @@ class VisionItem : public StreamItem {
   const bool in_order_;
 };
 
+call::Handler HandlerOf(Proto::RequestCase kind) {
+  switch (kind) {
+    case Proto::kClassify:
+      return api::Predict<v1::ClassifyRequest, v1::ClassifyResponse>;
+    case Proto::kDetect:
+      return api::Predict<v1::DetectRequest, v1::DetectResponse>;
+    default:
+      return api::Predict<v1::SegmentRequest, v1::SegmentResponse>;
+  }
+}
+
 // A request for a prediction.
-template <typename Asked>
 class PredictItem final : public VisionItem {
  public:
-  // Makes this task's alternative of the response, mutable_<task>().
-  using Mutable = typename Asked::Response* (v1::StreamPredictResponse::*)();
-
-  // `context` and `environment` outlive it.
+  // `environment` outlives it.
   PredictItem(StreamMessage message, bool in_order,
               const prediction::TransportEnvironment& environment,
-              const grpc::CallbackServerContext& context,
-              const security::Caller& caller, Mutable alternative)
+              prediction::CallInfo info)
       : VisionItem(std::move(message.correlation_id), in_order),
-        asked_(environment, observability::Method::kStreamPredict,
-               InfoOf(context, caller), &message.request,
-               [this, alternative](const absl::Status& status,
-                                   typename Asked::Response* response) {
-                 Done(status, alternative, response);
-               }) {}
-
-  void Cancel() override { asked_.Cancel(); }
-
- private:
-  void Begin(const absl::Status& serving) override { asked_.Run(serving); }
-
-  void Done(const absl::Status& status, Mutable alternative,
-            typename Asked::Response* response) {
-    if (status.ok()) {
-      v1::StreamPredictResponse message;
-      (message.*alternative)()->Swap(response);
-      Answer(std::move(message));
-    } else {
-      Answer(status);
-    }
-    End();
+        env_(environment),
+        kind_(message.kind),
+        request_(std::move(message.request)),
+        info_(std::move(info)) {}
+  ~PredictItem() override {
+    if (sent_) sent_();
   }
 
-  Asked asked_;  // Last: it uses everything above.
+  void Cancel() override { cancellation_.Cancel(); }
+
+ private:
+  class ItemCall;
+
+  void Begin(const absl::Status& serving) override;
+  void Done(const absl::Status& status, std::vector<std::string> response,
+            absl::AnyInvocable<void()> sent);
+
+  const prediction::TransportEnvironment& env_;
+  const Proto::RequestCase kind_;
+  grpc::ByteBuffer request_;
+  const prediction::CallInfo info_;
+  call::Cancellation cancellation_;
+  absl::AnyInvocable<void()> sent_;
 };
+
+// The call that answers an item.
+class PredictItem::ItemCall final : public call::Call {
+ public:
+  // `serving` is the error that the request is answered with, or OK.
+  ItemCall(PredictItem* item, absl::Status serving)
+      : item_(item),
+        serving_(std::move(serving)),
+        request_bytes_(item->request_.Length()) {
+    info_ = item->info_;
+  }
+  ~ItemCall() override {
+    if (item_ == nullptr) return;
+    Finish(absl::InternalError("the request was not answered"), nullptr, [] {});
+  }
+
+  int64_t request_bytes() const override { return request_bytes_; }
+  // The caller was admitted when the stream began.
+  absl::Status Admit(security::Scope) override { return absl::OkStatus(); }
+  absl::Status Read(call::Message* request) override {
+    return Parse(item_->request_, request);
+  }
+  std::unique_ptr<call::Pictures> ReadPictures(
+      int max_images, call::Message* request) override {
+    auto pictures = rpc::ReadPictures(&item_->request_, max_images, request);
+    if (!serving_.ok()) pictures->set_status(serving_);
+    return pictures;
+  }
+  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
+    item_->cancellation_.OnCancel(std::move(cancelled));
+  }
+  call::ResultSink& results() override { return results_; }
+  void Finish(const absl::Status& status, const call::Message* rest,
+              absl::AnyInvocable<void()> sent) override {
+    std::exchange(item_, nullptr)
+        ->Done(status,
+               status.ok() ? results_.Take(*rest) : std::vector<std::string>(),
+               std::move(sent));
+  }
+
+ private:
+  PredictItem* item_;  // Null once the call is finished.
+  const absl::Status serving_;
+  const int64_t request_bytes_;
+  call::EncodedResults results_;
+};
+
+void PredictItem::Begin(const absl::Status& serving) {
+  HandlerOf(kind_)(env_, observability::Method::kStreamPredict,
+                   std::make_unique<ItemCall>(this, serving));
+}
+
+void PredictItem::Done(const absl::Status& status,
+                       std::vector<std::string> response,
+                       absl::AnyInvocable<void()> sent) {
+  sent_ = std::move(sent);
+  if (status.ok()) {
+    AnswerMessage(kind_ - Proto::kClassify +
+                      v1::StreamPredictResponse::kClassifyFieldNumber,
+                  std::move(response));
+  } else {
+    AnswerError(status);
+  }
+  End();
+}
 
 // A message that asks for nothing that could be done.
 class RefusedItem final : public VisionItem {
@@ -97,7 +180,7 @@ class RefusedItem final : public VisionItem {
   RefusedItem(std::string correlation_id, bool in_order,
               const absl::Status& error)
       : VisionItem(std::move(correlation_id), in_order) {
-    Answer(error);
+    AnswerError(error);
   }
 
   void Cancel() override {}
@@ -200,7 +283,11 @@ absl::StatusOr<std::unique_ptr<StreamItem>> PredictStream::operator()(
     return nullptr;
   }
   const absl::Status status = CheckItem(message, &stream);
-  if (status.ok()) return MakeItem(std::move(message), stream.caller());
+  if (status.ok()) {
+    return std::make_unique<PredictItem>(std::move(message), preserve_order_,
+                                         env_,
+                                         InfoOf(context_, stream.caller()));
+  }
   return std::make_unique<RefusedItem>(std::move(message.correlation_id),
                                        preserve_order_, stream.Record(status));
 }
@@ -214,25 +301,6 @@ absl::Status PredictStream::Configure(const v1::StreamConfig& config,
   stream->SetMaxInFlight(got);
   preserve_order_ = config.preserve_order();
   return absl::OkStatus();
-}
-
-std::unique_ptr<StreamItem> PredictStream::MakeItem(
-    StreamMessage message, const security::Caller& caller) const {
-  using Response = v1::StreamPredictResponse;
-  switch (message.kind) {
-    case Proto::kClassify:
-      return std::make_unique<PredictItem<Classification>>(
-          std::move(message), preserve_order_, env_, context_, caller,
-          &Response::mutable_classify);
-    case Proto::kDetect:
-      return std::make_unique<PredictItem<Detection>>(
-          std::move(message), preserve_order_, env_, context_, caller,
-          &Response::mutable_detect);
-    default:
-      return std::make_unique<PredictItem<Segmentation>>(
-          std::move(message), preserve_order_, env_, context_, caller,
-          &Response::mutable_segment);
-  }
 }
 
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,

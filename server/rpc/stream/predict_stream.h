@@ -52,8 +52,6 @@ class PredictStream {
 
  private:
   absl::Status Configure(const v1::StreamConfig& config, StreamCall* stream);
-  std::unique_ptr<StreamItem> MakeItem(StreamMessage message,
-                                       const security::Caller& caller) const;
 
   const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;

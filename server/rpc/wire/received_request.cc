@@ -8,7 +8,9 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Sets the bytes of each alternative of a source.
+// Sets the bytes of each alternative of a source. A file's bytes are joined at
+// once, because its header is read before it is admitted. A tensor may stay in
+// pieces. Pixels are joined by ImageSource::fetch.
 struct Set {
   PictureBytes* pictures;
   std::function<void()>* fetch;
@@ -55,7 +57,7 @@ class SlicedPictures final : public call::Pictures {
   }
 
   void SetBytes(image::ImageSource* source) override {
-    rpc::SetBytes(&bytes_, source);
+    std::visit(Set{&bytes_, &source->fetch}, source->source);
   }
   void Release() override { bytes_.Release(); }
 
@@ -135,10 +137,6 @@ void PictureBytes::Join(int64_t index) {
   }
   field.pieces = {};
   field.owner.Clear();
-}
-
-void SetBytes(PictureBytes* pictures, image::ImageSource* source) {
-  std::visit(Set{pictures, &source->fetch}, source->source);
 }
 
 }  // namespace sfmamba::rpc

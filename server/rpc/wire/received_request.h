@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -13,11 +12,9 @@
 #include "google/protobuf/message.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/slice.h"
-#include "server/api/vision/from_proto.h"
 #include "server/call/call.h"
 #include "server/call/wire/wire_request.h"
 #include "server/image/image_source.h"
-#include "server/prediction/prediction_request.h"
 
 namespace sfmamba::rpc {
 
@@ -73,72 +70,12 @@ class PictureBytes {
   std::vector<Field> fields_;
 };
 
-// Replaces the index of an extent by the bytes that it stands for. Those of a
-// file are there at once, because its header is read before it is admitted; a
-// tensor's may be in several pieces; pixels are joined by ImageSource::fetch
-// where they must be.
-void SetBytes(PictureBytes* pictures, image::ImageSource* source);
-
 // Parses all of a message but its pictures, whose bytes stay where they were
 // received. See call::Call::ReadPictures(). Takes the bytes of `received`,
 // which is empty afterwards.
 std::unique_ptr<call::Pictures> ReadPictures(
     grpc::ByteBuffer* received, int max_images,
     google::protobuf::Message* message);
-
-// A request as it came by the wire: checked, the small rest of it parsed, and
-// the bytes of its pictures where they were received. Thread-compatible.
-template <typename Request>
-class ReceivedRequest {
- public:
-  // Takes the bytes of `message`, which is empty afterwards. With more images
-  // than `max_images`, none but these are parsed.
-  ReceivedRequest(grpc::ByteBuffer* message, int max_images)
-      : bytes_(message->Length()), status_(Read(message, max_images)) {}
-
-  // INVALID_ARGUMENT, as WalkRequest() says, if the message is refused.
-  const absl::Status& status() const { return status_; }
-  // Empty if it is refused.
-  const Request& message() const { return message_; }
-
-  // The request in a prediction's words. Its views are of this.
-  prediction::PredictionRequest Translate(observability::Method method = {},
-                                          prediction::CallInfo call = {}) {
-    prediction::PredictionRequest result = api::FromProto(message_);
-    result.method = method;
-    result.call = std::move(call);
-    result.images = images_;
-    result.message_bytes = bytes_;
-    result.image = [this](int i) {
-      absl::StatusOr<image::ImageSource> source =
-          api::FromProto(message_.images(i));
-      if (source.ok()) SetBytes(&pictures_, &*source);
-      return source;
-    };
-    return result;
-  }
-
-  // Frees the pictures' bytes: no view of them is used any more.
-  void ReleasePictures() { pictures_.Release(); }
-
- private:
-  absl::Status Read(grpc::ByteBuffer* message, int max_images) {
-    const MessageSlices received(message);
-    if (!received.ok) return call::NotParsed();
-    call::WireRequest wire;
-    const absl::Status status =
-        call::ReadRequest(received.parts, max_images, &wire, &message_);
-    images_ = wire.images;
-    if (status.ok()) pictures_ = PictureBytes(received.slices, wire.extents);
-    return status;
-  }
-
-  const int64_t bytes_;
-  int images_ = 0;
-  Request message_;
-  PictureBytes pictures_;
-  absl::Status status_;  // Last: the others are filled by then.
-};
 
 }  // namespace sfmamba::rpc
 

@@ -1,11 +1,14 @@
 #include "server/rpc/wire/received_request.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "server/api/vision/from_proto.h"
+#include "server/call/call.h"
 #include "server/errors/error.h"
 
 namespace grpc_core {
@@ -23,9 +26,24 @@ namespace {
 
 using v1::ClassifyRequest;
 
+// A message and its pictures.
+struct Received {
+  explicit Received(grpc::ByteBuffer* buffer)
+      : pictures(ReadPictures(buffer, 64, &message)) {}
+
+  image::ImageSource image(int i) const {
+    image::ImageSource source = *api::FromProto(message.images(i));
+    pictures->SetBytes(&source);
+    return source;
+  }
+
+  ClassifyRequest message;
+  const std::unique_ptr<call::Pictures> pictures;
+};
+
 // The bytes of a tensor, or of pixels once they were fetched.
-std::string DataOf(const prediction::PredictionRequest& request, int i) {
-  const image::ImageSource source = *request.image(i);
+std::string DataOf(const Received& request, int i) {
+  const image::ImageSource source = request.image(i);
   if (source.fetch) source.fetch();
   if (source.pixels() != nullptr) return std::string(source.pixels()->data);
   EXPECT_NE(source.tensor()->data.empty(), source.tensor()->pieces.empty());
@@ -62,20 +80,18 @@ ClassifyRequest TwoImages() {
   return request;
 }
 
-TEST(ReceivedRequestTest, PicturesAreWholeHoweverTheyWereCut) {
+TEST(ReadPicturesTest, PicturesAreWholeHoweverTheyWereCut) {
   const std::string bytes = TwoImages().SerializeAsString();
   for (size_t cut = 0; cut < bytes.size(); cut += 7) {
     grpc::ByteBuffer buffer = InSlices(bytes, {cut, cut, (cut + 400) / 2});
     if ((cut + 400) / 2 < cut) break;
-    ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-    ASSERT_TRUE(request.status().ok());
+    Received request(&buffer);
+    ASSERT_TRUE(request.pictures->status().ok());
     EXPECT_EQ(buffer.Length(), 0u);
-    const prediction::PredictionRequest translated = request.Translate();
-    EXPECT_EQ(translated.model, "m");
-    EXPECT_EQ(translated.message_bytes, bytes.size());
-    ASSERT_EQ(translated.images, 2);
-    EXPECT_EQ(translated.image(0)->encoded()->bytes, Tail(100));
-    EXPECT_EQ(DataOf(translated, 1), Tail(300));
+    EXPECT_EQ(request.message.model(), "m");
+    ASSERT_EQ(request.pictures->count(), 2);
+    EXPECT_EQ(request.image(0).encoded()->bytes, Tail(100));
+    EXPECT_EQ(DataOf(request, 1), Tail(300));
   }
 }
 
@@ -92,7 +108,7 @@ struct Freed {
 
 // Elsewhere gRPC has no place to put what is to be done when memory is freed
 // that somebody waits for.
-TEST(ReceivedRequestTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
+TEST(ReadPicturesTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
   std::string bytes = TwoImages().SerializeAsString();
   const auto receive = [&bytes](Freed* freed, int slices) {
     std::vector<grpc::Slice> received;
@@ -109,30 +125,28 @@ TEST(ReceivedRequestTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
     Freed released, joined, dropped, refused;
     {
       grpc::ByteBuffer buffer = receive(&released, slices);
-      ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-      const prediction::PredictionRequest translated = request.Translate();
-      EXPECT_EQ(translated.image(0)->encoded()->bytes.size(), 100u);
-      request.ReleasePictures();
+      Received request(&buffer);
+      EXPECT_EQ(request.image(0).encoded()->bytes.size(), 100u);
+      request.pictures->Release();
       EXPECT_EQ(released.by_grpc, slices);
     }
     {
       grpc::ByteBuffer buffer = receive(&joined, slices);
-      ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-      const prediction::PredictionRequest translated = request.Translate();
+      Received request(&buffer);
       for (int i : {0, 1}) {
-        const image::ImageSource source = *translated.image(i);
+        const image::ImageSource source = request.image(i);
         if (source.fetch) source.fetch();
       }
     }
     {
       grpc::ByteBuffer buffer = receive(&dropped, slices);
-      const ReceivedRequest<ClassifyRequest> request(&buffer, 64);
+      const Received request(&buffer);
     }
     bytes[0] = '\xff';
     {
       grpc::ByteBuffer buffer = receive(&refused, slices);
-      const ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-      EXPECT_FALSE(request.status().ok());
+      const Received request(&buffer);
+      EXPECT_FALSE(request.pictures->status().ok());
     }
     bytes = TwoImages().SerializeAsString();
     for (const Freed& freed : {released, joined, dropped, refused}) {
@@ -142,14 +156,13 @@ TEST(ReceivedRequestTest, WhatGrpcReceivedIntoIsFreedByGrpc) {
   }
 }
 
-TEST(ReceivedRequestTest, APictureInOneSliceIsNotCopied) {
+TEST(ReadPicturesTest, APictureInOneSliceIsNotCopied) {
   const std::string bytes = TwoImages().SerializeAsString();
   grpc::Slice slice(bytes.data(), bytes.size(), grpc::Slice::STATIC_SLICE);
   grpc::ByteBuffer buffer(&slice, 1);
-  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-  const prediction::PredictionRequest translated = request.Translate();
-  EXPECT_FALSE(translated.image(1)->fetch);
-  const absl::string_view data = translated.image(1)->tensor()->data;
+  Received request(&buffer);
+  EXPECT_FALSE(request.image(1).fetch);
+  const absl::string_view data = request.image(1).tensor()->data;
   EXPECT_GE(data.data(), bytes.data());
   EXPECT_LE(data.data() + data.size(), bytes.data() + bytes.size());
 }
@@ -161,7 +174,7 @@ grpc::Slice Watched(std::string* bytes, bool* freed) {
       [](void* freed) { *static_cast<bool*>(freed) = true; }, freed);
 }
 
-TEST(ReceivedRequestTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
+TEST(ReadPicturesTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
   ClassifyRequest sent = TwoImages();
   v1::PixelBuffer* pixels = sent.mutable_images(1)->mutable_pixels();
   pixels->set_format(v1::PixelBuffer::GRAY8);
@@ -175,48 +188,46 @@ TEST(ReceivedRequestTest, MemoryIsGivenBackOnceItIsJoinedOrReleased) {
                                   Watched(&tail, &tail_freed)};
     buffer = grpc::ByteBuffer(slices, 2);
   }
-  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-  const prediction::PredictionRequest translated = request.Translate();
+  Received request(&buffer);
   EXPECT_FALSE(head_freed);
   EXPECT_FALSE(tail_freed);
-  EXPECT_EQ(translated.image(1)->pixels()->data.size(), 300u);
+  EXPECT_EQ(request.image(1).pixels()->data.size(), 300u);
   EXPECT_FALSE(tail_freed);  // Its size is known before it is fetched.
-  EXPECT_EQ(DataOf(translated, 1), Tail(300));  // It crosses both.
-  EXPECT_FALSE(head_freed);                     // The other picture lies in it.
+  EXPECT_EQ(DataOf(request, 1), Tail(300));  // It crosses both.
+  EXPECT_FALSE(head_freed);                  // The other picture lies in it.
   EXPECT_TRUE(tail_freed);
-  request.ReleasePictures();
+  request.pictures->Release();
   EXPECT_TRUE(head_freed);
 }
 
-TEST(ReceivedRequestTest, AbsentAndEmptyBytesAreEmpty) {
+TEST(ReadPicturesTest, AbsentAndEmptyBytesAreEmpty) {
   ClassifyRequest sent;
   sent.add_images()->mutable_tensor()->set_data_type(v1::Tensor::FP32);
   sent.add_images()->set_encoded("");
   grpc::ByteBuffer buffer = InSlices(sent.SerializeAsString(), {});
-  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-  const prediction::PredictionRequest translated = request.Translate();
-  EXPECT_EQ(translated.image(0)->tensor()->data, "");
-  EXPECT_EQ(translated.image(1)->encoded()->bytes, "");
+  Received request(&buffer);
+  EXPECT_EQ(request.image(0).tensor()->data, "");
+  EXPECT_EQ(request.image(1).encoded()->bytes, "");
 }
 
-TEST(ReceivedRequestTest, WhatProtobufRefusesIsMalformed) {
+TEST(ReadPicturesTest, WhatProtobufRefusesIsMalformed) {
   std::string text = TwoImages().SerializeAsString();
   text[2] = '\xff';  // In the model's name.
   for (const std::string& bytes :
        {text, std::string("\x1a\x01\x08", 3), std::string("\x0a\x05x")}) {
     grpc::ByteBuffer buffer = InSlices(bytes, {});
-    ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-    EXPECT_EQ(server::GetErrorDetail(request.status()).reason,
+    Received request(&buffer);
+    EXPECT_EQ(server::GetErrorDetail(request.pictures->status()).reason,
               "MALFORMED_MESSAGE");
-    EXPECT_EQ(request.message().model(), "");
+    EXPECT_EQ(request.message.model(), "");
   }
 }
 
-TEST(ReceivedRequestTest, NoBytesAreARequestWithoutImages) {
+TEST(ReadPicturesTest, NoBytesAreARequestWithoutImages) {
   grpc::ByteBuffer buffer;
-  ReceivedRequest<ClassifyRequest> request(&buffer, 64);
-  EXPECT_TRUE(request.status().ok());
-  EXPECT_EQ(request.Translate().images, 0);
+  Received request(&buffer);
+  EXPECT_TRUE(request.pictures->status().ok());
+  EXPECT_EQ(request.pictures->count(), 0);
 }
 
 }  // namespace
