@@ -2,7 +2,6 @@
 
 import os
 import pathlib
-import re
 
 import numpy as np
 import torch
@@ -16,7 +15,7 @@ import user_errors
 from checkpoint.tensor import CheckpointError
 from dense_pictures import STEP
 from map_classes import IGNORE
-from train_classifier import normalise
+from train_classifier import name_of, normalise
 from user_errors import UserError, read_text
 
 MODELS = pathlib.Path(__file__).absolute().parents[2] / 'models'
@@ -170,7 +169,7 @@ def finish(args, run, start, task, labels, settings, held_out, notes):
     export.write(folder, task, start.backbone, tensors, labels,
                  f'{export.input_text(start.sides, start.mean, start.std)}\n{settings}',
                  credits_of(args, start))
-    name = re.sub(r'[^a-z0-9_]+', '_', args.out.absolute().name.lower())
+    name = name_of(args.out)
     tree, verb = os.path.relpath(MODELS.parent), 'detect' if task == 'DETECTION' else 'segment'
     print(f'{summary(args, run.figures, held_out, notes)}\nmodel: {folder}\nnow:\n'
           f'  {tree}/bazel-bin/server/sfmamba_server --model={name}={folder} &\n'

@@ -61,7 +61,7 @@ class Backbone(Pyramid, sf_mamba.SFMamba):
         self.add_norms()
 
 
-class VMambaBackbone(Pyramid, vmamba.Trunk):
+class VMambaBackbone(Pyramid, vmamba.Backbone):
     def __init__(self, **fields):
         super().__init__(**fields)
         self.add_norms()

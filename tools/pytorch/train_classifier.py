@@ -201,6 +201,11 @@ def rate_of(model):
     return lambda name: RATE if name.startswith(last) else FINE_RATE
 
 
+def name_of(out):
+    """A name for the model of the run in this folder."""
+    return re.sub(r'[^a-z0-9_]+', '_', out.absolute().name.lower())
+
+
 def next_command(args):
     """What the end of a run proposes: to serve the model, or to make one of the checkpoint."""
     tree = os.path.relpath(pathlib.Path(__file__).parents[2])
@@ -211,7 +216,7 @@ def next_command(args):
     if model.name.isdigit():
         name, place = model.parent.name, f'--model_repository={model.parents[1]}'
     else:
-        name = re.sub(r'[^a-z0-9_]+', '_', args.out.absolute().name.lower())
+        name = name_of(args.out)
         place = f'--model={name}={args.export}'
     return (f'model: {args.export}\nnow:\n'
             f'  {tree}/bazel-bin/server/sfmamba_server {place} &\n'
@@ -282,8 +287,8 @@ def main():
                         help='what --initial is where nothing in it tells: mamba_vision_t, '
                              'sf_mamba_b, mambaout_tiny, ...')
     parser.add_argument('--export', type=pathlib.Path,
-                        help='model directory to write; default: none, or OUT/model where '
-                             'tools/convert_checkpoint.py does not take OUT/checkpoint.pt')
+                        help='model directory to write; default: none, of MambaOut, '
+                             'EfficientViM and VMamba OUT/model')
     parser.add_argument('--no_swap', action='store_true', help='without token swap, to compare')
     parser.add_argument('--bf16', action='store_true', help='matrices in bf16 on a CPU too')
     training.add_arguments(parser, PASSES)

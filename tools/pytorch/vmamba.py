@@ -98,7 +98,7 @@ class Stage(nn.Module):
         return self.blocks(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 
-class Trunk(nn.Module):
+class Backbone(nn.Module):
     """The network without its head."""
 
     def __init__(self, dim, depths, ratio):
@@ -120,7 +120,7 @@ class Trunk(nn.Module):
         return maps
 
 
-class VMamba(Trunk):
+class VMamba(Backbone):
     LAST = ('classifier.head.',)  # The layers that tell the classes apart.
 
     def __init__(self, num_classes, **fields):
