@@ -9,7 +9,7 @@ Face or of their authors, and of detectors and segmenters on VMamba.
 import dataclasses
 import re
 
-from checkpoint import hugging_face, textproto
+from checkpoint import hugging_face, textproto, vmamba
 from checkpoint.files import Files, read_files
 from checkpoint.labels import stored_labels
 from checkpoint.network import Network, Shapes, Unclear, read_network
@@ -62,10 +62,6 @@ def _efficientvim_rows(name, widths, depths, states, size=224):
         for suffix in ('', '_dist')}
 
 
-def _vmamba_row(dim, depths, ratio):
-    return Row(dict(dim=dim, depths=depths, ratio=ratio), 224, 0.875)
-
-
 _M_STATES = (49, 25, 9)
 ROWS = {
     MAMBAOUT: {
@@ -88,13 +84,8 @@ ROWS = {
         **_efficientvim_rows('m2', (128, 256, 512), (2, 2, 2), _M_STATES),
         **_efficientvim_rows('m3', (224, 320, 512), (2, 2, 2), _M_STATES),
         **_efficientvim_rows('m4', (224, 320, 512), (3, 4, 2), (64, 32, 16), 256)},
-    VMAMBA: {
-        'vmamba_t_s1l8': _vmamba_row(96, (2, 2, 8, 2), 1),
-        'vmamba_t_s2l5': _vmamba_row(96, (2, 2, 5, 2), 2),
-        'vmamba_s_s2l15': _vmamba_row(96, (2, 2, 15, 2), 2),
-        'vmamba_s_s1l20': _vmamba_row(96, (2, 2, 20, 2), 1),
-        'vmamba_b_s2l15': _vmamba_row(128, (2, 2, 15, 2), 2),
-        'vmamba_b_s1l20': _vmamba_row(128, (2, 2, 20, 2), 1)}}
+    VMAMBA: {name: Row(dict(dim=row.dim, depths=row.depths, ratio=row.ratio), 224, 0.875)
+             for name, row in vmamba.ROWS.items()}}
 NAMES = [name for rows in ROWS.values() for name in rows]
 
 # Tensors of other models of VMamba's authors: the first version, and ablations.
