@@ -11,9 +11,11 @@
 
 #include "ATen/core/Tensor.h"
 #include "ATen/ops/zeros.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
@@ -115,6 +117,46 @@ void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
                              "std": [0.229, 0.224, 0.225]}})",
       config.variant, config.num_classes, absl::StrJoin(labels, ", "));
   WriteTensors(folder / "model.safetensors", DeterministicWeights(config));
+}
+
+// Returns the name of a VMamba's tensor in the form for Transformers.
+std::string TransformersName(const std::string& key) {
+  if (absl::StartsWith(key, "classifier.head.")) {
+    return absl::StrReplaceAll(key, {{"classifier.", ""}});
+  }
+  return "vmamba." +
+         absl::StrReplaceAll(
+             key, {{"classifier.norm", "norm"},
+                   {"patch_embed.0", "patch_embeddings.projection.0"},
+                   {"patch_embed.2", "patch_embeddings.projection.1"},
+                   {"patch_embed.5", "patch_embeddings.projection.3"},
+                   {"patch_embed.7", "patch_embeddings.projection.4"},
+                   {"downsample.1", "downsample.down"},
+                   {"downsample.3", "downsample.norm"},
+                   {"x_proj_weight", "x_proj.weight"},
+                   {"dt_projs_weight", "dt_projs.weight"}});
+}
+
+// Writes a folder as VMamba's for Transformers are.
+void WriteVMambaFolder(const fs::path& folder,
+                       const model::ModelConfig& config) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < config.num_classes; ++i) {
+    labels.push_back(absl::StrCat("\"", i, "\": \"", Label(i), "\""));
+  }
+  fs::create_directories(folder);
+  std::ofstream(folder / "config.json") << absl::StrFormat(
+      R"({"architectures": ["VMambaForImageClassification"],
+          "model_type": "vmamba", "depths": [%s], "dims": %d, "embed_dim": %d,
+          "patch_size": 4, "num_classes": %d, "id2label": {%s}})",
+      absl::StrJoin(config.backbone.depths, ", "), config.backbone.dim,
+      config.backbone.dim, config.num_classes, absl::StrJoin(labels, ", "));
+  std::map<std::string, at::Tensor> tensors;
+  for (const auto& [key, tensor] : DeterministicWeights(config)) {
+    tensors[TransformersName(key)] =
+        tensor.dim() == 3 ? tensor.flatten(0, 1) : tensor;
+  }
+  WriteTensors(folder / "model.safetensors", tensors);
 }
 
 fs::path NewFolder() {
@@ -247,6 +289,18 @@ TEST_F(HuggingFaceTest, TimmsFoldersAreServedAsTheyAre) {
   for (const std::string& name : names) {
     ExpectServed(name, *model::VariantConfig(name));
   }
+  fs::remove_all(repository);
+}
+
+TEST_F(HuggingFaceTest, VMambasFoldersAreServedAsTheyAre) {
+  const fs::path repository = NewFolder();
+  model::ModelConfig config = *model::VariantConfig("vmamba_t_s2l5");
+  config.backbone.dim = 16;
+  config.backbone.depths = {1, 1, 2, 1};
+  config.num_classes = 7;
+  WriteVMambaFolder(repository / "net/1", config);
+  Start({"--model_repository=" + repository.string()});
+  ExpectServed("net", config);
   fs::remove_all(repository);
 }
 

@@ -30,12 +30,15 @@ class OpenVariantsTest : public testing::TestWithParam<Expected> {};
 
 TEST_P(OpenVariantsTest, LogitsAreThoseOfTheOriginalCode) {
   const Expected& expected = GetParam();
+  const ModelConfig config = *VariantConfig(expected.variant);
   const std::vector<float> logits = LogitsOf(
-      *VariantConfig(expected.variant),
-      DeterministicImages({1, 3, expected.height, expected.width}), Cpu());
+      config, DeterministicImages({1, 3, expected.height, expected.width}),
+      Cpu());
   ASSERT_EQ(logits.size(), 1000);
+  // VMamba's fp32 is closer to fp64 than the others'.
+  const bool is_vmamba = config.backbone.architecture == Architecture::kVMamba;
   for (size_t i = 0; i < expected.first.size(); ++i) {
-    EXPECT_NEAR(logits[i], expected.first[i], 1e-4) << i;
+    EXPECT_NEAR(logits[i], expected.first[i], is_vmamba ? 2e-5 : 1e-4) << i;
   }
   EXPECT_NEAR(std::accumulate(logits.begin(), logits.end(), 0.0), expected.sum,
               1e-2);
