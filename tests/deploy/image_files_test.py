@@ -99,9 +99,10 @@ class DockerfileTest(unittest.TestCase):
     def test_the_context_holds_what_is_copied(self):
         rules = [line[1:] for line in pathlib.Path('.dockerignore').read_text().splitlines()
                  if line.startswith('!')]
-        needed = ['base', 'client', 'kernels', 'model', 'models', 'proto', 'server', 'third_party',
-                  'deploy/setup.sh', 'deploy/stage.sh', 'deploy/sbom.py', 'deploy/cuda-runtime.txt',
-                  'tools/workspace_status.sh', 'WORKSPACE', 'BUILD', '.bazelrc']
+        needed = ['base', 'bazel', 'client', 'kernels', 'model', 'models', 'proto', 'server',
+                  'third_party', 'deploy/setup.sh', 'deploy/stage.sh', 'deploy/sbom.py',
+                  'deploy/cuda-runtime.txt', 'tools/workspace_status.sh', 'WORKSPACE', 'BUILD',
+                  '.bazelrc']
         self.assertEqual(sorted(rules), sorted(needed))
         for ignored in ('.git', '.deps', 'tests', 'out', 'bazel-bin'):
             self.assertFalse([rule for rule in rules if fnmatch.fnmatch(ignored, rule)])
