@@ -77,11 +77,12 @@ struct VMambaShapes {
   int num_classes = 0;
 };
 
-// Whether the keys are those of VMamba, of whatever version.
+// Returns whether the keys belong to any version of VMamba.
 bool IsVMamba(const std::map<std::string, TensorView>& tensors);
 
 // INVALID_ARGUMENT that names the tensor if one is missing, has an impossible
-// shape or is that of another VMamba than the second version's with one state.
+// shape, or belongs to a VMamba that is not of the second version with one
+// state.
 absl::StatusOr<VMambaShapes> ReadVMambaShapes(
     const std::map<std::string, TensorView>& tensors);
 

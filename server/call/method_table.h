@@ -60,7 +60,7 @@ class MethodTable {
   const std::vector<Method> methods_;
 };
 
-// What a method is about: requests about no single model are counted apart.
+// The subject of a method. Requests about no single model are counted apart.
 enum class About { kModel, kServer };
 
 // Makes the handler of a method that is answered at once. `answer` fills the

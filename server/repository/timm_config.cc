@@ -129,8 +129,8 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
-// Returns the row of these shapes, or else that of the same blocks with the
-// weights' width and depths.
+// Returns the row that has these shapes. If none has, returns a row that has
+// the same blocks, with the weights' width and depths in it.
 model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   std::optional<model::ModelConfig> similar;
   for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
@@ -144,7 +144,7 @@ model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   return *similar;
 }
 
-// What the file states must be what the weights have.
+// INVALID_ARGUMENT if the file contradicts the weights.
 absl::Status CheckVMamba(const Levels& levels,
                          const weights::VMambaShapes& shapes) {
   const MemberLevel& root = levels[0];

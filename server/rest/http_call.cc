@@ -97,7 +97,7 @@ class HttpCall final : public call::Call {
   const absl::Status serving_;
   server::MemoryBudget& memory_;
   const int64_t request_bytes_;
-  absl::Status headers_;  // What is wrong with them.
+  absl::Status headers_;  // An error if they cannot be parsed.
   ResponseBody response_;
 };
 

@@ -30,7 +30,8 @@ class MethodPaths {
   std::optional<Match> Find(absl::string_view path) const;
   // Whether `path` lies where methods are, but need not name one.
   bool Covers(absl::string_view path) const;
-  // What a path that Covers() must end with, ":classify, :detect or :segment".
+  // The verbs that end a path for which Covers() is true, as an error lists
+  // them: ":classify, :detect or :segment".
   std::string Verbs() const;
 
   // Returns the paths of OpenAPI by their names there: "@GetModel@" and, with a

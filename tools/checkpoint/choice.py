@@ -16,7 +16,7 @@ class Choice:
     """None where the server's own default holds."""
 
     variant: str
-    tokens: str         # Also None of a VMamba.
+    tokens: str         # A VMamba has None.
     windows: tuple      # Of stages 3 and 4.
     num_heads: tuple    # The same.
     picture: dict       # Fields of config.textproto's "input" by name.

@@ -17,7 +17,7 @@ class Backbone:
     ratio: int     # Channels that a block scans, in multiples of its own.
     depths: tuple  # Blocks of each of the four stages.
 
-    # What it has not of the other backbones.
+    # Other backbones have these; a VMamba has neither trunk nor learnable tokens.
     trunk = 0
     learnable = False
     attention = True

@@ -53,8 +53,8 @@ absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);
 
-// What stands for a picture's bytes in a message parsed from WireRequest::rest,
-// made of the index of an extent, and the index of such bytes.
+// A message parsed from WireRequest::rest has the index of an extent in place
+// of a picture's bytes. These convert the index into such bytes, and back.
 std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 
