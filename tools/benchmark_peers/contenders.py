@@ -17,6 +17,8 @@ import quantize
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / 'tools' / 'pytorch'), str(ROOT / 'tools')]
 
+from checkpoint.open_weights import ROWS  # noqa: E402
+
 SIZE = 224  # Input pixels a side of a classifier.
 
 # Backbones of the dense models, SF-Mamba-T: sides of the windows of stages 3 and 4, the
@@ -26,11 +28,17 @@ DENSE = {'detector': Dense((84, 42), (800, 1344), 'detector_benchmark'),
          'segmenter': Dense((64, 32), (512, 683), 'segmenter_benchmark')}
 
 
+def family_of(network):
+    """The family of a network of tools/checkpoint/open_weights.py, or None."""
+    return next((family for family, rows in ROWS.items() if network in rows), None)
+
+
 class Job:
     """What to measure: one cell of the table.
 
-    `network` is a classifier's variant or a key of DENSE; `binaries` is the folder of
-    this project's benchmarks, `folder` one for the exported network.
+    `network` is an SF-Mamba classifier's variant (T), one of tools/checkpoint/open_weights.py
+    (vmamba_t_s1l8) or a key of DENSE; `binaries` is the folder of this project's benchmarks,
+    `folder` one for the exported network.
     """
 
     def __init__(self, network, batch, dtype, threads, seconds, binaries, folder):
@@ -47,6 +55,10 @@ class Job:
         if self.network in DENSE:
             fields = {**sf_mamba.VARIANTS['T'], 'windows': DENSE[self.network].windows}
             network = pyramid.Backbone(**fields)
+        elif family_of(self.network):
+            import open_networks
+            family = family_of(self.network)
+            network = open_networks.NETWORKS[family](1000, **ROWS[family][self.network].fields)
         else:
             network = sf_mamba.make(self.network)
         return deterministic.fill_deterministic(network).eval()
@@ -103,7 +115,8 @@ class Engine:
         if job.network in DENSE:
             times = self.call(DENSE[job.network].binary, '--backbone_only', '--rounds=2')
             return 1000 / times['backbone']['wall']
-        answer = self.call('backbone_benchmark', f'--variant=sf_mamba_{job.network.lower()}',
+        variant = job.network if family_of(job.network) else f'sf_mamba_{job.network.lower()}'
+        answer = self.call('backbone_benchmark', f'--variant={variant}',
                            f'--batch={job.batch}', f'--duration={job.seconds}s',
                            f'--contexts={self.contexts or job.threads}')
         return answer['images_per_second']
@@ -359,7 +372,8 @@ def scan_stand_in(u, dt, A, B, C, D, bias):
 
 def without_scan(job):
     import sf_mamba
-    sf_mamba.selective_scan = scan_stand_in
+    import vmamba
+    sf_mamba.selective_scan = vmamba.selective_scan = scan_stand_in
     return job.model()
 
 
@@ -377,11 +391,17 @@ def export(job):
 
 def export_whole(job):
     import export_onnx
-    from onnx_export.model_folder import Model, read_config
-    variant = {'L3': 'l3_256_21k'}.get(job.network, job.network.lower())
+    from onnx_export.model_folder import Config, Model, read_config
+    family = family_of(job.network)
+    if family:
+        activation = ROWS[family][job.network].fields.get('activation', '')
+        config = Config(family=family, activation=activation, picture={'size': SIZE})
+    else:
+        variant = {'L3': 'l3_256_21k'}.get(job.network, job.network.lower())
+        config = read_config(f'backbone {{ variant: "sf_mamba_{variant}" }}')
     tensors = {key: value.numpy() for key, value in job.model().state_dict().items()
                if not key.endswith('num_batches_tracked')}
-    model = Model(read_config(f'backbone {{ variant: "sf_mamba_{variant}" }}'), tensors, [])
+    model = Model(config, tensors, [])
     export_onnx.save(export_onnx.network(model, job.batch, SIZE, SIZE),
                      pathlib.Path(job.onnx_path(scan=True)))
 
