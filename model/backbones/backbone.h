@@ -30,6 +30,10 @@ class Backbone {
   // Returns the number of sequences that a batch has in each token stage.
   virtual std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                          int64_t width) const = 0;
+
+  // Returns how many images a processor computes together fastest, at least, if
+  // a batch has as many.
+  virtual int64_t ImagesAtOnce() const { return 1; }
 };
 
 // Takes the backbone's tensors from `scope`. `image_size` is the expected side

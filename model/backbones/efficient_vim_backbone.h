@@ -92,6 +92,9 @@ class EfficientVimBackbone : public Backbone {
   // Every image counts as one sequence.
   std::vector<int64_t> Sequences(int64_t images, int64_t height,
                                  int64_t width) const override;
+  // An image's last maps have few pixels, so that reading the weights takes as
+  // long as the products of one image.
+  int64_t ImagesAtOnce() const override { return 4; }
 
  private:
   const FeatureMaps maps_;

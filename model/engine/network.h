@@ -51,6 +51,9 @@ class Network {
     return classifier_->ToResults(answers, infos);
   }
 
+  // Returns Backbone::ImagesAtOnce().
+  int64_t ImagesAtOnce() const { return backbone_->ImagesAtOnce(); }
+
   // Returns the number of the first token stage's sequences (Vim's, for Vim)
   // for `images` images of config.image_size.
   int64_t Sequences(int images) const {

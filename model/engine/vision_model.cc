@@ -174,7 +174,8 @@ void CpuVisionModel::RunAll(absl::Span<const model::ModelInput> images,
   // Every thread gets equally many whole images. The remainder runs on all
   // threads: a single image on one thread would leave the others idle.
   const int64_t threads = ops::LoopThreads();
-  const int64_t at_once = ops::CpuImplementation::ImagesAtOnce();
+  const int64_t at_once =
+      std::max(ops::CpuImplementation::ImagesAtOnce(), network_.ImagesAtOnce());
   const int64_t shared = config_.task == model::VisionTask::kClassification
                              ? images.size() / threads * threads
                              : 0;

@@ -151,22 +151,27 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"SmallInt8", InInt8(SmallModel()), kSmallHeight, kSmallWidth},
         Sample{"TinyInt8", InInt8(Tiny()), 224, 224},
         Sample{"TinyOddInt8", InInt8(Tiny()), 97, 130},
-        Sample{"LiteInt8", InInt8(LiteModel()), 160, 160}),
+        Sample{"LiteInt8", InInt8(LiteModel()), 160, 160},
+        Sample{"EfficientVim", *VariantConfig("efficientvim_m1"), 224, 224},
+        Sample{"EfficientVimOdd", *VariantConfig("efficientvim_m1"), 97, 130},
+        Sample{"EfficientVimBf16", InBf16(*VariantConfig("efficientvim_m1")),
+               224, 224}),
     [](const auto& info) { return std::string(info.param.name); });
 
-class BatchOfManyTest : public testing::TestWithParam<Precision> {};
+class BatchOfManyTest : public BatchTest {};
 
-INSTANTIATE_TEST_SUITE_P(Precisions, BatchOfManyTest,
-                         testing::Values(Precision::kBFloat16,
-                                         Precision::kInt8),
-                         [](const auto& info) {
-                           return AbslUnparseFlag(info.param);
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, BatchOfManyTest,
+    testing::Values(
+        Sample{"SmallBf16", InBf16(SmallModel()), kSmallHeight, kSmallWidth},
+        Sample{"SmallInt8", InInt8(SmallModel()), kSmallHeight, kSmallWidth},
+        Sample{"EfficientVim", *VariantConfig("efficientvim_m1"), 96, 128}),
+    [](const auto& info) { return std::string(info.param.name); });
 
-// By AMX one thread computes several of these together.
+// One thread computes several of these together, SmallModel() only by AMX.
 TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
-  const auto model = MakeModel(In(GetParam(), SmallModel()));
-  const at::Tensor images = SmallImages(19);
+  const auto model = MakeModel(GetParam().config);
+  const at::Tensor images = Images(19);
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   const auto together = RunModel(*model, images);
