@@ -43,21 +43,22 @@ struct NextLines {
 };
 
 // Writes the sums of kRows rows of a panel, its first kVectors vectors of
-// outputs, to `sums` [kRows, kPanel]. They stay in registers until then only if
-// every loop over them is unrolled.
+// outputs, less the outputs' `excess` to `sums` [kRows, kPanel]. They stay in
+// registers until then only if every loop over them is unrolled.
 template <typename I, int kRows, int kVectors>
 void SumRows(const Int8Inputs& inputs, const int8_t* weights,
-             const NextLines& next, int32_t* sums_out) {
+             const int32_t* excess, const NextLines& next, int32_t* sums_out) {
   // Row 4 i + j is at x[i] + j * stride: an address has a base and an index, so
   // fewer registers hold the rows.
   constexpr int kBases = (kRows + 3) / 4;
   const int64_t stride = inputs.x_stride, three = 3 * stride;
   const uint8_t* x[kBases];
   I sums[kRows][kVectors];
-#pragma GCC unroll 14
-  for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-    for (int v = 0; v < kVectors; ++v) sums[r][v] = I::Zero();
+  for (int v = 0; v < kVectors; ++v) {
+    const I start = I::Zero() - I::Load(excess + v * I::kWidth);
+#pragma GCC unroll 14
+    for (int r = 0; r < kRows; ++r) sums[r][v] = start;
   }
   const auto add_quad = [&]() __attribute__((always_inline)) {
     I weight[kVectors];
@@ -103,13 +104,14 @@ void SumRows(const Int8Inputs& inputs, const int8_t* weights,
 // Sums `rows` rows, 1 .. kRows.
 template <typename I, int kRows, int kVectors>
 void SumUpTo(int64_t rows, const Int8Inputs& inputs, const int8_t* weights,
-             const NextLines& next, int32_t* sums) {
+             const int32_t* excess, const NextLines& next, int32_t* sums) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      return SumUpTo<I, kRows - 1, kVectors>(rows, inputs, weights, next, sums);
+      return SumUpTo<I, kRows - 1, kVectors>(rows, inputs, weights, excess,
+                                             next, sums);
     }
   }
-  SumRows<I, kRows, kVectors>(inputs, weights, next, sums);
+  SumRows<I, kRows, kVectors>(inputs, weights, excess, next, sums);
 }
 
 // What becomes of the sums of a panel's first `columns` outputs.
@@ -132,13 +134,12 @@ void Finish(int64_t rows, const int32_t* sums, const Int8Results& results,
   using V = typename I::Floats;
   ForEachVector<V>(results.columns, [&](int64_t c, int lanes) {
     const V scale = V::Load(results.scales + c);
-    const I excess = I::Load(results.excess + c);
     const V bias = results.bias == nullptr
                        ? V::Set(0.0f)
                        : LoadLanes<V>(results.bias + c, lanes);
     for (int64_t r = 0; r < rows; ++r) {
       const V x_scale = V::Set(results.x_scales[r * results.x_scale_stride]);
-      const I sum = I::Load(sums + r * kPanel<I> + c) - excess;
+      const I sum = I::Load(sums + r * kPanel<I> + c);
       V value = activation(Fma(ToFloats(sum) * x_scale, scale, bias));
       float* const y = results.y + r * results.y_stride + c;
       if (results.add) value = LoadLanes<V>(y, lanes) + value;
@@ -172,9 +173,11 @@ void MultiplyPanel(int64_t rows, Int8Inputs inputs, const int8_t* weights,
       next.count = std::min(inputs.quads, lines * (t + 1) / tiles - line);
     }
     if (results.columns <= I::kWidth) {
-      SumUpTo<I, kTileRows<I>, 1>(height, inputs, weights, next, sums);
+      SumUpTo<I, kTileRows<I>, 1>(height, inputs, weights, results.excess, next,
+                                  sums);
     } else {
-      SumUpTo<I, kTileRows<I>, 2>(height, inputs, weights, next, sums);
+      SumUpTo<I, kTileRows<I>, 2>(height, inputs, weights, results.excess, next,
+                                  sums);
     }
     Finish<I>(height, sums, results, activation);
     inputs.x += height * inputs.x_stride;
