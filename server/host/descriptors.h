@@ -3,16 +3,17 @@
 
 namespace sfmamba::server {
 
-// Raises the limit of the process's open descriptors (RLIMIT_NOFILE) as far as
-// it is allowed to.
+// Raises the process's limit of open file descriptors (RLIMIT_NOFILE) to the
+// hard limit.
 void RaiseDescriptorLimit();
 
-// Opens /dev/null in place of standard input, output and error where a caller
-// has closed them, so that no connection gets their numbers, and the log's
-// lines.
+// Opens /dev/null for each of standard input, output and error that is closed.
+// Otherwise a connection could get such a descriptor number and receive the
+// log's output.
 void FillStandardDescriptors();
 
-// How many descriptors the process may have open; each has a number below.
+// Returns the maximum number of open file descriptors. Every descriptor is
+// below this number.
 int DescriptorLimit();
 
 }  // namespace sfmamba::server

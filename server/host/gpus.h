@@ -9,8 +9,9 @@
 
 namespace sfmamba::server {
 
-// The devices that models are loaded on; none: the CPU. FAILED_PRECONDITION,
-// naming what was found, if the config asks for one that is not there.
+// Returns the indices of the GPUs on which models are loaded. The list is empty
+// if models run on the CPU. Returns FAILED_PRECONDITION with the list of found
+// GPUs if the config asks for a GPU that is missing or unusable.
 absl::StatusOr<std::vector<int>> ChooseGpus(const v1::ServerConfig& config,
                                             const model::FoundGpus& found);
 

@@ -11,33 +11,33 @@
 
 namespace sfmamba::server {
 
-// Gives the heap's free memory back to the system once a peak of what requests
-// hold is over: malloc() keeps what is freed between blocks that are in use, so
-// that a single large request would be seen in the process's size for ever.
+// Returns free heap memory to the operating system after a peak of request
+// memory. malloc() keeps freed memory that lies between blocks in use. Without
+// trimming, a single large request would enlarge the process permanently.
 //
 // Thread-compatible.
 class HeapTrim {
  public:
-  // A peak holds at least this, in bytes; it is over when a quarter of it is
-  // left.
+  // A peak is at least this many bytes. The peak is over when at most a quarter
+  // of kPeak is held.
   static constexpr int64_t kPeak = 64 << 20;
-  // How often the heap is trimmed after a peak: gRPC frees what a connection
-  // had received some time after it was closed.
+  // The number of trims after a peak. One is not enough, because gRPC frees a
+  // closed connection's data some time later.
   static constexpr int kTrims = 2;
 
-  // `memory` outlives this. `trim` gives the memory back: by default it is
-  // malloc_trim(), which takes some milliseconds.
+  // `memory` must outlive this object. `trim` returns free memory to the
+  // system. The default, malloc_trim(), takes a few milliseconds.
   explicit HeapTrim(
       MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
       : memory_(*memory), trim_(std::move(trim)) {}
 
-  // To be called again and again, with some time between the calls.
+  // Trims the heap if a peak is over. The caller must call this periodically.
   void Look();
 
  private:
   MemoryBudget& memory_;
   const std::function<void()> trim_;
-  int trims_left_ = 0;  // After the last peak.
+  int trims_left_ = 0;  // Remaining trims after the last peak.
 };
 
 }  // namespace sfmamba::server

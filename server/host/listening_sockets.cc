@@ -37,7 +37,7 @@ Addresses Resolve(const std::string& host) {
   return Addresses(found, freeaddrinfo);
 }
 
-// Kernels may be built or started without it.
+// Returns false if the kernel was built or started without IPv6.
 bool HasIpv6() {
   const int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) close(fd);
@@ -48,11 +48,12 @@ int PortOf(int fd) {
   sockaddr_in6 address = {};
   socklen_t size = sizeof(address);
   getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  return ntohs(address.sin6_port);  // At the same place in an IPv4 address.
+  // The port is at the same offset in IPv4 and IPv6 addresses.
+  return ntohs(address.sin6_port);
 }
 
-// The socket, or -1 and errno. Not SO_REUSEPORT: a second server on the port
-// would take half of the connections.
+// Returns the socket, or -1 with errno set. SO_REUSEPORT is not set, because a
+// second server on the port would silently take half of the connections.
 int Listen(const addrinfo& address, int port) {
   const int fd =
       socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -62,7 +63,7 @@ int Listen(const addrinfo& address, int port) {
   if (address.ai_family == AF_INET6) {
     setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   }
-  // The port is at the same place in both kinds of addresses.
+  // The port is at the same offset in IPv4 and IPv6 addresses.
   reinterpret_cast<sockaddr_in*>(address.ai_addr)->sin_port = htons(port);
   if (bind(fd, address.ai_addr, address.ai_addrlen) == 0 &&
       listen(fd, kBacklog) == 0) {
@@ -94,7 +95,7 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
       error = errno;
     }
   }
-  // A name may have addresses that this machine lacks, such as ::1.
+  // A host name may have addresses that this machine lacks, such as ::1.
   if (!sockets.fds_.empty() && error != EADDRINUSE) return sockets;
   return absl::UnavailableError(absl::StrCat(
       "cannot bind ", what, ": ", host, ":", port, ": ",

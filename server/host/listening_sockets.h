@@ -8,15 +8,14 @@
 
 namespace sfmamba::server {
 
-// TCP sockets that listen at one port, one for each address of a host. They do
-// not block, and are closed by the destructor. Thread-compatible.
+// TCP sockets that listen on one port, one socket for each address of a host.
+// The sockets are non-blocking. The destructor closes them. Thread-compatible.
 class ListeningSockets {
  public:
-  // `host`: a name or an address; an IPv6 address may have brackets, "::" takes
-  // IPv4 too, and "*" is any address. Port 0: any free one. `what` names the
-  // port in errors.
-  // UNAVAILABLE, naming host and port, if none can be bound or if the port is
-  // in use.
+  // `host` is a name or an address. An IPv6 address may have brackets. "::"
+  // accepts IPv4 too, and "*" means any address. Port 0 selects a free port.
+  // `what` names the port in error messages. Returns UNAVAILABLE with host and
+  // port if no address can be bound or if the port is in use.
   static absl::StatusOr<ListeningSockets> Bind(const std::string& what,
                                                const std::string& host,
                                                int port);
@@ -26,7 +25,7 @@ class ListeningSockets {
 
   const std::vector<int>& fds() const { return fds_; }
   int port() const { return port_; }
-  // Closes the sockets; connections that are not accepted yet are reset.
+  // Closes the sockets. Connections that are not accepted yet are reset.
   void Close();
 
  private:

@@ -17,7 +17,8 @@ std::string PeerName(int fd) {
   }
   const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
   const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-  const int port = ntohs(v4.sin_port);  // At the same place in both.
+  // The port is at the same offset in both address types.
+  const int port = ntohs(v4.sin_port);
   if (address.ss_family == AF_INET) {
     inet_ntop(AF_INET, &v4.sin_addr, host, sizeof(host));
     return absl::StrCat("ipv4:", host, ":", port);

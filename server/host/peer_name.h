@@ -5,9 +5,10 @@
 
 namespace sfmamba::server {
 
-// Whom the connected socket `fd` is connected to, as gRPC writes it:
-// "ipv4:127.0.0.1:5000", "ipv6:%5B::1%5D:5000". IPv4 within IPv6 is IPv4. Empty
-// if it is connected no more.
+// Returns the peer address of the connected socket `fd` in gRPC's notation.
+// Examples are "ipv4:127.0.0.1:5000" and "ipv6:%5B::1%5D:5000". An IPv4-mapped
+// IPv6 address is written as IPv4. Returns "" if the socket is no longer
+// connected.
 std::string PeerName(int fd);
 
 }  // namespace sfmamba::server

@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
 
-// The words of the file's first line; none if it cannot be read.
+// Returns the words of the file's first line, or nothing if the file cannot be
+// read.
 std::vector<std::string> FirstLine(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -26,7 +27,8 @@ std::vector<std::string> FirstLine(const std::string& path) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
-// Both in microseconds. A quota of "max" or -1 is none.
+// Returns quota / period, both given in microseconds. A quota of "max" or -1
+// means that there is no quota.
 double Quota(const std::vector<std::string>& quota,
              const std::vector<std::string>& period) {
   double time = 0, of = 0;
@@ -37,7 +39,7 @@ double Quota(const std::vector<std::string>& quota,
   return time / of;
 }
 
-// The quota of the cgroup in `folder`, in processors.
+// Returns the quota of the cgroup in `folder`, in CPUs.
 double QuotaIn(const std::string& folder) {
   const std::vector<std::string> both = FirstLine(folder + "/cpu.max");
   if (both.size() == 2) return Quota({both[0]}, {both[1]});
@@ -45,8 +47,8 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// The smallest quota of the cgroup `path` ("/a/b") below `mount` and of those
-// above it.
+// Returns the smallest quota of the cgroup `path` ("/a/b") below `mount` and of
+// its ancestors.
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {
@@ -57,7 +59,7 @@ double SmallestQuota(const std::string& mount, std::string path) {
 }
 
 int AllowedProcessors() {
-  // More processors than cpu_set_t holds are an error of sched_getaffinity.
+  // sched_getaffinity fails if the machine has more CPUs than cpu_set_t holds.
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) {
     return CPU_COUNT(&allowed);
@@ -72,8 +74,8 @@ std::optional<double> CgroupProcessors(const std::string& membership,
   double smallest = kNoQuota;
   std::ifstream file(membership);
   for (std::string line; std::getline(file, line);) {
-    // "<number>:<controllers>:<path>"; version 2 has number 0 and no
-    // controllers.
+    // The format is "<number>:<controllers>:<path>". In version 2 the number is
+    // 0 and the controllers are empty.
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || parts[2].empty() || parts[2][0] != '/') continue;
@@ -84,8 +86,8 @@ std::optional<double> CgroupProcessors(const std::string& membership,
     }
     const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
     if (!absl::c_linear_search(controllers, "cpu")) continue;
-    // Version 1 is mounted by all controllers of a group, as "cpu,cpuacct", or
-    // has a link for each.
+    // Version 1 is mounted under the names of all controllers of a group, such
+    // as "cpu,cpuacct". Some systems also have a link for each controller.
     for (const std::string& mount : {parts[1], std::string("cpu")}) {
       smallest = std::min(smallest,
                           SmallestQuota(absl::StrCat(root, "/", mount), path));

@@ -6,21 +6,21 @@
 
 namespace sfmamba::server {
 
-// How many threads this process can run at the same time, at least 1: the
-// processors that it is allowed on (sched_getaffinity), or its control group's
-// quota of processor time if that is less. A quota is rounded down, because
-// with one thread more all of them would be stopped whenever it is used up.
-// `membership` and `root` as below.
+// Returns how many threads this process can run in parallel, at least 1. The
+// number is the smaller of two limits: the CPUs in the affinity mask
+// (sched_getaffinity) and the CPU quota of the control group. The quota is
+// rounded down. With one more thread, the kernel would stop all threads
+// whenever the quota is used up. CgroupProcessors() documents the parameters.
 int UsableProcessors(const std::string& membership = "/proc/self/cgroup",
                      const std::string& root = "/sys/fs/cgroup");
 
-// The quota of processor time in processors, such as 2.5; none if there is none
-// or it cannot be read. It is the smallest of the process's control group and
-// the groups above it, of version 2 (cpu.max) and of version 1
-// (cpu.cfs_quota_us). `membership` is what /proc/self/cgroup is, and `root`
-// what /sys/fs/cgroup is. A group that is not visible below `root`, as in
-// containers that see only their own, is skipped. Source: the kernel's
-// Documentation/admin-guide/cgroup-v2.rst and
+// Returns the CPU quota in CPUs, such as 2.5. Returns nullopt if there is no
+// quota or it cannot be read. The quota is the smallest one of the process's
+// control group and its ancestors. Both version 2 (cpu.max) and version 1
+// (cpu.cfs_quota_us) are read. `membership` is the path of /proc/self/cgroup,
+// and `root` the path of /sys/fs/cgroup. Groups that are not visible below
+// `root` are skipped. Containers, for example, often see only their own group.
+// Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and
 // Documentation/scheduler/sched-bwc.rst.
 std::optional<double> CgroupProcessors(const std::string& membership,
                                        const std::string& root);

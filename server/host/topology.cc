@@ -21,9 +21,10 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int kMostNumber = 65535;
-constexpr int kMostCaches = 16;  // That a processor is described with.
+// The maximum number of cache entries read for one CPU.
+constexpr int kMostCaches = 16;
 
-// The first line of the file; empty if it cannot be read.
+// Returns the file's first line, or "" if the file cannot be read.
 std::string FirstLine(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -36,14 +37,15 @@ bool ParseNumber(absl::string_view text, int* number) {
          *number <= kMostNumber;
 }
 
-// The lowest processor of the list in the file; `otherwise` if it has none.
+// Returns the lowest CPU of the list in the file, or `otherwise` if the list is
+// empty.
 int FirstOfList(const std::string& path, int otherwise) {
   const std::vector<int> list = ParseProcessorList(FirstLine(path));
   return list.empty() ? otherwise : *std::min_element(list.begin(), list.end());
 }
 
 int CoreOf(const std::string& folder, int number) {
-  // Older kernels have the second name only.
+  // Older kernels have only thread_siblings_list.
   const int core = FirstOfList(folder + "/topology/core_cpus_list", -1);
   if (core >= 0) return core;
   return FirstOfList(folder + "/topology/thread_siblings_list", number);
@@ -62,7 +64,7 @@ int LastCacheOf(const std::string& folder) {
   return cache;
 }
 
-// The processors of each node, by the node's number.
+// Returns each node's number and its CPUs.
 std::vector<std::pair<int, std::vector<int>>> ReadNodes(
     const std::string& root) {
   std::vector<std::pair<int, std::vector<int>>> nodes;
@@ -81,13 +83,13 @@ std::vector<std::pair<int, std::vector<int>>> ReadNodes(
   return nodes;
 }
 
-// The most threads of a context, where nothing is set. It was not measured on a
-// machine that has more.
+// The default maximum number of threads for one context. Larger machines were
+// not measured.
 constexpr int kMostThreads = 16;
 
-using Core = std::vector<int>;  // The numbers of its processors.
+using Core = std::vector<int>;  // The numbers of the core's CPUs.
 
-// The cores of each node, in the processors' order.
+// Returns the cores of each node, in the order of the CPUs.
 std::vector<std::vector<Core>> CoresByNode(
     absl::Span<const Processor> processors) {
   std::vector<std::vector<Core>> nodes;
@@ -110,9 +112,10 @@ int CountCores(absl::Span<const Processor> processors) {
   return cores;
 }
 
-// Divides `seats` in proportion to `weights`, at least 1 for each: each further
-// one goes to the largest weight per seat, the first of those that are equal
-// (D'Hondt's method). Exact if there are as many seats as weight.
+// Divides `seats` in proportion to `weights`, with at least 1 seat for each.
+// Each further seat goes to the largest weight per seat, and on a tie to the
+// first (D'Hondt's method). The division is exact if `seats` equals the sum of
+// the weights.
 std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   std::vector<int> shares(weights.size(), 1);
   for (int left = seats - static_cast<int>(shares.size()); left > 0; --left) {
@@ -128,8 +131,8 @@ std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   return shares;
 }
 
-// Adds `groups` groups of neighbouring cores, whose numbers of cores differ by
-// at most 1.
+// Appends `groups` groups of neighbouring cores to `result`. The numbers of
+// cores differ by at most 1.
 void Divide(const std::vector<Core>& cores, int groups,
             std::vector<model::ProcessorGroup>* result) {
   const size_t count = cores.size();
@@ -202,7 +205,7 @@ std::vector<Processor> AllowedTopology() {
 int AutomaticContexts(absl::Span<const Processor> processors, int threads) {
   if (threads <= kMostThreads || processors.empty()) return 1;
   const int nodes = static_cast<int>(CoresByNode(processors).size());
-  // Rounded up: no context has more threads than the most.
+  // Rounds up, so that no context has more than kMostThreads threads.
   const int for_each = (threads - 1) / (nodes * kMostThreads) + 1;
   return std::min({nodes * for_each, CountCores(processors), threads});
 }

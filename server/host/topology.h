@@ -10,46 +10,48 @@
 
 namespace sfmamba::server {
 
-// A processor, as the kernel numbers it, and what it shares with others.
+// A logical CPU with the kernel's numbering, and the hardware that it shares.
 struct Processor {
   int number = 0;
   int node = 0;   // The NUMA node.
-  int cache = 0;  // The lowest processor with the same last cache.
-  int core = 0;   // The lowest processor of the same core.
+  int cache = 0;  // The lowest CPU that shares the last-level cache.
+  int core = 0;   // The lowest CPU of the physical core.
 };
 
-// Returns what the kernel says of the processors `allowed`, those that are near
-// each other side by side: ordered by node, cache, core and number. `root` is
-// what /sys/devices/system is. What cannot be read, as in some containers, is
-// taken for one node and one cache, with a core for each processor. Source: the
-// kernel's Documentation/ABI/stable/sysfs-devices-node and
-// Documentation/ABI/testing/sysfs-devices-system-cpu.
+// Returns the kernel's description of the CPUs `allowed`, ordered by node,
+// cache, core and number. Neighbours in this order are close to each other.
+// `root` is the path of /sys/devices/system. If a file cannot be read, as in
+// some containers, the CPUs count as one node with one cache and one core for
+// each CPU. Source: the kernel's Documentation/ABI/stable/sysfs-devices-node
+// and Documentation/ABI/testing/sysfs-devices-system-cpu.
 std::vector<Processor> ReadTopology(const std::vector<int>& allowed,
                                     const std::string& root);
 
-// Returns the processors that this process is allowed on; none if the kernel
-// does not say.
+// Returns the CPUs in this process's affinity mask. Returns none if the kernel
+// does not report the mask.
 std::vector<Processor> AllowedTopology();
 
-// Returns the numbers of a list such as "0-3,8"; none if it is malformed, or if
-// one is above 65535.
+// Parses a list such as "0-3,8". Returns an empty list if it is malformed or
+// contains a number above 65535.
 std::vector<int> ParseProcessorList(const std::string& list);
 
-// How many batches run at once on the CPU if nothing is set, with `threads`
-// threads in all: one up to 16 threads, since one batch on all of them is
-// answered first. With more, each NUMA node has as few as give none more than
-// 16 threads. At least 1, and never what CheckContexts() refuses.
+// Returns the default number of batches that run at once on the CPU, with
+// `threads` threads in total. The default is 1 for up to 16 threads, because
+// one batch on all threads has the lowest latency. For more threads, each NUMA
+// node gets the smallest number of batches for which no batch has more than 16
+// threads. The result is at least 1, and CheckContexts() accepts it.
 int AutomaticContexts(absl::Span<const Processor> processors, int threads);
 
-// INVALID_ARGUMENT, naming cpu_contexts, unless each context can have a core
-// and one of the `threads` of its own.
+// Returns INVALID_ARGUMENT with the name cpu_contexts unless each context can
+// have its own core and its own thread. `threads` is the total number of
+// threads.
 absl::Status CheckContexts(absl::Span<const Processor> processors, int contexts,
                            int threads);
 
-// Divides the processors, in ReadTopology()'s order, among `contexts` groups,
-// and `threads` in proportion to them. No core is in two groups. If there are
-// as many contexts as nodes or more, no group spans two nodes. `contexts` must
-// be one that CheckContexts() lets pass.
+// Divides the CPUs into `contexts` groups, and `threads` among the groups in
+// proportion to their sizes. The CPUs must be in the order of ReadTopology().
+// No core is in two groups. If there are at least as many contexts as nodes, no
+// group spans two nodes. CheckContexts() must accept `contexts`.
 std::vector<model::ProcessorGroup> MakeGroups(
     absl::Span<const Processor> processors, int contexts, int threads);
 

@@ -11,13 +11,13 @@
 
 namespace sfmamba::server {
 
-// Remembers clients, for what is said once to each. Starts anew when it holds
-// `max_clients`. Thread-safe.
+// A set of clients, used to log something only once per client. If the set is
+// full, the next insertion clears it first. Thread-safe.
 class ClientSet {
  public:
   explicit ClientSet(size_t max_clients) : max_clients_(max_clients) {}
 
-  // Whether the client was not there before.
+  // Returns true if the client was not in the set.
   bool Insert(absl::string_view client) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -11,47 +11,48 @@
 
 namespace sfmamba::server {
 
-// The client that `peer` belongs to: its address without the port. `peer` is as
-// gRPC writes it: "ipv4:10.0.0.7:41234".
+// Returns the client's address, which is `peer` without the port. gRPC writes
+// `peer` as "ipv4:10.0.0.7:41234".
 absl::string_view ClientOf(absl::string_view peer);
 
-// Keeps a single client from filling what all clients share, such as a queue's
-// places or the time before a deadline. A client may hold at most `most_alone`
-// / (1 - `most_alone`) times what is left free. So one client alone fills
-// `most_alone` of it and is not slowed down, any number of greedy clients get
-// equal shares, and some of it always stays free for the next one.
+// Stops one client from using up a resource that all clients share, such as the
+// places of a queue or the time before a deadline. A client may hold at most
+// `most_alone` / (1 - `most_alone`) times the free amount. A single client can
+// therefore fill the fraction `most_alone` of the resource. Several greedy
+// clients get equal shares. A part always stays free for the next client.
 // Source: dynamic thresholds for shared memory (Choudhury and Hahne, IEEE/ACM
 // Transactions on Networking 6(2), 1998).
 //
 // Thread-safe.
 class ClientShares {
  public:
-  // `most_alone` is in 0.5 to 1; 1 means that there is no limit.
+  // `most_alone` is between 0.5 and 1. The value 1 disables the limit.
   explicit ClientShares(double most_alone);
 
-  // Counts `amount` as held by `client` until GiveBack(). False, and nothing is
-  // counted, if that would be more than its share. `free` is what is left:
-  // before it is taken if amounts are small, after that if one may be large.
+  // Counts `amount` as held by `client` until GiveBack(). Returns false and
+  // counts nothing if the client would exceed its share. `free` is the free
+  // amount of the resource before this call. A caller that may take a large
+  // amount subtracts `amount` from it.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
-  // The client holds `amount` less. It holds at least as much.
+  // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
 
-  // Whether a client may hold `amount` in all; `free` as above, with what the
-  // client would take added to it.
+  // Returns true if a client may hold `amount` in total while `free` is free.
+  // Take() documents `free`.
   bool IsShare(double amount, double free) const;
 
-  // The most that a client may hold of `all` so that its share is left free.
+  // Returns the most that a single client may hold of a resource of size `all`.
   int64_t MostAlone(int64_t all) const;
 
-  // What `client` holds.
+  // Returns the amount that `client` holds.
   int64_t HeldBy(absl::string_view client) const;
-  // How many clients hold something.
+  // Returns the number of clients that hold something.
   int clients() const;
 
  private:
   const double times_free_;
   mutable absl::Mutex mu_;
-  // Without the clients that hold nothing, so that it stays small.
+  // Contains only clients that hold something, which keeps the map small.
   absl::flat_hash_map<std::string, int64_t> held_ ABSL_GUARDED_BY(mu_);
 };
 

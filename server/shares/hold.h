@@ -7,18 +7,18 @@
 
 namespace sfmamba::server {
 
-// The wait that a client is asked for when others hold what it needs.
+// The retry delay sent to a client when other requests hold the resource.
 inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
-// A part of what an Account counts, which gets it back once: on Release() or
-// when the hold ends.
+// Owns an amount that an Account has handed out. Release() or the destructor
+// returns the amount to the account exactly once.
 //
 //   MemoryHold all = *budget.Take(MemoryUse::kInput, 300);
 //   MemoryHold first = all.Split(100);  // 200 bytes stay in `all`.
 //
-// The account hands holds out and outlives them. It has a type Part, with a
-// method Split() if that is called, and GiveBack(const Part&).
-// Thread-compatible.
+// The account creates the holds and must outlive them. The account defines the
+// type Part and the method GiveBack(const Part&). If Split() is used, Part must
+// have a method Split(). Thread-compatible.
 template <typename Account>
 class Hold {
  public:
@@ -43,13 +43,14 @@ class Hold {
   const Part& operator*() const { return part_; }
   const Part* operator->() const { return &part_; }
 
-  // Moves some of what is held, at most all, into the returned hold.
+  // Moves the given amounts into the returned hold. They must not exceed the
+  // amounts of this hold.
   template <typename... Amounts>
   Hold Split(Amounts... amounts) {
     if (empty()) return Hold();
     return Hold(account_, part_.Split(amounts...));
   }
-  // Changes how much is held, if the account has Resize(). Not when empty.
+  // Changes the amount. Requires a nonempty hold and an account with Resize().
   template <typename Amount>
   auto Resize(Amount amount) {
     return account_->Resize(amount, &part_);

@@ -65,7 +65,7 @@ absl::Status MemoryBudget::Add(MemoryUse use, int64_t bytes) {
         bytes <= kSmallHold ? request_bytes_ : most_of_request();
     const int64_t taken =
         all_.now - held_[static_cast<int>(MemoryUse::kDecode)];
-    // Written so that no sum can overflow.
+    // Subtracts instead of adding, because a sum could overflow.
     int64_t room = most - taken;
     if (use == MemoryUse::kMessage) {
       const int64_t for_small = bytes <= kSmallHold ? most_of_message() / 8 : 0;

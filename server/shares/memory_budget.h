@@ -12,38 +12,40 @@
 
 namespace sfmamba::server {
 
-// What a request holds memory for.
+// The purpose for which a request holds memory.
 enum class MemoryUse {
-  kMessage,  // Its message, until all of its images are decoded.
-  kDecode,   // What decoders work in.
-  kInput,    // The model's inputs, until they have been in a batch.
-  kAnswer,   // The model's results, then the answers until they are sent.
+  kMessage,  // The request's message, until all its images are decoded.
+  kDecode,   // The decoders' working memory.
+  kInput,    // The model's inputs, until their batch has run.
+  kAnswer,   // The model's results, then the responses until they are sent.
 };
 inline constexpr int kMemoryUseCount = 4;
 
-// "message", "decode", "input" or "answer".
+// Returns "message", "decode", "input" or "answer".
 const char* MemoryUseName(MemoryUse use);
 
 class MemoryBudget;
 
-// Some bytes of a MemoryBudget, which outlives it.
+// A number of bytes taken from a MemoryBudget, which must outlive the hold.
 using MemoryHold = Hold<MemoryBudget>;
 
-// The memory that all requests together may hold. A quarter of it is the
-// transport's: what it reads lies there, and messages that have been handed
-// over may take half of it, so that it can always read on. A part is kept for
-// decoding, so that what waits to be decoded cannot take the memory that it
-// waits for. The requests' messages, inputs and answers share the rest. An
-// eighth of what is shared is for holds of at most kSmallHold, so that a few
-// large requests do not shut out the small ones.
+// Limits the memory that all requests hold together. A quarter of the budget
+// belongs to the transport, which keeps received messages there. Messages of
+// requests in progress may take half of this quarter, so that the transport can
+// always read on. Another part is reserved for decoding, so that images that
+// wait to be decoded cannot use up the memory that decoding needs. The
+// messages, inputs and answers of requests share the rest. One eighth of this
+// shared part is open only to holds of at most kSmallHold. A few large requests
+// therefore cannot block small ones.
 //
-// Thread-safe. Nothing blocks: what does not fit is refused. Decoding's part is
-// never refused, because the decode pool keeps to it.
+// Thread-safe. No method blocks. Take() refuses a request for more than the
+// free memory. Memory for decoding is never refused, because the decode pool
+// limits itself to its part.
 class MemoryBudget {
  public:
-  static constexpr int64_t kSmallHold = 1 << 20;  // Bytes.
+  static constexpr int64_t kSmallHold = 1 << 20;  // In bytes.
 
-  // What a hold holds.
+  // The bytes of one hold and their purpose.
   struct Part {
     MemoryUse use = MemoryUse::kMessage;
     int64_t bytes = 0;
@@ -51,24 +53,29 @@ class MemoryBudget {
     Part Split(int64_t some_bytes);
   };
 
-  // `decode_bytes`, decoding's part, is at most three quarters of `bytes`.
+  // `decode_bytes` is the part reserved for decoding. It is at most three
+  // quarters of `bytes`.
   MemoryBudget(int64_t bytes, int64_t decode_bytes);
 
   int64_t bytes() const { return bytes_; }
-  int64_t transport_bytes() const { return bytes_ / 4; }  // Its part.
-  // The most that a request's message may take.
+  // The transport's part.
+  int64_t transport_bytes() const { return bytes_ / 4; }
+  // The maximum size of one request's message, in bytes.
   int64_t most_of_message() const { return transport_bytes() / 2; }
-  // The most that a request's message, inputs and answers may take together.
+  // The maximum size of one request's message, inputs and answers together, in
+  // bytes.
   int64_t most_of_request() const { return request_bytes_ / 8 * 7; }
 
-  // RESOURCE_EXHAUSTED with reason QUEUE_FULL of the queue "memory" if `bytes`
-  // are not free now.
+  // Returns RESOURCE_EXHAUSTED with reason QUEUE_FULL and queue "memory" if
+  // fewer than `bytes` are free.
   absl::StatusOr<MemoryHold> Take(MemoryUse use, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
   int64_t held(MemoryUse use) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What is held for all uses, now and at most since the last call.
+  // The bytes held for all purposes together.
+  //   now:  the current number
+  //   most: the maximum since the last call of TakePeak()
   struct Peak {
     int64_t now = 0;
     int64_t most = 0;
@@ -77,8 +84,8 @@ class MemoryBudget {
 
  private:
   friend MemoryHold;
-  // Makes the part one of `bytes`. Less always succeeds; for more it returns
-  // the errors of Take(), and changes nothing.
+  // Changes the size of the part to `bytes`. Shrinking always succeeds. Growing
+  // may fail with the errors of Take() and then changes nothing.
   absl::Status Resize(int64_t bytes, Part* part) ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Add(MemoryUse use, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);

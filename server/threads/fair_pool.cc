@@ -79,7 +79,7 @@ void FairPool::Loop() {
     std::optional<Work> work = Next();
     if (!work.has_value()) {
       if (stopping_ && queue_.size() == 0) {
-        changed_.SignalAll();  // The others may have waited for their turn.
+        changed_.SignalAll();  // Other threads may still wait for a piece.
         return;
       }
       changed_.Wait(&mu_);
@@ -95,7 +95,7 @@ void FairPool::Loop() {
       work->run();
     } catch (...) {
     }
-    work->run = nullptr;  // What it captured goes outside the lock too.
+    work->run = nullptr;  // Destroys the captures outside the lock too.
     mu_.Lock();
     --busy_;
     long_ -= is_long;

@@ -18,21 +18,22 @@
 
 namespace sfmamba::server {
 
-// Does pieces of work on a fixed number of threads, in a FairQueue's order. The
-// pieces that are being done hold at most `memory_bytes`; no thread waits for
-// memory while a piece that fits may be done. While all threads do long pieces,
-// one more thread does the others, so that these wait for none.
+// Runs pieces of work on a fixed number of threads, in the order of a
+// FairQueue. The running pieces hold at most `memory_bytes`. No thread waits
+// for memory if another piece fits. If every thread runs a long piece, one
+// spare thread runs the short pieces, so that they never wait for long ones.
 //
-// It accepts everything: the caller bounds what waits. Thread-safe; nothing
-// blocks. The destructor does all that was accepted, then joins the threads.
+// The pool accepts all work. The caller must bound the number of waiting
+// pieces. Thread-safe, and no method blocks. The destructor finishes all
+// accepted work, then joins the threads.
 class FairPool {
  public:
   struct Options {
-    std::string name = "pool";  // Names the threads, for ps and debuggers.
+    std::string name = "pool";  // Names the threads for ps and debuggers.
     int threads = 1;
-    // A piece that holds more counts as this much, and is done alone.
+    // A piece that needs more memory counts as this much and runs alone.
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();
-    // Pieces that are expected to take longer are long.
+    // A piece is long if its expected time exceeds this.
     absl::Duration long_piece = absl::InfiniteDuration();
     absl::Duration round = absl::Milliseconds(5);         // See FairQueue.
     std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
@@ -41,45 +42,52 @@ class FairPool {
   explicit FairPool(Options options);
   ~FairPool();
 
-  // A number for Work::group that no other group has.
+  // Returns a number for Work::group that no other group has.
   uint64_t NewGroup() { return next_group_++; }
 
-  // An exception that leaves `work.run` is dropped. What `work.run` captured is
-  // destroyed then, and may tell who waits for it.
+  // Exceptions thrown by `work.run` are ignored. The captures of `work.run` are
+  // destroyed after it ends. Their destructors may notify the caller who waits
+  // for the work.
   void Run(Work work) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FairQueue::Expedite().
   void Expedite(uint64_t group) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How long until a new group's work of `cost` is expected to be done.
+  // Returns the expected time until work of `cost` in a new group would be
+  // finished.
   absl::Duration Wait(absl::Duration cost, Priority priority,
                       absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  int busy() const ABSL_LOCKS_EXCLUDED(mu_);    // Threads that work.
-  int queued() const ABSL_LOCKS_EXCLUDED(mu_);  // Pieces that wait.
+  // The number of threads that run a piece.
+  int busy() const ABSL_LOCKS_EXCLUDED(mu_);
+  int queued() const ABSL_LOCKS_EXCLUDED(mu_);  // The number of waiting pieces.
 
  private:
   void Loop();  // The body of each thread.
-  // Whether one more thread may start a piece: not always a long one.
+  // Returns true if one more thread may start a piece. The spare thread may
+  // start only short pieces.
   bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes a thread if there may be a piece for it. Each that starts a piece
-  // wakes the next, and each that ends one looks for another itself.
+  // Wakes one thread if it may start a piece. A thread that starts a piece
+  // wakes the next thread. A thread that ends a piece looks for another one
+  // itself.
   void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The next piece that may be done now, if any.
+  // Returns the next piece that may run now, or nullopt if there is none.
   std::optional<Work> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;
   std::atomic<uint64_t> next_group_{1};
 
   mutable absl::Mutex mu_;
-  // Signalled when one more thread may start a piece, or stopping_ changes.
+  // Signalled if one more thread may start a piece or stopping_ changes.
   absl::CondVar changed_;
   FairQueue queue_ ABSL_GUARDED_BY(mu_);
   int64_t free_bytes_ ABSL_GUARDED_BY(mu_);
-  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Threads that work,
-  int long_ ABSL_GUARDED_BY(mu_) = 0;  // and those on a long piece.
+  int busy_ ABSL_GUARDED_BY(mu_) = 0;  // Number of threads that run a piece.
+  // Number of threads that run a long piece.
+  int long_ ABSL_GUARDED_BY(mu_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<std::thread> threads_;  // Last: they use everything above.
+  // Last, because the threads use all members above.
+  std::vector<std::thread> threads_;
 };
 
 }  // namespace sfmamba::server

@@ -7,10 +7,10 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int64_t kFrontRound = -1;
-// The work that may always overtake a piece that waits for memory.
+// At least this much work may overtake a piece that waits for memory.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
-// The start moves on by this part of the work that is handed out. More would
-// prefer small pieces longer and let large ones wait longer.
+// The start advances by 1/kAging of the work handed out. A higher value would
+// favour small pieces for longer and delay large ones more.
 constexpr int kAging = 96;
 
 }  // namespace
@@ -38,7 +38,8 @@ absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
                                      absl::Time deadline) const {
   const Key key = KeyAt(shares_.now() + shares_.Weighted(cost, priority),
                         priority, deadline);
-  // From both ends, for most often one of them is near.
+  // The search runs from both ends, because the position is usually near one of
+  // them.
   absl::Duration before, after;
   auto low = order_.begin();
   auto high = order_.end();

@@ -16,71 +16,83 @@
 
 namespace sfmamba::server {
 
-// A piece of work that one thread does without a pause.
+// A piece of work that one thread runs without a pause.
 struct Work {
-  uint64_t group = 0;                     // The request that it belongs to.
-  Priority priority = Priority::kNormal;  // A group has one priority.
-  absl::Duration cost;  // How long one thread is expected to work on it.
+  uint64_t group = 0;  // The request that the piece belongs to.
+  Priority priority = Priority::kNormal;  // Equal for all pieces of a group.
+  absl::Duration cost;                    // The expected time on one thread.
   absl::Time deadline = absl::InfiniteFuture();
-  int64_t bytes = 0;  // Memory that it holds while it runs.
+  int64_t bytes = 0;  // The memory that the piece holds while it runs.
   absl::AnyInvocable<void()> run;
 };
 
-// Decides which piece of work is next: the small and the urgent before the
-// large ones, and those of a group that has had little before those of one that
-// has had much.
+// Decides which piece of work runs next. Small and urgent pieces run before
+// large ones. Groups that have received little service run before groups that
+// have received much.
 //
-// A group's pieces stand in line one behind the other; a piece's place is its
-// own cost and that of those before it, divided by the weight of its priority:
-// 8, 3 or 1. Places are counted from where newcomers start, which moves on by
-// 1/96 of the work that is handed out. So a small piece waits for no larger one
-// of another group that came in the last 32 times its cost; waiting groups
-// share the threads 8:3:1; and whatever comes, a group of priority HIGH gets at
-// least 1/12 of the threads' time, NORMAL 1/32 and LOW 1/96: nothing starves.
+// The pieces of one group are placed one behind the other. A piece's place is
+// the sum of its own cost and the costs before it in its group, divided by the
+// weight of its priority. The weights are 8, 3 and 1. Places are counted from a
+// start that advances by 1/96 of the cost of all work handed out. A new group
+// begins at this start.
 //
-// Of pieces with about the same place (in the same round) the one of the higher
-// priority is first, then the one whose deadline is sooner. Expired pieces come
-// before all others, because they take no time.
+// These rules have three effects. A small piece overtakes larger pieces of
+// other groups. A piece of priority NORMAL can be overtaken only until 32 times
+// its own cost has been handed out. Groups that wait together share the threads
+// 8:3:1. No group starves, because a group of priority HIGH always gets at
+// least 1/12 of the threads' time, NORMAL 1/32 and LOW 1/96.
 //
-// It has no clock and no thread. Thread-compatible.
+// Places are rounded down to rounds. Within a round, pieces run by priority and
+// then by deadline. Expired pieces run before all others, because they take no
+// time.
+//
+// The class has no clock and no thread. Thread-compatible.
 class FairQueue {
  public:
-  // The length of a round, in places: a group of priority NORMAL has three
-  // times as much work in it. By default that is a few ordinary photographs, a
-  // small part of a large one.
+  // `round` is the length of a round in weighted cost. A group of priority
+  // NORMAL gets three times as much work done in a round, because its weight is
+  // 3. The default fits a few ordinary photographs, or a small part of a large
+  // one.
   explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
       : round_(round) {}
 
   void Push(Work work);
 
-  // Removes and returns the next piece of those that hold at most `free_bytes`
-  // and take at most `longest`. None if nothing waits or if what waits must
-  // wait for memory: a piece that does not fit is overtaken by as much work as
-  // it is itself, at least 5 ms; then memory is left free for it.
+  // Removes and returns the next piece that holds at most `free_bytes` and
+  // takes at most `longest`. Returns nullopt if no piece waits or none fits. A
+  // piece that needs more memory is overtaken only by a limited amount of work,
+  // which is its own cost but at least 5 ms. After that, Pop() returns nullopt
+  // until enough memory is free for the piece.
   std::optional<Work> Pop(absl::Time now, int64_t free_bytes,
                           absl::Duration longest = absl::InfiniteDuration());
 
-  // To be called when a piece that Pop() returned is done. A group is forgotten
-  // once all its pieces are done. To continue it, push before this.
+  // The caller must call this when a piece from Pop() has finished. The queue
+  // forgets a group when all its pieces have finished. To continue a group,
+  // push its next piece before this call.
   void Done(uint64_t group);
 
-  // The group's pieces come before all others from now on. For groups that have
-  // been cancelled, whose pieces take no time.
+  // Moves the group's waiting pieces before all others. Intended for cancelled
+  // groups, whose pieces take no time.
   void Expedite(uint64_t group);
 
-  // The cost of what would be done before a new piece of a new group.
+  // Returns the cost of the waiting work that would run before a new piece of a
+  // new group.
   absl::Duration WorkBefore(absl::Duration cost, Priority priority,
                             absl::Time deadline) const;
 
   int size() const { return static_cast<int>(order_.size()); }
 
  private:
-  // The round that a piece's place is in, and what decides within it: priority,
-  // deadline. The last is the number of the piece, so that keys differ.
+  // Determines the order of the pieces:
+  //   1. the round of the piece's place
+  //   2. the priority
+  //   3. the deadline
+  //   4. the number of the piece, which makes the key unique
   using Key = std::tuple<int64_t, Priority, absl::Time, uint64_t>;
   struct Entry {
     Work work;
-    absl::Duration overtaken;  // Work handed out since it did not fit.
+    // Cost of the work handed out since the piece first did not fit.
+    absl::Duration overtaken;
   };
   using Order = std::map<Key, Entry>;
 
@@ -90,14 +102,15 @@ class FairQueue {
 
   const absl::Duration round_;
   Order order_;
-  // Deadlines of the entries that are not at the front.
+  // The deadlines of all entries except those that were moved to the front.
   std::set<std::pair<absl::Time, Key>> deadlines_;
   uint64_t pushed_ = 0;
-  absl::Duration waiting_;  // The cost of all of order_.
+  absl::Duration waiting_;  // The total cost of order_.
 
-  // By group: the place of its last piece. Newcomers start at now().
+  // The place of each group's last piece. New groups start at now().
   FairShares<uint64_t> shares_;
-  absl::flat_hash_map<uint64_t, int> pieces_;  // By group: that are not done.
+  // Unfinished pieces of each group.
+  absl::flat_hash_map<uint64_t, int> pieces_;
 };
 
 }  // namespace sfmamba::server

@@ -11,14 +11,15 @@
 
 namespace sfmamba::server {
 
-// A condition variable of an absl::Mutex whose waits end by the steady clock.
-// Waits of absl::CondVar and absl::Mutex end by the wall clock: if that is set
-// back by an hour meanwhile, they take an hour longer. Thread-safe.
+// A condition variable for absl::Mutex whose timeouts use the steady clock.
+// Timeouts of absl::CondVar and absl::Mutex use the wall clock. If the wall
+// clock is set back by an hour, such a timeout takes an hour longer.
+// Thread-safe.
 class SteadyCondVar {
  public:
-  // Wait() and WaitWithTimeout() unlock the mutex while they wait. They return
-  // when signalled, WaitWithTimeout() also when the time has passed, and both
-  // now and then without a reason.
+  // Both methods unlock the mutex while they wait. They return when signalled,
+  // and may also return without a signal. WaitWithTimeout() also returns when
+  // the timeout has passed.
   void Wait(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     Lock lock{*mu};
     changed_.wait(lock);
@@ -31,8 +32,8 @@ class SteadyCondVar {
                   std::clamp(timeout, absl::ZeroDuration(), absl::Hours(24))));
   }
 
-  // Waits until `holds()`, which is called with the mutex locked, is true, or
-  // `limit` has passed. Returns whether it is true.
+  // Waits until `holds()` returns true or `limit` has passed. `holds` is called
+  // with the mutex locked. Returns the last result of `holds()`.
   template <typename Predicate>
   bool Await(absl::Mutex* mu, absl::Duration limit, const Predicate& holds)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
@@ -45,19 +46,20 @@ class SteadyCondVar {
     return true;
   }
 
-  // Wakes one of the waiting threads, or all. Faster without their mutex, which
-  // a woken thread waits for.
+  // Wakes one waiting thread, or all of them. Signalling is faster without the
+  // mutex, because a woken thread must lock it.
   void Signal() { changed_.notify_one(); }
   void SignalAll() { changed_.notify_all(); }
 
  private:
-  // Clang does not see that `mu` is the mutex that the predicate requires.
+  // Clang's analysis does not know that `mu` is the mutex that the predicate
+  // requires.
   template <typename Predicate>
   static bool Call(const Predicate& holds) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return holds();
   }
 
-  // The mutex under the names that the standard library calls.
+  // Gives the mutex the method names that the standard library expects.
   struct Lock {
     void lock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mu.Lock(); }
     void unlock() ABSL_NO_THREAD_SAFETY_ANALYSIS { mu.Unlock(); }

@@ -8,8 +8,9 @@
 namespace sfmamba::server {
 namespace {
 
-// A tenth of a processor that a thread of priority 0 wants too; with 19 a load
-// would take minutes on a busy machine. Source: sched(7), the nice value.
+// With this nice value, a thread gets a tenth of a CPU that it shares with a
+// thread of nice value 0. With a nice value of 19, a model load would take
+// minutes on a busy machine. Source: sched(7), section "The nice value".
 constexpr int kNice = 10;
 
 }  // namespace
@@ -19,7 +20,7 @@ void NameThisThread(absl::string_view name) {
 }
 
 void LowerThisThreadsPriority() {
-  // Linux: the calling thread's. If it fails, it is only less polite.
+  // On Linux this affects only the calling thread. A failure is harmless.
   setpriority(PRIO_PROCESS, 0, kNice);
 }
 

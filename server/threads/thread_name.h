@@ -5,12 +5,13 @@
 
 namespace sfmamba::server {
 
-// Names the calling thread for ps and debuggers; what exceeds 15 characters is
-// cut off.
+// Names the calling thread for ps and debuggers. The name is cut to 15
+// characters.
 void NameThisThread(absl::string_view name);
 
-// Leaves the calling thread, and those that it starts from now on, a tenth of a
-// processor that others want too. An unprivileged thread cannot take that back.
+// Lowers the priority of the calling thread and of the threads that it starts
+// later. On a busy CPU they get about a tenth of the time. An unprivileged
+// thread cannot undo this.
 void LowerThisThreadsPriority();
 
 }  // namespace sfmamba::server

@@ -16,39 +16,43 @@
 
 namespace sfmamba::server {
 
-// A thread that does jobs, one after the other, and calls a routine now and
-// then when there are none. Neither may throw.
+// Runs jobs one after another on its own thread. The thread also calls a
+// routine from time to time when no job waits. Neither may throw.
 //
-// Thread-safe. The destructor waits for the job or the call that runs, not for
-// the routine's pause; jobs that wait are told that they will not be done.
+// Thread-safe. The destructor waits for a running job or routine, but not for
+// the pause between two routine calls. It then runs each waiting job with
+// `stopped` set to true.
 class Worker {
  public:
-  // `stopped`: it is not to be done any more, and only says so.
+  // If `stopped` is true, the job must not do its work. It should only report
+  // that the work was not done.
   using Job = std::function<void(bool stopped)>;
-  // Returns how long after its end it is to be called again.
+  // Returns the pause before the next call.
   using Routine = std::function<absl::Duration()>;
 
   struct Options {
-    std::string name;  // The thread's.
-    // Further jobs are refused.
+    std::string name;  // The name of the thread.
+    // The maximum number of waiting jobs. Push() refuses further ones.
     size_t most_waiting = std::numeric_limits<size_t>::max();
-    // Called on the thread, first of all.
+    // Called on the thread before everything else.
     std::function<void()> start = [] {};
   };
 
   explicit Worker(Options options);
-  // Calls `fn` with `period` before the first call and between two.
+  // Calls `fn` repeatedly, with a pause of `period` before each call.
   Worker(std::string name, absl::Duration period, std::function<void()> fn);
   ~Worker();
 
-  // False if too many jobs wait or the worker is being destroyed; the job is
-  // dropped then.
+  // Returns false and drops the job if too many jobs wait or the worker is
+  // stopping.
   bool Push(Job job) ABSL_LOCKS_EXCLUDED(mu_);
-  // Has the thread call `fn`, and waits for it.
+  // Calls `fn` on the worker's thread and waits until it has returned.
   void Run(absl::FunctionRef<void()> fn);
-  // The routine is called from now on, after `pause` first. Called once.
+  // Starts calling the routine, the first time after `pause`. May be called
+  // once.
   void Repeat(absl::Duration pause, Routine routine) ABSL_LOCKS_EXCLUDED(mu_);
-  // Jobs that begin from now on get `stopped`; a running one asks stopping().
+  // Jobs that start after this call get `stopped`. A running job can ask
+  // stopping().
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -57,12 +61,13 @@ class Worker {
 
   const Options options_;
   mutable absl::Mutex mu_;
-  SteadyCondVar wake_;  // Signalled when what follows changes.
+  SteadyCondVar wake_;  // Signalled when one of the members below changes.
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mu_);
   Routine routine_ ABSL_GUARDED_BY(mu_);
-  absl::Time due_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();  // routine_'s.
+  // The time of the routine's next call.
+  absl::Time due_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  std::thread thread_;  // Last: uses the above.
+  std::thread thread_;  // Last, because the thread uses the members above.
 };
 
 }  // namespace sfmamba::server
