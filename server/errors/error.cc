@@ -10,8 +10,8 @@
 namespace sfmamba::server {
 namespace {
 
-// The payloads are the messages that travel to the client, so that a status
-// passes through any code that keeps payloads.
+// Types of the payloads. The payloads are the messages sent to the client, so
+// any code that preserves payloads also preserves the details.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
@@ -35,8 +35,8 @@ std::optional<Message> GetPayload(const char* url, const absl::Status& status) {
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail) {
-  // Errors quote clients. Protobuf does not read strings that are no UTF-8, and
-  // the error would lose its reason.
+  // Error messages may quote client input. Protobuf rejects strings that are
+  // not UTF-8, which would lose the whole detail.
   const std::string text = base::ToUtf8(message);
   absl::Status status(code, text);
   google::rpc::ErrorInfo info;

@@ -12,44 +12,51 @@
 
 namespace sfmamba::server {
 
-// What a client learns of an error besides code and message.
+// The details of an error that a client receives besides the code and the
+// message.
 struct ErrorDetail {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
-  std::string field;  // BadRequest path, such as "images[2].encoded"; or empty.
-  absl::Duration retry_after = absl::InfiniteDuration();  // Infinite: no hint.
-  // QuotaFailure: who has used up a quota, such as "ipv4:10.0.0.7"; or empty.
+  std::string field;  // BadRequest path, such as "images[2].encoded", or empty.
+  // An infinite value means that no hint is sent.
+  absl::Duration retry_after = absl::InfiniteDuration();
+  // QuotaFailure subject that exceeded its quota, such as "ipv4:10.0.0.7", or
+  // empty.
   std::string quota_subject;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// A status that carries `detail` as payload; ToGrpcStatus turns it into
-// google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest, QuotaFailure,
-// RetryInfo and the grpc-retry-pushback-ms trailer.
+// Returns a status that carries `detail` as payload. ToGrpcStatus sends the
+// detail as google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest,
+// QuotaFailure, RetryInfo and the trailer grpc-retry-pushback-ms.
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail);
 
-// The detail that MakeError put into `status`; empty if there is none.
+// Returns the detail that MakeError stored in `status`, or an empty detail.
 ErrorDetail GetErrorDetail(const absl::Status& status);
 
-// The value of `key` in the error's metadata; empty if there is none.
+// Returns the value of `key` in the error's metadata, or "" if the key is
+// missing.
 std::string GetMetadata(absl::string_view key, const absl::Status& status);
 
-// Returns the error with `prefix` put before its field ("images[2]" +
-// ".encoded").
+// Returns the error with `prefix` before its field, such as "images[2]" before
+// ".encoded".
 absl::Status InField(absl::string_view prefix, const absl::Status& status);
 
-// Returns the error with `field` in place of its own.
+// Returns the error with its field replaced by `field`.
 absl::Status AtField(absl::string_view field, const absl::Status& status);
 
-// Returns the error with `key`: `value` added to its ErrorInfo.
+// Returns the error with `key` and `value` added to the metadata of its
+// ErrorInfo.
 absl::Status WithMetadata(absl::string_view key, absl::string_view value,
                           const absl::Status& status);
 
-// Returns the error with its code's name as reason if it has none.
+// Returns the error with a reason. If it has none, the reason becomes the name
+// of its code.
 absl::Status WithErrorInfo(const absl::Status& status);
 
-// The error as a message: with ErrorInfo always, see WithErrorInfo(), and
-// BadRequest and RetryInfo where they apply.
+// Converts the error to a message. The message always has an ErrorInfo, see
+// WithErrorInfo(). It also contains the error's BadRequest, QuotaFailure and
+// RetryInfo, if any.
 google::rpc::Status ToRpcStatus(const absl::Status& status);
 
 }  // namespace sfmamba::server

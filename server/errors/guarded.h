@@ -7,8 +7,8 @@
 
 namespace sfmamba::server {
 
-// Runs `fn`; an exception becomes INTERNAL. Its text may name anything and
-// stays here.
+// Calls `fn` and converts an exception to INTERNAL. The exception's text is not
+// returned, because it may contain private data.
 template <typename Fn>
 auto Guarded(const Fn& fn) -> decltype(fn()) {
   try {

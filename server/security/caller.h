@@ -5,29 +5,35 @@
 
 namespace sfmamba::security {
 
-// What a call does, and so what its caller must be allowed to do.
+// The permission that a call needs.
 enum class Scope {
-  kInfer,  // Asks a model about images.
-  kRead,   // Asks which models there are, and how they do. Reflection too.
-  kAdmin,  // Changes what is served.
+  kInfer,  // Runs a model on images.
+  kRead,   // Lists models and their state. Reflection needs it too.
+  kAdmin,  // Changes which models are served.
 };
 
-// How much one client may ask for.
+// The limits of one client.
 struct Quota {
-  int max_items = 0;            // Images at a time; 0: any number.
-  double items_per_second = 0;  // In the long run; 0: any number.
-  // Images at once after a while without any; 0: one second's, at least 1.
+  // Maximum number of images in the server at once. 0 means no limit.
+  int max_items = 0;
+  double items_per_second = 0;  // Long-term rate of images. 0 means no limit.
+  // Maximum number of images at once after an idle time. 0 means one second's
+  // worth of the rate, at least 1.
   int burst = 0;
 };
 
-// Who makes a call. It is what quotas, fair shares and the access log go by.
+// The caller of a method. Quotas, fair shares and the access log identify it by
+// its name.
 struct Caller {
-  // The name that the token file gives to the token; without a token the
-  // address without its port, "ipv4:10.0.0.7". No name is an address.
+  // The client's name in the token file. A caller without a token is named by
+  // its address without the port, such as "ipv4:10.0.0.7". Names in the token
+  // file never look like an address.
   std::string name;
   bool has_token = false;
   Quota quota;
-  bool may_read = true;  // Has Scope::kRead, as all have without tokens.
+  // True if the caller has Scope::kRead. True for every caller if the server
+  // has no token file.
+  bool may_read = true;
 };
 
 }  // namespace sfmamba::security

@@ -9,10 +9,10 @@
 namespace sfmamba::security {
 namespace {
 
-// Least time between two looks at all clients, which take a millisecond.
+// The minimum time between two sweeps. Each sweep takes about a millisecond.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
-// Most clients that are counted. Anyone can use many addresses, so beyond this
-// number new clients are admitted without limits rather than remembered.
+// The maximum number of clients in memory. An attacker can use many addresses,
+// so further clients are admitted without limits instead of being remembered.
 constexpr size_t kMostClients = 1 << 16;
 
 double BurstOf(const Quota& quota) {
@@ -22,7 +22,7 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // A client whose quota has changed goes on with what it lacks.
+  // A client whose quota has changed keeps its missing tokens.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =
@@ -74,8 +74,8 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
   if (has_rate) {
     Bucket& bucket = client.bucket;
     bucket.Fill(quota, now);
-    // More than the bucket ever holds pass when it is full, and are paid for
-    // afterwards.
+    // A request for more images than the burst is admitted when the bucket is
+    // full. The client then waits longer for its next request.
     const double burst = BurstOf(quota);
     const double needed = std::min<double>(items, burst);
     const double missing = bucket.lacking + needed - burst;

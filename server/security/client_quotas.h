@@ -17,15 +17,15 @@
 
 namespace sfmamba::security {
 
-// Counts what each client has in the server, and holds it to its quota: how
-// many images at a time, and how many in a second (a token bucket that fills at
-// the rate, up to the burst).
+// Enforces each client's quota. It limits the number of images in the server
+// and the number of images per second. The rate uses a token bucket, which
+// fills at the configured rate up to the burst.
 //
-// Thread-safe. Holds memory for the clients only that have anything or whose
-// bucket is not full.
+// Thread-safe. Keeps memory only for clients that have images in the server or
+// a bucket that is not full.
 class ClientQuotas {
  public:
-  // What a hold holds: images of a client in the server.
+  // The content of a hold, which is a number of one client's images.
   struct Part {
     std::string client;
     int items = 0;
@@ -37,44 +37,45 @@ class ClientQuotas {
   explicit ClientQuotas(std::function<absl::Time()> clock = base::SteadyNow)
       : clock_(std::move(clock)) {}
 
-  // Counts `items` images of `caller` until the hold ends. RESOURCE_EXHAUSTED,
-  // CLIENT_QUOTA, if they are more than its quota allows now: with a hint when
-  // to try again, unless so many at once never fit.
+  // Counts `items` images of `caller` until the hold ends. Returns
+  // RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if they exceed the quota. The
+  // error has a retry delay unless the quota can never fit this many images.
   absl::StatusOr<Hold> Take(const Caller& caller, int items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends the hold. Its images never began and do not count for the rate.
+  // Ends a hold whose images were never started. They do not count for the
+  // rate.
   void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The clients that memory is held for.
+  // Returns the number of clients kept in memory.
   size_t clients() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   friend Hold;
 
-  // A token bucket. What it lacks is counted, so that a full one needs no
-  // entry.
+  // A token bucket. It stores the missing tokens, so that a full bucket needs
+  // no entry.
   struct Bucket {
-    double lacking = 0;  // Never below 0; may be more than the burst.
+    double lacking = 0;  // Missing tokens, at least 0. May exceed the burst.
     absl::Time updated = absl::InfinitePast();
     double rate = 0;
 
     void Fill(const Quota& quota, absl::Time now);
   };
   struct Client {
-    int items = 0;  // In the server.
+    int items = 0;  // Images in the server.
     Bucket bucket;
 
     bool IsIdle(absl::Time now) const;
   };
 
   void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets clients that have nothing.
+  // Removes clients that have a full bucket and no images in the server.
   void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<absl::Time()> clock_;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<std::string, Client> clients_ ABSL_GUARDED_BY(mu_);
-  // Sweep() looks at no client before this time.
+  // Sweep() does nothing before this time.
   absl::Time next_sweep_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

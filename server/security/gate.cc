@@ -11,10 +11,10 @@ namespace sfmamba::security {
 namespace {
 
 constexpr absl::string_view kScheme = "bearer ";
-// In the order of Scope.
+// Indexed by Scope.
 constexpr const char* kScopeNames[] = {"infer", "read", "admin"};
 
-// Whether the client is on this machine.
+// Returns true if the client is on this machine.
 bool IsLoopback(absl::string_view client) {
   return absl::StartsWith(client, "ipv4:127.") || client == "ipv6:::1";
 }
@@ -24,7 +24,8 @@ bool IsLoopback(absl::string_view client) {
 Gate::Gate(Options options) : options_(std::move(options)) {}
 
 void Gate::Use(Tokens tokens) {
-  // Declared before the lock, the old tokens are destroyed after it.
+  // Declared before the lock, so that the old tokens are destroyed after
+  // unlocking.
   auto made = std::make_shared<const Tokens>(std::move(tokens));
   absl::MutexLock lock(&mu_);
   tokens_.swap(made);
@@ -52,7 +53,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
   std::shared_ptr<const Tokens> tokens;
   {
     absl::MutexLock lock(&mu_);
-    tokens = tokens_;  // Compared without the lock.
+    tokens = tokens_;  // The tokens are compared without the lock.
   }
   if (tokens == nullptr) {
     const std::string client = ClientOf(origin);

@@ -18,53 +18,55 @@
 
 namespace sfmamba::security {
 
-// Says who may do what, for every transport:
+// Authenticates and authorizes calls for all transports:
 //
 //   const absl::StatusOr<Caller> caller =
 //       gate.Check(headers["authorization"], {peer, forwarded}, Scope::kInfer);
 //   if (!caller.ok()) return Refuse(caller.status());
 //
-// Without tokens everybody may infer and read, and a caller on the loopback
-// interface may do everything unless it is a proxy that names another client.
-// With tokens each call needs one that has its scope, wherever it comes from.
+// If there is no token file, every caller may infer and read. A caller on the
+// loopback interface may then also administer, unless it is a proxy that
+// forwards for another client. If there is a token file, every call needs a
+// token with the required scope, even on the loopback interface.
 //
 // Thread-safe. Check() takes microseconds and never blocks for long.
 class Gate {
  public:
   struct Options {
-    // The quota of addresses, and of clients to which the token file gives
-    // none.
+    // The default quota. It applies to callers without a token and to clients
+    // for which the token file sets none.
     Quota quota;
-    // Called for each call that is refused, with its ErrorInfo.reason. Must be
-    // quick and thread-safe.
+    // Called with ErrorInfo.reason for each refused call. Must be fast and
+    // thread-safe.
     std::function<void(absl::string_view reason)> refused =
         [](absl::string_view) {};
-    // Called when a trusted proxy names an address that cannot be read. Must be
-    // quick and thread-safe.
+    // Called if a trusted proxy forwards a malformed address. Must be fast and
+    // thread-safe.
     std::function<void()> malformed_forward = [] {};
   };
-  // Where a call comes from.
+  // The source of a call.
   struct Origin {
-    std::string peer;  // In gRPC's form, "ipv4:10.0.0.7:41234".
-    // The headers x-forwarded-for in their order.
+    std::string peer;  // In gRPC's format, such as "ipv4:10.0.0.7:41234".
+    // The values of the x-forwarded-for headers, in their order.
     std::vector<std::string> forwarded;
   };
 
   explicit Gate(Options options);
 
-  // From now on calls need one of `tokens`. What takes long, such as a stream,
-  // checks again now and then.
+  // Replaces the tokens. Later calls need one of `tokens`. Long calls, such as
+  // streams, check their token again periodically.
   void Use(Tokens tokens) ABSL_LOCKS_EXCLUDED(mu_);
-  // To be called before the first call comes.
+  // Must be called before the first call arrives.
   void Trust(TrustedProxies proxies) { proxies_ = std::move(proxies); }
 
-  // The client whom shares and quotas count if it has no token: its address.
+  // Returns the client's address, which identifies it for shares and quotas if
+  // it has no token.
   std::string ClientOf(const Origin& origin) const;
-  // `authorization` is the header's value, "Bearer ...", or empty if there is
-  // none.
-  // UNAUTHENTICATED, TOKEN_INVALID, if the header has no token that is known;
-  // PERMISSION_DENIED, SCOPE_MISSING, if the caller may not do this. No error
-  // shows what was sent.
+  // `authorization` is the value of the header ("Bearer ..."), or empty if the
+  // header is missing. Returns UNAUTHENTICATED with reason TOKEN_INVALID if the
+  // header has no known token. Returns PERMISSION_DENIED with reason
+  // SCOPE_MISSING if the caller lacks the scope. No error message contains the
+  // header's value.
   absl::StatusOr<Caller> Check(absl::string_view authorization,
                                const Origin& origin, Scope scope) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -77,7 +79,8 @@ class Gate {
   const Options options_;
   TrustedProxies proxies_;
   mutable absl::Mutex mu_;
-  std::shared_ptr<const Tokens> tokens_ ABSL_GUARDED_BY(mu_);  // Null: none.
+  // Null if there is no token file.
+  std::shared_ptr<const Tokens> tokens_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::security

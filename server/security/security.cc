@@ -33,7 +33,8 @@ Gate::Options GateOptions(const v1::ServerConfig& config,
   return options;
 }
 
-// Makes any error of a file a wrong setting, as which it ends the start.
+// Converts any file error to INVALID_ARGUMENT. The server then stops at startup
+// with the exit code for a wrong setting.
 absl::Status ForSetting(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(status.message());
@@ -111,7 +112,8 @@ absl::StatusOr<WatchedFiles::Contents> WatchedFiles::Read() const {
   Contents contents;
   for (const File& file : options_.files) {
     const std::string what = absl::StrCat(file.setting, ": ", file.path);
-    // A pipe could be read once only, and its next read might never end.
+    // A pipe is refused. It can be read only once, and a second read might
+    // block forever.
     std::error_code error;
     if (std::filesystem::is_fifo(file.path, error)) {
       return absl::InvalidArgumentError(
@@ -136,14 +138,15 @@ absl::Status WatchedFiles::Open() {
 
 void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
-  // What is still being written is not taken, though it may fit.
+  // Waits for a second look with equal contents. Somebody may still be writing
+  // a file, even if its present contents are valid.
   const bool settled = contents == seen_;
   seen_ = std::move(contents);
   if (!settled || seen_ == settled_) return;
   settled_ = seen_;
   absl::Status status = seen_.status();
   if (status.ok()) {
-    // Equal contents are taken already: a change may have been undone.
+    // The change was undone, so these contents are already loaded.
     if (*seen_ == taken_) return;
     status = options_.take(*seen_);
     if (status.ok()) taken_ = *seen_;

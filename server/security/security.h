@@ -19,10 +19,10 @@
 
 namespace sfmamba::security {
 
-// Files that belong together, such as a certificate and its key, and that are
-// taken anew when what they hold changes. What they hold is compared, not their
-// times or names, so a swapped symbolic link, as Kubernetes does it, is seen
-// too.
+// Watches a set of related files, such as a certificate and its key, and
+// reloads them when their contents change. The contents are compared instead of
+// times or names. This also detects a swapped symbolic link, which Kubernetes
+// uses for updates.
 //
 // Thread-compatible.
 class WatchedFiles {
@@ -36,21 +36,23 @@ class WatchedFiles {
 
   struct Options {
     std::vector<File> files;
-    size_t max_bytes = 1 << 20;  // Most bytes of one file.
-    // Takes the files' contents. On an error the previous contents stay in use.
+    size_t max_bytes = 1 << 20;  // The maximum size of one file.
+    // Loads the contents. If it returns an error, the previous contents stay in
+    // use.
     std::function<absl::Status(const Contents&)> take;
-    // Called when the files have changed: with OK once they are taken, or once
-    // with the error if they cannot be read or taken.
+    // Called after the files have changed. The status is OK if the new contents
+    // were loaded. Otherwise it is the error of reading or loading.
     std::function<void(const absl::Status&)> changed;
   };
 
   explicit WatchedFiles(Options options);
 
-  // Takes the files for the first time; `changed` is not called. The error
-  // names the setting and the file that cannot be read.
+  // Loads the files for the first time without calling `changed`. The error
+  // names the setting and the unreadable file.
   absl::Status Open();
-  // Takes them again if they have changed and the last look found the same:
-  // they may be in the midst of being written. To be called now and then.
+  // Reloads the files if they have changed. A change is loaded only after two
+  // calls have seen the same contents, because somebody may still be writing
+  // the files. The caller must call this periodically.
   void Look();
 
  private:
@@ -58,41 +60,42 @@ class WatchedFiles {
 
   const Options options_;
   Contents taken_;
-  absl::StatusOr<Contents> seen_;     // By the last look.
-  absl::StatusOr<Contents> settled_;  // What two looks last agreed on.
+  absl::StatusOr<Contents> seen_;  // The contents found by the last Look().
+  // The last contents that two calls in a row found.
+  absl::StatusOr<Contents> settled_;
 };
 
-// All that guards the server, by its settings: who may call, how much, and the
-// TLS identity. The files are watched once a second, on a thread of its own.
+// All access control of the server: tokens, trusted proxies, quotas and the TLS
+// identity. A background thread checks the files once a second.
 //
-// Thread-safe, but for Open().
+// Thread-safe, except for Open().
 class Security {
  public:
-  // Each must be quick and thread-safe.
+  // Callbacks. Each must be fast and thread-safe.
   struct Events {
     // See Gate::Options.
     std::function<void(absl::string_view reason)> refused =
         [](absl::string_view) {};
     std::function<void()> malformed_forward = [] {};
-    // The files of "tokens" or "tls" have changed. They are used from now on
-    // or, if the status is an error, those from before.
+    // Called after the files of "tokens" or "tls" have changed. If the status
+    // is an error, the previous contents stay in use.
     std::function<void(absl::string_view what, const absl::Status&)> reloaded =
         [](absl::string_view, const absl::Status&) {};
-    // The end of the certificate that is used from now on.
+    // Called with the expiry time of each newly loaded certificate.
     std::function<void(absl::Time)> certificate_expires = [](absl::Time) {};
   };
 
-  // `config` is WithDefaults.
+  // `config` must have its defaults filled in by WithDefaults().
   Security(const v1::ServerConfig& config, Events events);
 
-  // Takes the trusted proxies, reads the files that the settings name, and
-  // begins to watch them. Called once, before the server listens.
-  // INVALID_ARGUMENT says which setting is wrong and why.
+  // Parses the trusted proxies, loads the configured files and starts to watch
+  // them. Must be called once, before the server listens. Returns
+  // INVALID_ARGUMENT with the wrong setting and the reason.
   absl::Status Open();
 
   Gate& gate() { return gate_; }
   ClientQuotas& quotas() { return quotas_; }
-  // Null: connections are plaintext.
+  // Returns null if connections are plaintext.
   const CurrentTlsIdentity* tls() const { return has_tls_ ? &tls_ : nullptr; }
 
  private:
@@ -105,8 +108,9 @@ class Security {
   Gate gate_;
   ClientQuotas quotas_;
   CurrentTlsIdentity tls_;
-  std::vector<WatchedFiles> files_;        // Used by watch_, once that runs.
-  std::unique_ptr<server::Worker> watch_;  // Last: it uses everything above.
+  std::vector<WatchedFiles> files_;  // Used only by watch_ once it runs.
+  // Last, because it uses the members above.
+  std::unique_ptr<server::Worker> watch_;
 };
 
 }  // namespace sfmamba::security

@@ -20,7 +20,8 @@ using Error = boost::system::error_code;
 
 absl::Status Wrong(absl::string_view setting, absl::string_view expected,
                    absl::string_view got) {
-  ERR_clear_error();  // The next user of this thread would find the error.
+  // Otherwise OpenSSL would report this error to the thread's next caller.
+  ERR_clear_error();
   return absl::InvalidArgumentError(
       absl::StrCat(setting, ": got ", got, ", expected ", expected));
 }
@@ -35,7 +36,7 @@ absl::Time ToTime(const ASN1_TIME* time) {
 
 absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   Error error;
-  // OpenSSL would ask for a password on the terminal.
+  // Without this callback, OpenSSL would ask for a password on the terminal.
   tls->set_password_callback([](auto...) { return std::string(); }, error);
   tls->use_certificate_chain(boost::asio::buffer(identity.certificate_chain),
                              error);
@@ -53,7 +54,8 @@ absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   }
   if (identity.client_ca.empty()) return absl::OkStatus();
   constexpr char kCa[] = "PEM with a CERTIFICATE, without a password";
-  // Asio lets OpenSSL ask here.
+  // An encrypted CA is refused, because Asio would let OpenSSL ask for its
+  // password on the terminal.
   if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
     return Wrong("tls_client_ca_file", kCa, "one");
   }

@@ -16,31 +16,31 @@ class context;
 
 namespace sfmamba::security {
 
-// What a server shows and asks for in a TLS handshake, in PEM.
+// The certificates and the key that the server uses in TLS handshakes, in PEM.
 struct TlsIdentity {
-  std::string certificate_chain;  // The server's own certificate first.
+  std::string certificate_chain;  // Starts with the server's own certificate.
   std::string private_key;
-  std::string client_ca;  // Whoever signs clients' certificates; may be empty.
-  absl::Time expires;     // The end of the server's own certificate.
+  std::string client_ca;  // The CA that signs client certificates, or empty.
+  absl::Time expires;     // Expiry time of the server's certificate.
 };
 
-// Gives a new context the identity. INVALID_ARGUMENT says which setting is
-// wrong: the certificate or the CA cannot be read, or the key is not the
-// certificate's.
+// Configures a new context with the identity. Returns INVALID_ARGUMENT with the
+// wrong setting if the certificate or the CA cannot be parsed or the key does
+// not match the certificate.
 absl::Status LoadTls(const TlsIdentity& identity,
                      boost::asio::ssl::context* tls);
 
-// Makes an identity that LoadTls() takes, or returns its error. An expired
-// certificate is no error: it is the clients that refuse it.
+// Returns an identity that LoadTls() accepts, or the error of LoadTls(). An
+// expired certificate is accepted here, because clients check the expiry.
 absl::StatusOr<TlsIdentity> MakeTlsIdentity(std::string certificate_chain,
                                             std::string private_key,
                                             std::string client_ca);
 
-// The identity that new connections are to use. Connections that are open keep
-// theirs. Thread-safe.
+// The identity for new connections. Open connections keep their identity.
+// Thread-safe.
 class CurrentTlsIdentity {
  public:
-  // Null before the first Set(). A new pointer is a new identity.
+  // Returns null before the first Set(). Each Set() makes a new pointer.
   std::shared_ptr<const TlsIdentity> Get() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return identity_;

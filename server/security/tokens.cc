@@ -17,7 +17,8 @@ namespace sfmamba::security {
 namespace {
 
 constexpr size_t kMaxName = 64;
-// Most tokens. Each call is compared with all of them, which takes 0.1 ms.
+// The maximum number of tokens. Each call compares its token with all of them,
+// which takes 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
@@ -42,8 +43,8 @@ bool IsHash(absl::string_view hex) {
                      [](char c) { return absl::ascii_isxdigit(c); });
 }
 
-// Removes the file's text from a message: it may be a token that somebody put
-// in the place of its hash.
+// Removes quoted file text from an error message, because a user may have
+// written a token instead of its hash.
 absl::Status WithoutQuotes(const absl::Status& status) {
   const absl::string_view message = status.message();
   const size_t column = message.find("column ");
@@ -155,7 +156,8 @@ const Tokens::Client* Tokens::Find(absl::string_view token) const {
   Digest digest;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
          digest.data());
-  // No early end: the time must not say which entry matched, or how far.
+  // The loop never ends early. Otherwise the time would reveal which entry
+  // matched, or how many of its bytes.
   const Client* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) {

@@ -12,28 +12,28 @@
 
 namespace sfmamba::security {
 
-// The clients of a token file, proto/sfmamba/v1/token_file.proto, and how to
-// know them by their tokens. Only the tokens' hashes are held.
-// Thread-compatible; fixed once made.
+// The clients of a token file (proto/sfmamba/v1/token_file.proto), found by
+// their tokens. Only the hashes of the tokens are stored. Thread-compatible.
+// Immutable after Parse().
 class Tokens {
  public:
   struct Client {
     Caller caller;
-    uint32_t scopes = 0;  // A bit for each Scope.
+    uint32_t scopes = 0;  // One bit for each Scope.
 
     bool Has(Scope scope) const {
       return (scopes >> static_cast<int>(scope) & 1) != 0;
     }
   };
 
-  // Parses a token file in text format. `quota` is the one of clients to which
-  // the file gives none. INVALID_ARGUMENT says which client and which field is
-  // wrong, and shows no hash.
+  // Parses a token file in text format. `quota` applies to clients for which
+  // the file sets none. Returns INVALID_ARGUMENT with the wrong client and
+  // field. The error contains no hash.
   static absl::StatusOr<Tokens> Parse(const std::string& text,
                                       const Quota& quota);
 
-  // Returns the client that has `token`, or null. The time does not depend on
-  // how much of the token is right.
+  // Returns the client with `token`, or null. The time does not depend on how
+  // many characters of the token are right.
   const Client* Find(absl::string_view token) const;
 
  private:

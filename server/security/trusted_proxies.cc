@@ -21,8 +21,8 @@ namespace {
 
 using Address = std::array<uint8_t, 16>;
 
-constexpr int kV4Bits = 96;      // In front of an IPv4 address within IPv6.
-constexpr int kClientBytes = 8;  // The bytes of an IPv6 client's /64.
+constexpr int kV4Bits = 96;  // Length of the prefix of IPv4-mapped addresses.
+constexpr int kClientBytes = 8;  // Length of an IPv6 client's /64 network.
 constexpr size_t kMaxShown = 64;
 
 std::optional<Address> ParseAddress(absl::string_view text) {
@@ -49,7 +49,7 @@ bool IsPort(absl::string_view text) {
          absl::SimpleAtoi(text, &port) && port <= 65535;
 }
 
-// Parses an address that a port may follow: "10.0.0.7:80" or "[::1]:80".
+// Parses an address with an optional port, such as "10.0.0.7:80" or "[::1]:80".
 std::optional<Address> ParseEndpoint(absl::string_view text) {
   std::pair<absl::string_view, absl::string_view> parts = {text, ""};
   if (absl::ConsumePrefix(&text, "[")) {
@@ -83,8 +83,8 @@ std::string NameOf(const Address& address) {
   return absl::StrCat("ipv6:", text, "/64");
 }
 
-// Returns the address of a peer as gRPC writes it; none of a peer that has no
-// address, such as a Unix socket.
+// Returns the address of a peer in gRPC's format. Returns nullopt if the peer
+// has no address, such as a Unix socket.
 std::optional<Address> AddressOfPeer(absl::string_view peer) {
   if (absl::ConsumePrefix(&peer, "ipv4:")) return ParseEndpoint(peer);
   if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::nullopt;
@@ -120,7 +120,7 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(
 
 bool TrustedProxies::IsTrusted(const Address& address) const {
   for (const Network& network : networks_) {
-    // ::/0 does not hold the IPv4 addresses.
+    // The network ::/0 does not contain IPv4 addresses.
     if (IsV4(address) && network.bits < kV4Bits) continue;
     const int bytes = network.bits / 8;
     const int rest = network.bits % 8;
@@ -139,7 +139,7 @@ bool TrustedProxies::IsTrusted(const Address& address) const {
 TrustedProxies::Client TrustedProxies::ClientOf(
     absl::string_view peer, absl::Span<const std::string> forwarded) const {
   const std::optional<Address> address = AddressOfPeer(peer);
-  // A peer without an address has no port either.
+  // A peer without an address, such as a Unix socket, has no port to remove.
   if (!address.has_value()) return {std::string(peer), false};
   const std::string own = NameOf(*address);
   if (forwarded.empty() || !IsTrusted(*address)) return {own, false};
@@ -147,7 +147,7 @@ TrustedProxies::Client TrustedProxies::ClientOf(
   const std::vector<absl::string_view> hops = absl::StrSplit(all, ',');
   for (auto hop = hops.rbegin(); hop != hops.rend(); ++hop) {
     const absl::string_view text = absl::StripAsciiWhitespace(*hop);
-    if (text.empty()) continue;  // Lists may have empty elements: RFC 9110.
+    if (text.empty()) continue;  // RFC 9110 allows empty list elements.
     const std::optional<Address> found = ParseEndpoint(text);
     if (!found.has_value()) return {own, true};
     if (!IsTrusted(*found)) return {NameOf(*found), false};

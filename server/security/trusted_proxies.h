@@ -12,40 +12,43 @@
 
 namespace sfmamba::security {
 
-// Finds out which client a call comes from if proxies stand in front of the
-// server. A proxy in a trusted network names its caller in `x-forwarded-for`.
-// The header is ignored if anybody else sends it. Immutable.
+// Finds the client of a call that arrives through proxies. A proxy in a trusted
+// network names its client in the header x-forwarded-for. The header is ignored
+// if any other peer sends it. Immutable.
 class TrustedProxies {
  public:
-  // No peer is trusted.
+  // Trusts no peer.
   TrustedProxies() = default;
 
   // Trusts networks in CIDR notation, such as "10.0.0.0/8" or "fd00::/8", and
-  // single addresses. INVALID_ARGUMENT names the setting and the first value
-  // that is neither.
+  // single addresses. Returns INVALID_ARGUMENT with the setting and the first
+  // malformed value.
   static absl::StatusOr<TrustedProxies> Parse(
       absl::Span<const std::string> networks);
 
   struct Client {
-    // Such as "ipv4:10.0.0.7" or "ipv6:2001:db8:1:2::/64": one machine can have
-    // all addresses of a /64. IPv4 within IPv6 is IPv4, and the loopback
-    // address ::1 is whole.
+    // The client's address or network, such as "ipv4:10.0.0.7" or
+    // "ipv6:2001:db8:1:2::/64". IPv6 clients are identified by their /64
+    // network, because one machine can use all its addresses. IPv4-mapped IPv6
+    // addresses are written as IPv4. The loopback address ::1 is written in
+    // full.
     std::string name;
-    // An address that decides about the client could not be read. The client is
-    // then the peer.
+    // True if a forwarded address that is needed to find the client is
+    // malformed. `name` is then the peer.
     bool malformed = false;
   };
 
-  // Returns the client of a call. `peer` is as gRPC writes it:
-  // "ipv4:10.0.0.7:41234". `forwarded` are the values of the headers
-  // x-forwarded-for in their order. They are read from right to left, and the
-  // first address that is not trusted is the client. If all are trusted, the
-  // client is the peer.
+  // Returns the client of a call. `peer` is in gRPC's format, such as
+  // "ipv4:10.0.0.7:41234". `forwarded` contains the values of the
+  // x-forwarded-for headers in their order. The addresses are read from right
+  // to left, and the first untrusted one is the client. If all addresses are
+  // trusted, the client is the peer.
   Client ClientOf(absl::string_view peer,
                   absl::Span<const std::string> forwarded) const;
 
  private:
-  using Address = std::array<uint8_t, 16>;  // IPv4 within IPv6.
+  // IPv4 addresses are mapped to IPv6.
+  using Address = std::array<uint8_t, 16>;
   struct Network {
     Address address = {};
     int bits = 0;
