@@ -7,7 +7,7 @@
 namespace sfmamba::observability {
 
 void BusyMeter::Start(absl::Time now) {
-  // Batches that overlap make one busy period.
+  // Overlapping batches form one busy period.
   if (running_++ == 0) since_ = now;
 }
 
@@ -27,7 +27,8 @@ double BusyMeter::Share(absl::Time now) const {
   return absl::FDivDuration(busy, kWindow);
 }
 
-// The clock is read under the mutex, so that the meter sees it in order.
+// The clock is read while the mutex is locked, so that the meter's times never
+// decrease.
 void DeviceMetrics::BatchStarted() {
   absl::MutexLock lock(&mu_);
   meter_.Start(base::SteadyNow());

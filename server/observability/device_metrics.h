@@ -9,19 +9,19 @@
 
 namespace sfmamba::observability {
 
-// Measures in which share of the last kWindow at least one batch ran. It is
-// told the time, which never goes back.
+// Measures the fraction of the last kWindow in which at least one batch ran.
+// The caller passes the time, which must never decrease.
 //
 // Thread-compatible.
 class BusyMeter {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(5);
 
-  // A batch begins or ends; several may run at once.
+  // Call these when a batch starts and when it ends. Batches may overlap.
   void Start(absl::Time now);
   void End(absl::Time now);
 
-  // From 0 to 1.
+  // Returns the fraction, from 0 to 1.
   double Share(absl::Time now) const;
 
  private:
@@ -29,20 +29,22 @@ class BusyMeter {
     absl::Time begin, end;
   };
 
-  int running_ = 0;           // Batches.
-  absl::Time since_;          // The current period's begin, if one runs.
-  std::deque<Period> ended_;  // Disjoint; older ones than kWindow are dropped.
+  int running_ = 0;  // Number of running batches.
+  // Start of the current busy period. Valid if running_ > 0.
+  absl::Time since_;
+  // Disjoint periods. Those older than kWindow are removed.
+  std::deque<Period> ended_;
 };
 
-// The series of one device. Thread-safe.
+// The metrics of one device. Thread-safe.
 class DeviceMetrics {
  public:
-  // Called by the threads that run batches on the device, when a batch begins
-  // and when it has ended.
+  // Called by the threads that run batches on the device, when a batch starts
+  // and when it ends.
   void BatchStarted() ABSL_LOCKS_EXCLUDED(mu_);
   void BatchEnded() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The share of the last 5 s in which the device ran a batch.
+  // Returns the fraction of the last 5 s in which the device ran a batch.
   double BusyShare() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -5,36 +5,38 @@
 
 namespace sfmamba::observability {
 
-// The load of a server, as load balancers weigh it.
+// The load of a server in the form that load balancers use.
 struct Load {
-  // The backlog over its target, at most 2. 0 if the server is idle.
+  // The backlog divided by its target, at most 2. An idle server has 0.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;
 };
 
-// Averages the load over the last seconds. A balancer divides the rate by the
-// utilization. Both are averaged over the same time, so that a server whose
-// share grows does not look faster or slower for a while than it is, and the
-// shares do not oscillate.
+// Averages the load over the last seconds. A load balancer divides the request
+// rate by the utilization. Both are averaged with the same time constant.
+// Otherwise a server whose traffic grows would briefly look too fast or too
+// slow, and the balancer's shares would oscillate.
 //
-// Has no clock. Thread-compatible.
+// The class has no clock. Thread-compatible.
 class LoadMeter {
  public:
-  // Averages are exponential with this time constant.
+  // Time constant of the exponential averages.
   static constexpr absl::Duration kMemory = absl::Seconds(3);
   static constexpr double kMaxUtilization = 2;
 
-  // `target` is the backlog that a utilization of 1 stands for.
+  // `target` is the backlog that counts as utilization 1.
   explicit LoadMeter(absl::Duration target) : target_(target) {}
 
-  // A request ended at `now` with an answer, or else with an error of the
-  // server. What waits now will take `backlog`. Returns the load after it.
+  // Records that a request ended at `now`. `answered` is true for an answer and
+  // false for a server error. `backlog` is the expected time for the waiting
+  // work. Returns the updated load.
   Load RequestEnded(bool answered, absl::Duration backlog, absl::Time now);
 
  private:
   const absl::Duration target_;
-  absl::Time last_ = absl::InfinitePast();  // The last request's end.
+  // The time when the last request ended.
+  absl::Time last_ = absl::InfinitePast();
   Load load_;
 };
 

@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-constexpr int kRefusedLines = 10;  // Most lines a second for each reason.
+constexpr int kRefusedLines = 10;  // Maximum lines per second for each reason.
 
 absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",
@@ -81,7 +81,7 @@ absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
 }
 
 bool LineSampler::Admit(absl::Time now) {
-  // A wall clock may be set back, which begins a new second too.
+  // If the wall clock is set back, a new second begins too.
   if (now < second_ || now - second_ >= absl::Seconds(1)) {
     second_ = now;
     in_second_ = 0;
@@ -138,7 +138,7 @@ void Logger::ReportLeftOut() {
       if (lines > 0) left_out.emplace_back(reason, lines);
     }
   }
-  // Without the lock, so that requests do not wait for the lines to be made.
+  // The lines are written without the lock, so that requests do not wait.
   for (const auto& [reason, lines] : left_out) {
     Write(LogLevel::kInfo, LogModule::kRequests, "requests were refused",
           {{"reason", reason}, {"lines_left_out", lines}});

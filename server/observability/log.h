@@ -23,27 +23,28 @@ namespace sfmamba::observability {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// The parts of the server whose log levels can be set separately: "server",
-// "models" and "requests".
+// Parts of the server with their own log levels. In settings they are named
+// "server", "models" and "requests".
 enum class LogModule { kServer, kModels, kRequests };
 inline constexpr int kLogModuleCount = 3;
 
-// For each module, the lowest level that is written.
+// The lowest level that is written for each module.
 struct LogLevels {
-  LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: levels can be alike.
+  LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: implicit by design.
 
   std::array<LogLevel, kLogModuleCount> of;
 };
 
-// Parses a level for all modules, "debug", "info", "warning" or "error", which
-// levels of single modules may follow: "info,models=debug,requests=warning". An
-// empty text is the default, info. INVALID_ARGUMENT names the choices.
+// Parses log levels such as "info,models=debug,requests=warning". The first
+// part may be a level for all modules, which is "debug", "info", "warning" or
+// "error". Further parts set levels of single modules. An empty text means the
+// default, info. Returns INVALID_ARGUMENT with the allowed values.
 absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
-// Parses "json" or "text". An empty name is the default, json.
+// Parses "json" or "text". An empty name means the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
-// One key and value of a line. It holds a view of a text value, so it is for
-// passing to a logger, not for keeping.
+// A key and its value in a log line. The object refers to the caller's text and
+// must not outlive it.
 class LogField {
  public:
   LogField(absl::string_view key, absl::string_view text)
@@ -68,15 +69,16 @@ class LogField {
   bool quoted_;
 };
 
-// Admits the first `burst` lines of each second and then every `every`-th line
-// of it; 0: no more. Callers pass the time. Not thread-safe.
+// In each second, admits the first `burst` lines and then every line whose
+// number is a multiple of `every`. If `every` is 0, no line after the burst is
+// admitted. Callers pass the time. Not thread-safe.
 class LineSampler {
  public:
   LineSampler(int burst, int every) : burst_(burst), every_(every) {}
 
-  // Whether a line that arrives at `now` is written.
+  // Returns true if the line that arrives at `now` should be written.
   bool Admit(absl::Time now);
-  // Returns the number of lines left out since the last call.
+  // Returns the number of lines skipped since the last call.
   int TakeSkipped();
 
  private:
@@ -87,19 +89,20 @@ class LineSampler {
   int skipped_ = 0;
 };
 
-// Writes one line per event: a JSON object with ts, level, module, msg and the
-// fields, or text for terminals.
+// Writes one line per event, as a JSON object with ts, level, module, msg and
+// the fields, or as text for terminals.
 //
-// Thread-safe. Bytes that are not UTF-8 are replaced, so each line is valid
-// JSON. No caller waits: a thread writes the lines, and those that it cannot
-// write, because nobody reads them, are dropped and counted; errors last.
+// Thread-safe. Bytes that are not UTF-8 are replaced, so every line is valid
+// JSON. Callers never wait, because a background thread writes the lines. If
+// the output is blocked, lines are dropped and counted. Lines of level kError
+// are dropped last.
 //
 //   log.Info(LogModule::kModels, "model is ready", {{"model", name}});
 class Logger {
  public:
   using Fields = std::initializer_list<LogField>;
 
-  // `out` is used, not owned, and has nothing buffered.
+  // `out` must outlive the logger and must have no buffered output.
   Logger(std::FILE* out, const LogLevels& levels, LogFormat format,
          const LogWriter::Options& writer = {});
 
@@ -115,28 +118,29 @@ class Logger {
   void Error(LogModule module, absl::string_view msg, Fields fields = {}) {
     Write(LogLevel::kError, module, msg, fields);
   }
-  // Writes the line of a finished request at level kInfo of kRequests. Up to
-  // 100 lines a second are written, then a sample, with the number left out.
+  // Writes the line of a successful request at level kInfo of kRequests. In
+  // each second, up to 100 lines are written and then every 100th. A sampled
+  // line contains the number of skipped lines.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the line of a request that ended with an error of `reason`: up to 10
-  // lines a second for each reason. ReportLeftOut() counts the others. Reasons
-  // are the server's own, so they are few.
+  // Writes the line of a request that failed with `reason`. Up to 10 lines per
+  // second are written for each reason. ReportLeftOut() reports the others. The
+  // reasons are a small fixed set.
   void AccessRefused(absl::string_view reason, Fields fields)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes how many lines of each reason were left out since the last call. To
-  // be called now and then.
+  // Writes the number of lines skipped for each reason since the last call. The
+  // caller must call this periodically.
   void ReportLeftOut() ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the line of a request that failed by the server's fault, at level
-  // kError: no line is left out.
+  // Writes the line of a request that failed because of an error in the server.
+  // The level is kError, and no line is skipped.
   void AccessFailed(Fields fields) {
     Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
   }
 
-  // From now on these levels are written.
+  // Sets the levels that are written from now on.
   void SetLevels(const LogLevels& levels);
 
-  // Waits until all lines are written; false if `limit` passes before. For the
-  // end of the process and for tests.
+  // Waits until all lines are written. Returns false if `limit` passes first.
+  // Intended for process exit and tests.
   bool Flush(absl::Duration limit) const { return writer_.Flush(limit); }
   // Returns the number of lines dropped since the last call.
   int64_t TakeDropped() { return writer_.TakeDropped(); }
@@ -154,7 +158,7 @@ class Logger {
   absl::Mutex mu_;
   LineSampler access_ ABSL_GUARDED_BY(mu_){100, 100};
   absl::flat_hash_map<std::string, LineSampler> refused_
-      ABSL_GUARDED_BY(mu_);  // By reason.
+      ABSL_GUARDED_BY(mu_);  // Keyed by reason.
   LogWriter writer_;
 };
 

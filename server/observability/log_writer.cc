@@ -13,11 +13,11 @@
 namespace sfmamba::observability {
 namespace {
 
-// Most time that the destructor gives the waiting lines.
+// The maximum time for which the destructor waits for queued lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// Interval at which a thread that cannot write looks whether it must end.
+// A thread that cannot write checks at this interval whether it must stop.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
-// Most bytes of one write: a pipe that is ready takes PIPE_BUF bytes without
+// The maximum size of one write. A ready pipe accepts PIPE_BUF bytes without
 // blocking, see pipe(7).
 constexpr size_t kChunk = PIPE_BUF;
 
@@ -32,7 +32,7 @@ LogWriter::~LogWriter() {
 }
 
 void LogWriter::Write(std::string line, bool urgent) {
-  // Errors still find room when a flood of requests has filled the queue.
+  // The extra space keeps errors from being dropped during a flood of requests.
   const size_t room =
       urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
   {
@@ -46,7 +46,8 @@ void LogWriter::Write(std::string line, bool urgent) {
   worker_.Push([this, line = std::move(line)](bool /*stopped*/) {
     const bool written = WriteAll(line);
     absl::MutexLock lock(&mu_);
-    // Only now: a blocked descriptor must not let lines pile up.
+    // Subtracted only now, because a blocked descriptor must not let lines pile
+    // up.
     bytes_ -= line.size();
     if (!written) ++dropped_;
     if (bytes_ == 0) written_.SignalAll();
@@ -69,7 +70,8 @@ int64_t LogWriter::TakeDropped() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // Once the time is up no line may wait: there may be thousands of them.
+    // After the time limit no line may wait, because there may be thousands of
+    // lines.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

@@ -13,38 +13,37 @@
 
 namespace sfmamba::observability {
 
-// Writes lines to a descriptor, on a thread of its own, so that no other thread
-// waits for whoever reads them. What does not fit into the queue is dropped and
-// counted.
+// Writes lines to a file descriptor on a background thread, so that no other
+// thread waits for the reader. Lines that do not fit into the queue are dropped
+// and counted.
 //
-// Thread-safe. The destructor waits up to 0.2 s for what is queued to be
-// written.
+// Thread-safe. The destructor waits up to 0.2 s for the queued lines.
 class LogWriter {
  public:
   struct Options {
-    // Most bytes of waiting lines. Urgent lines may use a quarter more.
+    // Maximum number of queued bytes. Urgent lines may use a quarter more.
     size_t max_bytes = 1 << 20;
   };
 
-  // `fd` is used, not owned. It may block: a full pipe without a reader stops
-  // only the thread of this object.
+  // `fd` must outlive the writer. It may block, because a full pipe stops only
+  // the background thread.
   LogWriter(int fd, const Options& options);
   ~LogWriter();
 
-  // Queues `line`, which ends in a newline, or drops it. Never blocks. An
-  // urgent line finds room when others do not.
+  // Queues `line`, which must end in a newline, or drops it. Never blocks.
+  // Urgent lines may use extra queue space.
   void Write(std::string line, bool urgent) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Waits until the lines queued so far are written; false if `limit` passes
-  // before.
+  // Waits until the lines queued before this call are written. Returns false if
+  // `limit` passes first.
   bool Flush(absl::Duration limit) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of lines dropped since the last call.
   int64_t TakeDropped() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Writes `text` to its end. False if the descriptor takes no more, or if
-  // this object ends and time is up.
+  // Writes all of `text`. Returns false if the descriptor fails, or if the
+  // destructor's time limit passes.
   bool WriteAll(const std::string& text) ABSL_LOCKS_EXCLUDED(mu_);
   bool GivesUp() const ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -52,11 +51,13 @@ class LogWriter {
   const Options options_;
 
   mutable absl::Mutex mu_;
-  mutable server::SteadyCondVar written_;  // Signalled when all are written.
-  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;  // Lines waiting or being written.
+  // Signalled when every line has been written.
+  mutable server::SteadyCondVar written_;
+  // Size of lines that wait or are being written.
+  size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();
-  server::Worker worker_{{"log"}};  // Last: uses everything above.
+  server::Worker worker_{{"log"}};  // Last, because it uses the members above.
 };
 
 }  // namespace sfmamba::observability

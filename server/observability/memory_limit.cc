@@ -27,13 +27,15 @@ std::string ReadAll(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// The number that a file holds, or kNone: "max", or there is no such file.
+// Returns the number in a file. Returns kNone if the file is missing or
+// contains "max".
 int64_t ReadLimit(const std::string& path) {
   int64_t limit = 0;
   return absl::SimpleAtoi(ReadAll(path), &limit) ? limit : kNone;
 }
 
-// The bytes of a line of /proc/meminfo such as "MemTotal:  16384 kB", or kNone.
+// Returns the bytes of a line of /proc/meminfo such as "MemTotal:  16384 kB",
+// or kNone if there is no such line.
 int64_t MachineMemory(const std::string& root, absl::string_view name) {
   const std::string text = ReadAll(root + "/proc/meminfo");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
@@ -47,9 +49,9 @@ int64_t MachineMemory(const std::string& root, absl::string_view name) {
   return kNone;
 }
 
-// The limit of the group `path`, such as "/kubepods/pod1", of the hierarchy at
-// `mount`, and of the groups that it is in. A container may see its own group
-// as the root of the hierarchy, whatever its path says.
+// Returns the smallest limit of the group `path`, such as "/kubepods/pod1", and
+// its ancestors in the hierarchy at `mount`. The root is read too, because a
+// container may see its own group as the root.
 int64_t GroupLimit(const std::string& mount, absl::string_view path,
                    absl::string_view file) {
   int64_t limit = kNone;
@@ -64,9 +66,11 @@ int64_t GroupLimit(const std::string& mount, absl::string_view path,
 }  // namespace
 
 int64_t MemoryLimit(const std::string& root) {
-  // The smallest limit holds: a group's limit may exceed the machine's memory.
+  // The smallest limit applies. A group's limit may exceed the machine's
+  // memory.
   int64_t limit = MachineMemory(root, "MemTotal");
-  // Lines such as "0::/kubepods/pod1" or, of version 1, "7:memory:/pod1".
+  // The lines have the form "0::/kubepods/pod1" or, in version 1,
+  // "7:memory:/pod1".
   const std::string groups = ReadAll(root + "/proc/self/cgroup");
   for (absl::string_view line : absl::StrSplit(groups, '\n')) {
     const std::pair<absl::string_view, absl::string_view> rest =
@@ -96,8 +100,8 @@ int64_t FreeMemory(int64_t kept, const std::string& root) {
 }
 
 int64_t ResidentMemory() {
-  // proc(5): sizes in pages. The first is the virtual memory, the second the
-  // resident one.
+  // proc(5): all sizes are in pages. The first is the virtual memory, the
+  // second the resident memory.
   const std::vector<std::string> sizes =
       absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
   int64_t pages = 0;

@@ -6,17 +6,18 @@
 
 namespace sfmamba::observability {
 
-// The bytes that this process may use: the smallest limit of its control group
-// (version 1 or 2) and those above it, or else the machine's memory. 0 if
-// nothing is known. `root` stands in for "/" in tests.
+// Returns the number of bytes that this process may use. It is the smallest of
+// the machine's memory and the limits of the control group (version 1 or 2) and
+// its ancestors. Returns 0 if none is known. `root` replaces "/" in tests.
 int64_t MemoryLimit(const std::string& root = "");
 
-// The bytes that this process may still allocate: its limit less what it holds
-// and `kept` bytes for other uses, but at most what the machine has available.
-// The largest number if neither is known. May be negative.
+// Returns the number of bytes that this process may still allocate. It is the
+// limit minus the resident memory minus `kept` bytes reserved for other uses.
+// It is at most the machine's available memory. Returns the largest int64_t if
+// neither is known. May be negative.
 int64_t FreeMemory(int64_t kept = 0, const std::string& root = "");
 
-// The bytes of RAM that this process holds now; 0 if that is not known.
+// Returns this process's resident memory in bytes, or 0 if it is unknown.
 int64_t ResidentMemory();
 
 }  // namespace sfmamba::observability

@@ -22,7 +22,8 @@
 
 namespace sfmamba::observability {
 
-// A name of metrics, the names of its labels, and a histogram's upper bounds.
+// A registered metric with the names of its labels and, for a histogram, the
+// upper bounds of its buckets.
 template <typename Metric>
 struct Family {
   prometheus::Family<Metric>& metrics;
@@ -30,23 +31,25 @@ struct Family {
   std::vector<double> bounds;
 };
 
-// The series of a family that one owner has. Each is made when it is first
-// asked for, because most labels never occur, and all are removed with this.
+// The time series of one family that belong to one owner. A series is created
+// when it is first used, because most label values never occur. The destructor
+// removes all of them.
 //
 //   Series<Counter> misses(families.deadline_misses, {"tiny"});
 //   misses.Of({"queue"}).Increment();
 //
-// Thread-safe. Of() waits for a scrape only where it makes a series.
+// Thread-safe. Of() may wait for a scrape, but only when it creates a series.
 template <typename Metric>
 class Series {
  public:
-  // `first` are the values of the family's first labels, which all have.
+  // `first` contains the values of the family's first labels, which all series
+  // share.
   explicit Series(const Family<Metric>& family,
                   std::vector<std::string> first = {})
       : family_(family), first_(std::move(first)) {}
   ~Series() { Clear(); }
 
-  // The series with these values of the family's other labels.
+  // Returns the series whose other labels have these values.
   Metric& Of(std::initializer_list<absl::string_view> rest = {})
       ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -55,7 +58,7 @@ class Series {
     return *metric;
   }
 
-  // Removes all. No reference from Of() may be in use.
+  // Removes all series. No reference from Of() may be in use.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     for (auto& [values, metric] : made_) family_.metrics.Remove(metric);
@@ -88,20 +91,20 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Buckets = std::vector<double>;
 
-// Seconds, up to the longest deadline that a request may have by default.
+// Returns bounds in seconds, up to the default maximum deadline of a request.
 Buckets LatencyBuckets();
 
-// 2^first .. 2^last.
+// Returns 2^first, ..., 2^last.
 Buckets PowersOfTwo(int first, int last);
 
-// Every family: the one list of names, helps, types and labels. Those that no
-// model or device owns are Series.
+// All metrics of the server with their names, help texts, types and labels.
+// Metrics that belong to no model or device are stored as Series.
 struct MetricFamilies {
   using Names = std::vector<std::string>;
 
   prometheus::Registry registry;
 
-  // Each registers a family; "sfmamba_" goes before `name`.
+  // Each registers a family with the name "sfmamba_" + `name`.
   Family<Counter> counter(const char* name, const char* help, Names labels);
   Family<Gauge> gauge(const char* name, const char* help, Names labels);
   Family<Histogram> histogram(const char* name, const char* help, Names labels,
@@ -179,7 +182,7 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
-  // The names end as those that the Gateway API inference extension reads.
+  // The Gateway API inference extension expects these names.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
             "Requests for predictions that wait: one for each image that waits "
@@ -256,7 +259,7 @@ struct MetricFamilies {
               "Loads of model versions after the start, by result.",
               {"model", "result"});
 
-  // Makes the series that are there before anything happens.
+  // Creates the series that must exist before any event.
   explicit MetricFamilies(const BuildInfo& build);
 };
 
@@ -276,7 +279,7 @@ struct ModelSeries {
   Series<Counter> misses{families.deadline_misses, {model}};
   Series<Counter> reloads{families.reloads, {model}};
   Series<Gauge> in_flight{families.in_flight_batches, {model}};
-  // Made anew by each scrape.
+  // Recreated by each scrape.
   Series<Gauge> queue_items{families.queue_items, {model}};
   Series<Gauge> queue_bytes{families.queue_bytes, {model}};
   Series<Gauge> queue_age{families.queue_age, {model}};
@@ -285,7 +288,8 @@ struct ModelSeries {
   Series<Gauge> active_clients{families.active_clients, {model}};
   Series<Histogram> turns_passed{families.turns_passed, {model}};
 
-  // Those of which a dashboard asks have values from the start.
+  // Creates the series that the dashboard queries, so that they have values
+  // from the start.
   ModelSeries(const MetricFamilies& families, std::string name)
       : families(families), model(std::move(name)) {
     batch_items.Of();
@@ -312,8 +316,8 @@ struct VersionSeries {
       : families(families), version(std::move(version)) {}
 };
 
-// Returns the customary process_* series, read from /proc, and the limit of the
-// process's memory. What cannot be read is left out.
+// Returns the standard process_* metrics from /proc and the process's memory
+// limit. Metrics whose source cannot be read are missing.
 std::vector<prometheus::MetricFamily> CollectProcess();
 
 }  // namespace sfmamba::observability

@@ -13,14 +13,14 @@ enum class Method {
   kStreamPredict,
   kGetModel,
   kListModels,
-  // AdminService's methods.
+  // Methods of AdminService.
   kLoadModel,
   kUnloadModel,
   kSetVersionLabel,
   kGetServerInfo,
   kGetBatchProfile,
   kUpdateRuntimeSettings,
-  // The Open Inference Protocol's methods.
+  // Methods of the Open Inference Protocol.
   kModelInfer,
   kModelStreamInfer,
   kModelMetadata,
@@ -41,12 +41,12 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
 inline constexpr int kModelStateCount = 4;
 
-// The words of labels: "Classify", "decode", "ok", "READY".
+// Return label values such as "Classify", "decode", "ok" and "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
 absl::string_view ModelStateName(ModelState state);
-absl::string_view PriorityName(server::Priority priority);  // "high".
+absl::string_view PriorityName(server::Priority priority);  // Such as "high".
 
 }  // namespace sfmamba::observability
 

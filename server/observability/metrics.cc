@@ -11,8 +11,8 @@ namespace {
 
 using prometheus::MetricFamily;
 
-// Removes the entries that only the map has. No other thread can get them
-// meanwhile: they are handed out under the lock that guards the map.
+// Removes the entries that only the map owns. No other thread can copy them
+// meanwhile, because copies are made only under the map's lock.
 template <typename Map>
 void EraseUnowned(Map* map) {
   for (auto it = map->begin(); it != map->end();) {

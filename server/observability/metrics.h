@@ -21,97 +21,98 @@
 
 namespace sfmamba::observability {
 
-struct MetricFamilies;  // In metric_families.h.
+struct MetricFamilies;  // Defined in metric_families.h.
 
 struct BuildInfo {
   std::string version;
   std::string revision;
-  std::string cuda;  // Empty: built without.
+  std::string cuda;  // Empty if built without CUDA.
   std::string torch;
 };
 
-// All metrics of the server: their names, help and buckets, and the verbs that
-// count. docs/serving.md, "Metrics", lists them.
+// Records all metrics of the server. docs/serving.md lists them in the section
+// "Metrics".
 //
-// Thread-safe. Outlives all uses of the ModelMetrics that it makes.
+// Thread-safe. Must outlive the ModelMetrics that it creates.
 class Metrics {
  public:
   explicit Metrics(const BuildInfo& build);
   ~Metrics();
 
-  // The series of a version; calls with equal arguments share one object.
+  // Returns the metrics of a version. Calls with equal arguments share one
+  // object.
   std::shared_ptr<ModelMetrics> Model(absl::string_view model,
                                       absl::string_view version)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The series of a device, such as "cpu" or "gpu0"; calls with equal names
-  // share one object.
+  // Returns the metrics of a device, such as "cpu" or "gpu0". Calls with equal
+  // names share one object.
   std::shared_ptr<DeviceMetrics> Device(absl::string_view device)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // For requests that name no known model. They are counted as "_unknown", so
-  // that callers cannot make labels.
+  // Returns the metrics for requests that name an unknown model. They have the
+  // label "_unknown", because callers must not be able to create labels.
   ModelMetrics& UnknownModel() { return *unknown_; }
-  // For requests about no single model.
+  // Returns the metrics for requests that concern no single model.
   ModelMetrics& NoModel() { return *none_; }
 
   void RequestStarted(Method method, int64_t bytes);
-  void RequestFinished(Method method);  // RequestDone counts it.
+  void RequestFinished(Method method);  // RequestDone() counts it.
 
   // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
   void ImageDecoded(absl::string_view format, int64_t pixels);
   void ImageFailed(absl::string_view format, absl::string_view reason);
 
-  // A decode job was accepted by the pool; it began; it ended.
+  // The pool accepted a decode job, started it, or finished it.
   void DecodeQueued();
   void DecodeStarted();
   void DecodeDone();
 
-  // Lines of the log were dropped since the last call.
+  // Adds lines of the log that were dropped.
   void LogLinesDropped(int64_t lines);
-  // Spans were handed over or dropped since the last call.
+  // Adds spans that were exported, or that were dropped.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
-  // A connection was closed at once or early because there were too many.
+  // A connection was closed because there were too many connections.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
-  // A call was refused for `reason`, an ErrorInfo.reason: its caller may not
-  // make it.
+  // A call was refused because its caller may not make it. `reason` is its
+  // ErrorInfo.reason.
   void CallRefused(absl::string_view reason);
-  // A TLS connection to the gRPC port failed before it was one.
+  // A connection to the gRPC port failed during its TLS handshake.
   void TlsHandshakeFailed();
-  // A trusted proxy named an address that cannot be read.
+  // A trusted proxy forwarded a malformed address.
   void ForwardMalformed();
-  // The files of `what`, "tokens" or "tls", have changed, and were taken or
-  // not.
+  // The files of `what` have changed. `what` is "tokens" or "tls". `taken` is
+  // true if the new contents were loaded.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
-  // From now on Collect() shows what requests hold of `budget`, which outlives
-  // this.
+  // Makes Collect() report the memory held in `budget`, which must outlive this
+  // object.
   void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }
 
-  // Returns all series, for a scraper.
+  // Returns all metrics for a scrape.
   std::vector<prometheus::MetricFamily> Collect() const
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Lets go of what has no owner outside any more, and its series with it.
+  // Removes the models and devices that have no other owner, with their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets the gauges that are computed now: of queues, devices and memory.
+  // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets the gauges of waiting and running requests.
+  // Updates the gauges of waiting and running requests.
   void ShowRequests() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
-  // Held during a scrape, too.
+  // Also held during a scrape.
   mutable absl::Mutex mu_;
   mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
-      ABSL_GUARDED_BY(mu_);  // By model.
+      ABSL_GUARDED_BY(mu_);  // Keyed by model.
   mutable std::map<std::pair<std::string, std::string>,
                    std::shared_ptr<ModelMetrics>>
-      models_ ABSL_GUARDED_BY(mu_);  // By model and version.
+      models_ ABSL_GUARDED_BY(mu_);  // Keyed by model and version.
   mutable std::map<std::string, std::shared_ptr<DeviceMetrics>> devices_
-      ABSL_GUARDED_BY(mu_);  // By name.
+      ABSL_GUARDED_BY(mu_);  // Keyed by name.
 
   const std::shared_ptr<ModelMetrics> unknown_;
   const std::shared_ptr<ModelMetrics> none_;

@@ -20,12 +20,12 @@
 
 namespace sfmamba::observability {
 
-// What a version has answered since the start, for the statistics of the Open
-// Inference Protocol. Requests of all transports count. All that belongs to one
-// request, or to one batch, is counted at once. Thread-safe.
+// Counts a version's inferences since the server's start, for the statistics of
+// the Open Inference Protocol. Requests of all transports count. All numbers of
+// one request or of one batch are updated together. Thread-safe.
 class InferenceStatistics {
  public:
-  // How often something happened, and how long that took in all.
+  // The number of events and their total duration.
   struct Sum {
     int64_t count = 0;
     absl::Duration time;
@@ -35,18 +35,19 @@ class InferenceStatistics {
       time += duration;
     }
   };
-  // Where a request's time went.
+  // The parts of a request's duration.
   struct Times {
     absl::Duration total;
     absl::Duration queue;
     absl::Duration input;   // Decoding and resizing.
-    absl::Duration infer;   // In the batch.
-    absl::Duration output;  // Encoding the answer.
+    absl::Duration infer;   // Time in the batch.
+    absl::Duration output;  // Encoding the response.
   };
   struct Snapshot {
     int64_t images = 0;  // Images in successful requests.
     int64_t batches = 0;
-    absl::Time last = absl::UnixEpoch();  // The last request's success.
+    // Time of the last successful request.
+    absl::Time last = absl::UnixEpoch();
     Sum success, fail, queue, input, infer, output;
     std::map<int, Sum> by_batch_size;
   };
@@ -64,83 +65,88 @@ class InferenceStatistics {
 };
 
 class Metrics;
-// In metric_families.h.
+// Defined in metric_families.h.
 struct MetricFamilies;
 struct ModelSeries;
 struct VersionSeries;
 
-// The series of one version of a model. They are removed by the first scrape
-// after the last owner has released this. Thread-safe; the verbs take no lock
-// that a scrape holds for long.
+// The metrics of one version of a model. The first scrape after the last owner
+// has released this object removes the series. Thread-safe. The recording
+// methods never wait long for a scrape.
 class ModelMetrics {
  public:
   ~ModelMetrics();
   ModelMetrics(const ModelMetrics&) = delete;
   ModelMetrics& operator=(const ModelMetrics&) = delete;
 
-  // Called by the prediction, once per request and once per image, so that the
-  // counts equal the client's. Executor and Batcher do not count items.
-  // Reasons are those of server/errors/reasons.h; "" for OK.
+  // Called by the prediction once per request and once per image, so that the
+  // counts equal the client's. Executor and Batcher do not count images.
+  // `reason` is one of server/errors/reasons.h, or "" for OK.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
-  // An image was refused before a batch took it. `queue` is the one that was
-  // full, such as "batch"; empty if the reason is another.
+  // An image was refused before it joined a batch. `queue` is the full queue,
+  // such as "batch". It is empty if the reason is not a full queue.
   void Rejected(absl::string_view reason, absl::string_view queue);
   void ItemFailed(absl::string_view reason);     // For example "DEVICE_OOM".
   void DeadlineMissed(absl::string_view stage);  // For example "queue".
-  // Records the time that an image spent in `stage`, which ended with
-  // `outcome`.
+  // Records how long an image spent in `stage`, and the outcome of the stage.
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
-  // Called by the executor when a batch begins, and when a batch of `items`
-  // images, padded to `padded`, has ended. `size` is such as "224x224",
-  // `trigger` why the batch left its queue. Sizes after the first 64 are
-  // counted as "other", because a dense model may have thousands.
+  // Called by the executor when a batch starts and when it has ended. The batch
+  // has `items` images and is padded to `padded`. `size` is an image size such
+  // as "224x224". `trigger` is the reason why the batch left its queue. After
+  // the first 64 sizes, new ones are counted as "other", because a dense model
+  // may have thousands.
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
-  // Sets what waits now of a priority. `oldest` is the submission of the oldest
-  // image, in SteadyNow()'s time, or InfiniteFuture() if no image waits.
+  // Sets the waiting images of a priority. `oldest` is the time when the oldest
+  // image was submitted, on the clock of SteadyNow(). It is InfiniteFuture() if
+  // no image waits.
   void QueueChanged(server::Priority priority, int items, int64_t bytes,
                     absl::Time oldest);
 
-  // Sets what an image of normal priority would wait for its batch if it came
-  // now. Until the first call the model has no such series. Called whenever the
-  // prediction changes, with zero once nothing waits and nothing runs.
+  // Sets how long a new image of normal priority would wait for its batch. The
+  // metric does not exist before the first call. Must be called whenever the
+  // prediction changes. When nothing waits and nothing runs, `wait` must be
+  // zero.
   void PredictedWait(absl::Duration wait);
-  // The same, read; negative before the first call.
+  // Returns the value of PredictedWait(), or a negative value before the first
+  // call.
   absl::Duration predicted_wait() const {
     return absl::Seconds(predicted_wait_.load(std::memory_order_relaxed));
   }
-  // The images of all priorities that wait now.
+  // Returns the number of waiting images of all priorities.
   int waiting_items() const;
-  // Sets how long the model's devices will take for all that waits, as far as
-  // is known.
+  // Sets the expected time in which the model's devices would process all
+  // waiting images.
   void BacklogIs(absl::Duration backlog);
   absl::Duration backlog() const {
     return absl::Seconds(backlog_.load(std::memory_order_relaxed));
   }
-  // Sets how many clients have images that wait on the model's device.
+  // Sets the number of clients whose images wait for the model's device.
   void ActiveClientsAre(int clients);
-  // An image's batch starts, and this many of the model's ran while it waited.
+  // Records the wait of an image whose batch starts now. While the image
+  // waited, `batches` other batches of the model ran.
   void TurnsPassed(int batches);
-  // Compares how long a batch took with what had been predicted when it left
-  // its queue. A prediction of zero, which means none, is not counted.
+  // Compares a batch's duration with the prediction made when the batch left
+  // its queue. A prediction of zero means that there was none, and is not
+  // counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
 
-  // Requests and batches of this version.
+  // Returns the statistics of this version's requests and batches.
   InferenceStatistics& statistics() { return statistics_; }
 
-  void CaptureFailed();  // A CUDA graph could not be recorded.
+  void CaptureFailed();  // A CUDA graph could not be captured.
 
   // Called by the repository.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
-  // A load after the start has ended.
+  // Records the end of a load that began after the server's startup.
   void ReloadDone(bool ok);
 
-  // Called by the server, now and then, while the model is loaded.
+  // Called periodically by the server while the model is loaded.
   void AliveIs(bool alive);
 
  private:
@@ -151,7 +157,8 @@ class ModelMetrics {
   ModelMetrics(const MetricFamilies& families,
                std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
-  // Adds what waits to the gauges of all versions, at the time `now`.
+  // Adds this version's waiting images to the gauges that all versions share.
+  // `now` is on the clock of SteadyNow().
   void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;
@@ -159,16 +166,17 @@ class ModelMetrics {
   struct Queue {
     std::atomic<int64_t> items{0};
     std::atomic<int64_t> bytes{0};
-    std::atomic<int64_t> oldest_nanos{kNoTime};  // In SteadyNow()'s time.
+    std::atomic<int64_t> oldest_nanos{kNoTime};  // On the clock of SteadyNow().
   };
-  std::array<Queue, server::kPriorityCount> queues_;  // By priority.
-  std::atomic<double> predicted_wait_{-1};  // Seconds; negative: unknown.
-  std::atomic<double> backlog_{0};          // Seconds.
+  std::array<Queue, server::kPriorityCount> queues_;  // Indexed by priority.
+  std::atomic<double> predicted_wait_{-1};  // In seconds. Negative if unknown.
+  std::atomic<double> backlog_{0};          // In seconds.
   std::atomic<int> active_clients_{0};
   InferenceStatistics statistics_;
 
   absl::Mutex mu_;
-  absl::flat_hash_set<std::string> sizes_ ABSL_GUARDED_BY(mu_);  // Seen.
+  // Sizes with their own series.
+  absl::flat_hash_set<std::string> sizes_ ABSL_GUARDED_BY(mu_);
 };
 
 }  // namespace sfmamba::observability

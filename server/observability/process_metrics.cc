@@ -36,7 +36,8 @@ MetricFamily Single(const char* name, const char* help, MetricType type,
   return family;
 }
 
-// Seconds since the epoch at which the machine started; 0 if unknown.
+// Returns the Unix time in seconds when the machine started, or 0 if it is
+// unknown.
 double BootTime() {
   for (absl::string_view line : absl::StrSplit(ReadAll("/proc/stat"), '\n')) {
     double seconds = 0;
@@ -62,9 +63,9 @@ int CountOpenFiles() {
 
 std::vector<MetricFamily> CollectProcess() {
   std::vector<MetricFamily> families;
-  // proc(5): the fields after the command, which may itself contain brackets.
-  // They begin with the third: utime (14) has index 11, stime 12, starttime 19
-  // and rss 21.
+  // proc(5): splits the fields that follow the command, because the command may
+  // contain spaces and brackets. The first of them is field 3, so utime (field
+  // 14) has index 11, stime 12, starttime 19 and rss 21.
   const std::string stat = ReadAll("/proc/self/stat");
   const size_t bracket = stat.rfind(')');
   if (bracket == std::string::npos || bracket + 2 >= stat.size()) return {};

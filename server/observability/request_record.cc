@@ -10,7 +10,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// Returns whether an error of this code is the server's fault.
+// Returns true if an error with this code is the server's fault.
 bool IsOwnFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||

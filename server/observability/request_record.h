@@ -15,44 +15,44 @@
 
 namespace sfmamba::observability {
 
-// What every request leaves behind: its counts, its duration and a line of the
-// access log. The request is in flight while this lives, which should be until
-// its answer is sent.
+// Records one request in the metrics and the access log. The request counts as
+// in flight while this object exists, so it should live until the response is
+// sent.
 //
-// Thread-compatible. Finish() is called exactly once.
+// Thread-compatible. Finish() must be called exactly once.
 class RequestRecord {
  public:
-  // `traceparent` is the W3C header or empty: then the request gets a trace id
-  // of its own. `metrics` and `log` outlive the record.
+  // `traceparent` is the W3C header. If it is empty, the request gets a new
+  // trace id. `metrics` and `log` must outlive the record.
   RequestRecord(Method method, int64_t message_bytes, std::string peer,
                 absl::string_view traceparent, Metrics* metrics, Logger* log);
   ~RequestRecord() { metrics_.RequestFinished(method_); }
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  // SteadyNow() at arrival.
+  // Returns the arrival time on the clock of SteadyNow().
   absl::Time start() const { return start_; }
 
-  // The trace that the request is part of.
+  // Returns the trace that contains the request.
   const TraceContext& trace() const { return trace_; }
 
   const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
-  // Whose quotas and shares the request counts for: a token's name, or an
-  // address.
+  // Sets the client whose quotas and shares the request uses. It is a token's
+  // name or an address.
   void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
-  // The model that the request is counted for; without it "_unknown".
+  // Sets the model whose metrics count the request. The default is "_unknown".
   void set_model(std::string name, std::shared_ptr<ModelMetrics> metrics);
-  // For a request about no single model.
+  // For requests that concern no single model.
   void set_no_model() { model_ = &metrics_.NoModel(); }
 
-  // Counts and logs the request by `error`, although it is answered OK: none of
-  // its images got what it came for.
+  // Records the request as `error` although the response is OK. Used if every
+  // image of the request failed.
   void CountAs(absl::Status error) { counted_as_ = std::move(error); }
 
-  // Counts and logs the request. Returns `status` with the trace id in its
-  // details.
+  // Records the request in metrics and log. Returns `status` with the trace id
+  // added to its details.
   absl::Status Finish(const absl::Status& status);
 
  private:
@@ -66,7 +66,7 @@ class RequestRecord {
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;
-  absl::Status counted_as_;             // OK: as it is answered.
+  absl::Status counted_as_;  // If OK, the status of the response is counted.
   std::shared_ptr<ModelMetrics> held_;  // Keeps *model_ alive if set.
   ModelMetrics* model_;
 };

@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// Positions of the fields of "vv-<32 digits>-<16 digits>-ff", and its length.
+// Offsets of the fields in "vv-<32 digits>-<16 digits>-ff", and its length.
 constexpr size_t kTraceAt = 3, kParentAt = 36, kFlagsAt = 53, kSize = 55;
 constexpr uint64_t kSampledFlag = 1;
 
@@ -22,7 +22,7 @@ constexpr size_t kLargeMember = 128;
 constexpr size_t kMaxKeyBytes = 256;
 constexpr size_t kMaxValueBytes = 256;
 
-// A number of up to 16 hexadecimal digits, none of them a capital.
+// Parses up to 16 lower-case hexadecimal digits.
 std::optional<uint64_t> ParseHex(absl::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
@@ -46,7 +46,7 @@ bool IsValueLetter(char c) {
   return c >= 0x20 && c <= 0x7e && c != ',' && c != '=';
 }
 
-// Whether it is "key=value".
+// Returns true if `member` has the form "key=value".
 bool IsMember(absl::string_view member) {
   const size_t equals = member.find('=');
   if (equals == member.npos) return false;
@@ -81,7 +81,7 @@ std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent) {
   const std::optional<uint64_t> flags = field(kFlagsAt, 2);
   if (!version || !high || !low || !parent || !flags) return std::nullopt;
   if (*version == 0xff) return std::nullopt;
-  // A later version may append fields to those that it shares with this one.
+  // A later version may append further fields.
   if (traceparent.size() > kSize &&
       (*version == 0 || traceparent[kSize] != '-')) {
     return std::nullopt;
@@ -104,7 +104,7 @@ TraceContext TraceContextOf(absl::string_view traceparent) {
 
 std::string KeptTracestate(absl::string_view tracestate) {
   std::vector<absl::string_view> members;
-  size_t bytes = 0;  // Joined, and a comma after the last.
+  size_t bytes = 0;  // Length of the joined members, with a comma after each.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
     if (member.empty()) continue;  // The standard allows empty members.
@@ -112,8 +112,8 @@ std::string KeptTracestate(absl::string_view tracestate) {
     members.push_back(member);
     bytes += member.size() + 1;
   }
-  // W3C Trace Context, "tracestate Limits": large members are dropped first,
-  // then the last ones.
+  // W3C Trace Context, "tracestate Limits", requires this order. Large members
+  // are removed first, then the last ones.
   const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
   for (auto member = members.begin();
        is_too_long() && member != members.end();) {
@@ -138,7 +138,7 @@ TraceId NewTraceId() { return {NewSpanId(), NewSpanId()}; }
 
 SpanId NewSpanId() {
   SpanId id = 0;
-  while (id == 0) id = Random()();  // 0 means that there is no span.
+  while (id == 0) id = Random()();  // 0 is reserved for "no span".
   return id;
 }
 

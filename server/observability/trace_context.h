@@ -7,12 +7,11 @@
 
 #include "absl/strings/string_view.h"
 
-// W3C Trace Context: what a caller says of the trace that its request is part
-// of.
+// W3C Trace Context: the headers in which a caller describes its trace.
 
 namespace sfmamba::observability {
 
-// Which trace; all zeros is none.
+// The id of a trace. All zeros means that there is none.
 struct TraceId {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -25,34 +24,34 @@ struct TraceId {
   }
 };
 
-// Which span of a trace; 0 is none.
+// The id of a span within a trace. 0 means that there is none.
 using SpanId = uint64_t;
 
 struct TraceContext {
   TraceId trace;
-  SpanId parent = 0;     // The caller's span; 0 if the trace begins here.
-  bool sampled = false;  // Whether the caller records it.
+  SpanId parent = 0;     // The caller's span, or 0 if the trace starts here.
+  bool sampled = false;  // True if the caller records the trace.
 };
 
-// The context in a `traceparent` value ("00-<trace id>-<parent id>-<flags>").
-// None if it is not in form or an id is all zeros. Of later versions than 00
-// what they share with it is read.
+// Parses a `traceparent` header ("00-<trace id>-<parent id>-<flags>"). Returns
+// nullopt if it is malformed or an id is all zeros. For later versions than 00,
+// only the fields of version 00 are read.
 std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent);
 
-// Returns the parsed context, or a new trace that begins here.
+// Returns the parsed context, or a new trace if parsing fails.
 TraceContext TraceContextOf(absl::string_view traceparent);
 
-// Returns the part of a `tracestate` value that is handed on: all of it if it
-// is in form and has up to 512 bytes; else without its largest members, those
-// of more than 128 bytes, and then without its last ones. Empty if it is not in
-// form, or has more than 32 members.
+// Returns the part of a `tracestate` header that is passed on. If it has more
+// than 512 bytes, members of more than 128 bytes are removed first, and then
+// the last members. Returns "" if the header is malformed or has more than 32
+// members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return ids as headers have them: 32 and 16 lower-case hexadecimal digits.
+// Format ids as in headers, with 32 and 16 lower-case hexadecimal digits.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 
-// New random ids, which are not 0.
+// Return new random ids, which are never 0.
 TraceId NewTraceId();
 SpanId NewSpanId();
 

@@ -16,7 +16,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 
-// The field that the flag is derived from, or null.
+// Returns the field for the flag, or null.
 const FieldDescriptor* FindFlag(const std::string& name) {
   const FieldDescriptor* setting =
       v1::ServerConfig::descriptor()->FindFieldByName(name);
@@ -39,13 +39,13 @@ bool IsBool(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL;
 }
 
-// Whether a flag may be given several times, each with a value more.
+// Returns true if the flag may be repeated to add values.
 bool IsTextList(const FieldDescriptor& field) {
   return field.is_repeated() &&
          field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
 }
 
-// What stands for the value in help.
+// Returns the word that represents the value in the help text.
 std::string Placeholder(const FieldDescriptor& field) {
   const v1::Setting& setting = SettingOf(field);
   if (!setting.placeholder().empty()) return setting.placeholder();
@@ -56,7 +56,8 @@ std::string Placeholder(const FieldDescriptor& field) {
   return "N";
 }
 
-// "--name" of a bool that is false by default, else "--name=VALUE".
+// Returns "--name" for a bool that is false by default, otherwise
+// "--name=VALUE".
 std::string Form(const FieldDescriptor& field) {
   if (!IsBool(field)) {
     return absl::StrCat("--", field.name(), "=", Placeholder(field));
@@ -65,7 +66,7 @@ std::string Form(const FieldDescriptor& field) {
   return absl::StrCat("--", field.name(), is_true ? "=false" : "");
 }
 
-// " [RANGE, default DEFAULT]", without what goes without saying.
+// Returns " [RANGE, default DEFAULT]" without the parts that are obvious.
 std::string Bounds(const FieldDescriptor& field) {
   std::vector<std::string> parts;
   const std::string range = DescribeRange(field);
@@ -77,7 +78,7 @@ std::string Bounds(const FieldDescriptor& field) {
   return absl::StrCat(" [", absl::StrJoin(parts, ", "), "]");
 }
 
-// Lines of at most kColumns, each behind six spaces.
+// Wraps the text to kColumns columns, with an indent of six spaces.
 std::string Wrapped(const std::string& text) {
   constexpr size_t kColumns = 88;
   const std::string indent(6, ' ');
@@ -156,7 +157,7 @@ void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config) {
   std::set<const FieldDescriptor*> given;
   for (const auto& [field, text] : command_line.settings) {
     v1::ServerConfig one;
-    // ParseFlags() has read it.
+    // ParseFlags() has already checked the text.
     SetFromText(*field, text, &one).IgnoreError();
     const bool again = !given.insert(field).second;
     if (!again || !IsTextList(*field)) {

@@ -11,25 +11,26 @@
 
 namespace sfmamba::server {
 
-// The parsed command line. Each field of Command and of ServerConfig is a flag
-// of the same name.
+// The parsed command line. Each field of Command and ServerConfig is a flag
+// with the field's name.
 struct CommandLine {
   v1::Command command;
-  // The fields of ServerConfig whose flags were given, each with its text.
+  // The fields of ServerConfig that were given as flags, each with its text.
   std::vector<std::pair<const google::protobuf::FieldDescriptor*, std::string>>
       settings;
 };
 
-// Parses the flags: --name=value, --name value and, for a bool, --name. If a
-// flag is given twice, the last one counts, except that lists of texts grow.
-// INVALID_ARGUMENT names the argument that is unknown or has a wrong value.
+// Parses flags of the forms --name=value, --name value and, for a bool, --name.
+// If a flag is repeated, the last value counts. For lists of strings, each
+// repetition adds a value. Returns INVALID_ARGUMENT with the argument that is
+// unknown or has a wrong value.
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 
-// Replaces the fields of `config` whose flags were given.
+// Replaces the fields of `config` that were given as flags.
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config);
 
-// Returns the text of --help: by topic, each flag with its help, range and
-// default.
+// Returns the text of --help. It lists the flags by topic, each with its help,
+// range and default.
 std::string FlagsHelp();
 
 }  // namespace sfmamba::server

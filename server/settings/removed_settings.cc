@@ -10,8 +10,8 @@ struct RemovedSetting {
   absl::string_view instead;
 };
 
-// The protos reserve their numbers. They do not reserve their names, because
-// protobuf's parser skips a field with a reserved name.
+// The protos reserve only the numbers of removed settings. If they reserved the
+// names too, protobuf's parser would silently skip such fields.
 constexpr RemovedSetting kRemovedSettings[] = {
     {"canary_percent",
      "divide requests between two Deployments by a weighted route"},

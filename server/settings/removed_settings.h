@@ -7,8 +7,8 @@
 
 namespace sfmamba::server {
 
-// Returns "NAME was removed: " and what to use instead. Returns "" if no
-// setting of this name was removed.
+// Returns "NAME was removed: " and the replacement. Returns "" if no setting
+// with this name was removed.
 std::string WhyRemoved(absl::string_view name);
 
 }  // namespace sfmamba::server

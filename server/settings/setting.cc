@@ -30,7 +30,7 @@ bool IsDuration(const FieldDescriptor& field) {
          field.message_type() == Duration::descriptor();
 }
 
-// "a", "a or b", "a, b or c".
+// Formats choices as "a", "a or b", or "a, b or c".
 std::string JoinChoices(std::vector<std::string> choices) {
   if (choices.size() < 2) return absl::StrJoin(choices, "");
   const std::string last = std::move(choices.back());
@@ -38,7 +38,7 @@ std::string JoinChoices(std::vector<std::string> choices) {
   return absl::StrCat(absl::StrJoin(choices, ", "), " or ", last);
 }
 
-// Lists an enum's names, without that of the unset value.
+// Returns the names of an enum's values except the unset value 0.
 std::vector<std::string> EnumNames(const FieldDescriptor& field) {
   std::vector<std::string> names;
   for (int i = 0; i < field.enum_type()->value_count(); ++i) {
@@ -48,7 +48,7 @@ std::vector<std::string> EnumNames(const FieldDescriptor& field) {
   return names;
 }
 
-// What a text must be to be a value of `field` at all.
+// Describes the syntax of the values of `field`.
 std::string DescribeForm(const FieldDescriptor& field) {
   if (IsDuration(field)) return "a duration such as 30s";
   const bool bytes = SettingOf(field).unit() == "bytes";
@@ -67,7 +67,8 @@ std::string DescribeForm(const FieldDescriptor& field) {
   }
 }
 
-// A number of bytes with its suffix worked out; any other text as it is.
+// Replaces a number of bytes with a suffix by the plain number. Returns any
+// other text unchanged.
 std::string WithoutSuffix(const FieldDescriptor& field,
                           absl::string_view text) {
   static constexpr std::pair<absl::string_view, int> kSuffixes[] = {
@@ -85,7 +86,8 @@ std::string WithoutSuffix(const FieldDescriptor& field,
   return std::string(text);
 }
 
-// A number or a duration, in seconds; NaN if `text` is neither.
+// Returns the number, or the duration in seconds. Returns NaN if `text` is
+// neither.
 double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   if (IsDuration(field)) {
     absl::Duration duration;
@@ -97,7 +99,7 @@ double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   return absl::SimpleAtod(WithoutSuffix(field, text), &number) ? number : NAN;
 }
 
-// Whether `number` is in the range that is stated.
+// Returns true if `number` is in the range that the field's options state.
 bool IsInRange(const FieldDescriptor& field, double number) {
   absl::string_view range = SettingOf(field).range();
   if (!std::isfinite(number)) return false;
@@ -114,7 +116,8 @@ bool IsInRange(const FieldDescriptor& field, double number) {
          number <= NumberOf(field, ends.second);
 }
 
-// The value of `field`, for a list that at `index`, else -1; texts in quotes.
+// Returns the value of `field` as text, with strings in quotes. `index` selects
+// a list's element and is -1 for other fields.
 std::string TextOf(const Message& message, const FieldDescriptor& field,
                    int index) {
   if (IsDuration(field)) {
@@ -129,7 +132,7 @@ std::string TextOf(const Message& message, const FieldDescriptor& field,
 
 bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
   const v1::Setting& setting = SettingOf(field);
-  // Text format takes any number for an enum.
+  // Text format accepts any number for an enum, so the value may have no name.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     return field.enum_type()->FindValueByName(text) != nullptr;
   }
@@ -170,7 +173,7 @@ absl::Status CheckFields(const Message& message, const std::string& prefix) {
   return absl::OkStatus();
 }
 
-// Sets `field`, or adds to it, by a text that holds one value.
+// Parses one value. Sets `field`, or appends the value to a list.
 bool ParseValue(const FieldDescriptor& field, absl::string_view text,
                 Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
@@ -238,7 +241,7 @@ std::string DescribeRange(const FieldDescriptor& field) {
     return JoinChoices(EnumNames(field));
   }
   if (setting.range() == "any") return "a finite number";
-  // A suffix such as MiB says the unit already.
+  // A suffix such as MiB already states the unit.
   if (setting.unit().empty() || absl::EndsWith(setting.range(), "iB")) {
     return setting.range();
   }
@@ -262,7 +265,8 @@ absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
   message->GetReflection()->ClearField(message, &field);
   std::vector<absl::string_view> values = {text};
   if (field.is_repeated()) {
-    // A text may have commas: lists of texts are given one at a time.
+    // A string may contain commas, so each flag gives only one string of a
+    // list.
     const bool one = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
     if (!one) values = absl::StrSplit(text, ',');
     if (text.empty()) values.clear();
@@ -285,7 +289,7 @@ void SetDefaults(Message* message) {
                             ? reflection.FieldSize(*message, &field) > 0
                             : reflection.HasField(*message, &field);
     if (is_set || SettingOf(field).default_().empty()) continue;
-    // A test reads each default that is stated.
+    // A test checks that every default can be parsed.
     SetFromText(field, SettingOf(field).default_(), message).IgnoreError();
   }
 }

@@ -10,15 +10,14 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that read, by reflection, the options that config.proto states for
-// its fields. These options are the only source of a setting's help, default
-// and range.
+// Functions that use reflection to read the field options in config.proto and
+// server_config.proto. These options are the only source of a setting's help,
+// default and range.
 namespace sfmamba::server {
 
-// Returns the options of `field`.
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
 
-// The fields of `messages` of one topic, in their order.
+// The fields of all `messages` that belong to one topic, in declaration order.
 struct Topic {
   std::string title;
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -26,30 +25,31 @@ struct Topic {
 std::vector<Topic> ByTopic(
     const std::vector<const google::protobuf::Descriptor*>& messages);
 
-// Whether `field` is a message that consists of settings, not a single value.
+// Returns true if `field` is a message of settings. A duration is a single
+// value, not a group.
 bool IsGroup(const google::protobuf::FieldDescriptor& field);
 
-// Describes the values that `field` may have, such as "1 to 4096 images" or
-// "auto, cpu or cuda". The text is empty if every value of its type is allowed.
+// Describes the allowed values of `field`, such as "1 to 4096 images" or "auto,
+// cpu or cuda". Returns "" if every value of the type is allowed.
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
-// Describes the default, such as "30s" or "the weights', else 256". The text is
-// empty if there is none.
+// Describes the default, such as "30s" or "the weights', else 256". Returns ""
+// if there is none.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
-// Sets `field` of `message` to the value that `text` states in the form that
-// setting.proto describes. INVALID_ARGUMENT says what was expected; the caller
-// puts the field's name before it. The range is not checked.
+// Sets `field` of `message` to the value in `text`. setting.proto describes the
+// format. Returns INVALID_ARGUMENT with the expected form. The caller adds the
+// field's name to the error. The range is not checked.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Sets the unset fields that have a default. A number without presence counts
-// as unset if it is 0. Groups are not entered.
+// Sets every unset field that has a default. A number without presence counts
+// as unset if it is 0. Nested groups are not changed.
 void SetDefaults(google::protobuf::Message* message);
 
-// Returns INVALID_ARGUMENT if a field, also inside groups, is set to a value
-// out of its range. The error names the first such field, with got and
+// Returns INVALID_ARGUMENT if a field, also inside a group, is out of its
+// range. The error names the first such field, the value found and the values
 // expected.
 absl::Status CheckRanges(const google::protobuf::Message& message);
 

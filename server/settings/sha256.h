@@ -8,8 +8,8 @@
 
 namespace sfmamba::server {
 
-// Returns the SHA-256 of the files' bytes, one file after another, in
-// lower-case hexadecimal. NOT_FOUND if one cannot be read.
+// Returns the SHA-256 of the files' concatenated bytes in lower-case
+// hexadecimal. Returns NOT_FOUND if a file cannot be read.
 absl::StatusOr<std::string> FilesSha256(absl::Span<const std::string> paths);
 
 }  // namespace sfmamba::server

@@ -27,7 +27,7 @@ bool IsSize(const FieldDescriptor& field) {
   return SettingOf(field).unit() == "bytes";
 }
 
-// Copies a text and replaces values on the way.
+// Copies a text and replaces values while copying.
 class Rewriter {
  public:
   explicit Rewriter(absl::string_view text) : in_(text) {}
@@ -59,7 +59,7 @@ class Rewriter {
     }
   }
 
-  // A value, to the end of its quotes or of its word.
+  // Reads one quoted string or one word.
   absl::string_view Value() {
     const size_t begin = at_;
     const char quote = Peek();
@@ -77,14 +77,14 @@ class Rewriter {
     return in_.substr(begin, at_ - begin);
   }
 
-  // Copies up to `end`.
+  // Copies the input up to the offset `end`.
   void Copy(size_t end) {
     absl::StrAppend(&out_.text, in_.substr(copied_, end - copied_));
     copied_ = end;
   }
 
-  // Reads the fields of a message, to its closing bracket or the text's end.
-  // Stops early at anything else.
+  // Reads the fields of a message up to its closing bracket or the end of the
+  // text. Stops early at unexpected text.
   absl::Status Fields(const Descriptor& message, int depth) {
     for (SkipSpace(); IsName(Peek()) && !broken_; SkipSpace()) {
       const size_t begin = at_;
@@ -164,8 +164,8 @@ class Rewriter {
 
   const absl::string_view in_;
   size_t at_ = 0;
-  size_t copied_ = 0;    // What has been written to out_.
-  bool broken_ = false;  // The rest is left to the parser.
+  size_t copied_ = 0;    // Bytes of in_ that were copied to out_.
+  bool broken_ = false;  // If true, the rest is left to protobuf's parser.
   PlainText out_;
 };
 

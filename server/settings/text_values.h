@@ -9,28 +9,28 @@
 
 namespace sfmamba::server {
 
-// A text in protobuf's text format whose durations and sizes are as protobuf
-// reads them.
+// A protobuf text whose durations and sizes have been rewritten for protobuf's
+// parser.
 struct PlainText {
-  // A value that was replaced. Lines and columns count from 0.
+  // A replaced value. Lines and columns start at 0.
   struct Change {
     int line = 0;
-    int column = 0;  // In the new text, behind the new value.
-    int longer = 0;  // By how many characters the new value is.
+    int column = 0;  // End of the new value in the new text.
+    int longer = 0;  // Length of the new value minus length of the old value.
   };
 
-  // The column in the original text.
+  // Converts a column of the new text to a column of the original text.
   int OriginalColumn(int line, int column) const;
 
   std::string text;
   std::vector<Change> changes;
 };
 
-// Replaces the values of settings of a `message` that are written as in flags:
-// durations such as "5s" and sizes such as "32MiB", with or without quotes.
-// INVALID_ARGUMENT with line, column and field for a value that is neither such
-// a text nor one that protobuf reads. Other mistakes are left to protobuf's
-// parser.
+// Rewrites durations such as "5s" and sizes such as "32MiB" for protobuf's
+// parser. The text may write such values as in flags, with or without quotes.
+// `message` is the type of the text. Returns INVALID_ARGUMENT with line, column
+// and field if a duration or size is malformed. Protobuf's parser reports other
+// mistakes.
 absl::StatusOr<PlainText> WithPlainValues(
     const std::string& text, const google::protobuf::Descriptor& message);
 

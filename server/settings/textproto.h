@@ -10,16 +10,17 @@
 
 namespace sfmamba::server {
 
-// Parses protobuf text format, in which durations and sizes may be written as
-// in flags. INVALID_ARGUMENT with line and column of the first error; an
-// unknown field is one. If the field was a setting that has been removed, the
-// message says what to use instead. `what` names the text in the message.
+// Parses protobuf text format. Durations and sizes may be written as in flags.
+// Returns INVALID_ARGUMENT with line and column of the first error. An unknown
+// field is an error. If the field is a removed setting, the message names the
+// replacement. `what` names the text in error messages.
 absl::Status ParseTextProto(absl::string_view what, const std::string& text,
                             google::protobuf::Message* message);
 
-// Returns the whole file without a byte order mark. NOT_FOUND with `what`, not
-// the path, if it cannot be read, INVALID_ARGUMENT if it is larger than
-// `max_bytes` or a Git LFS pointer.
+// Returns the whole file without its byte order mark. Returns NOT_FOUND if the
+// file cannot be read. Returns INVALID_ARGUMENT if the file is larger than
+// `max_bytes` or is a Git LFS pointer. The errors contain `what` instead of the
+// path.
 absl::StatusOr<std::string> ReadTextFile(absl::string_view what,
                                          const std::string& path,
                                          size_t max_bytes);
