@@ -20,12 +20,12 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostImages = 64;
-// Most difference of a logit, as a part of the range of the logits.
+// The maximum difference of a logit, as a fraction of the logits' range.
 constexpr double kLogitTolerance = 0.05;
 constexpr float kSureScore = 0.5f;
 constexpr float kScoreTolerance = 0.1f;
 constexpr float kLeastOverlap = 0.8f;
-// Least part of a map's pixels that are equal.
+// The minimum fraction of a map's pixels that must be equal.
 constexpr double kLeastEqual = 0.98;
 
 using weights::DType;
@@ -36,8 +36,8 @@ absl::Status OfFile(absl::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat(kGoldenFile, ": ", message));
 }
 
-// The values of the tensor `name`.`image`, which must have this shape; -1 is
-// any size.
+// Returns the values of the tensor `name`.`image`. The tensor must have the
+// given shape, in which -1 allows any size.
 template <typename T>
 absl::StatusOr<std::vector<T>> Values(const SafetensorsFile& file,
                                       absl::string_view name, int image,
@@ -142,7 +142,7 @@ float Area(const model::Box& box) {
   return std::max(0.f, box.x2 - box.x1) * std::max(0.f, box.y2 - box.y1);
 }
 
-// Intersection over union.
+// Returns the intersection over union.
 float Overlap(const model::Box& a, const model::Box& b) {
   const float both = Area({std::max(a.x1, b.x1), std::max(a.y1, b.y1),
                            std::min(a.x2, b.x2), std::min(a.y2, b.y2)});
@@ -165,7 +165,7 @@ absl::Status Check(const model::Classification& got,
       std::minmax_element(expected.logits.begin(), expected.logits.end());
   const double allowed = kLogitTolerance * (double{*most} - *least) + 1e-6;
   for (size_t i = 0; i < got.logits.size(); ++i) {
-    // Not a NaN either.
+    // The comparison is false for NaN, so a NaN is reported as a difference.
     if (std::abs(got.logits[i] - expected.logits[i]) <= allowed) continue;
     return Differs(absl::StrCat("logit ", i, ": got ", got.logits[i],
                                 ", expected ", expected.logits[i], " within ",
@@ -219,7 +219,7 @@ absl::Status Check(const model::Segmentation& got,
                               " %"));
 }
 
-// The tensors of a file, with what they view.
+// The tensors of a file and the data that their views point to.
 struct Tensors {
   std::map<std::string, TensorView> views;
   std::vector<std::vector<uint8_t>> data;
@@ -320,12 +320,14 @@ absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images) {
   Tensors tensors;
-  tensors.data.reserve(4 * images.size());  // The views stay valid.
+  // Reserved so that the views stay valid.
+  tensors.data.reserve(4 * images.size());
   for (size_t i = 0; i < images.size(); ++i) {
     Add(images[i], static_cast<int>(i), &tensors);
   }
   const fs::path path = fs::path(version) / kGoldenFile;
-  std::error_code ignored;  // The file cannot be written either then.
+  // If this fails, writing the file reports the error.
+  std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
   return weights::WriteSafetensors(path.string(), tensors.views);
 }

@@ -14,43 +14,47 @@
 
 namespace sfmamba::repository {
 
-// An image and what a model answered when it was known to be right.
+// An image and a model's stored result for it, recorded when the model was
+// known to be correct.
 struct GoldenImage {
   int height = 0, width = 0;
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
   model::Result result;
 };
 
-// <version>/golden/golden.safetensors holds for the nth image, from 0,
+// <version>/golden/golden.safetensors stores these tensors for image n, counted
+// from 0:
 //   image.n   U8 [height, width, 3]
-// and of a classifier
-//   logits.n  F32 [classes],
-// of a detector, in pixels of the image,
-//   boxes.n   F32 [detections, 4] as x1, y1, x2, y2,
-//   scores.n  F32 [detections],
-//   classes.n I32 [detections],
-// of a segmenter
-//   labels.n  U16 [height, width].
+// For a classifier:
+//   logits.n  F32 [classes]
+// For a detector, in pixels of the image:
+//   boxes.n   F32 [detections, 4] as x1, y1, x2, y2
+//   scores.n  F32 [detections]
+//   classes.n I32 [detections]
+// For a segmenter:
+//   labels.n  U16 [height, width]
 
-// The images of a version's folder as what a load runs and checks; none if
-// there is no such file. INVALID_ARGUMENT names the tensor that is missing or
-// has another shape; no path.
+// Returns the golden images of a version as probes that a load runs and checks.
+// Returns none if the file does not exist. Returns INVALID_ARGUMENT with the
+// tensor that is missing or has the wrong shape. The errors contain no path.
 absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
     const VersionPath& version, const model::ModelConfig& config);
 
-// A black image of the input's size, whose values must be finite: what is known
-// of every model. INTERNAL if they are not.
+// Returns a black image of the model's input size. Its check returns INTERNAL
+// if the model's output for the image is not finite.
 batching::Executor::Probe BlackProbe(const model::ModelConfig& config);
 
-// Writes the file, and its folder if that is missing.
+// Writes the golden file. Creates its folder if necessary.
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images);
 
-// FAILED_PRECONDITION unless `got` equals `expected` within what precisions and
-// devices may change: logits differ by at most a twentieth of their range; a
-// detection of score 0.5 or more has one of its class that overlaps it by four
-// fifths and whose score differs by at most 0.1, and there are no others of
-// 0.6; 98 % of a map's pixels are equal.
+// Returns FAILED_PRECONDITION unless `got` equals `expected` within the
+// differences that precisions and devices may cause:
+// - Logits may differ by a twentieth of their range.
+// - Each expected detection of score 0.5 or more needs a match. A match has the
+//   same class, an overlap (IoU) of at least 0.8, and a score that differs by
+//   at most 0.1. Each detection found with score 0.6 or more needs a match too.
+// - At least 98 % of a map's pixels must be equal.
 absl::Status CheckResult(const model::Result& got,
                          const model::Result& expected);
 

@@ -8,9 +8,9 @@ namespace sfmamba::repository {
 namespace {
 
 constexpr int kImages = 4;
-constexpr int kDenseImages = 2;  // They take long.
+constexpr int kDenseImages = 2;  // Fewer, because dense models are slow.
 
-// Waves of other lengths and colours for each number.
+// Returns a wave pattern whose wavelengths and colours depend on `number`.
 std::vector<uint8_t> MakePixels(int number, int height, int width) {
   std::vector<uint8_t> pixels;
   for (int y = 0; y < height; ++y) {

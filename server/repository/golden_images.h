@@ -11,13 +11,13 @@
 
 namespace sfmamba::repository {
 
-// A few made-up images of the input's size, always the same and none of them
-// flat, without a check.
+// Returns a few synthetic images of the model's input size. They are the same
+// on every call and not of a single colour. Their checks accept every result.
 std::vector<batching::Executor::Probe> MadeUpImages(
     const model::ModelConfig& config);
 
-// Made-up images, always the same, with what `model` answers. Its errors;
-// INTERNAL if an answer is not finite.
+// Returns synthetic images, the same on every call, with the results of
+// `model`. Returns the model's errors, or INTERNAL if a result is not finite.
 absl::StatusOr<std::vector<GoldenImage>> AnswerGoldenImages(
     model::VisionModel& model);
 

@@ -24,12 +24,13 @@ using nlohmann::json;
 using Levels = std::vector<MemberLevel>;
 
 constexpr char kFamily[] = "mamba_vision_";
-constexpr int kMostPixels = 16384;  // Also of a window's side.
+constexpr int kMostPixels = 16384;  // Also the maximum side of a window.
 
 // Reads the family and the variant from the members that name a model.
 absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
   const Member type = levels[0].At("model_type");
-  // Transformers' wrapper of timm's models has a model_type of its own.
+  // Transformers writes model_type "timm_wrapper" for all of timm's models, so
+  // this value does not name a family.
   const bool is_typed = type.value.is_string() && type.value != "timm_wrapper";
   NamedModel named;
   for (const char* name : {"model_type", "architectures", "architecture",
@@ -44,7 +45,8 @@ absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
       if (named.row.empty()) named.row = said.row;
     }
   }
-  // Shapes do not tell the families: the auxiliary tokens have no weights.
+  // The shapes cannot distinguish the two families, because the auxiliary
+  // tokens of SF-Mamba have no weights.
   if (named.is_sf_mamba) {
     return type.Refuse(
         "MambaVision alone; tools/convert_checkpoint.py converts SF-Mamba");
@@ -63,7 +65,7 @@ bool HasShapes(const model::BackboneConfig& row,
          row.depths == shapes.depths && row.layer_scale == shapes.layer_scale;
 }
 
-// The rows of the table that have these shapes.
+// Returns the rows of the variant table that have these shapes.
 std::vector<model::ModelConfig> MatchingRows(
     const weights::ClassifierShapes& shapes) {
   std::vector<model::ModelConfig> rows;
@@ -96,8 +98,8 @@ std::string Choice(const model::ModelConfig& row) {
                       absl::StrJoin(row.backbone.windows, ", "), ")");
 }
 
-// Chooses among rows of the same shapes, which differ in their windows: by the
-// windows, or else by a name, or else by the size of the input.
+// Chooses among rows that have the same shapes but different windows. The
+// windows decide first, then a model's name, then the input size.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,
@@ -144,7 +146,7 @@ void SetCustom(const weights::ClassifierShapes& shapes,
   if (!shapes.attention) backbone->set_attention(false);
 }
 
-// What the file states must be what the weights have.
+// Checks that the shapes in config.json equal the shapes of the weights.
 absl::Status CheckShapes(const weights::ClassifierShapes& shapes,
                          const Levels& levels) {
   absl::Status status;
@@ -197,7 +199,8 @@ absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
   return absl::OkStatus();
 }
 
-// What a config.textproto says of the family must be what config.json says.
+// Checks that config.textproto describes a MambaVision classifier, because
+// config.json does.
 absl::Status CheckStated(const v1::ModelConfig& stated) {
   const auto refuse = [](absl::string_view field, absl::string_view got,
                          absl::string_view expected) {

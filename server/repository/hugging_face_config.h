@@ -12,37 +12,43 @@
 
 namespace sfmamba::repository {
 
-// The files of a folder in Hugging Face's layout that describe its model.
+// The files that describe the model in a folder with Hugging Face's layout.
 struct HuggingFaceTexts {
   std::string config;                       // config.json.
   std::optional<std::string> preprocessor;  // preprocessor_config.json.
 };
 
-// A MambaVision classifier as the files describe it.
+// A MambaVision classifier as described by the files.
 struct HuggingFaceConfig {
-  // The network and its input, as a config.textproto would state them.
+  // The network and its input, in the form of a config.textproto.
   v1::ModelConfig config;
-  std::vector<std::string> labels;    // Empty: not read, or there are none.
-  std::vector<std::string> warnings;  // Facts that the files contradict.
+  // Empty if labels were not read or do not exist.
+  std::vector<std::string> labels;
+  std::vector<std::string> warnings;  // Contradictions between the files.
 };
 
-// Reads the description of a model whose tensors have these shapes.
+// Reads the description of a model whose tensors have the given shapes.
 //
-// Members of config.json may stand in its root or, as timm writes them, in
-// "model_args" and "pretrained_cfg"; the root's count first. The family must be
-// MambaVision by `model_type` or, without it, by a model's name, such as
-// `architectures` or `architecture`. The variant is the row of these shapes.
-// `window_size` and `num_heads` replace that row's values; see
-// ReadHuggingFaceInput() for the input. `stated` is the config.textproto
-// beside it. If rows differ in their windows alone, its variant decides, or
-// else the first of `window_size`, a model's name and the input's size that is
-// there. If `with_labels`, `id2label` or `label_names` must name every class.
+// Members of config.json may be in its root or, as timm writes them, in
+// "model_args" and "pretrained_cfg". The root has priority. The family must be
+// MambaVision. It is read from `model_type` or, if that is missing, from a
+// member that names a model, such as `architectures` or `architecture`. The
+// variant is the table row with the given shapes. If config.json has
+// `window_size` and `num_heads`, they replace the row's values. `stated` is the
+// version's config.textproto.
 //
-// INVALID_ARGUMENT, naming the member, if a file is not JSON, is of another
-// family, has a value of the wrong type, or contradicts the shapes or `stated`.
+// Several rows may have the given shapes and differ only in their windows. Then
+// the variant in `stated` decides. Without it, the first available of
+// `window_size`, a model's name and the input size decides. If `with_labels`,
+// `id2label` or `label_names` must name every class. ReadHuggingFaceInput()
+// describes how the input is read.
 //
-// tools/checkpoint/hugging_face.py reads the same files by the same rules.
-// tests/testdata/hugging_face has cases that test both.
+// Returns INVALID_ARGUMENT with the wrong member if a file is not JSON,
+// describes another family, has a value of the wrong type, or contradicts the
+// shapes or `stated`.
+//
+// tools/checkpoint/hugging_face.py reads these files by the same rules. The
+// cases in tests/testdata/hugging_face test both programs.
 absl::StatusOr<HuggingFaceConfig> ReadHuggingFaceConfig(
     const HuggingFaceTexts& texts, const weights::ClassifierShapes& shapes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);

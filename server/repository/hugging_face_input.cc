@@ -18,22 +18,24 @@ using nlohmann::json;
 
 constexpr int kMostPixels = 16384;
 constexpr double kMostColour = 1e6;
-constexpr double kSame = 1e-6;       // Values that differ by less are the same.
-constexpr int kLeastSquashed = 384;  // ConvNeXt crops smaller inputs.
-constexpr int kBicubic = 3;          // Pillow's number of the filter.
+constexpr double kSame = 1e-6;  // Smaller differences are ignored.
+// ConvNeXt's preprocessing crops smaller inputs and stretches others.
+constexpr int kLeastSquashed = 384;
+constexpr int kBicubic = 3;  // Pillow's number for bicubic resampling.
 
 enum Fact { kSize, kCropPct, kResize, kMean, kStd, kFilter, kFacts };
 
 struct Stated {
-  std::vector<double> values;  // An enumerator or a filter is a number.
+  std::vector<double> values;  // Enumerators and filters are stored as numbers.
   Member member;
 };
 
-// The facts that one place states.
+// The values that one place states.
 using Statement = std::array<std::optional<Stated>, kFacts>;
 
-// The side of a square: [3, side, side], [side, side], {"height": side,
-// "width": side}, {"shortest_edge": side} or the side. 0 if it is none.
+// Returns the side of a square, or 0 if `size` is not a square. Accepts these
+// forms: [3, side, side], [side, side], {"height": side, "width": side},
+// {"shortest_edge": side}, side.
 int SideOf(const json& size) {
   json side = size;
   if (side.is_array() && side.size() == 3 && side[0] == 3) side.erase(0);
@@ -66,7 +68,8 @@ absl::Status ReadSize(const MemberLevel& level, Statement* stated) {
   return absl::OkStatus();
 }
 
-// Mean or standard deviation of three colours, above `least`.
+// Reads the mean or the standard deviation of three colours. Each value must be
+// greater than `least`.
 absl::Status ReadColours(const MemberLevel& level, const char* name,
                          double least, std::optional<Stated>* stated) {
   const Member member = level.At(name);
@@ -115,8 +118,9 @@ absl::StatusOr<Statement> ReadLevel(const MemberLevel& level) {
   return stated;
 }
 
-// Mean and standard deviation apply to pixels times rescale_factor. The
-// server's apply to pixels divided by 255.
+// Reads mean and standard deviation. In the file they apply to pixels
+// multiplied by rescale_factor. The server divides pixels by 255, so the values
+// are converted.
 absl::Status ReadNormalization(const MemberLevel& level, Statement* stated) {
   const Member normalize = level.At("do_normalize");
   if (normalize.value == false) {
@@ -151,8 +155,9 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
   (*stated)[kResize] = {{static_cast<double>(resize)}, of_crop};
 }
 
-// Reads the size to which pictures are resized, and the crop that is then cut
-// out. A size of one number is the shorter side's if there is a crop.
+// Reads the size to which pictures are resized, and the crop that is cut out
+// afterwards. If there is a crop, a size of one number is the length of the
+// shorter side.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");
@@ -227,7 +232,8 @@ bool IsSame(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return std::abs(x - y) < kSame; });
 }
 
-// The first statement of the fact; null if there is none.
+// Returns the first statement of the value, or null. Adds a warning for each
+// later statement that differs.
 const Stated* Take(const std::vector<Statement>& statements, Fact fact,
                    std::vector<std::string>* warnings) {
   const Stated* first = nullptr;

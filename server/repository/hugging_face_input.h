@@ -11,16 +11,17 @@
 
 namespace sfmamba::repository {
 
-// Sets how pictures become the model's input, as a folder in Hugging Face's
-// layout says.
+// Reads the preprocessing of pictures from the files of a folder with Hugging
+// Face's layout.
 //
-// Each fact (size, crop, mean, ...) is the first that is stated: by the
-// `levels` of config.json in their order, or else by `preprocessor`, the
-// preprocessor_config.json, which is null if there is none. A later statement
-// that differs becomes a warning with both members and both values.
+// Each value (size, crop, mean, ...) is taken from the first place that states
+// it. The places are the `levels` of config.json in their order, and then
+// `preprocessor`. This is preprocessor_config.json, or null if the file does
+// not exist. If a later place states another value, a warning names both
+// members and both values.
 //
-// INVALID_ARGUMENT, naming the member, if a value is of the wrong type or
-// range, or if config.json has an interpolation other than bicubic.
+// Returns INVALID_ARGUMENT with the wrong member if a value has the wrong type
+// or range, or if the interpolation in config.json is not bicubic.
 absl::Status ReadHuggingFaceInput(const std::vector<MemberLevel>& levels,
                                   const nlohmann::json& preprocessor,
                                   v1::Input* input,

@@ -12,37 +12,41 @@
 
 namespace sfmamba::repository {
 
-// A member of a JSON file and what errors call it, such as
+// A member of a JSON file with its name in error messages, such as
 // "config.json: pretrained_cfg.mean".
 struct Member {
   std::string label;
-  nlohmann::json value;  // Null if it is missing, or None in Python.
+  nlohmann::json value;  // Null if the member is missing or has the value null.
 
   bool is_missing() const { return value.is_null(); }
-  // The value on one line, cut to 100 bytes.
+  // Returns the value on one line, cut to 100 bytes.
   std::string Shown() const;
-  // INVALID_ARGUMENT: "LABEL: got VALUE, expected EXPECTED".
+  // Returns INVALID_ARGUMENT with the message "LABEL: got VALUE, expected
+  // EXPECTED".
   absl::Status Refuse(absl::string_view expected) const;
 
   bool IsInteger(int64_t min, int64_t max) const;
   bool IsNumbers(size_t count) const;
-  // `count` integers of `min` to `max`.
+  // Returns true if the value is a list of `count` integers from `min` to
+  // `max`.
   bool IsIntegers(size_t count, int64_t min, int64_t max) const;
 };
 
-// An object of a file: the file's root or one of its members.
+// An object of a JSON file, which is the root or one of its members.
 struct MemberLevel {
-  std::string label;  // Before a member's name: "config.json: model_args.".
+  // Prefix of a member's name, such as "config.json: model_args.".
+  std::string label;
   const nlohmann::json* object;
 
   Member At(const std::string& name) const;
 };
 
-// The levels of a config.json in the order in which they count: the root, and
-// timm's "model_args" and "pretrained_cfg". `root` outlives them.
+// Returns the objects of config.json in the order of their priority: the root,
+// "model_args" and "pretrained_cfg". timm writes the last two. `root` must
+// outlive the result.
 std::vector<MemberLevel> LevelsOf(const nlohmann::json& root);
 
-// The member of the first level that has it.
+// Returns the member from the first level that has it.
 Member FirstOf(const std::vector<MemberLevel>& levels, const std::string& name);
 
 }  // namespace sfmamba::repository

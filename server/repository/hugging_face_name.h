@@ -7,18 +7,18 @@
 
 namespace sfmamba::repository {
 
-// The family and the variant in a model's name.
+// The family and the variant found in a model's name.
 struct NamedModel {
   bool is_mamba_vision = false;
   bool is_sf_mamba = false;
-  // A variant's name behind its family's prefix, such as "l3_512_21k"; "" if
-  // the name has none.
+  // The variant's name without the prefix of the family, such as "l3_512_21k".
+  // Empty if the name contains no variant.
   std::string row;
 };
 
-// Reads names such as "mamba_vision_L3_512_21k", "MambaVision-T-1K",
-// "mambavision_tiny_1k" and "sf_mamba_t". A name of neither family, or of both,
-// says nothing.
+// Parses names such as "mamba_vision_L3_512_21k", "MambaVision-T-1K",
+// "mambavision_tiny_1k" and "sf_mamba_t". Returns an empty result if the name
+// contains neither family or both.
 NamedModel ReadModelName(absl::string_view name);
 
 }  // namespace sfmamba::repository

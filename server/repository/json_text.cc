@@ -15,11 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostDepth = 20;     // Levels of objects and lists.
-constexpr size_t kMostShown = 20;  // Bytes of what was found.
+constexpr int kMostDepth = 20;  // Levels of nested objects and lists.
+// Maximum bytes of the text quoted in an error.
+constexpr size_t kMostShown = 20;
 
-// Finds the first error of a text. It builds no value, so that deep texts cost
-// nothing.
+// Finds the first error of a text. It does not build a value, so that deeply
+// nested texts need no memory.
 class Checker : public json::json_sax_t {
  public:
   bool null() override { return true; }
@@ -41,7 +42,7 @@ class Checker : public json::json_sax_t {
   }
 
   bool is_deep() const { return depth_ > kMostDepth; }
-  // Bytes that were read before the error was clear.
+  // Returns the number of bytes read when the error was detected.
   size_t read() const { return read_; }
 
  private:
@@ -53,10 +54,11 @@ bool IsWord(char c) {
   return absl::ascii_isalnum(c) || c == '-' || c == '+' || c == '.';
 }
 
-// Returns where the token that ends at byte `last` begins.
+// Returns the offset of the token that ends at byte `last`.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
-  if (text[last] == '"' || text[last] == '\n') {  // A string, perhaps open.
+  // A string, possibly without its closing quote.
+  if (text[last] == '"' || text[last] == '\n') {
     const size_t quote = text.substr(0, last).rfind('"');
     return quote == absl::string_view::npos ? last : quote;
   }
@@ -65,7 +67,7 @@ size_t TokenAt(absl::string_view text, size_t last) {
   return last;
 }
 
-// Describes what stands at byte `at`, for an error.
+// Describes the text at byte `at` for an error message.
 std::string Found(absl::string_view text, size_t at) {
   const absl::string_view rest = text.substr(at);
   if (rest.empty()) return "the end of the file";
@@ -91,7 +93,8 @@ std::string Found(absl::string_view text, size_t at) {
       "'", rest.substr(0, std::max(base::Utf8CharacterLength(rest), 1)), "'");
 }
 
-// "line 3, column 7" of byte `at`; columns count characters.
+// Returns the position of byte `at`, such as "line 3, column 7". Columns count
+// characters.
 std::string Place(absl::string_view text, size_t at) {
   const absl::string_view before = text.substr(0, at);
   const size_t line = std::count(before.begin(), before.end(), '\n') + 1;

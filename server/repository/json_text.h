@@ -6,9 +6,10 @@
 
 namespace sfmamba::repository {
 
-// OK if `text` is a JSON object of at most 20 levels of objects and lists.
-// Comments, trailing commas, NaN and Infinity are not JSON. INVALID_ARGUMENT
-// with line, column and what was found there; `what` names the text.
+// Returns OK if `text` is a JSON object with at most 20 levels of nested
+// objects and lists. Comments, trailing commas, NaN and Infinity are not valid
+// JSON. Otherwise returns INVALID_ARGUMENT with line, column and the text found
+// there. `what` names the file in error messages.
 absl::Status CheckJsonObject(absl::string_view what, absl::string_view text);
 
 }  // namespace sfmamba::repository

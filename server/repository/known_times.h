@@ -14,21 +14,22 @@
 
 namespace sfmamba::repository {
 
-// The times of models' batches, by a key that says what they hold for. A model
-// whose network is known need not be measured again. Thread-safe.
+// Stores measured batch times. The key identifies the network, the device, the
+// precision and the number of contexts. A network with known times need not be
+// measured again. Thread-safe.
 class KnownTimes {
  public:
   using Times = std::vector<batching::BatchTime>;
 
-  static constexpr size_t kMostKeys = 256;  // The oldest are forgotten.
+  static constexpr size_t kMostKeys = 256;  // The oldest keys are removed.
 
-  // Returns what was last set for `key`; empty if nothing is known.
+  // Returns the times last set for `key`, or an empty list.
   Times Get(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const std::string& key, Times times) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   mutable absl::Mutex mu_;
-  // By key. The one set last is first.
+  // The most recently set entry is first.
   std::list<std::pair<std::string, Times>> known_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -34,7 +34,8 @@ bool LoadLanes::Push(const std::string& id, Job job) {
       [this, id, &lane, job = std::move(job)](bool stopped) mutable {
         Begins();
         job(lane.background, stopped);
-        job = nullptr;  // Frees what it captured while the model is busy.
+        // Frees the captures while the model still counts as busy.
+        job = nullptr;
         Ended(id);
       });
   if (pushed) {

@@ -14,56 +14,58 @@
 
 namespace sfmamba::repository {
 
-// Threads that load models at the same time, so that one model that takes
-// long does not hold up the others. The jobs of a model run one after the
-// other, in their order.
+// Loads models on several threads, so that one slow model does not delay the
+// others. Jobs of one model run one after another, in the order of Push().
 //
-// Thread-safe. The destructor waits for the jobs that run; the others are told
-// that they will not be done.
+// Thread-safe. The destructor waits for running jobs. Waiting jobs run with
+// `stopped` set to true, see Worker::Job.
 class LoadLanes {
  public:
   static constexpr int kLanes = 2;
 
   // `background` is the low-priority thread of the lane that runs the job. No
-  // other job uses it meanwhile. `stopped` is as in Worker::Job.
+  // other job uses it at the same time. `stopped` is described at Worker::Job.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
-  // `most_waiting`: see Push(). `background_starts` is called first of all on
-  // each thread of low priority.
+  // `most_waiting` limits the jobs that Push() accepts. `background_starts` is
+  // called on each low-priority thread before everything else.
   LoadLanes(size_t most_waiting, std::function<void()> background_starts);
 
-  // Has a thread do a job for the model `id`. False if too many jobs wait or
-  // the lanes have been stopped; the job is dropped then.
+  // Queues a job for the model `id`. Returns false and drops the job if too
+  // many jobs wait or the lanes are stopping.
   bool Push(const std::string& id, Job job) ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether a job of the model runs or waits.
+  // Returns true if a job of the model runs or waits.
   bool IsBusy(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Jobs that begin from now on get `stopped`.
+  // Jobs that start after this call get `stopped`.
   void Stop();
 
  private:
   struct Lane {
     explicit Lane(std::function<void()> background_starts);
 
-    int jobs = 0;  // That run or wait.
+    int jobs = 0;  // Running and waiting jobs.
     server::Worker background;
-    server::Worker loader;  // Last: its jobs use the above.
+    server::Worker loader;  // Last, because its jobs use the members above.
   };
   struct Model {
     Lane* lane = nullptr;
-    int jobs = 0;  // That run or wait.
+    int jobs = 0;  // Running and waiting jobs.
   };
 
-  // The lane with the fewest jobs.
+  // Returns the lane with the fewest jobs.
   Lane& Emptiest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  void Begins() ABSL_LOCKS_EXCLUDED(mu_);  // A job of any model.
+  // Called when a job of any model starts.
+  void Begins() ABSL_LOCKS_EXCLUDED(mu_);
   void Ended(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
   const size_t most_waiting_;
   mutable absl::Mutex mu_;
-  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;                   // Jobs.
-  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);  // With jobs.
-  // Last: their threads use the above. Each lane's `jobs` is guarded by mu_.
+  size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // Number of waiting jobs.
+  // Models with jobs.
+  std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
+  // Last, because their threads use the members above. mu_ guards the `jobs` of
+  // each lane.
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

@@ -15,21 +15,22 @@ namespace {
 
 using observability::ModelState;
 
-constexpr size_t kMostListed = 10;  // Names in an error.
+// Maximum number of names listed in an error.
+constexpr size_t kMostListed = 10;
 
 void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
 
-// Returns "; WHAT a, b, c", or "" if there are no names or many.
+// Returns "; WHAT a, b, c", or "" if there are no names or too many.
 std::string Listed(absl::string_view what,
                    const std::vector<std::string>& names) {
   if (names.empty() || names.size() > kMostListed) return "";
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// A hint that names the versions or labels of `entry`, which lacks the one that
-// `name` asks for.
+// Returns a hint for an error if `entry` lacks the version or label of `name`.
+// The hint lists the versions or labels that exist.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {
@@ -72,7 +73,8 @@ absl::Status ModelCatalog::NoVersion(const std::string& id, int64_t number,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
     absl::string_view field, std::optional<model::VisionTask> task) const {
-  const bool is_only = entries_.size() == 1;  // It may be for another task.
+  // A single model is returned even if it has another task.
+  const bool is_only = entries_.size() == 1;
   std::vector<Version> found, defaults;
   for (const auto& [id, entry] : entries_) {
     const Version version = entry.Default();
@@ -210,7 +212,7 @@ void ModelCatalog::Serve(const Version& version,
                          std::shared_ptr<LoadedModel> loaded) {
   version->SetReady(std::move(loaded));
   ShowState(*version);
-  Version before;  // Released after the lock.
+  Version before;  // Destroyed after the lock is released.
   absl::MutexLock lock(&mu_);
   ModelEntry& entry = entries_[version->id()];
   before = entry.Find(version->number());
@@ -218,7 +220,8 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
-  // AwaitFreed() waits for it, but the list has the new one in its place.
+  // AwaitFreed() waits for the old model, although the list already has the new
+  // version.
   if (model.ok()) draining_[model->get()] = {};
 }
 
@@ -234,7 +237,7 @@ void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
 
 ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
                                              const std::string& reason) {
-  // It does not own them: they live as long as all metrics.
+  // This pointer does not own the metrics. They live as long as metrics_.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
   auto unserved = std::make_shared<ModelVersion>(
@@ -246,7 +249,7 @@ ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
     const std::string& id, int64_t number, const std::string& reason) {
-  Version before;  // Released after the lock.
+  Version before;  // Destroyed after the lock is released.
   absl::StatusOr<std::shared_ptr<LoadedModel>> model;
   absl::MutexLock lock(&mu_);
   const auto found = entries_.find(id);
@@ -283,7 +286,7 @@ absl::StatusOr<ModelCatalog::Version> ModelCatalog::Unload(
 }
 
 void ModelCatalog::Freed(const LoadedModel* model) {
-  Draining draining;  // Released after the lock.
+  Draining draining;  // Destroyed after the lock is released.
   absl::MutexLock lock(&mu_);
   const auto found = draining_.find(model);
   if (found == draining_.end()) return;
@@ -295,7 +298,7 @@ void ModelCatalog::Freed(const LoadedModel* model) {
   const int64_t number = draining.listed->number();
   if (entry == entries_.end() ||
       entry->second.Find(number) != draining.listed) {
-    return;  // It was loaded again meanwhile.
+    return;  // The version was loaded again in the meantime.
   }
   if (!draining.reason.empty()) {
     entry->second.Put(Unserved(*draining.listed, draining.reason));
@@ -313,7 +316,8 @@ bool ModelCatalog::AwaitFreed(absl::Duration limit) {
 }
 
 void ModelCatalog::Clear() {
-  std::map<std::string, ModelEntry> entries;  // Released after the lock.
+  // Destroyed after the lock is released.
+  std::map<std::string, ModelEntry> entries;
   absl::MutexLock lock(&mu_);
   entries.swap(entries_);
 }

@@ -23,15 +23,15 @@
 
 namespace sfmamba::repository {
 
-// The versions that can be found, by id and number, while they are loaded and
-// unloaded. It never waits for either.
+// All known model versions by id and number. Versions can be found while others
+// are loaded and unloaded. Lookups never wait for a load or an unload.
 //
 // Thread-safe.
 class ModelCatalog {
  public:
   using Version = std::shared_ptr<ModelVersion>;
 
-  // `metrics` outlives the catalog.
+  // `metrics` must outlive the catalog.
   explicit ModelCatalog(observability::Metrics* metrics) : metrics_(*metrics) {}
 
   // See ModelRepository.
@@ -40,50 +40,55 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
-  // FAILED_PRECONDITION with reason TOO_MANY_LABELS beyond kMostLabels.
+  // Returns FAILED_PRECONDITION with reason TOO_MANY_LABELS if the model would
+  // have more than kMostLabels labels.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Null if there is no such version.
+  // Returns null if there is no such version.
   Version Get(const std::string& id, int64_t number) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Those of a model, by number.
+  // Returns a model's versions by number.
   std::map<int64_t, Version> VersionsOf(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mu_);
   std::set<int64_t> LabelledOf(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mu_);
   void ClearLabels(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // A new version, LOADING, in the list.
+  // Adds a new version with state LOADING to the list.
   Version Add(const std::string& id, int64_t number, const VersionPath& path)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes a new version, LOADING, that is not in the list yet.
+  // Creates a new version with state LOADING without adding it to the list.
   Version Make(const std::string& id, int64_t number,
                const VersionPath& path) const;
-  // The version serves from now on, in place of the one with its number.
+  // Makes the version READY. It replaces the listed version with the same
+  // number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The version's load failed. If one with its number serves, that serves on.
+  // Records that loading the version failed. If a version with the same number
+  // is READY, that one stays READY.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Nobody finds the version's model from now on. It is UNLOADING in the list
-  // until Freed() of its model; then, if `reason` is empty, it leaves the list,
-  // or else it is UNAVAILABLE with it. Returns what is listed in its place, or
-  // was if it left the list. NOT_FOUND with reason MODEL_NOT_FOUND, or
+  // Stops new requests from finding the version's model. The version is listed
+  // as UNLOADING until Freed() is called for its model. If `reason` is empty,
+  // the version then leaves the list. Otherwise it becomes UNAVAILABLE with the
+  // reason. Returns the version now listed, or the removed one. Returns
+  // NOT_FOUND with reason MODEL_NOT_FOUND if there is no such version. Returns
   // FAILED_PRECONDITION with reason VERSION_IN_USE if it has a label.
   absl::StatusOr<Version> Unload(const std::string& id, int64_t number,
                                  const std::string& reason)
       ABSL_LOCKS_EXCLUDED(mu_);
   void Freed(const LoadedModel* model) ABSL_LOCKS_EXCLUDED(mu_);
-  // Until all models that were unloaded are freed; false after `limit`.
+  // Waits until all unloaded models are freed. Returns false if `limit` passes
+  // first.
   bool AwaitFreed(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_);
-  // Forgets all versions.
+  // Removes all versions.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A model that is being freed, and what is listed for it; null if another one
-  // serves in its place.
+  // A model that is being freed, and the version listed for it. `listed` is
+  // null if another model already serves under the version's number.
   struct Draining {
     Version listed;
     std::string reason;
@@ -92,8 +97,8 @@ class ModelCatalog {
   absl::StatusOr<Version> FindOnly(absl::string_view field,
                                    std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // A hint for a caller that asked for `id`: the closest other id, or all ids
-  // if they are few.
+  // Returns a hint for an error about the unknown `id`. It names the most
+  // similar id, or all ids if there are few.
   std::string OtherModels(absl::string_view id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status NoModel(const std::string& id) const
@@ -101,12 +106,13 @@ class ModelCatalog {
   absl::Status NoVersion(const std::string& id, int64_t number,
                          const ModelEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // What stands for a version that is not served. It has no series.
+  // Returns an UNAVAILABLE version with the identity of `version`. It has no
+  // metrics of its own.
   Version Unserved(const ModelVersion& version, const std::string& reason);
 
   observability::Metrics& metrics_;
   mutable absl::Mutex mu_;
-  // By id; none is empty.
+  // Keyed by id. Every entry has at least one version.
   std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
   server::SteadyCondVar freed_;  // Signalled when draining_ loses a model.
   std::map<const LoadedModel*, Draining> draining_ ABSL_GUARDED_BY(mu_);

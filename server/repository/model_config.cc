@@ -19,7 +19,8 @@
 namespace sfmamba::repository {
 namespace {
 
-// The fields of Backbone that Vim has, or that model::Validate() refuses.
+// The fields of Backbone that each architecture supports. model::Validate()
+// reports supported fields with wrong values.
 constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
                                             "stem"};
 constexpr absl::string_view kMambaOutFields[] = {"variant", "depths"};
@@ -30,8 +31,8 @@ void Set(T stated, T* to) {
   if (stated != 0) *to = stated;
 }
 
-// Sets `to` to what `stated` is called in the model; leaves it if that is
-// unset.
+// Sets `to` to the model's enumerator for the proto value `stated`. Leaves `to`
+// unchanged if `stated` is unset.
 template <typename From, typename To, size_t n>
 void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
   for (const auto& [from, value] : values) {
@@ -39,7 +40,7 @@ void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
   }
 }
 
-// Copies `from`, which must have as many values as `to` or none.
+// Copies `from` if it is not empty. It must have as many values as `to`.
 template <typename From, typename To>
 absl::Status Override(absl::string_view field,
                       const google::protobuf::RepeatedField<From>& from,
@@ -53,15 +54,15 @@ absl::Status Override(absl::string_view field,
   return absl::OkStatus();
 }
 
-// A copy of `proto` in which what is unset has its default.
+// Returns a copy of `proto` with defaults for all unset fields.
 template <typename Message>
 Message WithDefaults(Message proto) {
   server::SetDefaults(&proto);
   return proto;
 }
 
-// Other architectures than the hybrid have few of Backbone's fields, `known`;
-// the others would be ignored.
+// Checks that only fields in `known` are set. Architectures other than the
+// hybrid use few fields of Backbone and would ignore the others.
 absl::Status CheckFields(const v1::Backbone& proto,
                          absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -75,8 +76,8 @@ absl::Status CheckFields(const v1::Backbone& proto,
   return absl::OkStatus();
 }
 
-// EfficientNet-Lite0 has layers of its own where these fields say how many.
-// `stages` is how many it replaces; 0 if the stem is another.
+// Checks fields that an EfficientNet-Lite0 stem replaces with its own layers.
+// `stages` is the number of replaced stages, or 0 for other stems.
 absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
   if (stages == 0) return absl::OkStatus();
   const auto refuse = [&](absl::string_view field, int got) {
@@ -161,8 +162,9 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
   return status;
 }
 
-// Sets `to` to what is stated (not 0), else to what the weights say, if they
-// do, else to `fallback`.
+// Sets `to` to `stated` if it is not 0. Otherwise uses the value from the
+// weights or, if there is none, `fallback`. Returns INVALID_ARGUMENT if
+// `stated` contradicts the weights.
 absl::Status Merge(absl::string_view field, int stated,
                    const std::optional<int>& weights, int fallback, int* to) {
   if (stated != 0 && weights.has_value() && stated != *weights) {
@@ -237,7 +239,7 @@ absl::Status SetAnchorRatios(
                    *shapes.anchor_ratios, ", as ", kWeightsFile, " has it"));
 }
 
-// A detector without masks has no use of what is for them.
+// Checks that a detector without masks has no mask settings.
 absl::Status CheckMaskParts(const v1::Detector& stated, bool masks) {
   const bool has_size = stated.mask_roi_size() != 0;
   if (masks || (!has_size && !stated.has_mask_threshold())) {
@@ -319,7 +321,7 @@ absl::Status OverrideClasses(int stated, int labels,
                config->num_classes, &config->num_classes);
 }
 
-// The parts of `proto` that only one task has must be that task's.
+// Checks that task-specific parts of `proto` belong to its task.
 absl::Status CheckParts(const v1::ModelConfig& proto, model::VisionTask task) {
   const auto refuse = [&](absl::string_view field) {
     return absl::InvalidArgumentError(

@@ -9,22 +9,23 @@
 
 namespace sfmamba::repository {
 
-// FP32 if it is unspecified or AUTO.
+// Converts a precision. Unspecified and AUTO become FP32.
 model::Precision ToPrecision(v1::Precision precision);
 
-// CLASSIFICATION if it is unspecified.
+// Converts a task. Unspecified becomes CLASSIFICATION.
 model::VisionTask ToTask(v1::ModelConfig::Task task);
 
-// The model's configuration for `classes` labels (0: there is no labels.txt):
-// the variant's row, with what the weights' shapes say, with the fields that
-// are set in place of its values. INVALID_ARGUMENT names the field that is out
-// of its range or has no use here, and the file that it disagrees with.
+// Builds the model's configuration for `classes` labels, where 0 means that
+// there is no labels.txt. It starts from the variant's table row, adds the
+// values found in the weights' shapes, and then applies the fields set in
+// `proto`. Returns INVALID_ARGUMENT with the field that is out of range, unused
+// by this model, or in conflict with another file.
 absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& proto, int classes,
     const weights::WeightShapes& shapes = {});
 
-// With the defaults for `task` on GPUs or the CPU. Expects what ToModelConfig()
-// has accepted.
+// Converts the batching options and fills in the defaults for `task` on GPUs or
+// the CPU. ToModelConfig() must have accepted the configuration.
 batching::BatchOptions ToBatchOptions(const v1::Batching& proto,
                                       model::VisionTask task,
                                       bool on_gpus = false);

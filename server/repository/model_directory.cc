@@ -26,52 +26,193 @@ constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr size_t kMaxLabelsBytes = 16 << 20;
 
 // In the order of the datasets' classes.
-// clang-format off
 constexpr const char* kCoco[] = {
-    "person", "bicycle", "car", "motorcycle", "airplane", "bus", "train",
-    "truck", "boat", "traffic light", "fire hydrant", "stop sign",
-    "parking meter", "bench", "bird", "cat", "dog", "horse", "sheep", "cow",
-    "elephant", "bear", "zebra", "giraffe", "backpack", "umbrella", "handbag",
-    "tie", "suitcase", "frisbee", "skis", "snowboard", "sports ball", "kite",
-    "baseball bat", "baseball glove", "skateboard", "surfboard",
-    "tennis racket", "bottle", "wine glass", "cup", "fork", "knife", "spoon",
-    "bowl", "banana", "apple", "sandwich", "orange", "broccoli", "carrot",
-    "hot dog", "pizza", "donut", "cake", "chair", "couch", "potted plant",
-    "bed", "dining table", "toilet", "tv", "laptop", "mouse", "remote",
-    "keyboard", "cell phone", "microwave", "oven", "toaster", "sink",
-    "refrigerator", "book", "clock", "vase", "scissors", "teddy bear",
-    "hair drier", "toothbrush",
+    "person",        "bicycle",      "car",
+    "motorcycle",    "airplane",     "bus",
+    "train",         "truck",        "boat",
+    "traffic light", "fire hydrant", "stop sign",
+    "parking meter", "bench",        "bird",
+    "cat",           "dog",          "horse",
+    "sheep",         "cow",          "elephant",
+    "bear",          "zebra",        "giraffe",
+    "backpack",      "umbrella",     "handbag",
+    "tie",           "suitcase",     "frisbee",
+    "skis",          "snowboard",    "sports ball",
+    "kite",          "baseball bat", "baseball glove",
+    "skateboard",    "surfboard",    "tennis racket",
+    "bottle",        "wine glass",   "cup",
+    "fork",          "knife",        "spoon",
+    "bowl",          "banana",       "apple",
+    "sandwich",      "orange",       "broccoli",
+    "carrot",        "hot dog",      "pizza",
+    "donut",         "cake",         "chair",
+    "couch",         "potted plant", "bed",
+    "dining table",  "toilet",       "tv",
+    "laptop",        "mouse",        "remote",
+    "keyboard",      "cell phone",   "microwave",
+    "oven",          "toaster",      "sink",
+    "refrigerator",  "book",         "clock",
+    "vase",          "scissors",     "teddy bear",
+    "hair drier",    "toothbrush",
 };
 
 constexpr const char* kAde20k[] = {
-    "wall", "building", "sky", "floor", "tree", "ceiling", "road", "bed",
-    "windowpane", "grass", "cabinet", "sidewalk", "person", "earth", "door",
-    "table", "mountain", "plant", "curtain", "chair", "car", "water",
-    "painting", "sofa", "shelf", "house", "sea", "mirror", "rug", "field",
-    "armchair", "seat", "fence", "desk", "rock", "wardrobe", "lamp", "bathtub",
-    "railing", "cushion", "base", "box", "column", "signboard",
-    "chest of drawers", "counter", "sand", "sink", "skyscraper", "fireplace",
-    "refrigerator", "grandstand", "path", "stairs", "runway", "case",
-    "pool table", "pillow", "screen door", "stairway", "river", "bridge",
-    "bookcase", "blind", "coffee table", "toilet", "flower", "book", "hill",
-    "bench", "countertop", "stove", "palm", "kitchen island", "computer",
-    "swivel chair", "boat", "bar", "arcade machine", "hovel", "bus", "towel",
-    "light", "truck", "tower", "chandelier", "awning", "streetlight", "booth",
-    "television receiver", "airplane", "dirt track", "apparel", "pole", "land",
-    "bannister", "escalator", "ottoman", "bottle", "buffet", "poster", "stage",
-    "van", "ship", "fountain", "conveyer belt", "canopy", "washer", "plaything",
-    "swimming pool", "stool", "barrel", "basket", "waterfall", "tent", "bag",
-    "minibike", "cradle", "oven", "ball", "food", "step", "tank", "trade name",
-    "microwave", "pot", "animal", "bicycle", "lake", "dishwasher", "screen",
-    "blanket", "sculpture", "hood", "sconce", "vase", "traffic light", "tray",
-    "ashcan", "fan", "pier", "crt screen", "plate", "monitor", "bulletin board",
-    "shower", "radiator", "glass", "clock", "flag",
+    "wall",
+    "building",
+    "sky",
+    "floor",
+    "tree",
+    "ceiling",
+    "road",
+    "bed",
+    "windowpane",
+    "grass",
+    "cabinet",
+    "sidewalk",
+    "person",
+    "earth",
+    "door",
+    "table",
+    "mountain",
+    "plant",
+    "curtain",
+    "chair",
+    "car",
+    "water",
+    "painting",
+    "sofa",
+    "shelf",
+    "house",
+    "sea",
+    "mirror",
+    "rug",
+    "field",
+    "armchair",
+    "seat",
+    "fence",
+    "desk",
+    "rock",
+    "wardrobe",
+    "lamp",
+    "bathtub",
+    "railing",
+    "cushion",
+    "base",
+    "box",
+    "column",
+    "signboard",
+    "chest of drawers",
+    "counter",
+    "sand",
+    "sink",
+    "skyscraper",
+    "fireplace",
+    "refrigerator",
+    "grandstand",
+    "path",
+    "stairs",
+    "runway",
+    "case",
+    "pool table",
+    "pillow",
+    "screen door",
+    "stairway",
+    "river",
+    "bridge",
+    "bookcase",
+    "blind",
+    "coffee table",
+    "toilet",
+    "flower",
+    "book",
+    "hill",
+    "bench",
+    "countertop",
+    "stove",
+    "palm",
+    "kitchen island",
+    "computer",
+    "swivel chair",
+    "boat",
+    "bar",
+    "arcade machine",
+    "hovel",
+    "bus",
+    "towel",
+    "light",
+    "truck",
+    "tower",
+    "chandelier",
+    "awning",
+    "streetlight",
+    "booth",
+    "television receiver",
+    "airplane",
+    "dirt track",
+    "apparel",
+    "pole",
+    "land",
+    "bannister",
+    "escalator",
+    "ottoman",
+    "bottle",
+    "buffet",
+    "poster",
+    "stage",
+    "van",
+    "ship",
+    "fountain",
+    "conveyer belt",
+    "canopy",
+    "washer",
+    "plaything",
+    "swimming pool",
+    "stool",
+    "barrel",
+    "basket",
+    "waterfall",
+    "tent",
+    "bag",
+    "minibike",
+    "cradle",
+    "oven",
+    "ball",
+    "food",
+    "step",
+    "tank",
+    "trade name",
+    "microwave",
+    "pot",
+    "animal",
+    "bicycle",
+    "lake",
+    "dishwasher",
+    "screen",
+    "blanket",
+    "sculpture",
+    "hood",
+    "sconce",
+    "vase",
+    "traffic light",
+    "tray",
+    "ashcan",
+    "fan",
+    "pier",
+    "crt screen",
+    "plate",
+    "monitor",
+    "bulletin board",
+    "shower",
+    "radiator",
+    "glass",
+    "clock",
+    "flag",
 };
 // clang-format on
 
-// Names for the classes of a model that brings no labels: of a detector of 80
-// classes COCO's, of a segmenter of 150 ADE20K's, else "class_0", "class_1",
-// ...
+// Returns class names for a model without labels. A detector with 80 classes
+// gets COCO's names, and a segmenter with 150 classes ADE20K's. Others get
+// "class_0", "class_1", ...
 std::vector<std::string> ClassNames(model::VisionTask task, int classes) {
   if (task == model::VisionTask::kDetection && classes == std::size(kCoco)) {
     return {std::begin(kCoco), std::end(kCoco)};
@@ -85,7 +226,7 @@ std::vector<std::string> ClassNames(model::VisionTask task, int classes) {
   return names;
 }
 
-// The empty configuration if `path` is empty.
+// Reads config.textproto. Returns an empty configuration if `path` is empty.
 absl::StatusOr<v1::ModelConfig> ReadConfig(const std::string& path) {
   if (path.empty()) return v1::ModelConfig();
   absl::StatusOr<std::string> text =
@@ -102,7 +243,7 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   absl::StatusOr<std::string> text =
       server::ReadTextFile(kLabelsFile, path, kMaxLabelsBytes);
   if (!text.ok()) return text.status();
-  // Editors leave blank lines at the end.
+  // Many editors add blank lines at the end.
   std::vector<std::string> labels =
       absl::StrSplit(absl::StripTrailingAsciiWhitespace(*text), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -123,7 +264,7 @@ absl::Status Mismatch(absl::string_view what, const std::string& got,
                    expected, " by ", kConfigFile));
 }
 
-// The tensors of all files, without their data.
+// Returns the tensors of all files without their data.
 absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
     const std::vector<std::string>& paths) {
   std::map<std::string, weights::TensorView> tensors;
@@ -136,8 +277,8 @@ absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
   return tensors;
 }
 
-// Verifies the weights by what is `stated`, and sets what they are. A file in
-// Hugging Face's layout need not have a digest: there `stated` may be empty.
+// Verifies size and digest of the weights against `stated` and stores them in
+// `directory`. `stated` may be empty for weights in Hugging Face's layout.
 absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
                          ModelDirectory* directory) {
   const bool has_digest =
@@ -149,7 +290,7 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
   }
   constexpr int64_t kMostOfPointer = 1024;
   if (files.weights_size <= kMostOfPointer) {
-    // Git LFS leaves a short text in place of the weights.
+    // The file may be a Git LFS pointer, a short text in place of the weights.
     const absl::Status status =
         server::ReadTextFile(kWeightsFile, files.weights[0], kMostOfPointer)
             .status();
@@ -169,7 +310,7 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
   if ((has_digest || !wanted.empty()) && *digest != wanted) {
     return Mismatch("sha256", *digest, wanted);
   }
-  // What is wrong with the format, the load says.
+  // Format errors are ignored here, because loading the model reports them.
   const auto tensors = ReadTensors(files.weights);
   if (tensors.ok()) {
     for (const auto& [name, tensor] : *tensors) {
@@ -189,7 +330,8 @@ absl::Status OfWeights(const absl::Status& status) {
                       absl::StrCat(kWeightsFile, ": ", status.message()));
 }
 
-// What the files' headers say of the model, if that is for a dense task.
+// Returns the shapes in the files' headers for a dense task. Returns empty
+// shapes for a classifier.
 absl::StatusOr<weights::WeightShapes> ReadShapes(
     model::VisionTask task, const std::vector<std::string>& paths) {
   if (task == model::VisionTask::kClassification || paths.empty()) {
@@ -202,7 +344,7 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(
   return shapes;
 }
 
-// Clears the lists of `onto` that `from` sets.
+// Clears the lists of `onto` that are set in `from`.
 void ClearLists(const google::protobuf::Message& from,
                 google::protobuf::Message* onto) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
@@ -218,7 +360,8 @@ void ClearLists(const google::protobuf::Message& from,
   }
 }
 
-// Whether the config.textproto stands by itself, as the converter writes it.
+// Returns true if config.textproto describes the model without config.json. The
+// converter writes such files.
 bool IsComplete(const v1::ModelConfig& config) {
   return !config.backbone().variant().empty() &&
          !config.weights().sha256().empty();
@@ -238,7 +381,8 @@ absl::StatusOr<HuggingFaceTexts> ReadTexts(const VersionFiles& files) {
   return texts;
 }
 
-// Reads config.json as that of the family whose tensors these are.
+// Reads config.json with the reader of the model family to which the tensors
+// belong.
 absl::StatusOr<HuggingFaceConfig> ReadFamily(
     const HuggingFaceTexts& texts,
     const std::map<std::string, weights::TensorView>& tensors,
@@ -263,8 +407,8 @@ absl::StatusOr<HuggingFaceConfig> ReadFamily(
   return ReadHuggingFaceConfig(texts, *shapes, stated, with_labels);
 }
 
-// Completes `config` by the version's config.json, and sets what it says of the
-// labels.
+// Adds the values of config.json that `config` does not set. Also reads the
+// labels if `directory` has none.
 absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
                             ModelDirectory* directory) {
   const absl::StatusOr<HuggingFaceTexts> texts = ReadTexts(files);
@@ -283,7 +427,7 @@ absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
   return absl::OkStatus();
 }
 
-// What ModelDirectory::network says of `proto`.
+// Returns the value of ModelDirectory::network.
 std::string NetworkOf(v1::ModelConfig proto) {
   proto.clear_batching();
   proto.clear_precision();
@@ -292,7 +436,7 @@ std::string NetworkOf(v1::ModelConfig proto) {
   return proto.ShortDebugString();
 }
 
-// Names the files that the configuration comes from in the error.
+// Adds the names of the configuration's files to an error.
 absl::Status OfConfig(const std::string& source, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(source, ": ", status.message()));

@@ -14,64 +14,68 @@
 
 namespace sfmamba::repository {
 
-// One version's folder, read and verified.
+// The verified content of a version's folder.
 struct ModelDirectory {
   model::ModelConfig config;
-  bool on_gpus = false;  // Where the model runs.
+  bool on_gpus = false;  // True if the model runs on GPUs.
   batching::BatchOptions batch;
-  std::vector<std::string> labels;         // One for each class.
-  std::vector<std::string> weights_paths;  // Empty: random weights.
-  int64_t weights_size = 0;                // Bytes of all weights_paths.
-  // Numbers in all weights_paths; 0 if the files are not of the format.
+  std::vector<std::string> labels;         // One label for each class.
+  std::vector<std::string> weights_paths;  // Empty if the weights are random.
+  int64_t weights_size = 0;                // Total bytes of weights_paths.
+  // The total number of elements in weights_paths, or 0 if the files have the
+  // wrong format.
   int64_t weights_elements = 0;
-  // Digest of their bytes in that order, in lower-case hexadecimal.
+  // SHA-256 of the files' bytes in that order, in lower-case hexadecimal.
   std::string weights_sha256;
-  // The files that the configuration comes from: "config.textproto",
+  // The files that the configuration was read from: "config.textproto",
   // "config.json" or "config.json, config.textproto".
   std::string config_source;
-  // The network and the shapes of its weights, on one line: the configuration
-  // without its batching, precision and digest. Versions that have the same
-  // take the same time.
+  // The network and the shapes of its weights on one line. This is the
+  // configuration without batching, precision and digest. Versions with the
+  // same text have the same batch times.
   std::string network;
-  // Facts that the files in Hugging Face's layout contradict.
+  // Contradictions between the files in Hugging Face's layout.
   std::vector<std::string> warnings;
-  // The precision that config.textproto states. If that is AUTO,
-  // config.precision is FP32.
+  // The precision that config.textproto states. If it is AUTO, config.precision
+  // is FP32.
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
-  bool allow_int8 = false;  // Whether AUTO may choose INT8 on a CPU.
+  bool allow_int8 = false;  // True if AUTO may choose INT8 on a CPU.
 };
 
 // Reads a version's configuration and labels and verifies its weights.
 //
-// A version has config.textproto, model.safetensors with the size and sha256
-// that it states, and labels.txt; or config.json and model.safetensors (or
-// shards of it) as Hugging Face lays them out, whose network and labels are
-// those of ReadHuggingFaceConfig(). There config.textproto and labels.txt may
-// be missing, and replace what they state. A config.textproto that states both
-// a variant and a digest is complete: config.json is not read.
+// A folder has one of two layouts. In the server's own layout it contains
+// config.textproto, labels.txt and model.safetensors, whose size and sha256
+// must match config.textproto. In Hugging Face's layout it contains config.json
+// and model.safetensors or its shards. ReadHuggingFaceConfig() then reads the
+// network and the labels. In this layout config.textproto and labels.txt are
+// optional and override config.json. If config.textproto states both a variant
+// and a digest, config.json is not read.
 //
-// Errors name the file and what was expected, never the path, because clients
-// see them. With `random_init` the weights of a config.textproto may be
-// missing, and weights_paths is empty then; so may the labels, and are made up.
-// The fields that `batching` sets replace the configuration's; the defaults of
-// those that neither sets depend on whether the model runs `on_gpus`.
+// Errors name the file and the expected content. They never contain the path,
+// because clients see them. With `random_init`, a version with config.textproto
+// needs neither weights nor labels. weights_paths is then empty and missing
+// labels are generated. The fields set in `batching` replace the
+// configuration's fields. The defaults of the other batching fields depend on
+// `on_gpus`.
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
     const VersionPath& path, bool random_init = false,
     const v1::Batching& batching = {}, bool on_gpus = false);
 
-// What a version's model is asked for.
+// The requests that a version's model answers.
 struct ModelPurpose {
   model::VisionTask task;
-  // Among the models of the task, by requests that name none.
+  // True if the model answers requests for its task that name no model.
   bool is_default = false;
 };
 
-// Returns the purpose, by the version's configuration alone; errors as above.
+// Reads the purpose from the version's configuration only. The errors are those
+// of ReadModelDirectory().
 absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path);
 
-// Whether the version's files are all there, and the weights have the size that
-// its config.textproto or their own header states: a quick look before
-// ReadModelDirectory().
+// Returns true if the version's files are complete and the weights have the
+// size stated in config.textproto or in their own header. This check is faster
+// than ReadModelDirectory().
 bool LooksComplete(const VersionPath& path, bool random_init = false);
 
 }  // namespace sfmamba::repository

@@ -12,7 +12,8 @@
 
 namespace sfmamba::repository {
 
-// Labels: the version that a bare name means, and one that it does not mean.
+// Labels with a special meaning. A model's name alone selects the version
+// `stable`. It selects `canary` only if no other version is READY.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 
@@ -24,33 +25,36 @@ class ModelEntry {
   using Version = std::shared_ptr<ModelVersion>;
 
   const std::map<int64_t, Version>& versions() const { return versions_; }
-  // Null if there is none.
+  // Return null if there is no such version.
   Version Find(int64_t number) const;
   Version FindLabelled(const std::string& label) const;
 
-  // Takes the place of the version with the same number.
+  // Adds the version. It replaces a version with the same number.
   void Put(Version version);
-  // With its labels.
+  // Removes the version and its labels.
   void Remove(int64_t number);
 
-  // The version of each label.
+  // Returns the version number of each label.
   const std::map<std::string, int64_t>& labels() const { return labels_; }
-  // Sets or, without a version, removes a label.
+  // Sets a label. Removes it if `number` is empty.
   void SetLabel(const std::string& label, std::optional<int64_t> number);
   void ClearLabels();
-  // The versions with a label.
+  // Returns the numbers of the versions that have a label.
   std::set<int64_t> labelled() const;
 
-  // The version that the model's name means: `stable`, or else the highest that
-  // is READY and not `canary`, or else the highest READY, or else the highest.
-  // Null if there is none.
+  // Returns the version selected by the model's name alone, or null if there
+  // are no versions. This is the first available of:
+  // 1. the version with the label `stable`
+  // 2. the highest READY version without the label `canary`
+  // 3. the highest READY version
+  // 4. the highest version
   Version Default() const;
 
  private:
   void TellLabels(int64_t number) const;
 
-  std::map<int64_t, Version> versions_;    // By number.
-  std::map<std::string, int64_t> labels_;  // The number of each.
+  std::map<int64_t, Version> versions_;    // Keyed by number.
+  std::map<std::string, int64_t> labels_;  // Each label's version number.
 };
 
 }  // namespace sfmamba::repository

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The names of the entries of `path`.
+// Returns the names of the entries in `path`.
 absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -35,8 +35,9 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   return names;
 }
 
-// Returns where `path` ends: a folder inside `root`. NOT_FOUND if it is none;
-// INVALID_ARGUMENT if it is a link that ends nowhere or outside.
+// Returns the folder to which `path` leads, which must be inside `root`.
+// Returns NOT_FOUND if `path` is not a folder. Returns INVALID_ARGUMENT if it
+// is a link to a missing target or a target outside `root`.
 absl::StatusOr<std::string> FollowFolder(const std::string& root,
                                          const fs::path& path) {
   std::error_code error;
@@ -44,7 +45,8 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
     return absl::InvalidArgumentError("is a link that ends nowhere");
   }
-  // A link to a file elsewhere was not meant as a folder.
+  // A link to a file outside `root` is ignored, because it was not meant to be
+  // a folder.
   if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
   return end;
 }
@@ -55,8 +57,8 @@ bool HasConfig(const fs::path& folder) {
          fs::exists(folder / kHuggingFaceFile, error);
 }
 
-// Whether `entry` is like "2.new": a version that is to be renamed once it is
-// complete.
+// Returns true for names such as "2.new". Such a folder will be renamed to a
+// version when it is complete.
 bool IsWorkingName(const std::string& entry) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(entry, absl::MaxSplits('.', 1));
@@ -64,7 +66,8 @@ bool IsWorkingName(const std::string& entry) {
          !absl::ascii_isdigit(parts.second[0]);
 }
 
-// Looks at the folder `name` of `root`, which need not be an id.
+// Reads the state of the folder `name` in `root`. `name` need not be a valid
+// id.
 ModelFolder LookAtFolder(const std::string& root, const std::string& name,
                          bool random_init) {
   ModelFolder found;
@@ -143,7 +146,8 @@ absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
     }
     if (!model.versions.empty()) found.models.emplace(name, std::move(model));
   }
-  // What went away meanwhile would look like a folder without models.
+  // If the repository disappeared during the scan, it would look like a
+  // repository without models.
   const absl::Status still_there = Entries(*root).status();
   if (!still_there.ok()) return still_there;
   return found;

@@ -11,47 +11,49 @@
 
 namespace sfmamba::repository {
 
-// One version's folder as it was when it was looked at. It has a
-// config.textproto or a config.json.
+// A snapshot of a version's folder. The folder contains config.textproto or
+// config.json.
 struct VersionFolder {
   VersionPath path;
-  // Names, sizes, times and inodes of the folder's files. It differs whenever
-  // one of them has been written or replaced.
+  // The names, sizes, times and inodes of the folder's files. The text changes
+  // whenever a file is written or replaced.
   std::string fingerprint;
-  // Whether all files are there and the weights have the size that the
-  // configuration says. Otherwise somebody may still be writing them.
+  // True if all files exist and the weights have the size that the
+  // configuration states. If false, somebody may still be writing the files.
   bool complete = false;
 };
 
 // A model's folder, <repository>/<id>.
 struct ModelFolder {
   std::map<int64_t, VersionFolder> versions;
-  // What policy.textproto says, or why it cannot be read.
+  // The content of policy.textproto, or the error of reading it.
   absl::StatusOr<v1::VersionPolicy> policy = v1::VersionPolicy();
-  // Folders that were meant as versions and are left out, by name, and why.
+  // Skipped folders that look like versions, by name, with the reason.
   std::map<std::string, std::string> left_out;
 };
 
 struct RepositoryFolders {
-  // The models that have a version, by id.
+  // The models that have at least one version, by id.
   std::map<std::string, ModelFolder> models;
-  // Folders that were meant as models or versions and are left out, by their
-  // path in the repository, and why: what has files of a version and no usable
-  // name, and links that end nowhere or outside. Hidden ones are not reported.
+  // Skipped folders that look like models or versions, by path in the
+  // repository, with the reason. Such a folder has a version's files but no
+  // valid name, or is a link to a missing target or a target outside the
+  // repository. Hidden folders are not reported.
   std::map<std::string, std::string> left_out;
 };
 
-// Looks at one version's folder. With `random_init` the weights and the labels
-// may be missing.
+// Reads the state of one version's folder. With `random_init`, weights and
+// labels may be missing.
 VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 
-// Looks at the folder of model `id` in `repository`. Links are followed: a
-// folder or file counts as where its path ends, which must be inside
-// `repository`. Empty if there is no such folder.
+// Reads the state of the folder of model `id` in `repository`. Links are
+// followed, and their targets must be inside `repository`. Returns an empty
+// result if the folder does not exist.
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init);
 
-// Looks at all models. NOT_FOUND if `repository` cannot be read.
+// Reads the state of all models. Returns NOT_FOUND if `repository` cannot be
+// read.
 absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
                                                bool random_init);
 

@@ -15,19 +15,19 @@
 namespace sfmamba::repository {
 namespace {
 
-// Most bytes that the prepared form of a weight takes. With AMX, fp32 is three
-// bf16 parts, each matrix is filled up to whole huge pages, and Winograd's
-// convolutions have 36 values for 9. MambaVision's T and B were measured to
-// take 8.
+// The maximum size in bytes of one prepared weight. With AMX, an fp32 weight
+// becomes three bf16 parts, each matrix is padded to whole huge pages, and
+// Winograd convolutions store 36 values for 9. MambaVision's T and B were
+// measured to need 8 bytes.
 constexpr int64_t kPreparedBytes = 8;
-// What a model takes beside its weights: the largest tensor while it is
-// prepared, threads, and the memory of a classifier's batch. 76 MiB were
-// measured for MambaVision-B.
+// The memory in bytes that a model needs besides its weights. It covers the
+// largest tensor during preparation, threads, and a classifier's batch. 76 MiB
+// were measured for MambaVision-B.
 constexpr int64_t kBesideWeights = 96 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-// Returns what `model` answers to each image.
+// Returns the result of `model` for each image.
 absl::StatusOr<std::vector<model::Result>> Answers(
     model::VisionModel& model,
     const std::vector<batching::Executor::Probe>& images,
@@ -93,7 +93,8 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
 
 int64_t ModelLoader::MemoryFor(const Job& job,
                                const ModelDirectory& directory) {
-  // At the start a model may need all that there is, but its weights must fit.
+  // At startup only the size of the files must be free, because a model may
+  // need nearly all memory.
   return job.background != nullptr
              ? MemoryToLoad(directory.weights_size, directory.weights_elements)
              : directory.weights_size;
@@ -152,7 +153,7 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
   if (!check.ok()) return check.status();
   tell(check->allowed ? precision : model::Precision::kFloat32, check->figures);
   if (check->allowed) return weights;
-  *weights = Weights();  // FP32's need the memory.
+  *weights = Weights();  // Frees the memory that the FP32 weights need.
   if (job.stop()) return Stopped();
   return LoadWeights(job, directory, model::Precision::kFloat32);
 }
@@ -175,7 +176,8 @@ absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
                           absl::StrCat(PrecisionName(precision),
                                        " fails: ", answers.status().message())};
   }
-  reduced.fit = BatchFit();  // One model at a time may be measured.
+  // Released because only one model at a time may be measured.
+  reduced.fit = BatchFit();
   absl::StatusOr<Weights> full =
       LoadWeights(job, directory, model::Precision::kFloat32);
   if (absl::IsResourceExhausted(full.status())) return no_memory;
@@ -202,7 +204,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   });
   if (!weights.ok()) return weights.status();
   model::VisionModel& model = *weights->model;
-  // The digest was that of the bytes that were read, unless they changed since.
+  // The digest was computed from the bytes read, so the files must not have
+  // changed since.
   if (Fingerprint(job.version.path()) != fingerprint) {
     return absl::UnavailableError("its files were written while it was loaded");
   }
@@ -240,7 +243,7 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   }
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
-  // Its threads are of this thread's priority.
+  // The executor's threads inherit this thread's priority.
   loaded->executor = std::make_unique<batching::Executor>(
       std::move(options), std::move(weights->model), &metrics_);
   const absl::Status prepared = loaded->executor->WaitUntilPrepared();

@@ -28,32 +28,33 @@
 
 namespace sfmamba::repository {
 
-// Makes a LoadedModel of a version's folder: reads and verifies it, asks for
-// memory, loads the model, prepares and measures its batches, and checks what
-// it answers.
+// Creates a LoadedModel from a version's folder. Reads and verifies the files,
+// reserves memory, loads the model, prepares and measures its batches, and
+// checks its results.
 //
 // Thread-safe.
 class ModelLoader {
  public:
-  // Loads a model, which calls `capture_failed` as ModelOptions says.
+  // Loads a model. The model calls `capture_failed` as described in
+  // ModelOptions.
   using CaptureFailed = std::function<void(const absl::Status&)>;
   using Load =
       std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
           const ModelDirectory& directory, CaptureFailed capture_failed)>;
 
   struct Options {
-    // Versions without weights get random ones.
+    // Versions without weights get random weights.
     bool random_init = false;
-    bool on_gpus = false;  // Where models run.
-    // What all executors have in common: drain_timeout, profile_budget,
-    // device_failed and batch.client_share.
+    bool on_gpus = false;  // True if models run on GPUs.
+    // Options of every executor: drain_timeout, profile_budget, device_failed
+    // and batch.client_share.
     batching::Executor::Options executor;
-    // Precision of models whose configuration states none.
+    // The precision of models whose configuration states none.
     v1::Precision default_precision = v1::FP32;
-    // The precision that AUTO prefers on a CPU.
+    // Returns the precision that AUTO prefers on a CPU.
     std::function<model::Precision()> fast_precision = FastPrecision;
-    int compute_threads = 1;  // All CPU contexts share them.
-    // The bytes that a model may take now.
+    int compute_threads = 1;  // Shared by all CPU contexts.
+    // Returns the number of bytes that a model may take now.
     std::function<int64_t()> free_memory = [] {
       return std::numeric_limits<int64_t>::max();
     };
@@ -61,37 +62,38 @@ class ModelLoader {
 
   struct Job {
     const ModelVersion& version;
-    // In place of what config.textproto says, if it is set.
+    // Replaces the batching of config.textproto if set.
     std::optional<v1::Batching> batching;
-    // Not null if other models serve meanwhile: a thread of low priority, which
-    // reads files, prepares weights, compares precisions and, on a CPU, checks
-    // answers. Measured batches wait for their turns.
+    // Set if other models serve during the load. This low-priority thread reads
+    // files, prepares weights, compares precisions and, on a CPU, checks
+    // results. Batches that are measured wait for their turn on the device.
     server::Worker* background = nullptr;
-    // Asked now and then whether to end with CANCELLED.
+    // Called periodically. If it returns true, the load ends with CANCELLED.
     std::function<bool()> stop = [] { return false; };
   };
 
-  // `metrics` and `log` outlive the loader.
+  // `metrics` and `log` must outlive the loader.
   ModelLoader(Options options, Load load, observability::Metrics* metrics,
               observability::Logger* log);
 
-  // Errors name no paths, because they are shown to clients. RESOURCE_EXHAUSTED
-  // if the model, or a batch of one image, does not fit into the free memory.
-  // Thread-safe.
+  // Loads the version. Returns RESOURCE_EXHAUSTED if the model or a batch of
+  // one image does not fit into the free memory. Errors contain no paths,
+  // because clients see them. Thread-safe.
   absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
-  // Remembers what has been learnt of the times of a model's batches for the
-  // next load of its network.
+  // Stores the version's measured batch times for the next load of its network.
   void KeepTimes(const ModelVersion& version);
 
  private:
-  // Returns fn(), called by `background`'s thread or, if null, by this one.
+  // Calls fn() on the thread of `background`, or on this thread if it is null.
+  // Returns fn()'s result.
   template <typename Fn>
   static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
-  // The bytes that a load of the version takes before it runs a batch.
+  // Returns the number of bytes that loading the version needs before it runs a
+  // batch.
   static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
-  // A model and how its batches fit into the memory.
+  // A loaded model and the memory that its batches need.
   struct Weights {
     std::unique_ptr<model::VisionModel> model;
     BatchFit fit;
@@ -99,16 +101,18 @@ class ModelLoader {
   absl::StatusOr<Weights> LoadWeights(const Job& job,
                                       const ModelDirectory& directory,
                                       model::Precision precision);
-  // Loads the weights for AUTO: in the faster precision, or in fp32 if the
-  // answers differ too much from those in fp32. The log says why.
+  // Loads the weights of a model with precision AUTO. Uses the faster precision
+  // unless its results differ too much from fp32. Logs the reason.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
-  // Compares the answers of `reduced` with those in fp32. Measures what fp32's
-  // batches take, which is no less, in place of `reduced.fit`.
+  // Compares the results of `reduced` with the results in fp32. Replaces
+  // `reduced.fit` with the memory that fp32 batches need, which is at least as
+  // much.
   absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
                                                 const ModelDirectory& directory,
                                                 Weights& reduced);
-  // Logs and counts the graphs that a version cannot record.
+  // Returns a callback that logs and counts CUDA graphs that could not be
+  // captured.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
   const Options options_;
@@ -117,14 +121,14 @@ class ModelLoader {
   observability::Logger& log_;
   KnownTimes times_;
   RunMemory memory_;
-  // The models that somebody holds may outlive the loader.
+  // Shared, because models may outlive the loader.
   const std::shared_ptr<batching::Devices> devices_ =
       std::make_shared<batching::Devices>();
 };
 
-// Estimates the peak memory, in bytes, of loading weights of this many elements
-// from files of this many bytes: both the stored and the prepared ones are
-// held.
+// Estimates the peak memory in bytes of loading weights with `elements`
+// elements from files of `file_bytes` bytes. At the peak, both the stored and
+// the prepared weights are in memory.
 int64_t MemoryToLoad(int64_t file_bytes, int64_t elements);
 
 }  // namespace sfmamba::repository

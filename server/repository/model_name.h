@@ -10,34 +10,35 @@
 
 namespace sfmamba::repository {
 
-// The most labels that a model may have.
+// The maximum number of labels of one model.
 inline constexpr int kMostLabels = 64;
 
-// Whether `text` is [A-Za-z0-9][A-Za-z0-9._-]{0,127}, as ids and labels are.
+// Returns true if `text` matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}. Ids and
+// labels must match.
 bool IsId(absl::string_view text);
 
-// The version that `text` is, or 0 if it is not a positive decimal without
-// leading zero.
+// Parses a version number. Returns 0 if `text` is not a positive decimal number
+// without leading zeros.
 int64_t VersionNumber(absl::string_view text);
 
-// "models/{id}/versions/{version}".
+// Returns "models/{id}/versions/{version}".
 std::string VersionName(absl::string_view id, int64_t version);
 
-// A hint for an error about an id that none of `ids` is: the closest of them,
-// or all if they are few.
+// Returns a hint for an error about the unknown `id`. It names the most similar
+// of `ids`, or all of them if there are few.
 std::string OtherIds(absl::string_view id, const std::vector<std::string>& ids);
 
-// What a caller calls a model by. At most one of the last two is set.
+// A parsed model name. At most one of `version` and `label` is set.
 struct ModelName {
   std::string id;
-  int64_t version = 0;  // 0: none.
+  int64_t version = 0;  // 0 if no version is named.
   std::string label;
 };
 
-// Reads "{id}", "models/{id}", "models/{id}/versions/{n}" or
-// "models/{id}/labels/{label}". INVALID_ARGUMENT with reason INVALID_FIELD and
-// field `field`, or NOT_FOUND with reason MODEL_NOT_FOUND for a version that is
-// no number.
+// Parses "{id}", "models/{id}", "models/{id}/versions/{n}" or
+// "models/{id}/labels/{label}". Returns INVALID_ARGUMENT with reason
+// INVALID_FIELD and field `field` if the name is malformed. Returns NOT_FOUND
+// with reason MODEL_NOT_FOUND if the version is not a number.
 absl::StatusOr<ModelName> ParseModelName(absl::string_view name,
                                          absl::string_view field);
 

@@ -12,7 +12,7 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// Most periods between attempts of a load that keeps failing, as a power of 2.
+// The maximum retry delay in periods, as a power of 2.
 constexpr int kMostPeriodsLog2 = 6;
 
 }  // namespace
@@ -149,8 +149,8 @@ bool ModelPlan::MayLoad(const Version& version, absl::Time now) {
   if (version.failures > 0 && version.failed_from == fingerprint) {
     return now >= version.retry_at;
   }
-  // A folder that is incomplete and at rest is loaded too, to say what it
-  // lacks.
+  // An incomplete folder that no longer changes is loaded too. The load's error
+  // then names the missing files.
   return version.folder->complete || version.found_before == fingerprint;
 }
 
@@ -164,7 +164,7 @@ std::vector<int64_t> ModelPlan::ToLoad(const std::set<int64_t>& labelled,
     }
     if (at_once || MayLoad(version, now)) to_load.push_back(number);
   }
-  // The highest is what the model's name means, so it serves first.
+  // The highest version is loaded first, because the model's name selects it.
   std::reverse(to_load.begin(), to_load.end());
   return to_load;
 }

@@ -14,94 +14,100 @@
 
 namespace sfmamba::repository {
 
-// Decides which versions of one model are to be loaded and unloaded next, from
-// what its folder holds, what its policy and the calls so far want, and what
-// became of earlier loads.
+// Decides which versions of one model to load and unload next. The decision
+// depends on the model's folder, its policy, earlier calls and the results of
+// earlier loads.
 //
-// It has no clock, thread or file. Thread-compatible.
+// The class has no clock, thread or file. Thread-compatible.
 class ModelPlan {
  public:
-  // The folder as it is now. A policy that cannot be read leaves the one
-  // before. So does one that has changed until it is found the same twice, as
-  // somebody may still be writing it, unless `at_once`, as a call says.
+  // Updates the state of the folder. If the policy cannot be read, the previous
+  // one stays in force. A changed policy takes effect when two calls in a row
+  // have found it, because somebody may still be writing it. With `at_once`,
+  // which is for calls, it takes effect immediately.
   void Found(ModelFolder folder, bool at_once = false);
 
-  // A call wants the model, or this version of it, from now on.
+  // Records that a call has loaded the model or one of its versions.
   void Want();
   void Want(int64_t version);
-  // A call wants neither it nor, without a number, any of its versions.
+  // Records that a call has unloaded the model or one of its versions. Without
+  // a number, no version is wanted any longer.
   void Drop();
   void Drop(int64_t version);
 
-  // How a load of the version, from the folder as it was found last, ended.
-  // After its nth failure one after the other it is tried again after `period`
-  // times 2^(n-1), at most 2^6.
+  // Report the result of loading the version from its folder. After n
+  // consecutive failures, the next attempt waits for `period` times 2^(n-1),
+  // but at most for `period` times 64.
   void Loaded(int64_t version);
   void Failed(int64_t version, absl::Time now, absl::Duration period);
-  // The version is not served any more.
+  // Reports that the version is no longer served.
   void Unloaded(int64_t version);
 
-  // The folder of a version, or null if there is none.
+  // Returns the version's folder, or null if there is none.
   const VersionFolder* Folder(int64_t version) const;
-  // The labels that are still to be set: the policy's file has changed, or a
-  // call has unloaded the model since. Without a number the label is to be
+  // Returns the labels that must still be set, because the policy file has
+  // changed or a call has unloaded the model. A label without a number must be
   // removed.
   const std::map<std::string, std::optional<int64_t>>& labels_to_set() const {
     return labels_to_set_;
   }
-  // It is set.
+  // Reports that the label was set or removed.
   void LabelSet(const std::string& label) { labels_to_set_.erase(label); }
 
-  // The versions that the policy names one by one and that have no folder.
+  // Returns versions that the policy lists explicitly but that have no folder.
   std::set<int64_t> MissingVersions() const;
 
-  // Whether a call does not want it.
+  // Returns true if a call has unloaded the version or the model.
   bool IsDropped(int64_t version) const {
     return dropped_ || not_wanted_.count(version) > 0;
   }
   bool is_empty() const { return versions_.empty(); }
 
-  // The versions that are to be served, with `labelled` and those that the
-  // policy labels.
+  // Returns the versions to serve. They include the versions in `labelled` and
+  // those that the policy labels.
   std::set<int64_t> Wanted(const std::set<int64_t>& labelled) const;
 
-  // Those of them to load now, the highest first: they are not loaded or have
-  // changed since. Unless `at_once`, as a call says, one that failed is left
-  // until its time has come or its files change, and one whose files are not
-  // complete until they were the same when they were found before.
+  // Returns the wanted versions to load now, the highest first. These are not
+  // loaded, or their files have changed. A version that failed waits until its
+  // retry time or until its files change. An incomplete version waits until two
+  // calls of Found() have seen the same files. With `at_once`, which is for
+  // calls, neither waits.
   std::vector<int64_t> ToLoad(const std::set<int64_t>& labelled, absl::Time now,
                               bool at_once) const;
-  // Those that are loaded and not wanted. None as long as a version that is
-  // wanted is not loaded: then they stand in for it. None that is labelled,
-  // even if its folder is gone.
+  // Returns the loaded versions that are not wanted. Returns none while a
+  // wanted version is not loaded, because the old versions serve in its place.
+  // Labelled versions are never returned, even if their folder is gone.
   std::vector<int64_t> ToUnload(const std::set<int64_t>& labelled) const;
 
  private:
   struct Version {
-    std::optional<VersionFolder> folder;  // None: it is not there any more.
-    std::string found_before;  // The fingerprint at the last look but one.
+    // Empty if the folder no longer exists.
+    std::optional<VersionFolder> folder;
+    // The fingerprint found by the previous call of Found().
+    std::string found_before;
     bool loaded = false;
-    std::string loaded_from;  // The fingerprint then.
+    std::string loaded_from;  // The fingerprint when the version was loaded.
     std::string failed_from;
-    int failures = 0;  // One after the other, of these files.
+    int failures = 0;  // Consecutive failures with the same files.
     absl::Time retry_at = absl::InfinitePast();
   };
 
-  // Whether a load may begin now.
+  // Returns true if a load may start now.
   static bool MayLoad(const Version& version, absl::Time now);
 
-  // What of `policy` is not as in `before` is to be set.
+  // Schedules the label changes from the policy `before` to `policy`.
   void SetLabelsOf(const v1::VersionPolicy& policy,
                    const v1::VersionPolicy& before);
 
   v1::VersionPolicy policy_;
-  // The policy last read from the folder; none if it could not be read.
+  // The policy found by the last call of Found(), or nullopt if it could not be
+  // read.
   std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
   std::map<int64_t, Version> versions_;
   bool dropped_ = false;          // Set if a call unloads the whole model.
-  std::set<int64_t> asked_for_;   // Versions that calls load.
-  std::set<int64_t> not_wanted_;  // Versions that calls unload.
+  std::set<int64_t> asked_for_;   // Versions loaded by calls.
+  std::set<int64_t> not_wanted_;  // Versions unloaded by calls.
 };
 
 }  // namespace sfmamba::repository

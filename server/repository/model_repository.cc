@@ -19,10 +19,11 @@ namespace {
 using observability::LogModule;
 using observability::ModelState;
 
-// Calls that may wait for a load that runs.
+// The maximum number of calls that wait for running loads.
 constexpr size_t kMostCalls = 256;
 constexpr absl::Duration kRetryCall = absl::Seconds(1);
-// How often a call that waits asks whether the repository is being destroyed.
+// A waiting call checks at this interval whether the repository is being
+// destroyed.
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 constexpr char kUnloadedReason[] = "a call has unloaded it";
 constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
@@ -49,7 +50,7 @@ ModelRepository::~ModelRepository() {
 
 bool ModelRepository::Stopping() const { return poller_.stopping() || stop_(); }
 
-// ---- The start ----
+// ---- Startup ----
 
 ModelFolder ModelRepository::LookAt(const std::string& id) const {
   const auto single = options_.models.find(id);
@@ -130,7 +131,8 @@ absl::Status ModelRepository::Scan() {
           absl::StrCat("model: got \"", id, "\", expected an id that ",
                        options_.directory, " does not have"));
     }
-    // It is wanted even if there is nothing there: that is a load's error.
+    // The version is added even if the folder is empty. Loading it then reports
+    // the error.
     ModelFolder folder;
     folder.versions[1] = LookAtVersion({path, ""}, options_.random_init);
     Found(id, std::move(folder));
@@ -191,7 +193,7 @@ absl::Status ModelRepository::LoadFirst() {
   return first;
 }
 
-// ---- What calls ask for ----
+// ---- Load and unload calls ----
 
 void ModelRepository::LoadModel(const std::string& id, LoadRequest request,
                                 Done done) {
@@ -314,14 +316,15 @@ void ModelRepository::UnloadNow(const std::string& id,
   done(first);
 }
 
-// ---- Looking again ----
+// ---- Polling ----
 
 absl::Duration ModelRepository::Poll() {
   std::map<std::string, ModelFolder> models;
   if (!options_.directory.empty()) {
     auto found = LookAtModels(options_.directory, options_.random_init);
     if (!found.ok()) {
-      // What serves is not given up because a disk is away for a while.
+      // An unreadable folder may be a temporary disk problem, so the models
+      // keep serving.
       if (!folder_unreadable_) {
         log_.Error(LogModule::kModels, "the models' folder cannot be read",
                    {{"error", found.status().message()}});
@@ -335,9 +338,10 @@ absl::Duration ModelRepository::Poll() {
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
   absl::MutexLock lock(&mu_);
-  for (const auto& [id, plan] : plans_) models[id];  // What is gone is empty.
+  // Deleted models get an empty folder.
+  for (const auto& [id, plan] : plans_) models[id];
   for (auto& [id, folder] : models) {
-    // A model that is being changed is looked at again later.
+    // A model with running or waiting jobs is polled again later.
     if (!lanes_.IsBusy(id)) PollModel(id, std::move(folder));
   }
   return options_.poll_period;
@@ -354,7 +358,7 @@ void ModelRepository::PollModel(const std::string& id, ModelFolder folder) {
       if (stopped) return;
       absl::MutexLock lock(&mu_);
       Update(id, /*at_once=*/false, {&background})
-          .IgnoreError();  // It is logged.
+          .IgnoreError();  // Errors are logged.
     });
     return;
   }
@@ -385,7 +389,7 @@ void ModelRepository::UnloadUnwanted(const std::string& id) {
   ModelPlan& plan = plans_[id];
   const std::set<int64_t> labelled = catalog_.LabelledOf(id);
   for (int64_t number : plan.ToUnload(labelled)) {
-    // One that has just been given a label stays.
+    // A version that has just received a label stays loaded.
     UnloadVersion(id, number, /*reason=*/"").IgnoreError();
   }
   const std::set<int64_t> wanted = plan.Wanted(labelled);

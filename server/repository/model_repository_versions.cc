@@ -1,5 +1,4 @@
-// One version of a model at a time: how a repository loads, labels and unloads
-// it.
+// How the repository loads, labels and unloads single versions.
 
 #include <malloc.h>
 
@@ -19,7 +18,7 @@ namespace {
 using observability::LogModule;
 using observability::ModelState;
 
-// How long a load waits for the memory of what was unloaded for it.
+// The maximum time a load waits for the memory of versions unloaded for it.
 constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
@@ -31,7 +30,8 @@ void ModelRepository::SetLabels(const std::string& id) {
   const std::map<std::string, std::optional<int64_t>> labels =
       plan.labels_to_set();
   for (const auto& [label, number] : labels) {
-    if (!catalog_.SetLabel(id, label, number).ok()) continue;  // Tried again.
+    // The label is tried again later.
+    if (!catalog_.SetLabel(id, label, number).ok()) continue;
     plan.LabelSet(label);
     log_.Info(LogModule::kModels,
               number.has_value() ? "a label is set" : "a label is removed",
@@ -46,13 +46,14 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
   const VersionPath path = plan.Folder(number)->path;
-  // What the versions that serve have learnt holds for those of their network.
+  // Versions with the same network have the same batch times, so the times of
+  // the serving versions are stored for this load.
   for (const auto& [other, served] : catalog_.VersionsOf(id)) {
     loader_.KeepTimes(*served);
   }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
-    // The one that serves stays in the list until this one does.
+    // The serving version stays in the list until the new one is ready.
     version = catalog_.Make(id, number, path);
   } else if (version == nullptr || !version->has_series() ||
              version->state() == ModelState::kUnloading) {
@@ -89,7 +90,7 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
     log_.Error(LogModule::kModels, "model is not ready",
                {{"model", version->name()}, {"error", status.message()}});
     catalog_.Fail(version, status.message());
-    malloc_trim(0);  // Gives back the memory of what was half loaded.
+    malloc_trim(0);  // Returns the memory of the incomplete load to the system.
     plan.Failed(number, base::SteadyNow(), options_.poll_period);
     if (absl::IsCancelled(status)) return status;
     status = started_ ? server::LoadFailed(version->name(), status.message())

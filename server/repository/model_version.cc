@@ -17,7 +17,7 @@ absl::string_view TaskName(model::VisionTask task) {
     case model::VisionTask::kSegmentation:
       return "segmentation";
   }
-  return "";  // Not reached: the cases are all there are.
+  return "";  // Unreachable, because all cases are handled.
 }
 
 absl::string_view PrecisionName(model::Precision precision) {

@@ -20,33 +20,33 @@
 
 namespace sfmamba::repository {
 
-// "classification", "detection" or "segmentation".
+// Returns "classification", "detection" or "segmentation".
 absl::string_view TaskName(model::VisionTask task);
 
-// "FP32", "BF16", "FP16" or "INT8".
+// Returns "FP32", "BF16", "FP16" or "INT8".
 absl::string_view PrecisionName(model::Precision precision);
 
-// What a version that is READY runs and says of itself. Immutable, apart from
-// its executor, which is thread-safe.
+// The model and the metadata of a READY version. Immutable except for the
+// executor, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
-  absl::Time load_time;  // By the wall clock.
+  absl::Time load_time;  // Wall-clock time.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;       // The key of its batches' times in KnownTimes.
-  RunMemory::Hold run_memory;  // What its batches take.
+  std::string times_key;       // Key of the batch times in KnownTimes.
+  RunMemory::Hold run_memory;  // Reserves memory for its batches.
 };
 
 // One version of a model from its load to its unload. Thread-safe.
 //
-// A version that is loaded again, or is unloaded, gets another object of the
-// same name in the repository's list. Whoever found this one before may still
-// start requests with it, and the model is freed when the last of them has
-// released it: no request fails because a version was swapped meanwhile.
+// When a version is reloaded or unloaded, the repository's list gets a new
+// object with the same name. Requests that have found the old object may still
+// run. The model is freed when the last of them releases it. Swapping a version
+// therefore never fails a request.
 class ModelVersion {
  public:
-  // It is LOADING. `path`: its folder.
-  // `purpose`: unknown if its configuration cannot be read.
+  // Creates a version with state LOADING. `path` is its folder. `purpose` is
+  // empty if the configuration cannot be read.
   ModelVersion(std::string id, int64_t number, VersionPath path,
                std::optional<ModelPurpose> purpose,
                std::shared_ptr<observability::ModelMetrics> metrics);
@@ -62,24 +62,24 @@ class ModelVersion {
   bool is_default() const {
     return purpose_.has_value() && purpose_->is_default;
   }
-  std::string name() const;         // "models/{id}/versions/{n}".
-  std::string health_name() const;  // "models/{id}".
-  // This version's metrics; after its unload those of unknown models, because
-  // its own series are gone.
+  std::string name() const;         // Returns "models/{id}/versions/{n}".
+  std::string health_name() const;  // Returns "models/{id}".
+  // Returns the version's metrics. After an unload these are the metrics of
+  // unknown models, because the version's own series no longer exist.
   const std::shared_ptr<observability::ModelMetrics>& metrics() const {
     return metrics_;
   }
-  // Whether metrics() are its own.
+  // Returns true if metrics() belongs to this version.
   bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Why it is UNAVAILABLE, or why it could not be loaded again while it is
-  // READY; else empty. Names no path.
+  // Returns why the version is UNAVAILABLE, or why reloading it failed while it
+  // is READY. Otherwise returns "". Contains no path.
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
-  // By name, as SetLabel() set them.
+  // Returns the labels that SetLabels() has set, sorted by name.
   std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);
-  // UNAVAILABLE with reason MODEL_NOT_READY unless it is READY or was when it
-  // was found. Whoever holds it keeps the model alive.
+  // Returns the model, which stays alive while the caller holds it. Returns
+  // UNAVAILABLE with reason MODEL_NOT_READY if this object never became READY.
   absl::StatusOr<std::shared_ptr<LoadedModel>> Loaded() const
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -88,7 +88,7 @@ class ModelVersion {
   void SetUnavailable(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
   void SetUnloading() ABSL_LOCKS_EXCLUDED(mu_);
   void SetLabels(std::vector<std::string> labels) ABSL_LOCKS_EXCLUDED(mu_);
-  // A later load of the version failed; this one serves on.
+  // Records that a later load of the version failed. This object keeps serving.
   void SetReloadFailed(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -13,38 +13,40 @@
 
 namespace sfmamba::repository {
 
-// Frees models on a thread of its own: the last to hold one may be a request
-// that ends on a thread of gRPC or of the model itself, and ~Executor waits for
-// the model's threads.
+// Frees models on its own thread. The last owner of a model may be a request
+// that ends on a thread of gRPC or of the model itself. Such a thread must not
+// run ~Executor, which waits for the model's threads.
 //
-// Thread-safe. The destructor frees what waits. A model that is released later
-// is freed by the thread that releases it.
+// Thread-safe. The destructor frees the waiting models. A model released later
+// is freed by the releasing thread.
 class Reaper {
  public:
-  // Called on the reaper's thread when `model` has been freed; it is an address
-  // that means nothing any more but which model that was.
+  // Called on the reaper's thread after `model` was freed. The pointer only
+  // identifies the model and must not be dereferenced.
   using Freed = std::function<void(const LoadedModel* model)>;
 
-  // `trim` gives the heap's free memory back to the system; by default it is
+  // `trim` returns free heap memory to the operating system. The default is
   // malloc_trim().
   explicit Reaper(
       Freed freed, std::function<void()> trim = [] { malloc_trim(0); });
   ~Reaper();
 
-  // The model, which goes to the reaper when its last owner releases it.
+  // Returns a pointer to the model. When the last owner releases it, the reaper
+  // frees the model.
   std::shared_ptr<LoadedModel> Own(std::unique_ptr<LoadedModel> model);
 
  private:
-  // What the models refer to; it may outlive the reaper.
+  // Shared with the models' deleters, which may outlive the reaper.
   struct Grave {
     absl::Mutex mu;
-    server::Worker* worker ABSL_GUARDED_BY(mu) = nullptr;  // Until its end.
+    // Null after the reaper is destroyed.
+    server::Worker* worker ABSL_GUARDED_BY(mu) = nullptr;
   };
 
   const Freed freed_;
   const std::function<void()> trim_;
   const std::shared_ptr<Grave> grave_ = std::make_shared<Grave>();
-  server::Worker worker_;  // Last: uses the above.
+  server::Worker worker_;  // Last, because it uses the members above.
 };
 
 }  // namespace sfmamba::repository

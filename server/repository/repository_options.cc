@@ -1,4 +1,4 @@
-// What of a server's configuration is the repository's.
+// Converts a server's configuration to repository options.
 
 #include <utility>
 
@@ -16,9 +16,9 @@
 namespace sfmamba::repository {
 namespace {
 
-// The memory of a model that serves is estimated as this many times its files,
-// which are mapped and also kept in prepared form, and a fixed part. The
-// default models take 40 MB each.
+// Estimates the memory of a serving model as a multiple of its files plus a
+// constant. The files are mapped, and the weights are also stored in prepared
+// form. The default models need 40 MB each.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

@@ -14,16 +14,16 @@
 namespace sfmamba::repository {
 namespace {
 
-// Images of at most this many pixels are run first, without a smaller one.
+// Images of at most this many pixels run first, without a smaller image before.
 constexpr int64_t kSmallPixels = 512 * 512;
 // The allocator keeps freed tensors for the next run, at most a quarter of the
-// peak. This is an estimate of what it usually keeps.
+// peak. This factor estimates the usual overhead.
 constexpr double kKept = 1.1;
-// The most that the pool of free inputs keeps. The memory budget counts inputs
-// that wait.
+// The maximum size of the pool of free inputs. Inputs that wait are counted in
+// the memory budget instead.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// An image that takes more than one part in this many of the free memory is
-// measured while no other load takes as much.
+// If an image needs more than 1/kLoadsAtOnce of the free memory, it is measured
+// while no other load needs as much.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -33,7 +33,7 @@ struct Size {
   int64_t pixels() const { return int64_t{height} * width; }
 };
 
-// The largest input that is made of a picture.
+// Returns the largest input to which a picture can be resized.
 Size LargestInput(const model::ModelConfig& config) {
   if (config.task == model::VisionTask::kClassification) {
     return {config.image_size, config.image_size};
@@ -41,7 +41,7 @@ Size LargestInput(const model::ModelConfig& config) {
   return {config.Padded(config.short_side), config.Padded(config.long_side)};
 }
 
-// The setting that decides the input's size, with its value.
+// Returns the setting that determines the input size, with its value.
 std::string InputName(const model::ModelConfig& config) {
   if (config.task == model::VisionTask::kClassification) {
     return absl::StrCat("input.size ", config.image_size);
@@ -50,8 +50,8 @@ std::string InputName(const model::ModelConfig& config) {
                       " and input.long_side ", config.long_side);
 }
 
-// The sizes to run, the smallest first and the largest input last. Vim takes
-// images of one size only.
+// Returns the sizes to run, the smallest first and the largest input last. Vim
+// accepts only one size.
 std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   Size size = LargestInput(config);
   std::vector<Size> sizes = {size};
@@ -65,13 +65,14 @@ std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   return sizes;
 }
 
-// The bytes that a detector's masks add to an image without objects.
+// Returns the additional bytes that a detector's masks need for an image with
+// the maximum number of objects.
 int64_t MaskBytes(const model::ModelConfig& config) {
   const model::DetectorConfig& detector = config.detector;
   if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
   const int64_t pixels = int64_t{detector.mask_roi_size} *
                          detector.mask_roi_size * detector.max_detections;
-  // The regions' features, and four logits for each pixel and stage.
+  // The features of the regions, and four logits for each pixel and stage.
   return int64_t{sizeof(float)} * pixels *
          (detector.channels + 4 * detector.box_stages);
 }
@@ -85,32 +86,34 @@ absl::Status TooLittle(const model::ModelConfig& config, const char* about,
                    " that the limit of the process leaves"));
 }
 
-// Measures what an image of a model's largest input takes.
+// Measures the memory that an image of the model's largest input needs.
 class Measurement {
  public:
   Measurement(model::VisionModel& model, const BatchFitOptions& options,
               int64_t free)
       : config_(model.config()), options_(options), free_(free) {}
 
-  // Adds `most` to the fit if it was needed.
+  // Returns the bytes. Sets `fit->most` if the run needed most of the free
+  // memory.
   absl::StatusOr<int64_t> Run(model::ExecutionContext& context,
                               BatchFit* fit) const {
     const std::vector<Size> sizes = SizesToRun(config_);
     const int64_t largest = sizes.back().pixels();
     const int64_t masks = MaskBytes(config_);
-    int64_t expected = 0;  // What the next image takes at most; 0: unknown.
+    int64_t expected = 0;  // Upper bound for the next image, or 0 if unknown.
     int64_t last_bytes = 0, last_pixels = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const absl::StatusOr<int64_t> tensors =
           RunOne(context, sizes[i], expected, fit);
       if (!tensors.ok()) return tensors;
-      // Small tensors are not counted, and on GPUs none.
+      // Small tensors are not counted. On GPUs no tensors are counted.
       const int64_t bytes =
           *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
-      // The peak is the largest of several sums, each of which grows linearly
-      // with the pixels. So a larger image takes at least what the line through
-      // the last two says, and at most in proportion to its pixels.
+      // The peak is the maximum of several sums that grow linearly with the
+      // pixels. A larger image therefore needs at least the value on the line
+      // through the last two measurements. Its upper bound is the last
+      // measurement scaled by the number of pixels.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
           last_bytes == 0 ? 0
@@ -125,12 +128,13 @@ class Measurement {
       last_bytes = bytes;
       last_pixels = pixels;
     }
-    return 0;  // Not reached: there is a last size.
+    return 0;  // Unreachable, because the last size returns.
   }
 
  private:
-  // Runs an image. It may take a part of the free memory while other loads run
-  // theirs. If it takes more, it runs again while no other load takes as much.
+  // Runs an image. The first run may use only a part of the free memory,
+  // because other loads may run too. If that is not enough, it runs again while
+  // no other load needs as much.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {
@@ -249,7 +253,7 @@ absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
   if (contexts * *image > free) {
     return TooLittle(config, "about", contexts * *image, free);
   }
-  // A batch of fewer images than threads runs them one by one.
+  // A batch with fewer images than threads runs them one after another.
   const int threads = std::max(1, options.threads / contexts);
   int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
   if (contexts * at_once * *image > free) {

@@ -14,32 +14,35 @@
 
 namespace sfmamba::repository {
 
-// The memory that batches of all models take in this process. Models that serve
-// take turns. Models that are being loaded run batches beside them.
+// Accounts for the memory that batches of all models need in this process.
+// Serving models take turns, so only the largest counts. Models that are being
+// loaded run batches at the same time.
 //
 // Thread-safe. Models may outlive it.
 class RunMemory {
  public:
-  // Keeps what the method that returned it takes, until it is destroyed. Null:
-  // nothing was taken.
+  // Keeps an amount reserved until it is destroyed. Null if nothing was
+  // reserved.
   using Hold = std::shared_ptr<void>;
 
-  // A model whose batches take `bytes` serves as long as the hold exists.
+  // Registers a serving model whose batches need `bytes`, until the hold is
+  // destroyed.
   Hold AddServed(int64_t bytes);
-  // The most that a batch of a model that serves takes.
+  // Returns the largest number of bytes that a batch of a serving model needs.
   int64_t most_served() const;
 
-  // Takes `bytes` of what `free` returns for a load until the hold is gone.
-  // Waits if only other loads have too many of them. Null if `stop` returns
-  // true before; RESOURCE_EXHAUSTED if there are too few without other loads.
+  // Reserves `bytes` of the memory that `free` returns for a load. Waits if
+  // only the reservations of other loads prevent this. Returns null if `stop`
+  // returns true first. Returns RESOURCE_EXHAUSTED if the memory would not
+  // suffice even without other loads.
   absl::StatusOr<Hold> TakeForLoad(int64_t bytes,
                                    const std::function<int64_t()>& free,
                                    const std::function<bool()>& stop);
-  // What all loads have taken by TakeForLoad().
+  // Returns the bytes that all loads have reserved with TakeForLoad().
   int64_t taken_for_loads() const;
 
-  // Waits for the right to take most of the free memory, which one load has at
-  // a time. Null if `stop` returns true before.
+  // Waits for the exclusive right to use most of the free memory. Returns null
+  // if `stop` returns true first.
   Hold TakeMost(const std::function<bool()>& stop);
 
  private:
@@ -53,39 +56,41 @@ class RunMemory {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// How a model's batches fit into the memory.
+// The batch size that fits into memory, and the memory needed.
 struct BatchFit {
   int max_batch_size = 0;
-  int64_t bytes = 0;  // What the batches of all contexts take.
-  // Not null if a load of the model takes most of the free memory, until the
+  int64_t bytes = 0;  // Needed by the batches of all contexts.
+  // Set if loading the model needs most of the free memory. Held until the
   // model serves.
   RunMemory::Hold most;
 };
 
 struct BatchFitOptions {
-  // The bytes that batches may take.
+  // The number of bytes available for batches.
   int64_t free = 0;
-  // The threads that compute a classifier's images, each a whole image.
+  // The number of threads that compute a classifier's images. Each thread
+  // computes whole images.
   int threads = 1;
   int max_batch_size = 1;
-  RunMemory* memory = nullptr;  // Not null.
-  // Asked now and then whether to end with CANCELLED.
+  RunMemory* memory = nullptr;  // Must not be null.
+  // Called periodically. If it returns true, FitBatch() returns CANCELLED.
   std::function<bool()> stop = [] { return false; };
 };
 
 // Returns the largest batch size, up to `max_batch_size`, that fits if all
-// contexts of `model` run. What an image takes is measured by runs of black
-// images: of a small one first, then of larger ones unless the largest cannot
-// fit. A run ends as soon as it would take more than is free. Sizes that were
-// not run are extrapolated by their pixels.
+// contexts of `model` run at once. The memory of an image is measured with
+// black images. A small image runs first, then larger ones unless the largest
+// cannot fit. A run is aborted as soon as it would need more than the free
+// memory. Sizes that were not run are extrapolated in proportion to their
+// pixels.
 //
-// RESOURCE_EXHAUSTED if one image of the model's largest input does not fit.
-// The message says how much is needed and how much is free. Everything fits if
-// the model is on GPUs. Contexts are made and used by the calling thread.
+// Returns RESOURCE_EXHAUSTED if one image of the model's largest input does not
+// fit. The message states the needed and the free memory. On GPUs everything
+// fits. The calling thread creates and uses the contexts.
 absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
                                   const BatchFitOptions& options);
 
-// Returns a number of bytes as people read it, such as "20.6 GB".
+// Formats a number of bytes for people, such as "20.6 GB".
 std::string BytesText(int64_t bytes);
 
 }  // namespace sfmamba::repository

@@ -25,7 +25,7 @@ using nlohmann::json;
 
 using Levels = std::vector<MemberLevel>;
 
-// The files as JSON.
+// The parsed JSON files.
 struct Files {
   json config, preprocessor;
   Levels levels;  // They point into `config`.
@@ -56,16 +56,15 @@ std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
   return rows;
 }
 
-// Chooses among the rows of a family by `architecture`, or else by the variant
-// that is stated. `fits` says whether a row has the weights' shapes; errors
-// name those rows.
+// Chooses a row of a family by `architecture`, or else by the stated variant.
+// `fits` returns true if a row has the weights' shapes. Errors list these rows.
 absl::StatusOr<model::ModelConfig> ChooseRow(
     const Levels& levels, const std::string& stated, model::Architecture family,
     absl::FunctionRef<bool(const model::ModelConfig&)> fits) {
   const Member member = levels[0].At("architecture");
   std::string name = stated;
   if (member.value.is_string()) {
-    // timm's tag of a checkpoint may follow a dot.
+    // A timm name may end in a dot and a checkpoint's tag.
     name = member.value.get<std::string>();
     name = name.substr(0, name.find('.'));
   }
@@ -85,7 +84,7 @@ absl::StatusOr<model::ModelConfig> ChooseRow(
                                           " by the shapes of the weights"));
 }
 
-// Returns the tensor by which the weights are not the row's, or "".
+// Returns the first tensor whose shape differs from the row, or "".
 std::string DifferentTensor(const model::MambaOutConfig& row,
                             const weights::MambaOutShapes& shapes) {
   for (int stage = 0; stage < 4; ++stage) {
@@ -106,8 +105,8 @@ std::string DifferentTensor(const model::MambaOutConfig& row,
                       shapes.rw ? "one, expected none" : "none, expected one");
 }
 
-// What timm's arguments change of a network must be what the row and the
-// weights have.
+// Checks that timm's arguments for a network equal the values of the row and
+// the weights.
 absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
                             const weights::MambaOutShapes& shapes) {
   const char* gate = row.backbone.mamba_out.gate == model::Nonlinearity::kSilu
@@ -129,8 +128,8 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
-// Returns the row that has these shapes. If none has, returns a row that has
-// the same blocks, with the weights' width and depths in it.
+// Returns the row with these shapes. If there is none, returns a row with the
+// same kind of blocks and sets its width and depths to those of the weights.
 model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   std::optional<model::ModelConfig> similar;
   for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
@@ -144,7 +143,7 @@ model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   return *similar;
 }
 
-// INVALID_ARGUMENT if the file contradicts the weights.
+// Returns INVALID_ARGUMENT if config.json contradicts the weights.
 absl::Status CheckVMamba(const Levels& levels,
                          const weights::VMambaShapes& shapes) {
   const MemberLevel& root = levels[0];
@@ -169,7 +168,7 @@ absl::Status CheckVMamba(const Levels& levels,
   return status;
 }
 
-// Returns what `files` say besides what `row` says.
+// Combines the variant of `row` with the input and the labels from `files`.
 absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
                                            const model::ModelConfig& row,
                                            int num_classes, bool with_labels) {

@@ -8,16 +8,18 @@
 
 namespace sfmamba::repository {
 
-// These read timm's description of a model whose tensors have these shapes.
+// These functions read timm's description of a model whose tensors have the
+// given shapes.
 //
-// `architecture`, or else the variant of `stated`, names the variant. The
-// shapes do not show everything, such as MambaOut's activation, so one of the
-// two must be there. The number of classes and of MambaOut's blocks are those
-// of the tensors. The rest is read as ReadHuggingFaceConfig() reads it.
+// `architecture` names the variant. Without it, the variant of `stated` is
+// used. One of the two is required, because the shapes do not determine
+// everything, such as MambaOut's activation. The number of classes and of
+// MambaOut's blocks come from the tensors. ReadHuggingFaceConfig() describes
+// the remaining values.
 //
-// INVALID_ARGUMENT, naming the member or the tensor, if the files contradict
-// each other or the shapes. What an EfficientViM's tensors contradict, loading
-// says.
+// They return INVALID_ARGUMENT with the member or the tensor if the files
+// contradict each other or the shapes. Loading reports wrong tensors of an
+// EfficientViM.
 absl::StatusOr<HuggingFaceConfig> ReadMambaOutConfig(
     const HuggingFaceTexts& texts, const weights::MambaOutShapes& shapes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
@@ -25,8 +27,9 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
     const HuggingFaceTexts& texts, int num_classes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
-// Reads VMamba's description for Transformers, whose `model_type` is "vmamba".
-// The variant is the row of these shapes. Errors as above.
+// Reads VMamba's description for Transformers, with `model_type` "vmamba". The
+// variant is the table row with the given shapes. The errors are those of the
+// functions above.
 absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
     const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
     bool with_labels = true);

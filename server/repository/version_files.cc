@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxIndexBytes = 10'000'000;
 constexpr size_t kMaxShards = 1000;
 
-// The names of the folder's files that hold weights under another name than the
-// server's, in alphabetical order.
+// Returns the sorted names of files in the folder that contain weights under a
+// name that the server does not read.
 std::vector<std::string> OtherWeights(const VersionPath& version) {
   std::vector<std::string> names;
   std::error_code error;
@@ -48,7 +48,7 @@ std::vector<std::string> OtherWeights(const VersionPath& version) {
   return names;
 }
 
-// Says why such a file is not the weights, and what to do about it.
+// Says why the file cannot be used as weights, and what to do.
 std::string Advice(const std::string& name) {
   if (absl::StartsWith(name, "adapter_model.")) {
     return "is an adapter, expected the whole model: merge it into its base "
@@ -64,7 +64,7 @@ std::string Advice(const std::string& name) {
   return "is a pickle, which tools/convert_checkpoint.py converts";
 }
 
-// Whether `path`, which is below `root`, is reached without leaving it.
+// Returns true if `path` below `root` can be opened without leaving `root`.
 bool StaysBeneath(const std::string& root, const fs::path& path) {
   const int folder = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   open_how how = {};
@@ -78,7 +78,7 @@ bool StaysBeneath(const std::string& root, const fs::path& path) {
   return end >= 0;
 }
 
-// What stands in a file's place, for errors.
+// Describes an entry that is not a regular file, for errors.
 absl::string_view KindOf(fs::file_type type) {
   switch (type) {
     case fs::file_type::directory:
@@ -92,7 +92,7 @@ absl::string_view KindOf(fs::file_type type) {
   }
 }
 
-// Sets `path` if the file is there.
+// Sets `path` if the file exists.
 absl::Status FindOptional(const VersionPath& version, const char* name,
                           std::string* path) {
   absl::StatusOr<std::string> found = FindFile(version, name);
@@ -104,13 +104,13 @@ absl::Status FindOptional(const VersionPath& version, const char* name,
   return absl::OkStatus();
 }
 
-// Returns the names of the shards that the index has.
+// Returns the names of the shards listed in the index.
 absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
   const absl::StatusOr<std::string> text =
       server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
   if (!text.ok()) return text.status();
-  // Arrays and deep values, of which an index has none, would take up to 60
-  // times their bytes.
+  // Drops arrays and deep values while parsing. A valid index has none, and
+  // they would need up to 60 times their size in memory.
   using nlohmann::json;
   const json index = json::parse(
       *text,
@@ -180,7 +180,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path) {
   std::error_code error;
   fs::path end = fs::canonical(path, error);
-  // Behind /proc/<pid>/root this process's names mean other files, or none.
+  // Beyond /proc/<pid>/root, a canonical path may name another file in this
+  // process, or none.
   const bool is_there = fs::exists(path, error);
   const bool is_same = is_there && fs::equivalent(end, path, error);
   if (!is_there) return absl::NotFoundError("there is nothing");
@@ -208,7 +209,7 @@ absl::StatusOr<std::string> FindFile(const VersionPath& version,
   if (type == fs::file_type::not_found || type == fs::file_type::none) {
     return absl::NotFoundError(absl::StrCat(name, ": there is no such file"));
   }
-  // It is not opened: that of a FIFO would wait for somebody who writes to it.
+  // The file is not opened, because opening a FIFO waits for a writer.
   return absl::InvalidArgumentError(
       absl::StrCat(name, ": got ", KindOf(type), ", expected a file"));
 }

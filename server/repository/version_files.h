@@ -20,50 +20,51 @@ inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
 struct VersionPath {
   std::string folder;
-  // The folder, in canonical form, that every file must lie in once all links
-  // are followed. Empty: files may lie anywhere, because the operator named
-  // `folder` itself.
+  // A canonical folder in which all files must be after links are followed. If
+  // empty, files may be anywhere, because the operator has named `folder`
+  // directly.
   std::string root;
 };
 
-// Returns `path` with all links followed. NOT_FOUND if there is nothing,
-// INVALID_ARGUMENT if it ends outside `root`, which may be empty as in
-// VersionPath. A path through /proc/<pid>/root, as KServe's modelcar has it,
-// leads into another container: it is returned as it is, and may have a link
-// behind that only if this stays in `root`.
+// Returns `path` with all links followed. Returns NOT_FOUND if it does not
+// exist. Returns INVALID_ARGUMENT if it leads outside `root`, unless `root` is
+// empty. A path through /proc/<pid>/root leads into another container, as in
+// KServe's modelcar. Such a path is returned unchanged, and links behind this
+// point must stay inside `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 
 // Returns the path of the version's file `name` with all links followed.
-// NOT_FOUND if there is nothing, INVALID_ARGUMENT if it is no regular file or
-// lies outside the version's root.
+// Returns NOT_FOUND if it does not exist. Returns INVALID_ARGUMENT if it is not
+// a regular file or is outside the version's root.
 absl::StatusOr<std::string> FindFile(const VersionPath& version,
                                      const std::string& name);
 
-// The files that a version has, with all links followed. A path is empty if
-// there is no such file.
+// The paths of a version's files with all links followed. The path of a missing
+// file is empty.
 struct VersionFiles {
   std::string config;        // kConfigFile
   std::string hugging_face;  // kHuggingFaceFile
   std::string preprocessor;  // kPreprocessorFile
   std::string labels;        // kLabelsFile
-  // kWeightsFile or, without it, the shards that kShardsFile names, in the
-  // order of their names.
+  // kWeightsFile, or the shards listed in kShardsFile, sorted by name.
   std::vector<std::string> weights;
-  int64_t weights_size = 0;  // Bytes of all `weights`.
+  int64_t weights_size = 0;  // Total bytes of `weights`.
 };
 
-// Errors name the file but never the folder, because clients see them.
-// NOT_FOUND if there is neither configuration or if a shard is missing.
+// Finds a version's files. Returns NOT_FOUND if there is no configuration file
+// or a shard is missing. Errors name the file but never the folder, because
+// clients see them.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 
-// NOT_FOUND for a missing kWeightsFile. It names the file that the folder has
-// in its place, such as an adapter or a pickle, and says what to do about it.
+// Returns NOT_FOUND for a missing kWeightsFile. If the folder has another file
+// with weights, such as an adapter or a pickle, the error names it and says
+// what to do.
 absl::Status NoWeights(const VersionPath& version);
 
-// Returns the names, sizes, times and inodes of the version's files. The text
-// changes whenever one of them is written or replaced, also behind a link; it
-// is empty if there are none.
+// Returns the names, sizes, times and inodes of the version's files, or "" if
+// there are none. The text changes whenever a file or a link's target is
+// written or replaced.
 std::string Fingerprint(const VersionPath& version);
 
 }  // namespace sfmamba::repository

@@ -11,16 +11,16 @@
 
 namespace sfmamba::repository {
 
-// The name of a model's file that says which of its versions are served.
+// The file in a model's folder that selects the versions to serve.
 inline constexpr char kPolicyFile[] = "policy.textproto";
 
-// Reads policy.textproto in a model's folder, for whose links VersionPath
-// holds; the default if there is no such file. The error names the file and the
-// field, never the path.
+// Reads policy.textproto from a model's folder. Returns the default policy if
+// there is no such file. VersionPath describes how links are followed. The
+// error names the file and the field, never the path.
 absl::StatusOr<v1::VersionPolicy> ReadVersionPolicy(const VersionPath& model);
 
-// Those of `versions` that the policy wants. One that sets no field wants the
-// latest.
+// Returns the subset of `versions` that the policy selects. A policy without
+// fields selects the latest version.
 std::set<int64_t> WantedBy(const v1::VersionPolicy& policy,
                            const std::set<int64_t>& versions);
 

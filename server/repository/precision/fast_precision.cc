@@ -11,16 +11,16 @@
 namespace sfmamba::repository {
 namespace {
 
-// The largest product of SF-Mamba T's stage 3: an MLP's first layer for the
-// tokens of a window.
+// The largest matrix product in stage 3 of SF-Mamba T. It is the first layer of
+// an MLP for the tokens of one window.
 constexpr int64_t kRows = 198, kIn = 320, kOut = 1280;
-constexpr int kRuns = 4;  // The shortest counts.
+constexpr int kRuns = 4;  // The shortest run counts.
 
 struct alignas(64) Line {
   float values[16] = {};
 };
 
-// The product with weights of type W.
+// A matrix product with weights of type W.
 template <typename W>
 class Product {
  public:
@@ -57,14 +57,15 @@ class Product {
   kernels::GemmArgs<W> args_{};
 };
 
-// Returns whether bf16 is faster than fp32, whose weights are of type W.
+// Returns true if bf16 is faster than fp32 with weights of type W.
 template <typename W>
 bool Bf16IsFaster() {
   const Product<kernels::BFloat16> reduced;
   const Product<W> full;
   absl::Duration reduced_time = absl::InfiniteDuration();
   absl::Duration full_time = absl::InfiniteDuration();
-  for (int i = 0; i < kRuns; ++i) {  // By turns: other processes slow both.
+  // Alternates, so that other processes slow both equally.
+  for (int i = 0; i < kRuns; ++i) {
     reduced_time = std::min(reduced_time, reduced.Time());
     full_time = std::min(full_time, full.Time());
   }

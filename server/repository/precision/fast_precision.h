@@ -5,9 +5,9 @@
 
 namespace sfmamba::repository {
 
-// Returns the precision in which this processor multiplies matrices faster,
-// fp32 or bf16. The first call multiplies in both, for about ten milliseconds,
-// unless the processor does not compute bf16 natively. Thread-safe.
+// Returns the precision in which this CPU multiplies matrices faster, either
+// fp32 or bf16. If the CPU supports bf16, the first call measures both for
+// about ten milliseconds. Thread-safe.
 model::Precision FastPrecision();
 
 }  // namespace sfmamba::repository

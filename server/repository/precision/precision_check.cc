@@ -16,10 +16,10 @@
 namespace sfmamba::repository {
 namespace {
 
-// How close to fp32 the answers in a precision must be.
+// How close to fp32 the results of a precision must be.
 struct Bar {
-  double logits;  // The most difference, as a part of the range of an image's.
-  double equal;   // The least part of a map's equal pixels.
+  double logits;  // Maximum difference as a fraction of an image's range.
+  double equal;   // Minimum fraction of a map's pixels that are equal.
 };
 
 Bar BarOf(model::Precision precision) {
@@ -31,22 +31,22 @@ Bar BarOf(model::Precision precision) {
     case model::Precision::kInt8:
       return {0.03, 0.99};
   }
-  return {0, 1};  // Not reached: the cases are all there are.
+  return {0, 1};  // Unreachable, because all cases are handled.
 }
 
-// Two first classes are a tie if their logits differ by at most this part of
-// the range.
+// Two classes tie for the first place if their logits differ by at most this
+// fraction of the range.
 constexpr double kTie = 0.01;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The findings of the comparisons of all images.
+// The combined findings for all images.
 struct Found {
   bool finite = true;
-  bool comparable = true;  // The answers are of the same kind and size.
-  double logits = 0;       // The largest difference, as a part of the range.
+  bool comparable = true;  // False if the results differ in kind or size.
+  double logits = 0;       // The largest difference as a fraction of the range.
   bool first_class = true;
-  size_t same_first = 0;  // Images with the same first class.
-  double equal = 1;       // The smallest part of equal pixels in a map.
+  size_t same_first = 0;  // Number of images with the same first class.
+  double equal = 1;       // The smallest fraction of equal pixels in a map.
   absl::Status detections;
 };
 
@@ -54,7 +54,7 @@ size_t First(const std::vector<float>& logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();
 }
 
-// `difference` as a part of `range`, which may be 0.
+// Returns `difference` as a fraction of `range`, which may be 0.
 double PartOf(double range, double difference) {
   if (difference == 0) return 0;
   return range > 0 ? difference / range : kInfinity;
@@ -76,7 +76,7 @@ void Compare(const model::Classification& reduced,
         std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
   }
   found->same_first += First(a) == First(b);
-  // Another first class is allowed if it is a tie in full precision.
+  // A different first class is allowed if the two classes tie in fp32.
   found->first_class =
       found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
 }

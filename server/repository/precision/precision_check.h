@@ -9,20 +9,22 @@
 
 namespace sfmamba::repository {
 
-// Whether a model may compute in a reduced precision, and the figures that say
-// why, for the log: one line.
+// Whether a model may use a reduced precision, and the measured figures as one
+// line for the log.
 struct PrecisionCheck {
   bool allowed = false;
   std::string figures;
 };
 
-// Compares a model's answers to the same images in a reduced precision and in
-// fp32; there is at least one. They are close enough if all are finite and
-// - logits differ by at most a part of the range of an image's logits (bf16
-//   and int8: 3 %), and the first class is the same, or one whose logit in fp32
-//   is within 1 % of the range of the first;
-// - detections are the same as CheckResult() says;
-// - a part of a class map's pixels (bf16 and int8: 99 %) are the same.
+// Compares a model's results in a reduced precision and in fp32 for the same
+// images. There must be at least one image. The precision is allowed if all
+// results are finite and meet these limits:
+// - Logits differ by at most a fraction of their range (bf16, fp16 and int8:
+//   3 %). The first class is the same, or its logit in fp32 is within 1 % of
+//   the range of the best.
+// - Detections match as in CheckResult().
+// - A minimum fraction of a class map's pixels are equal (bf16, fp16 and int8:
+//   99 %).
 PrecisionCheck ComparePrecisions(model::Precision precision,
                                  const std::vector<model::Result>& reduced,
                                  const std::vector<model::Result>& full);
