@@ -1,4 +1,4 @@
-// The server's command, with the engine of this build.
+// The main function of the server's command.
 
 #include <malloc.h>
 #include <unistd.h>
@@ -23,14 +23,14 @@
 namespace sfmamba::server {
 namespace {
 
-constexpr uint64_t kRandomSeed = 0;  // Seeds the weights of random_init.
+constexpr uint64_t kRandomSeed = 0;  // Seed for the weights of random_init.
 constexpr int kInternalError = 1;
 
-// Idle compute threads must sleep after a fraction of a millisecond. By default
-// libgomp's spin far longer, and where they share the processors with decoding
-// and gRPC a batch takes twice as long; sleeping at once makes a lone image
-// slower. libgomp reads this before main, so that the process is started anew;
-// if that is refused, it runs all the same.
+// Makes idle compute threads sleep after a fraction of a millisecond. By
+// default, libgomp's threads spin much longer. On CPUs shared with decoding and
+// gRPC, a batch then takes twice as long. Sleeping at once would slow down
+// single images. libgomp reads GOMP_SPINCOUNT before main(), so the process
+// restarts itself. If the restart fails, the server runs with the default.
 void LetIdleThreadsSleep(char** argv) {
   if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);
@@ -39,9 +39,9 @@ void LetIdleThreadsSleep(char** argv) {
   if (!error) execv(self.c_str(), argv);
 }
 
-// glibc makes up to eight pools of memory for each processor, and each keeps
-// what was freed in it for its own threads. The environment's MALLOC_ARENA_MAX
-// decides if it is there. See mallopt(3).
+// Limits glibc's malloc arenas to two per CPU. The default is eight, and each
+// arena keeps freed memory for its own threads. The environment variable
+// MALLOC_ARENA_MAX has priority. See mallopt(3).
 void LimitMallocPools() {
   if (getenv("MALLOC_ARENA_MAX")) return;
   mallopt(M_ARENA_MAX, 2 * UsableProcessors());

@@ -1,4 +1,5 @@
-// Compiled at link time, with what tools/workspace_status.sh says defined.
+// Compiled when the binary is linked. tools/workspace_status.sh provides
+// BUILD_SCM_REVISION.
 
 namespace sfmamba::server {
 

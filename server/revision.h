@@ -3,9 +3,9 @@
 
 namespace sfmamba::server {
 
-// The commit that was built, "-dirty" after it if files differed; "unknown"
-// without git. Compiled when the binary is linked, so that a new commit alone
-// builds nothing.
+// Returns the commit of the build. Appends "-dirty" if files had uncommitted
+// changes. Returns "unknown" without git. This function is compiled at link
+// time, so a new commit alone recompiles nothing else.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

@@ -10,13 +10,14 @@
 
 namespace sfmamba::server {
 
-// Returns the options of the tuner of a server of this config, which reports to
-// `log`. Deterministic plans are not measured. `log` must outlive the tuner.
+// Returns the scan tuner's options for a server's configuration. The tuner
+// reports to `log`, which must outlive it. In deterministic mode nothing is
+// measured.
 model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
                                            observability::Logger* log);
 
-// Returns the models that a server of this config would load. The error names
-// the model.
+// Returns the models that a server with this configuration would load. The
+// error names the model.
 absl::StatusOr<std::vector<model::ModelToTune>> ModelsToTune(
     const v1::ServerConfig& config);
 

@@ -17,20 +17,22 @@
 namespace sfmamba::server {
 namespace {
 
-// The health names of what predicts.
+// The services whose health status follows the models.
 constexpr const char* kServiceNames[] = {"", "sfmamba.v1.VisionService",
                                          "inference.GRPCInferenceService"};
-// Answers that may wait for the finish pool; more are refused.
+// The maximum number of answers that wait for the finish pool. Further answers
+// are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// The memory budget bounds the bytes of what waits.
+// No limit, because the memory budget already limits the waiting bytes.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
-// Most addresses remembered as logged; when full, the set restarts and they are
-// logged again.
+// The maximum number of remembered addresses, which prevent repeated log lines.
+// If the set is full, it is cleared, and addresses may be logged again.
 constexpr int kMaxClientsKnown = 4096;
-// Pictures that are expected to take longer to decode do not hold all threads.
+// Pictures with a longer expected decode time may not occupy all threads.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
-// How long the last spans may take to be written, while metrics are scraped.
+// The time limit for exporting the last spans. Metrics can still be scraped
+// meanwhile.
 constexpr absl::Duration kLastSpans = absl::Seconds(1);
 
 FairPool::Options PoolOptions(const char* name,
@@ -42,8 +44,8 @@ FairPool::Options PoolOptions(const char* name,
   return result;
 }
 
-// A piece of a large answer is longer than a round, so that a small answer
-// waits for no other than the one that is being encoded.
+// Uses rounds shorter than one piece of a large answer. A small answer then
+// waits for at most one such piece.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);
@@ -64,7 +66,7 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
   return settings;
 }
 
-// Puts a part that was started, if it was, to where it is kept.
+// Stores a started part in `kept`. Returns the error if it did not start.
 template <typename Part>
 absl::Status Keep(absl::StatusOr<Part> started, Part* kept) {
   if (started.ok()) *kept = *std::move(started);
@@ -129,8 +131,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
-// The request ports are bound once the models have loaded, so that a port in
-// use would be found late.
+// Checks the request ports early, because they are bound only after the models
+// have loaded.
 absl::Status Server::CheckPorts() const {
   const std::pair<const char*, int> ports[] = {
       {"the HTTP port", config_.http_port()},
@@ -188,7 +190,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
                        repository_.IsServing(version.id()));
-    // The end may have begun meanwhile.
+    // Draining may have started in the meantime.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status =
@@ -253,7 +255,7 @@ void Server::LogLostGpus(const std::string& model,
                          const batching::Executor& executor) {
   auto& [known, device] = devices_[model];
   const std::string now = executor.device();
-  // A version that was loaded anew has another executor.
+  // A reloaded version has another executor.
   if (known == &executor && device != now) {
     log_.Warning(observability::LogModule::kModels,
                  "a GPU has failed: its batches run on the others",
@@ -278,13 +280,14 @@ bool Server::Shutdown() {
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
-  // Sends GOAWAY at once. gRPC 1.51 cancels a call that its client has sent
-  // before it reads the GOAWAY, and nothing avoids that. If calls were refused
-  // for a while before the GOAWAY, as many would be cancelled, and the refused
-  // ones would be lost too.
+  // Sends GOAWAY immediately. gRPC 1.51 cancels a call that the client sends
+  // before it has read the GOAWAY. This cannot be avoided. Refusing calls
+  // before the GOAWAY would cancel as many calls and also fail the refused
+  // ones.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
-  // HTTP/1.1 has no GOAWAY, so its clients are refused before they are cut off.
+  // HTTP/1.1 has no GOAWAY, so its clients get refusals before their
+  // connections are closed.
   if (rest_ != nullptr) {
     const absl::Time refused = start + options_.refusal_window;
     absl::SleepFor(refused - base::SteadyNow());

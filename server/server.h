@@ -41,106 +41,111 @@
 
 namespace sfmamba::server {
 
-// The whole server, its parts in order of construction.
+// The complete server. The members are in the order of construction.
 //
-//   auto server = Server::Start(options, &log);  // Health and metrics alone.
+//   auto server = Server::Start(options, &log);  // Only health and metrics.
 //   (*server)->LoadModels();                     // Ports open, SERVING.
 //   (*server)->Shutdown();
 //
-// LoadModels() and Shutdown() are called by one thread, at most once each; the
-// rest is thread-safe.
+// LoadModels() and Shutdown() must be called by the same thread, at most once
+// each. All other methods are thread-safe.
 class Server {
  public:
   struct Options {
-    v1::ServerConfig config;  // WithDefaults, and valid.
+    v1::ServerConfig config;  // Valid, with defaults from WithDefaults().
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
     std::function<void()> background_starts = [] {};  // See ModelRepository.
-    // Called every second: gives the system what models keep and do not need.
+    // Called every second. Returns unused memory of the models to the system.
     std::function<void()> release_memory = [] {};
-    // The clock that the deadlines of calls are compared with.
+    // The clock for the deadlines of calls.
     std::function<absl::Time()> clock = base::SteadyNow;
-    // Called on any thread, each time that a model's device has failed for
-    // good. Must not block. The server is NOT_SERVING from then on.
+    // Called on any thread each time a model's device fails permanently. Must
+    // not block. The server is NOT_SERVING afterwards.
     std::function<void()> device_failed = [] {};
     // How long HTTP requests are refused before their connections are closed.
-    // It must be longer than a round trip.
+    // Must be longer than a network round trip.
     absl::Duration refusal_window = absl::Milliseconds(500);
-    // How long metrics can still be scraped after the last call has ended.
+    // How long metrics can be scraped after the last call has ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
 
-  // Opens the ports of metrics, health and administration, and finds the
-  // models, which are then LOADING. Every health name but "liveness" is
-  // NOT_SERVING. UNAVAILABLE, naming host and port, if a port cannot be bound.
-  // INVALID_ARGUMENT, naming file or setting, if the tokens or the certificates
-  // cannot be used.
+  // Opens the ports for metrics, health and administration, and finds the
+  // models. The models are then LOADING. Every health service except "liveness"
+  // is NOT_SERVING. Returns UNAVAILABLE with host and port if a port cannot be
+  // bound. Returns INVALID_ARGUMENT with the file or setting if the tokens or
+  // certificates are unusable.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
-  // Cancels the calls that Shutdown() has not waited for.
+  // Cancels the calls that Shutdown() did not wait for.
   ~Server();
 
-  // Whether the ports for requests are open.
+  // Returns true if the ports for requests are open.
   bool is_open() const { return grpc_ != nullptr; }
-  // 0 unless is_open().
+  // Returns 0 unless is_open().
   int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
-  // -1 if there is none, here and below.
+  // The following ports are -1 if they are not open.
   int health_port() const {
     return health_grpc_ == nullptr ? -1 : health_grpc_->port();
   }
-  // -1 if AdminService is served at port().
+  // Returns -1 if AdminService is served on port().
   int admin_port() const {
     return admin_grpc_ == nullptr ? -1 : admin_grpc_->port();
   }
   int metrics_port() const { return metrics_server_->port(); }
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
-  // Loads and warms the models, opens the HTTP and the gRPC port, then becomes
-  // SERVING. Returns the error of the search for models, or of the first model
-  // that failed. Even then the ports open, and the server is SERVING if another
-  // model is ready, unless exit_on_load_error is set. If a port cannot be
-  // bound, returns OpenRequestPorts()'s error. CANCELLED once `stop` returns
-  // true. It is asked as long as this lives, for models that are loaded later
-  // too.
+  // Loads and warms up the models, opens the HTTP and gRPC ports, and then
+  // becomes SERVING. Returns the error of finding models or of the first model
+  // that failed. Despite an error, the ports open and the server becomes
+  // SERVING if another model is ready, unless exit_on_load_error is set. If a
+  // port cannot be bound, returns the error of OpenRequestPorts(). `stop` is
+  // called during the server's lifetime, also for later loads. If it returns
+  // true, loading ends with CANCELLED.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
 
-  // Opens the HTTP and the gRPC port before LoadModels() does, unless they are
-  // open. UNAVAILABLE, naming host and port, if one cannot be bound.
+  // Opens the HTTP and gRPC ports early if they are not open yet. Returns
+  // UNAVAILABLE with host and port if a port cannot be bound.
   absl::Status OpenRequestPorts();
 
-  // Drains: is NOT_SERVING for drain_delay while calls are still answered (not
-  // if a device has failed for good), then tells gRPC's connections to go
-  // elsewhere (GOAWAY), refuses HTTP requests for refusal_window, and waits up
-  // to drain_timeout for the calls that are left. Returns false if some had to
-  // be cancelled.
+  // Drains the server in these steps:
+  // 1. Health is NOT_SERVING for drain_delay, and calls are still answered.
+  // This
+  //    step is skipped if a device has failed permanently.
+  // 2. gRPC connections receive GOAWAY, so that clients use another server.
+  // 3. HTTP requests are refused for refusal_window.
+  // 4. The server waits up to drain_timeout for the remaining calls.
+  // Returns false if calls had to be cancelled.
   bool Shutdown();
 
  private:
   Server(const Options& options, observability::Logger* log);
 
-  // The rest of Start().
+  // The second part of Start().
   absl::Status Open();
-  // UNAVAILABLE if a port for requests is in use.
+  // Returns UNAVAILABLE if a port for requests is in use.
   absl::Status CheckPorts() const;
 
-  // Errors of the trace file or the collector are logged once until they end.
+  // Creates the tracer. It logs when the trace file or the collector starts to
+  // fail and when it works again.
   std::unique_ptr<tracing::Tracer> MakeTracer();
-  // What is counted and logged of callers, of TLS and of gRPC's own errors.
+  // Return the callbacks that count and log refused callers, TLS events and
+  // gRPC's own errors.
   security::Security::Events SecurityEvents();
   rpc::GrpcLog::Options GrpcLogOptions();
 
-  // What predictions of all transports work with.
+  // Returns what predictions of all transports need.
   prediction::TransportEnvironment Environment();
   kserve::KserveService::Options KserveOptions();
 
-  // Null unless calls may load and unload models.
+  // Returns null unless calls may load and unload models.
   admin::ModelChanges* ChangesByCalls();
 
   rest::RestPort::Options RestOptions();
 
-  // What all gRPC ports have in common.
+  // Returns the options that all gRPC ports share.
   rpc::GrpcPort::Options PortOptions(int port,
                                      std::vector<grpc::Service*> services);
   rpc::GrpcPort::Options GrpcOptions();
@@ -149,15 +154,14 @@ class Server {
   rpc::AdminService::Environment AdminEnvironment();
 
   void DeviceFailed(const absl::Status& status);
-  // How long the images that wait now will take, of the model that needs
-  // longest if they are as its slowest kind. A single client's image may wait
-  // for less.
+  // Returns the expected time in which the most loaded model would process its
+  // waiting images. A single client's image may wait for a shorter time.
   absl::Duration Backlog() const;
-  // Whether every model makes progress.
+  // Returns true if every model makes progress.
   bool IsAlive() const;
-  // Tells the metrics and the watches of "liveness", and the log of lost GPUs.
+  // Updates the liveness in metrics and health watches, and logs lost GPUs.
   void UpdateLiveness();
-  // Logs once that a model, of several GPUs, has fewer than before.
+  // Logs once that a model has lost one of its GPUs.
   void LogLostGpus(const std::string& model,
                    const batching::Executor& executor);
 
@@ -166,7 +170,7 @@ class Server {
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};
-  // What the models ran on at the last look, by model: of housekeeping_ only.
+  // The devices found by the last check, by model. Used only by housekeeping_.
   std::map<std::string, std::pair<const batching::Executor*, std::string>>
       devices_;
   MemoryBudget memory_;
@@ -180,7 +184,8 @@ class Server {
   prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   rpc::HealthService health_;
-  // Executors end tasks on the pool above; the pool below hands them tasks.
+  // Executors complete tasks on the pool above. The pool below submits tasks to
+  // executors.
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;
@@ -191,13 +196,14 @@ class Server {
   rpc::MethodService vision_;
   kserve::KserveService kserve_;
   rpc::AdminService admin_;
-  absl::Status scanned_;  // The result of the search for models.
-  std::unique_ptr<rest::RestPort> rest_;        // Null if there is none.
-  std::unique_ptr<rpc::GrpcPort> health_grpc_;  // Null if there is none.
-  std::unique_ptr<rpc::GrpcPort> admin_grpc_;   // Null: grpc_ serves admin_.
-  std::unique_ptr<rpc::GrpcPort> grpc_;         // Uses everything above.
-  HeapTrim heap_trim_;                          // Used by housekeeping_ only.
-  Worker housekeeping_;  // Last: it uses everything above.
+  absl::Status scanned_;                  // The result of finding the models.
+  std::unique_ptr<rest::RestPort> rest_;  // Null if there is no HTTP port.
+  // Null if there is no health port.
+  std::unique_ptr<rpc::GrpcPort> health_grpc_;
+  std::unique_ptr<rpc::GrpcPort> admin_grpc_;  // Null if grpc_ serves admin_.
+  std::unique_ptr<rpc::GrpcPort> grpc_;        // Uses everything above.
+  HeapTrim heap_trim_;                         // Used only by housekeeping_.
+  Worker housekeeping_;  // Last, because it uses the members above.
 };
 
 }  // namespace sfmamba::server

@@ -23,19 +23,20 @@ namespace sfmamba::server {
 namespace {
 
 constexpr size_t kMaxConfigBytes = 1 << 20;
-// Least memory budget, as a multiple of the largest message.
+// The minimum memory budget as a multiple of the maximum message size.
 constexpr int64_t kMessagesOfBudget = 8;
-// Bounds of the default memory budget, unless the largest messages need more.
+// Limits of the default memory budget. Large messages may require more.
 constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
-// The budget if the process's limit is not known.
+// The default budget if the process's memory limit is unknown.
 constexpr int64_t kSomeMemory = int64_t{512} << 20;
-// Memory of a server without models. 150 MiB were measured.
+// The memory of a server without models. 150 MiB were measured.
 constexpr int64_t kProgram = int64_t{160} << 20;
-// Default of max_client_items where clients have names.
+// The default of max_client_items if there is a token file.
 constexpr int kClientItems = 256;
 
-// There is something to serve, and each model has an id and a folder.
+// Checks that at least one model source is set, and that each model has an id
+// and a folder.
 absl::Status CheckModels(const v1::ServerConfig& config) {
   if (config.model_repository().empty() && config.model().empty()) {
     return absl::InvalidArgumentError(
@@ -60,7 +61,7 @@ absl::Status CheckModels(const v1::ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// Each origin is what a browser sends of a page: without a path.
+// Checks that each origin has the form that browsers send, which has no path.
 absl::Status CheckOrigins(const v1::ServerConfig& config) {
   for (const std::string& origin : config.allowed_origins()) {
     const std::pair<absl::string_view, absl::string_view> parts =
@@ -77,7 +78,7 @@ absl::Status CheckOrigins(const v1::ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// The settings of TLS are there together, or not at all.
+// Checks that the TLS settings are complete or all unset.
 absl::Status CheckTls(const v1::ServerConfig& c) {
   if (c.tls_cert_file().empty() != c.tls_key_file().empty()) {
     return absl::InvalidArgumentError(
@@ -95,8 +96,9 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// The default memory budget. A quarter of what the program and the models leave
-// is for batches, and a sixteenth of the limit stays free.
+// Returns the default memory budget. It is at most half of the limit, and at
+// most three quarters of the memory that the program and the models leave. The
+// remaining quarter is for batches. A sixteenth of the limit stays free.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -105,8 +107,8 @@ int64_t DefaultBudget(const ProcessMemory& memory) {
                     kMostMemory);
 }
 
-// Sets the budget and, if they are not set, the sizes of messages and images,
-// which the budget bounds.
+// Sets the memory budget. Also sets the maximum sizes of messages and images if
+// they are unset, because they depend on the budget.
 void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   const bool states_message = config->max_message_bytes() != 0;
   const bool states_image = config->max_image_bytes() != 0;
@@ -114,7 +116,7 @@ void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   if (config->memory_budget_bytes() == 0) {
     int64_t budget = DefaultBudget(memory);
     if (states_message) {
-      // Validate() refuses larger messages, after this.
+      // Larger messages are refused later by Validate().
       budget = std::max(
           budget, kMessagesOfBudget * std::clamp(config->max_message_bytes(),
                                                  int64_t{0}, kMostMemory));
@@ -151,8 +153,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // The models' memory is only estimated, so a budget that the user sets is
-  // accepted if it alone fits.
+  // The models' memory is only an estimate. A budget that the user has set is
+  // therefore accepted if the budget alone fits.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();

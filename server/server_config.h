@@ -10,28 +10,29 @@
 
 namespace sfmamba::server {
 
-// Reads a ServerConfig in text format. INVALID_ARGUMENT names line and column
-// of an unknown field or a wrong value.
+// Reads a ServerConfig in text format. Returns INVALID_ARGUMENT with line and
+// column if a field is unknown or a value is wrong.
 absl::StatusOr<v1::ServerConfig> ReadServerConfig(const std::string& path);
 
-// The memory of the process, in bytes.
+// The memory of this process, in bytes.
 struct ProcessMemory {
-  int64_t limit = 0;   // 0: not known.
-  int64_t models = 0;  // What the models will take, estimated.
+  int64_t limit = 0;   // 0 if unknown.
+  int64_t models = 0;  // Estimated need of the models.
 };
-ProcessMemory ThisProcessMemory();  // Without models.
+ProcessMemory ThisProcessMemory();  // Leaves `models` at 0.
 
-// `config` with every field that is unset at its default: those of
-// server_config.proto, and those that depend on the machine and on `memory`.
+// Returns `config` with defaults for all unset fields. Some defaults are stated
+// in server_config.proto, others depend on the machine and on `memory`.
 v1::ServerConfig WithDefaults(
     v1::ServerConfig config, const ProcessMemory& memory = ThisProcessMemory());
 
-// INVALID_ARGUMENT naming the first field that is out of range. Expects a
-// config WithDefaults.
+// Returns INVALID_ARGUMENT with the first field that is out of range. `config`
+// must have its defaults filled in by WithDefaults().
 absl::Status Validate(const v1::ServerConfig& config);
 
-// INVALID_ARGUMENT, with what would be enough, unless the memory budget fits
-// into the limit: with the program and the models if it is the default one.
+// Returns INVALID_ARGUMENT if the memory budget exceeds the process's memory
+// limit. The error names a sufficient limit. A default budget must fit together
+// with the program and the models.
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config);
 

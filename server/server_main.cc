@@ -36,10 +36,10 @@
 namespace sfmamba::server {
 namespace {
 
-// What the end takes beside drain_delay and drain_timeout, the log's last lines
-// included: the refusals of HTTP, the last scrapes after.
+// The extra time of a shutdown besides drain_delay and drain_timeout. It covers
+// refusing HTTP requests, the last scrapes and the last log lines.
 constexpr absl::Duration kEndingTime = absl::Milliseconds(1700);
-// How long the log's last lines may take to be written.
+// The time limit for writing the last log lines.
 constexpr absl::Duration kLastLines = absl::Milliseconds(300);
 
 enum ExitCode {
@@ -52,14 +52,14 @@ enum ExitCode {
   kDeviceFailed = 7,
 };
 
-// Whether the server is to end, and why. Thread-safe.
+// The request to end the server, and its reason. Thread-safe.
 class EndRequest {
  public:
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
   }
-  // The process is to end with `code`. The first failure counts.
+  // Requests that the process ends with `code`. The first failure counts.
   void Fail(ExitCode code) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
@@ -68,13 +68,14 @@ class EndRequest {
   void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
   }
-  // Says that the process has ended, apart from what the caller frees.
+  // Reports that the server has ended. The caller may still free memory.
   void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = ended_ = true;
     ended_now_.SignalAll();
   }
-  // Waits until it has ended; false if it was told to end `limit` ago.
+  // Waits for the request to end, and then for Ended(). Returns false if
+  // Ended() is not called within `limit` after the request.
   bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
     return ended_now_.Await(
@@ -85,7 +86,7 @@ class EndRequest {
     absl::MutexLock lock(&mu_);
     return stop_;
   }
-  // What made it end, or `other` if that was a signal.
+  // Returns the code of the failure, or `other` if a signal was the reason.
   ExitCode CodeOr(ExitCode other) const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return failure_ == kClean ? other : failure_;
@@ -99,7 +100,7 @@ class EndRequest {
   ExitCode failure_ ABSL_GUARDED_BY(mu_) = kClean;
 };
 
-// The flags, over the configuration file, over the defaults.
+// Combines flags, configuration file and defaults, in this order of priority.
 absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   v1::ServerConfig config;
   if (!line.command.config().empty()) {
@@ -119,14 +120,15 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   return config;
 }
 
-// Waits for the signals on a thread of its own: the first stops the server, a
-// second SIGTERM or SIGINT ends the process. They must be blocked in all
+// Waits for signals on its own thread. The first signal stops the server. A
+// second SIGTERM or SIGINT ends the process. The signals must be blocked in all
 // threads.
 void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
-    // SIGHUP does not count: terminals send several, systemd one with SIGTERM.
+    // A second SIGHUP is ignored, because terminals send several and systemd
+    // sends one together with SIGTERM.
     for (int counted = 0; counted < 2; counted += signal != SIGHUP) {
       sigwait(&signals, &signal);
       end->Stop();
@@ -135,12 +137,12 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process if it still runs kEndingTime after the drain should be over:
-// the load of a model and a batch cannot be interrupted, and end with it. Not
-// once this is destroyed.
+// Ends the process if it still runs kEndingTime after the end of the drain. A
+// model load or a batch cannot be interrupted, so the process ends during it.
+// The destructor cancels this timer.
 class EndAfterDrain {
  public:
-  // `log` outlives this.
+  // `log` must outlive this object.
   EndAfterDrain(const v1::ServerConfig& config, EndRequest* end,
                 observability::Logger* log)
       : end_(*end) {
@@ -167,8 +169,9 @@ class EndAfterDrain {
   std::thread thread_;
 };
 
-// Loads models on `gpus`, if there are any, each when its scans are measured on
-// the first of them, otherwise on the CPU's contexts.
+// Returns the function that loads models. If there are GPUs, it loads each
+// model on all of `gpus` after measuring its scans on the first one. Otherwise
+// it uses the CPU's contexts.
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -224,7 +227,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
                {{"error", server.status().message()}});
     return absl::IsInvalidArgument(server.status()) ? kBadConfig : kCannotBind;
   }
-  // A GPU is fed by one thread for each context.
+  // For a GPU, each context uses a single CPU thread.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });
@@ -241,7 +244,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   end->Wait();
   const bool clean = (*server)->Shutdown();
   const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
-  // What lies on a failed device cannot be freed.
+  // Memory on a failed device cannot be freed.
   if (code == kDeviceFailed) {
     (void)log->Flush(kLastLines);
     _exit(code);
@@ -284,7 +287,7 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
-// Writes the golden answers of the versions that would be served.
+// Writes the golden results of the versions that would be served.
 int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =
@@ -317,11 +320,14 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   FillStandardDescriptors();
   RaiseDescriptorLimit();
   signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // Writes beyond `ulimit -f` fail instead.
-  // Debian's Abseil looks for deadlocks at each lock, under a lock of its own.
+  // A write beyond the limit of `ulimit -f` then fails instead of ending the
+  // process.
+  signal(SIGXFSZ, SIG_IGN);
+  // Debian's Abseil checks for deadlocks at each lock operation, which takes a
+  // global lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // The log is JSON lines; protobuf would write its own among them. The server
-  // takes gRPC's.
+  // The log consists of JSON lines, so protobuf must not write its own text.
+  // gRPC's messages are redirected to the log.
   google::protobuf::SetLogHandler(nullptr);
 
   CommandLine line;
@@ -354,16 +360,16 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   if (line.command.print_effective_config() || line.command.validate_config()) {
     return kClean;
   }
-  // Before the first thread, so that all inherit it. Until here each signal
-  // ends the process, which may wait for who writes a configuration into a
-  // pipe.
+  // Blocks the signals before the first thread starts, so that all threads
+  // inherit the mask. Until this point each signal ends the process, which may
+  // be waiting to read its configuration from a pipe.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // A blocked signal is delivered even if nohup has it ignored.
+  // sigwait() would receive SIGHUP even if nohup has set it to be ignored.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(
@@ -372,7 +378,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   auto end = std::make_shared<EndRequest>();
   std::optional<EndAfterDrain> limit;
   if (line.command.tune()) {
-    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);  // Each ends it at once.
+    // Each signal ends the process.
+    pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   } else {
     WatchSignals(signals, end);
     limit.emplace(*config, end.get(), &log);
@@ -384,7 +391,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
               {{"error", gpus.status().message()}});
     return kNoDevice;
   }
-  config->set_device(gpus->empty() ? "cpu" : "cuda");  // No longer "auto".
+  config->set_device(gpus->empty() ? "cpu" : "cuda");  // Replaces "auto".
   if (line.command.write_golden()) {
     return WriteGolden(*config, *gpus, engine, &log);
   }

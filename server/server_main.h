@@ -15,11 +15,11 @@
 
 namespace sfmamba::server {
 
-// What the server's command needs from below. Tests put a faulty one in its
-// place.
+// The functions that the server's command needs from the model layer. Tests
+// replace them to inject faults.
 struct Engine {
   observability::BuildInfo build;
-  // What is wrong with the environment variables that it reads.
+  // Returns an error if an environment variable that the engine reads is wrong.
   std::function<absl::Status()> check_environment = [] {
     return absl::OkStatus();
   };
@@ -28,7 +28,7 @@ struct Engine {
       const model::ModelConfig& config,
       absl::Span<const std::string> weights_paths,
       const model::ModelOptions& options)>
-      load;  // Without paths the weights are random.
+      load;  // Uses random weights if there are no paths.
   std::function<absl::StatusOr<std::unique_ptr<model::ScanTuner>>(
       int gpu, const model::ScanTuner::Options& options)>
       make_scan_tuner;
@@ -38,18 +38,24 @@ struct Engine {
       tune_scans;
   std::function<void(int threads)> set_compute_threads;
   std::function<void()> compute_alone = [] {};
-  // Called again and again: gives the system memory that models keep for the
-  // next batch and have not used for long.
+  // Called periodically. Frees memory that models keep for the next batch but
+  // have not used for a long time.
   std::function<void()> release_memory = [] {};
 };
 
-// The command: flags to options, signals to Shutdown. The exit code: 0 clean, 1
-// internal error, 2 bad flags or configuration, 3 a model did not load, 4 a
-// port cannot be bound, 5 no usable device, 6 drain_timeout has passed, 7 a
-// device has failed for good, 8 the gRPC port takes no new connections, 128 + n
-// ended at once by a second signal n.
+// Runs the server's command. Flags become options, and signals call Shutdown().
+// Returns one of these exit codes:
+//   0        stopped normally
+//   1        internal error
+//   2        wrong flag or configuration
+//   3        a model did not load
+//   4        a port cannot be bound
+//   5        no usable device
+//   6        drain_timeout has passed
+//   7        a device has failed permanently
+//   128 + n  ended immediately by a second signal n
 //
-// Before the process has any other thread.
+// Must be called before the process has any other thread.
 int ServerMain(int argc, char** argv, const Engine& engine);
 
 }  // namespace sfmamba::server

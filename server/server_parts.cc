@@ -1,4 +1,4 @@
-// What a server's parts are made with.
+// Creates the options and environments of the server's parts.
 
 #include <unistd.h>
 
@@ -108,7 +108,8 @@ security::Security::Events Server::SecurityEvents() {
 
 rpc::GrpcLog::Options Server::GrpcLogOptions() {
   rpc::GrpcLog::Options options;
-  // Anyone who can connect can cause both at any rate.
+  // Both are logged at debug level, because any client can cause them at any
+  // rate.
   options.error = [this](absl::string_view text) {
     log_.Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
   };
@@ -168,7 +169,7 @@ rest::RestPort::Options Server::RestOptions() {
   options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();
   options.http.max_body_bytes = config_.max_message_bytes();
-  // HTTP may hold as many bytes as gRPC's messages that were handed over.
+  // HTTP may hold as many bytes as the gRPC messages of requests in progress.
   options.http.max_held_bytes = memory_.most_of_message();
   options.http.client_share = config_.client_share();
   options.http.answer_time = base::FromProto(config_.send_timeout());
@@ -196,7 +197,7 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   rpc::GrpcPort::Options options =
       PortOptions(config_.port(), {&vision_, &kserve_, &health_});
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  // gRPC's service asks for no token.
+  // gRPC's reflection service cannot check tokens.
   options.reflection =
       !config_.disable_reflection() && config_.token_file().empty();
   options.transport_bytes = memory_.transport_bytes();
