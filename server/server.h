@@ -184,8 +184,8 @@ class Server {
   prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   rpc::HealthService health_;
-  // Executors complete tasks on the pool above. The pool below submits tasks to
-  // executors.
+  // The order matters. Executors complete their tasks on finish_pool_, and
+  // decode_pool_ submits tasks to executors.
   repository::ModelRepository repository_;
   FairPool decode_pool_;
   ClientSet without_deadline_;

@@ -55,7 +55,9 @@ class Metrics {
   ModelMetrics& NoModel() { return *none_; }
 
   void RequestStarted(Method method, int64_t bytes);
-  void RequestFinished(Method method);  // RequestDone() counts it.
+  // The request leaves the gauge of requests in flight. RequestDone() counts
+  // its result.
+  void RequestFinished(Method method);
 
   // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
   void ImageDecoded(absl::string_view format, int64_t pixels);

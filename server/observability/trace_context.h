@@ -47,7 +47,8 @@ TraceContext TraceContextOf(absl::string_view traceparent);
 // members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Format ids as in headers, with 32 and 16 lower-case hexadecimal digits.
+// Return ids in the format of headers, which is 32 and 16 lower-case
+// hexadecimal digits.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 

@@ -19,12 +19,11 @@ struct PrecisionCheck {
 // Compares a model's results in a reduced precision and in fp32 for the same
 // images. There must be at least one image. The precision is allowed if all
 // results are finite and meet these limits:
-// - Logits differ by at most a fraction of their range (bf16, fp16 and int8:
-//   3 %). The first class is the same, or its logit in fp32 is within 1 % of
-//   the range of the best.
+// - Logits differ by at most 3 % of their range. The first class is the same,
+// or
+//   its logit in fp32 is within 1 % of the range of the best.
 // - Detections match as in CheckResult().
-// - A minimum fraction of a class map's pixels are equal (bf16, fp16 and int8:
-//   99 %).
+// - At least 99 % of a class map's pixels are equal.
 PrecisionCheck ComparePrecisions(model::Precision precision,
                                  const std::vector<model::Result>& reduced,
                                  const std::vector<model::Result>& full);
