@@ -47,8 +47,8 @@ TraceContext TraceContextOf(absl::string_view traceparent);
 // members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return ids in the format of headers, which is 32 and 16 lower-case
-// hexadecimal digits.
+// Return the id as headers contain it. A trace id has 32 lower-case hexadecimal
+// digits, and a span id has 16.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 

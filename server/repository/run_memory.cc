@@ -14,7 +14,8 @@
 namespace sfmamba::repository {
 namespace {
 
-// Images of at most this many pixels run first, without a smaller image before.
+// The first image that is run has at most this many pixels, if the model allows
+// several sizes.
 constexpr int64_t kSmallPixels = 512 * 512;
 // The allocator keeps freed tensors for the next run, at most a quarter of the
 // peak. This factor estimates the usual overhead.

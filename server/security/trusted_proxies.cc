@@ -21,8 +21,9 @@ namespace {
 
 using Address = std::array<uint8_t, 16>;
 
-constexpr int kV4Bits = 96;  // Length of the prefix of IPv4-mapped addresses.
-constexpr int kClientBytes = 8;  // Length of an IPv6 client's /64 network.
+// Bits before the IPv4 address in an IPv4-mapped one.
+constexpr int kV4Bits = 96;
+constexpr int kClientBytes = 8;  // Bytes of an IPv6 client's /64 network.
 constexpr size_t kMaxShown = 64;
 
 std::optional<Address> ParseAddress(absl::string_view text) {

@@ -30,17 +30,16 @@ struct Work {
 // large ones. Groups that have received little service run before groups that
 // have received much.
 //
-// The pieces of one group are placed one behind the other. A piece's place is
-// the sum of its own cost and the costs before it in its group, divided by the
-// weight of its priority. The weights are 8, 3 and 1. Places are counted from a
-// start that advances by 1/96 of the cost of all work handed out. A new group
-// begins at this start.
-//
-// These rules have three effects. A small piece overtakes larger pieces of
-// other groups. A piece of priority NORMAL can be overtaken only until 32 times
-// its own cost has been handed out. Groups that wait together share the threads
-// 8:3:1. No group starves, because a group of priority HIGH always gets at
-// least 1/12 of the threads' time, NORMAL 1/32 and LOW 1/96.
+// Each piece has a place, and the piece with the lowest place runs next. A new
+// group begins at a start value, which increases by 1/96 of the cost of all
+// work that Pop() returns. Each piece of the group adds its cost divided by the
+// weight of its priority, which is 8, 3 or 1. The consequences are:
+// - A small piece overtakes larger pieces of other groups.
+// - After work of 32 times the cost of a NORMAL piece has been returned, newly
+//   pushed pieces no longer overtake it.
+// - Groups that wait together share the threads in the ratio 8:3:1.
+// - No group starves. A group of priority HIGH gets at least 1/12 of the
+//   threads' time, NORMAL 1/32 and LOW 1/96.
 //
 // Places are rounded down to rounds. Within a round, pieces run by priority and
 // then by deadline. Expired pieces run before all others, because they take no
