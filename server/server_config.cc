@@ -40,7 +40,7 @@ constexpr int kClientItems = 256;
 absl::Status CheckModels(const v1::ServerConfig& config) {
   if (config.model_repository().empty() && config.model().empty()) {
     return absl::InvalidArgumentError(
-        "model_repository: got none, expected it or model");
+        "model_repository: got none, expected a folder here or in model");
   }
   std::set<absl::string_view> ids;
   for (const std::string& model : config.model()) {

@@ -45,7 +45,7 @@ std::unique_ptr<tracing::SpanExporter> MakeExporter(
   options.resource = {"sfmamba", version, HostName()};
   options.changed = [log](const absl::Status& status) {
     if (status.ok()) {
-      log->Info(LogModule::kServer, "spans are taken again");
+      log->Info(LogModule::kServer, "spans are exported again");
     } else {
       log->Warning(LogModule::kServer, "spans are dropped",
                    {{"error", status.message()}});
@@ -91,7 +91,7 @@ security::Security::Events Server::SecurityEvents() {
                 {{"files", what}});
     } else {
       log_.Error(LogModule::kServer,
-                 "changed files cannot be used: those from before are",
+                 "changed files cannot be used: the previous ones stay in use",
                  {{"files", what}, {"error", status.message()}});
     }
   };
@@ -108,8 +108,8 @@ security::Security::Events Server::SecurityEvents() {
 
 rpc::GrpcLog::Options Server::GrpcLogOptions() {
   rpc::GrpcLog::Options options;
-  // Both are logged at debug level, because any client can cause them at any
-  // rate.
+  // gRPC errors and failed handshakes are logged at debug level, because any
+  // client can cause many of them.
   options.error = [this](absl::string_view text) {
     log_.Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
   };

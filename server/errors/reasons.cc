@@ -145,9 +145,9 @@ absl::Status TooManyLabels(absl::string_view model, int max) {
 
 absl::Status ModelControlOff() {
   return Error(Code::kFailedPrecondition, "MODEL_CONTROL_OFF",
-               "model_control: got it without \"explicit\", expected "
-               "\"explicit\" or \"poll+explicit\" where calls load or unload "
-               "models");
+               "model_control: got a value without \"explicit\", expected "
+               "\"explicit\" or \"poll+explicit\" for calls that load or "
+               "unload models");
 }
 
 absl::Status VersionInUse(absl::string_view model, absl::string_view label) {
@@ -196,8 +196,8 @@ absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected) {
   return Error(
       Code::kPermissionDenied, "SCOPE_MISSING",
-      absl::StrCat("authorization: got a call of ", client,
-                   ", which needs the scope ", scope, "; expected ", expected),
+      absl::StrCat("authorization: ", client, " lacks the scope ", scope,
+                   ", expected ", expected),
       {{"client", std::string(client)}, {"scope", std::string(scope)}});
 }
 
@@ -218,7 +218,7 @@ absl::Status ClientQuota(absl::string_view client, absl::string_view what,
   return CallersQuota(
       client,
       absl::StrCat(client, " holds its share of ", what,
-                   "; what is left is for other clients"),
+                   "; the rest is reserved for other clients"),
       {{"client", std::string(client)}, {"what", std::string(what)}},
       retry_after);
 }

@@ -152,7 +152,7 @@ float Overlap(const model::Box& a, const model::Box& b) {
 
 absl::Status Differs(absl::string_view what) {
   return absl::FailedPreconditionError(
-      absl::StrCat("the answer is not the stored one: ", what));
+      absl::StrCat("the result differs from the golden one: ", what));
 }
 
 absl::Status Check(const model::Classification& got,

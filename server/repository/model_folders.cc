@@ -43,7 +43,7 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   std::error_code error;
   const absl::StatusOr<std::string> end = FollowLinks(root, path);
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
-    return absl::InvalidArgumentError("is a link that ends nowhere");
+    return absl::InvalidArgumentError("is a link to a missing target");
   }
   // A link to a file outside `root` is ignored, because it was not meant to be
   // a folder.

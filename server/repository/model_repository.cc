@@ -250,8 +250,8 @@ absl::Status ModelRepository::Refusal() const {
   if (poller_.stopping()) return server::Draining("the server");
   return server::QueueFull(
       "load",
-      absl::StrCat("got a load or an unload behind ", kMostCalls,
-                   " that wait, expected fewer"),
+      absl::StrCat("got ", kMostCalls,
+                   " loads and unloads that wait already, expected fewer"),
       kRetryCall);
 }
 

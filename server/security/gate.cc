@@ -59,9 +59,9 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
     const std::string client = ClientOf(origin);
     const std::string peer = proxies_.ClientOf(origin.peer, {}).name;
     if (scope == Scope::kAdmin && !(IsLoopback(client) && IsLoopback(peer))) {
-      return server::ScopeMissing(
-          client, scope_name,
-          "one on the server's own machine, as there is no token_file");
+      return server::ScopeMissing(client, scope_name,
+                                  "a call from the server's own machine, "
+                                  "because token_file is not set");
     }
     return Caller{client, /*has_token=*/false, options_.quota};
   }

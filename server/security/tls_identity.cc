@@ -20,7 +20,8 @@ using Error = boost::system::error_code;
 
 absl::Status Wrong(absl::string_view setting, absl::string_view expected,
                    absl::string_view got) {
-  // Otherwise OpenSSL would report this error to the thread's next caller.
+  // Clears the error, which OpenSSL would otherwise report to the thread's next
+  // caller.
   ERR_clear_error();
   return absl::InvalidArgumentError(
       absl::StrCat(setting, ": got ", got, ", expected ", expected));
@@ -57,7 +58,7 @@ absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   // An encrypted CA is refused, because Asio would let OpenSSL ask for its
   // password on the terminal.
   if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
-    return Wrong("tls_client_ca_file", kCa, "one");
+    return Wrong("tls_client_ca_file", kCa, "an encrypted one");
   }
   tls->add_certificate_authority(boost::asio::buffer(identity.client_ca),
                                  error);

@@ -22,7 +22,7 @@ constexpr size_t kMaxName = 64;
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
-    "got something else, which is not shown, expected a TokenFile in protobuf "
+    "got invalid text, which is not shown, expected a TokenFile in protobuf "
     "text format";
 
 absl::Status Wrong(absl::string_view field, absl::string_view what) {
@@ -132,7 +132,7 @@ absl::StatusOr<Tokens> Tokens::Parse(const std::string& text,
                                       "digits"));
       }
       if (!hashes.insert(hex).second) {
-        return Wrong(at, "got one that stands there twice, expected each once");
+        return Wrong(at, "got a hash that is listed twice, expected each once");
       }
       Entry entry;
       const std::string bytes = absl::HexStringToBytes(hex);

@@ -100,7 +100,7 @@ TEST_F(ModelFoldersTest, R2FoldersWithUnusableNamesAreReported) {
           Pair("everyday/5", "lies outside the model repository"),
           Pair("everyday/v3", HasSubstr("expected a number of 1 or more")),
           Pair("flat", HasSubstr("expected a folder flat/1")),
-          Pair("gone", "is a link that ends nowhere"),
+          Pair("gone", "is a link to a missing target"),
           Pair("my model", HasSubstr("expected [A-Za-z0-9]"))));
 }
 

@@ -90,8 +90,8 @@ TEST_F(GateTest, WithoutTokensOnlyThisMachineMayChangeAnything) {
   }
   EXPECT_TRUE(absl::StrContains(
       gate_.Check("", {kFar, {}}, Scope::kAdmin).status().message(),
-      "a call of ipv4:10.0.0.7, which needs the scope admin; expected one on "
-      "the server's own machine"));
+      "ipv4:10.0.0.7 lacks the scope admin, expected a call from the server's "
+      "own machine"));
 }
 
 TEST_F(GateTest, WithTokensEachCallNeedsOneThatHasTheScope) {
