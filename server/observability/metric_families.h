@@ -111,7 +111,7 @@ struct MetricFamilies {
                               Buckets bounds);
 
   Series<Gauge> build_info{gauge("build_info",
-                                 "Always 1; the labels say what was built.",
+                                 "Always 1. The labels describe the build.",
                                  {"version", "revision", "cuda", "torch"})};
   Family<Counter> requests = counter(
       "requests_total", "Requests finished, by gRPC status code and reason.",
@@ -122,12 +122,13 @@ struct MetricFamilies {
                 {"model", "method", "code"}, LatencyBuckets());
   Family<Histogram> stage_duration =
       histogram("stage_duration_seconds",
-                "Time of an image in each stage, by how the image ended.",
+                "Time that images spent in each stage, by outcome.",
                 {"model", "stage", "outcome"}, LatencyBuckets());
   Family<Counter> items = counter("items_total", "Images finished, by outcome.",
                                   {"model", "version", "outcome"});
   Family<Counter> batches =
-      counter("batches_total", "Batches run, by what made them leave.",
+      counter("batches_total",
+              "Batches run, by size and by what made them leave the queue.",
               {"model", "version", "bucket", "trigger"});
   Family<Gauge> in_flight_batches =
       gauge("in_flight_batches", "Batches that the model runs now.", {"model"});
@@ -135,44 +136,45 @@ struct MetricFamilies {
                                             {"model"}, PowersOfTwo(0, 7));
   Family<Histogram> fold_occupancy =
       histogram("batch_fold_occupancy_ratio",
-                "Images in a batch over the size it was padded to.", {"model"},
+                "Images in a batch divided by its padded size.", {"model"},
                 {.1, .2, .3, .4, .5, .6, .7, .8, .9, 1});
   Family<Counter> padding_items = counter(
-      "padding_items_total", "Padding run in place of images.", {"model"});
+      "padding_items_total", "Padding computed in place of images.", {"model"});
   Family<Histogram> cost_model_error =
       histogram("cost_model_error_ratio",
-                "How long a batch took over how long it was predicted to take.",
+                "Duration of a batch divided by its predicted duration.",
                 {"model"}, {.5, .7, .8, .9, 1, 1.1, 1.25, 1.5, 2, 4});
   Family<Counter> capture_failures =
       counter("graph_capture_failures_total",
-              "CUDA graphs of batches that could not be recorded.", {"model"});
+              "CUDA graphs of batches that could not be captured.", {"model"});
   Family<Counter> rejections =
       counter("admission_rejections_total",
-              "Images refused before a batch took them, by reason and queue.",
+              "Images refused before they joined a batch, by reason and queue.",
               {"model", "reason", "queue"});
   Family<Counter> item_errors = counter(
       "item_errors_total", "Images that ended with an error, by reason.",
       {"model", "reason"});
-  Family<Counter> deadline_misses =
-      counter("deadline_misses_total",
-              "Images finished late or expired, by the stage it was seen in.",
-              {"model", "stage"});
+  Family<Counter> deadline_misses = counter(
+      "deadline_misses_total",
+      "Images that finished late or expired, by the stage that found it.",
+      {"model", "stage"});
   Family<Gauge> queue_items = gauge(
       "queue_items", "Images waiting for a batch.", {"model", "priority"});
   Family<Gauge> queue_bytes = gauge(
       "queue_bytes", "Size of the images waiting.", {"model", "priority"});
   Family<Gauge> queue_age =
-      gauge("queue_oldest_age_seconds", "How long the oldest image has waited.",
-            {"model", "priority"});
+      gauge("queue_oldest_age_seconds",
+            "Time that the oldest image has waited.", {"model", "priority"});
   Family<Gauge> predicted_wait = gauge(
       "predicted_wait_seconds",
-      "What a new client's image of normal priority would wait.", {"model"});
-  Family<Gauge> backlog = gauge(
-      "backlog_seconds", "How long all images that wait will take.", {"model"});
-  Family<Gauge> active_clients = gauge(
-      "active_clients",
-      "Clients whose images wait on the model's device, of all its models.",
-      {"model"});
+      "Expected wait of a new client's image of normal priority.", {"model"});
+  Family<Gauge> backlog =
+      gauge("backlog_seconds", "Expected time to process all waiting images.",
+            {"model"});
+  Family<Gauge> active_clients =
+      gauge("active_clients",
+            "Clients whose images wait for the model's device, for any model.",
+            {"model"});
   Family<Histogram> turns_passed = histogram(
       "turns_passed", "Batches of the model that ran while an image waited.",
       {"model"}, {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024});
@@ -185,12 +187,12 @@ struct MetricFamilies {
   // The Gateway API inference extension expects these names.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
-            "Requests for predictions that wait: one for each image that waits "
-            "for a decode thread or a batch, at most all in flight.",
+            "Prediction requests that wait. Counts the images that wait for a "
+            "decode thread or a batch, at most all requests in flight.",
             {})};
   Series<Gauge> requests_running{
       gauge("num_requests_running",
-            "Requests for predictions in flight that do not wait.", {})};
+            "Prediction requests in flight that do not wait.", {})};
   Series<Gauge> decode_busy{
       gauge("decode_threads_busy", "Decode threads at work.", {})};
   Series<Gauge> decode_queue{
@@ -207,51 +209,50 @@ struct MetricFamilies {
   Series<Gauge> memory_budget{
       gauge("memory_budget_bytes",
             "Memory that all requests together may hold.", {})};
-  Series<Gauge> memory_held{gauge("memory_held_bytes",
-                                  "Memory that requests hold, by what for.",
-                                  {"what"})};
-  Family<Gauge> model_state =
-      gauge("model_state", "1 for the state that a model version is in.",
-            {"model", "version", "state"});
+  Series<Gauge> memory_held{gauge(
+      "memory_held_bytes", "Memory that requests hold, by purpose.", {"what"})};
+  Family<Gauge> model_state = gauge(
+      "model_state", "1 for the current state of a model version, else 0.",
+      {"model", "version", "state"});
   Family<Gauge> model_alive =
       gauge("model_alive",
             "0 while a batch of a loaded model hangs or its device has failed.",
             {"model", "version"});
   Series<Counter> log_lines_dropped{
       counter("log_lines_dropped_total",
-              "Lines of the log that nobody read in time.", {})};
+              "Log lines dropped because the output was blocked.", {})};
   Series<Counter> spans_exported{
       counter("trace_spans_exported_total",
-              "Spans that the file or the collector has taken.", {})};
+              "Spans that the trace file or the collector has accepted.", {})};
   Series<Counter> spans_dropped{
       counter("trace_spans_dropped_total",
-              "Spans that were not taken in time or not at all.", {})};
+              "Spans that could not be exported, or not in time.", {})};
   Series<Counter> connections_refused{
       counter("connections_refused_total",
-              "Connections that the server ended because there were too many.",
+              "Connections that the server closed because there were too many.",
               {"port"})};
-  Series<Counter> unauthorized{counter(
-      "unauthorized_total",
-      "Calls refused because of who made them, by reason.", {"reason"})};
+  Series<Counter> unauthorized{
+      counter("unauthorized_total",
+              "Calls refused because the caller may not make them, by reason.",
+              {"reason"})};
   Series<Counter> handshake_failures{
       counter("tls_handshake_failures_total",
-              "Connections that failed before they were TLS.", {})};
+              "Connections that failed during the TLS handshake.", {})};
   Series<Counter> malformed_forwards{
       counter("malformed_forwarded_for_total",
-              "Calls of trusted proxies whose x-forwarded-for names an address "
-              "that cannot be read.",
+              "Calls of trusted proxies with a malformed address in "
+              "x-forwarded-for.",
               {})};
   Series<Counter> file_reloads{
       counter("security_reloads_total",
-              "Changes of the files of tokens and TLS, by whether they were "
-              "taken.",
+              "Reloads of the token file and of the TLS files, by outcome.",
               {"files", "outcome"})};
   Series<Gauge> certificate_expiry{
       gauge("tls_certificate_expiry_timestamp_seconds",
-            "When the server's certificate expires, in Unix time.", {})};
+            "Expiry of the server's certificate, in Unix time.", {})};
   Family<Histogram> load_duration =
       histogram("model_load_duration_seconds",
-                "Reading, checking and warming up a model version.",
+                "Time to read, check and warm up a model version.",
                 {"model", "version", "result"},
                 {.1, .25, .5, 1, 2.5, 5, 10, 25, 50, 100, 250});
   Family<Counter> reloads =

@@ -78,13 +78,13 @@ std::vector<MetricFamily> CollectProcess() {
       absl::SimpleAtod(fields[21], &pages)) {
     const double ticks = sysconf(_SC_CLK_TCK);
     families.push_back(Single("process_cpu_seconds_total",
-                              "User and system processor time.",
-                              MetricType::Counter, (user + system) / ticks));
+                              "User and system CPU time.", MetricType::Counter,
+                              (user + system) / ticks));
     families.push_back(Single("process_resident_memory_bytes",
                               "Resident memory.", MetricType::Gauge,
                               pages * sysconf(_SC_PAGESIZE)));
     families.push_back(Single("process_start_time_seconds",
-                              "Start, in seconds since the epoch.",
+                              "Start time, in seconds since the Unix epoch.",
                               MetricType::Gauge, BootTime() + start / ticks));
   }
   if (const int64_t limit = MemoryLimit(); limit > 0) {
