@@ -8,10 +8,10 @@
 
 namespace sfmamba::prediction {
 
-// The answer to one image, with maps and masks encoded.
+// The answer to one image. Class maps and masks are already encoded.
 struct Answer {
   std::variant<v1::ClassifyResult, v1::DetectResult, v1::SegmentResult> result;
-  // A classifier's, one a class; empty unless they were asked for.
+  // One logit per class. Only classifiers fill it, and only on request.
   std::vector<float> logits;
 };
 

@@ -1,4 +1,4 @@
-// What Classify requests ask for and get.
+// The Classify task: checks of its parameters and encoding of its answers.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -20,16 +20,16 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
-// The fewest bytes of a number in an answer: a digit and a comma of JSON.
+// The minimum bytes of a number in an answer: a digit and a comma of JSON.
 constexpr int kLeastNumberBytes = 2;
-// Input pixels, along each side, for one value of a heat map.
+// Input pixels per value of a heat map, along each side.
 constexpr int kHeatMapStride = 32;
 
 bool WantsPng(const v1::ClassifyParams& params) {
   return params.heat_map().encoding() == v1::HeatMapParams::PNG;
 }
 
-// Scores of all classes, in the scale that was asked for.
+// Returns the scores of all classes in the requested scale.
 std::vector<float> Scores(const std::vector<float>& logits,
                           v1::ClassifyParams::ScoreType type) {
   if (type == v1::ClassifyParams::LOGIT) return logits;
@@ -41,16 +41,17 @@ std::vector<float> Scores(const std::vector<float>& logits,
   return scores;
 }
 
-// Returns the `count` best of the classes that compete, the best first; all, if
-// there are fewer. Classes of equal scores go by their ids.
+// Returns the `count` best classes, best first, or all classes if there are
+// fewer. If `filter` is not empty, only its classes compete. Classes with equal
+// scores are ordered by id.
 std::vector<int> BestClasses(const std::vector<float>& scores,
                              absl::Span<const int32_t> filter, int count) {
   std::vector<int> best;
   const auto before = [&scores](int a, int b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
-  // `best` is a heap with the worst of them in front. Ids rise, so that among
-  // equal scores the first stay.
+  // `best` is a heap with its worst class in front. Ids are visited in
+  // ascending order, so the lowest ids stay among equal scores.
   const auto consider = [&](int id) {
     if (static_cast<int>(best.size()) == count) {
       if (scores[id] <= scores[best.front()]) return;
@@ -70,7 +71,7 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   return best;
 }
 
-// Returns the answer, in which a heat map's PNG is still missing.
+// Returns the answer without the PNG of a heat map.
 v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
                             const repository::ModelDirectory& model,
                             const model::Classification& found) {
@@ -99,7 +100,7 @@ v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
   return result;
 }
 
-// All in one piece but a heat map's PNG.
+// Encodes everything in one step, except the PNG of a heat map.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
   ClassificationEncoder(const v1::ClassifyParams& params, bool include_logits,
@@ -147,7 +148,7 @@ class ClassificationEncoder final : public AnswerEncoder {
   const repository::ModelDirectory& model_;
   model::Classification found_;
   std::optional<v1::ClassifyResult> result_;
-  std::optional<HeatMapEncoder> heat_map_;  // Only of a PNG.
+  std::optional<HeatMapEncoder> heat_map_;  // Set if a PNG is requested.
 };
 
 class ClassificationHandler final : public TaskHandler {
@@ -166,7 +167,7 @@ class ClassificationHandler final : public TaskHandler {
         architecture != model::Architecture::kVMamba) {
       return server::InvalidField(
           "params.heat_map",
-          "got one of a Vim, MambaOut or EfficientViM, expected a model "
+          "got a heat map of a Vim, MambaOut or EfficientViM, expected a model "
           "whose logits are means over the picture");
     }
     return ValidateParams(params_, model.labels.size());

@@ -9,21 +9,21 @@
 
 namespace sfmamba::prediction {
 
-// The deadline of a request that arrived at `start`. One whose client has set
-// none (InfiniteFuture()) gets `otherwise`; no request gets more than
-// `longest`. All are in SteadyNow()'s time, so that a wall clock that is set
-// changes nothing.
+// Returns the deadline of a request that arrived at `start`. A client without a
+// deadline (InfiniteFuture()) gets `start + otherwise`. No deadline is later
+// than `start + longest`. All times are SteadyNow()'s, because setting the wall
+// clock must not move deadlines.
 absl::Time DeadlineOf(absl::Time client, absl::Time start,
                       absl::Duration otherwise, absl::Duration longest);
 
-// Whether a client that hung up at `now` did so because its `deadline` passed.
-// The client's deadline passes earlier than the server's copy of it: by the
-// time that the message travelled, and because gRPC rounds a timeout up by as
-// much as 1 % on the wire.
+// Returns whether a client that hung up at `now` did so because its `deadline`
+// passed. The client's deadline passes earlier than the server's copy. The
+// difference is the network delay plus up to 1 % of the timeout, which gRPC
+// rounds up.
 bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now);
 
-// The stage that a status of server::Expired() or Cancelled() names;
-// `otherwise` if it names none.
+// Returns the stage named in a status of server::Expired() or Cancelled(), or
+// `otherwise` if the status names no stage.
 std::string StageOf(const absl::Status& status, absl::string_view otherwise);
 
 }  // namespace sfmamba::prediction

@@ -1,4 +1,4 @@
-// What Detect requests ask for and get.
+// The Detect task: checks of its parameters and encoding of its answers.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -18,24 +18,25 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Encoding a row or column of a mask takes kPerLine, kPerPngByte for each 8 of
-// its pixels if they become a PNG, and kPerEdge for each of its edges, of which
-// only noise has many.
+// The expected time to encode a row or column of a mask has three parts.
+// kPerLine is fixed. A PNG adds kPerPngByte for every 8 pixels. Each edge adds
+// kPerEdge, but only noise has many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
-// A piece ends when its expected cost, by these numbers, reaches this.
+// A step ends when its expected cost, by these constants, reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
-// Sorting a tile's detection, and comparing it with another.
+// The times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
-// Lines of a mask encoded between two looks at the piece's cost: the first
-// ones, and the least and the most of those that fit into the piece later.
+// The number of mask lines to encode before the step's cost is checked again. A
+// new mask starts with kFirstLines. Later counts fit the time left in the step,
+// from kFewestLines to kMostLines.
 constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
-// The box in the oriented picture, clipped to it.
+// Moves the box into the oriented picture and clips it to the picture.
 model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
   const float width = frame.picture.width, height = frame.picture.height;
   return {std::clamp(frame.left + box.x1, 0.f, width),
@@ -44,7 +45,7 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
           std::clamp(frame.top + box.y2, 0.f, height)};
 }
 
-// The expected time to encode a line without edges, in a mask of this width.
+// The expected time to encode a line without edges in a mask of `width`.
 absl::Duration PerLine(v1::DetectParams::MaskEncoding encoding, int width) {
   if (encoding != v1::DetectParams::PNG_CROP) return kPerLine;
   return kPerLine + width / 8 * kPerPngByte;
@@ -57,7 +58,7 @@ absl::Duration PerMask(v1::DetectParams::MaskEncoding encoding, int width,
   return (by_rows ? height : width) * PerLine(encoding, width);
 }
 
-// Whether masks were asked for and the model has any.
+// Whether the request asks for masks and the model computes them.
 bool WantsMasks(const v1::DetectParams& params,
                 const repository::ModelDirectory& model) {
   return params.mask_encoding() !=
@@ -65,7 +66,7 @@ bool WantsMasks(const v1::DetectParams& params,
          model.config.detector.masks;
 }
 
-// A piece is some lines of a mask, some objects, or both.
+// A step encodes some lines of a mask, some objects, or both.
 class DetectionEncoder final : public AnswerEncoder {
  public:
   DetectionEncoder(v1::DetectParams::MaskEncoding encoding,
@@ -115,7 +116,7 @@ class DetectionEncoder final : public AnswerEncoder {
  private:
   size_t BegunObjects() const { return answer_.detections_size(); }
 
-  // Adds the next object to the answer; its mask follows.
+  // Adds the next object to the answer. Its mask is encoded afterwards.
   void BeginObject() {
     const model::Detection& detection = detections_[BegunObjects()];
     v1::Detection* object = answer_.add_detections();
@@ -133,8 +134,8 @@ class DetectionEncoder final : public AnswerEncoder {
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes some lines of the mask, for about `time`. Returns how long that is
-  // expected to take.
+  // Encodes some lines of the mask, for about `time`. Returns the time that the
+  // lines are expected to take.
   absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
@@ -161,18 +162,18 @@ class DetectionEncoder final : public AnswerEncoder {
   v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // PerLine() of mask_.
-  absl::Duration per_line_;  // What the lines of mask_ have cost; 0 at first.
-  int64_t bytes_ = 0;        // Size of the masks in answer_.
-  absl::Duration left_;      // The expected cost of what is not encoded yet.
+  absl::Duration per_line_;  // Expected cost per line of mask_; 0 at first.
+  int64_t bytes_ = 0;        // Total size of the masks in answer_.
+  absl::Duration left_;      // The expected cost of the remaining work.
 };
 
-// Merges what was detected in tiles, then encodes it.
+// Merges the detections of the tiles, then encodes them.
 class TilesEncoder final : public AnswerEncoder {
  public:
   using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
       model::Detections merged)>;
 
-  // `image` has the tiles as its parts, and outlives this.
+  // The parts of `image` are the tiles. `image` must outlive this.
   TilesEncoder(std::vector<model::Detections> tiles, const ImageFacts& image,
                const MergeRule& rule, Encode encode)
       : tiles_(std::move(tiles)),
@@ -213,7 +214,7 @@ class TilesEncoder final : public AnswerEncoder {
     }
     return count;
   }
-  // The detections of all tiles, in the picture's pixels.
+  // Returns the detections of all tiles in pixels of the picture.
   std::vector<model::Detection> TakeAll() {
     std::vector<model::Detection> all;
     all.reserve(Count());
@@ -234,7 +235,7 @@ class TilesEncoder final : public AnswerEncoder {
   std::unique_ptr<AnswerEncoder> merged_;  // Null while detections are merged.
 };
 
-// What was detected in each tile.
+// Collects the detections of each tile.
 class TileCollector final : public PartCollector {
  public:
   TileCollector(const ImageFacts& image, const MergeRule& rule,
@@ -299,7 +300,7 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // The masks' pixels are never in memory, only their probabilities.
+    // A mask is stored as probabilities. Its pixels are never in memory.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

@@ -12,8 +12,8 @@ namespace {
 constexpr double kWeight = 0.1;
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
-// Time to decode and resize one pixel of a photograph, measured with
-// tests/server/image:image_benchmark on a core with AVX-512.
+// The time to decode and resize one pixel of a photograph, on a core with
+// AVX-512. Measured with tests/server/image:image_benchmark.
 struct Format {
   absl::string_view name;
   absl::Duration per_pixel;
@@ -21,14 +21,14 @@ struct Format {
 constexpr Format kFormats[] = {
     {"jpeg", absl::Nanoseconds(6)},   {"png", absl::Nanoseconds(25)},
     {"webp", absl::Nanoseconds(29)},  {"pixels", absl::Nanoseconds(3)},
-    {"tensor", absl::Nanoseconds(2)},  // It is only copied.
+    {"tensor", absl::Nanoseconds(2)},  // Only copied.
 };
 
-// Time to make one byte of the inputs of an image that is divided.
+// The time to make one byte of the inputs of a divided image.
 constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
 
-// The index of the image's format. A refused file's is the last: it is never
-// decoded.
+// Returns the index of the image's format. A refused file gets the last index,
+// which is harmless because the file is never decoded.
 int FormatOf(const ImageFacts& image) {
   const auto found = std::find_if(
       std::begin(kFormats), std::end(kFormats) - 1,

@@ -10,17 +10,17 @@
 
 namespace sfmamba::prediction {
 
-// A moving average of how many times as long as expected something took. It
-// begins at 1 and stays between 1/4 and 4: all clients share it, and the
-// pictures of one that are slow to decode must not have those of others
-// refused.
+// A moving average of the ratio of measured to expected times. The average
+// starts at 1 and stays between 1/4 and 4. All clients share it, and the bounds
+// keep one client's slow pictures from getting other clients' pictures refused.
 //
-// Thread-safe: of two that are added at the same time, one may be lost.
+// Thread-safe. If two threads add a measurement at the same time, one
+// measurement may be lost.
 class LearnedFactor {
  public:
-  // Ignores what was expected to take less than 50 us: mostly other things are
-  // measured then. A thread that had to wait for a processor is cut off at four
-  // times the average.
+  // Ignores work expected to take less than 50 us, because overhead dominates
+  // its measurement. Caps a ratio at four times the average, because the thread
+  // may have waited for a core.
   void Add(absl::Duration expected, absl::Duration measured);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
@@ -28,21 +28,22 @@ class LearnedFactor {
   std::atomic<double> value_{1};
 };
 
-// How long one thread is expected to work on parts of a request: what they took
-// on the machine where they were first measured, times what is learned of this
-// one, by kind. It orders the work of the pools and tells admission how long an
-// image will take before and after its batch.
+// Estimates how long one thread takes for parts of a request. An estimate is
+// the time on a reference machine, multiplied by a factor learned on this
+// machine. There is one factor for each image format and each task. The thread
+// pools order their work by these estimates. Admission uses them to predict how
+// long an image takes before and after its batch.
 //
 // Thread-safe.
 class ExpectedCosts {
  public:
-  // Turning the image into a model's inputs. Decoded() says how long it took
-  // without dividing it.
+  // Decode() estimates the time to turn an image into model inputs. Decoded()
+  // reports the measured time, which excludes cutting the image into parts.
   absl::Duration Decode(const ImageFacts& image) const;
   void Decoded(const ImageFacts& image, absl::Duration took);
 
-  // Encoding what takes `cost` by the numbers of the task's handler. Encoded()
-  // says how long it took.
+  // Encode() estimates the time to encode an answer. `cost` is the estimate for
+  // the reference machine. Encoded() reports the measured time.
   absl::Duration Encode(model::VisionTask task, absl::Duration cost) const {
     return cost * answers_[static_cast<int>(task)].value();
   }

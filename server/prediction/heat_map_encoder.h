@@ -13,40 +13,42 @@
 
 namespace sfmamba::prediction {
 
-// Resizes a heat map bilinearly to the picture, or its crop, and encodes it as
-// an 8-bit grey PNG, in pieces. What the model's input did not show is 0.
-// Thread-compatible.
+// Resizes a heat map bilinearly to the picture, or to the request's crop of it.
+// Encodes the result as an 8-bit grey PNG in steps. Pixels outside the model's
+// input are 0. Thread-compatible.
 class HeatMapEncoder {
  public:
-  // `map` has values, all of them finite.
+  // `map` must have values, and all of them must be finite.
   HeatMapEncoder(const model::HeatMap& map, const image::PictureFrame& frame);
 
-  // How long one thread is expected to encode a map of this size.
+  // Estimates how long one thread takes to encode a map of `size`.
   static absl::Duration Cost(const image::PictureSize& size);
 
   bool done() const { return png_.done(); }
   absl::Duration NextCost() const;
   absl::Status EncodeNext();  // INTERNAL if libpng fails.
   int64_t bytes() const { return png_.bytes(); }
-  v1::HeatMap Take();  // Once, when done().
+  v1::HeatMap Take();  // Call it once, when done().
 
  private:
-  // The two values that a row or a column lies between, and the part of the
-  // second one. `first` is -1 outside of the input.
+  // Places a row or column of the PNG between two rows or columns of the heat
+  // map. `part` is the weight of `second`. `first` is -1 outside the model's
+  // input.
   struct Place {
     int first = -1, second = -1;
     float part = 0;
   };
-  // The places of `size` rows or columns, of which the input covers `min` to
-  // `max`, in a map with `values` of them.
+  // Returns the places of `size` rows or columns of the PNG in a heat map of
+  // `values` rows or columns. The model's input covers the fractions `min` to
+  // `max` of the picture's side.
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 
-  v1::HeatMap answer_;      // Gets its PNG at the end.
+  v1::HeatMap answer_;      // Take() adds the PNG.
   std::vector<float> map_;  // Scaled to 0..255.
   const int map_width_;
   const std::vector<Place> rows_, columns_;
-  std::vector<float> blend_;  // A row of the map.
+  std::vector<float> blend_;  // One interpolated row of the map.
   base::GreyPngEncoder png_;
 };
 

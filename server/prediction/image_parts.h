@@ -16,43 +16,46 @@
 
 namespace sfmamba::prediction {
 
-// What happened to one input of an image from its submission on.
+// Records what happened to one model input after its submission.
 struct InputRun {
-  absl::Time submitted = absl::InfinitePast();  // InfinitePast(): never.
-  tracing::SpanId span = 0;  // The inference's, if the request is traced.
+  absl::Time submitted =
+      absl::InfinitePast();  // InfinitePast(): not submitted.
+  tracing::SpanId span = 0;  // The inference span; 0 if not traced.
   batching::BatchInfo batch;
 
-  // Notes what happened. A task that was dropped has waited until now.
+  // Stores `info`. If the task was dropped before its batch, its queue time
+  // ends now.
   void End(const batching::BatchInfo& info);
 };
 
-// The parts of one image, each of which is a task of its own in the batching,
-// while they are on their way. The tasks' `done` share it, and the last one to
-// let go of it goes on with the image:
+// Joins the parts of one image. Each part is a separate task in the batch
+// queue. The `done` callbacks of all tasks share this object, and the last one
+// to release it continues with the image:
 //
 //   auto parts = std::make_shared<ImageParts>(count, collector, done);
 //   task.done = [parts, i](auto result, const BatchInfo& batch) mutable {
 //     parts->End(i, std::move(result), run);
-//     parts = nullptr;  // Not later, when the batch's other images have run.
+//     parts = nullptr;  // Otherwise held until the whole batch is done.
 //   };
 //   parts = nullptr;  // When all parts are submitted.
 //
 // Thread-safe.
 class ImageParts {
  public:
-  // OK: the collector has all results. Otherwise the first part's error that is
-  // not CANCELLED, or else CANCELLED; INTERNAL if a part was dropped on the
-  // way. `runs` has one entry a part.
+  // Receives OK once the collector has all results. Otherwise receives the
+  // first error that is not CANCELLED, or CANCELLED if there is no other error.
+  // Receives INTERNAL if a part was lost without an error. `runs` has one entry
+  // per part.
   using Done =
       absl::AnyInvocable<void(absl::Status, std::vector<InputRun> runs)>;
 
-  // `collector` outlives this. `done` is called by the destructor.
+  // `collector` must outlive this. The destructor calls `done`.
   ImageParts(int parts, PartCollector* collector, Done done);
   ~ImageParts();
 
-  // Once for each part.
+  // Reports the end of part `i`. Call it once for each part.
   void End(int i, absl::StatusOr<model::Result> result, InputRun run);
-  // Parts that were not submitted fail together.
+  // Reports one error for all parts that were not submitted.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

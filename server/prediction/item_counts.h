@@ -7,22 +7,24 @@
 
 namespace sfmamba::prediction {
 
-// What an image that ended with `status` is counted as. RESOURCE_EXHAUSTED is a
-// refusal, but an answer too large and a device without memory are errors: the
-// image had been admitted.
+// Returns the outcome under which an image that ended with `status` is counted.
+// RESOURCE_EXHAUSTED counts as a refusal. The reasons RESPONSE_TOO_LARGE and
+// DEVICE_OOM count as errors, because the image had been admitted.
 observability::ItemOutcome OutcomeOf(const absl::Status& status);
 
-// Counts an image that ended with `status`, once: its outcome, and the reason
-// of a refusal or an error or the stage at which its deadline was missed.
+// Counts the outcome of an image that ended with `status`. Also counts the
+// reason of a refusal or error, or the stage at which the deadline passed. Call
+// it once per image.
 void CountItem(const absl::Status& status,
                observability::ModelMetrics* metrics);
 
-// How long an image was in each stage; zero for one that it did not reach.
+// How long an image was in each stage. Zero if it did not reach the stage.
 struct StageTimes {
   absl::Duration decode, preprocess, queue, inference, postprocess;
 };
 
-// Counts the stages that an image which ended with `status` reached.
+// Records the time of each stage that an image reached. `status` is the status
+// with which the image ended.
 void CountStages(const absl::Status& status, const StageTimes& times,
                  observability::ModelMetrics* metrics);
 

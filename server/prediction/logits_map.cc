@@ -7,13 +7,13 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Time to resize and compare four of a pixel's logits, and to add four
-// exponentials of the softmax.
+// kPerFourLogits is the time to resize and compare four logits of a pixel.
+// kPerFourExponentials is the time to add four exponentials of its softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
-// The fixed time of a pixel, in logits.
+// The fixed time per pixel, as a number of logits.
 constexpr int kLogitsOfPixel = 32;
-// The expected duration of a piece, which has at least one row.
+// The expected duration of a step. A step has at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 
 }  // namespace
@@ -39,8 +39,8 @@ void LogitsMap::ComputeNext() {
   if (next_ == 0) {
     rows_ = kernels::ComposeResizes(logits_.height, input_.height, map_.height);
     columns_ = kernels::ComposeResizes(logits_.width, input_.width, map_.width);
-    // Grows row by row, because clearing a whole map takes tens of
-    // milliseconds.
+    // The vectors grow row by row, because clearing a whole map at once takes
+    // tens of milliseconds.
     const int64_t pixels = int64_t{1} * map_.height * map_.width;
     map_.labels.reserve(pixels);
     if (confidence_) map_.confidence.reserve(pixels);
@@ -66,7 +66,8 @@ void LogitsMap::ComputeNext() {
 }
 
 int64_t LogitsMap::Bytes(const image::PictureSize& input, int classes) {
-  // A head's logits are at a quarter of the input's size, rounded up.
+  // The head's logits have a quarter of the input's height and width, rounded
+  // up.
   const auto quarter = [](int side) { return (side + 3) / 4; };
   return int64_t{1} * quarter(input.height) * quarter(input.width) * classes *
          sizeof(float);

@@ -11,29 +11,29 @@
 
 namespace sfmamba::prediction {
 
-// A picture's class map from the logits of its head, computed some rows at a
-// time: the logits are resized to the model's input, then to the map, and each
-// pixel gets its best class. The same map as the model computes itself unless
-// SegmentationOptions::logits is set. Source: docs/heads.md, "UperNet".
-// Thread-compatible.
+// Computes a picture's class map from the logits of a segmentation head, some
+// rows at a time. The logits are resized to the model's input and then to the
+// map. Each pixel gets the class with the highest logit. The model computes the
+// same map itself unless SegmentationOptions::logits is set. Source:
+// docs/heads.md, "UperNet". Thread-compatible.
 class LogitsMap {
  public:
-  // `input`: the size of the model's input. The map gets the size `out`.
+  // `input` is the size of the model's input, and `out` the size of the map.
   LogitsMap(model::Segmentation logits, int classes,
             const image::PictureSize& input, const image::PictureSize& out,
             bool confidence);
 
   bool done() const { return next_ == map_.height; }
-  // How long ComputeNext() is expected to take, some milliseconds.
+  // Estimates how long the next ComputeNext() takes, usually some milliseconds.
   absl::Duration NextCost() const;
-  // Computes the next rows of the map. Only while not done().
+  // Computes the next rows of the map. Call it only while not done().
   void ComputeNext();
-  // The map; once, when done().
+  // Returns the map. Call it once, when done().
   model::Segmentation Take() { return std::move(map_); }
 
-  // The bytes of an input's logits.
+  // The size in bytes of the logits of one model input.
   static int64_t Bytes(const image::PictureSize& input, int classes);
-  // How long ComputeNext() is expected to take for all rows.
+  // Estimates how long all calls of ComputeNext() take together.
   static absl::Duration Cost(const image::PictureSize& out, int classes,
                              bool confidence);
 
@@ -42,9 +42,9 @@ class LogitsMap {
   const image::PictureSize input_;
   const bool confidence_;
   const absl::Duration cost_of_row_;
-  model::Segmentation map_;  // The first next_ rows of it.
+  model::Segmentation map_;  // Its first next_ rows are computed.
   int next_ = 0;
-  kernels::ResizeTaps rows_, columns_;  // Once rows are computed.
+  kernels::ResizeTaps rows_, columns_;  // Set by the first ComputeNext().
 };
 
 }  // namespace sfmamba::prediction

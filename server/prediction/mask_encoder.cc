@@ -15,7 +15,7 @@ namespace {
 
 using base::LineRuns;
 
-// Column by column.
+// Encodes a mask as COCO run lengths, column by column.
 class RleMaskEncoder final : public MaskEncoder {
  public:
   RleMaskEncoder(std::shared_ptr<const model::InstanceMask> mask,
@@ -52,13 +52,14 @@ class RleMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const image::PictureFrame frame_;
-  int next_;  // Column of what the model saw.
+  // The next column, relative to what the model saw.
+  int next_;
   const int end_;
-  LineRuns runs_;  // Kept for its memory.
+  LineRuns runs_;  // A member to reuse its memory.
   base::RleWriter rle_;
 };
 
-// The box rounded outwards, at least one pixel each way.
+// Rounds the box outwards to at least one pixel in each direction.
 image::PixelRect Outwards(const model::Box& box) {
   image::PixelRect rect;
   rect.left = std::floor(box.x1);
@@ -68,8 +69,8 @@ image::PixelRect Outwards(const model::Box& box) {
   return rect;
 }
 
-// Sets the pixels [begin, end) of a row of a bit a pixel, the leftmost pixel in
-// the highest bit of a byte.
+// Sets the pixels [begin, end) of a row with one bit per pixel. The highest bit
+// of a byte is its leftmost pixel.
 void SetPixels(int begin, int end, uint8_t* row) {
   if (begin >= end) return;
   const int first = begin / 8, last = (end - 1) / 8;
@@ -84,7 +85,7 @@ void SetPixels(int begin, int end, uint8_t* row) {
   row[last] |= last_bits;
 }
 
-// Row by row.
+// Encodes a mask as a PNG, row by row.
 class PngMaskEncoder final : public MaskEncoder {
  public:
   PngMaskEncoder(std::shared_ptr<const model::InstanceMask> mask,
@@ -99,7 +100,7 @@ class PngMaskEncoder final : public MaskEncoder {
   int lines_left() const override { return lines_left_; }
   absl::StatusOr<int64_t> Encode(int lines) override {
     lines = std::min(lines, lines_left_);
-    // Those of these rows that are the mask's; the others are empty.
+    // The mask covers the rows [begin, end). The other rows are empty.
     const model::InstanceMask::Bounds bounds = mask_->bounds();
     const int begin =
         std::clamp(bounds.top, next_ + top_, next_ + top_ + lines);
@@ -128,13 +129,13 @@ class PngMaskEncoder final : public MaskEncoder {
 
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
-  const int width_;  // The file's columns.
-  // The file's first column and row, in what the model saw.
+  const int width_;  // Columns of the PNG.
+  // The PNG's first column and row, relative to what the model saw.
   const int left_;
   const int top_;
-  int next_ = 0;  // The file's row that is encoded next.
+  int next_ = 0;  // The next row of the PNG.
   int lines_left_;
-  LineRuns runs_;  // Kept for its memory.
+  LineRuns runs_;  // A member to reuse its memory.
   base::GreyPngEncoder png_;
 };
 

@@ -11,26 +11,27 @@
 
 namespace sfmamba::prediction {
 
-// Encodes the mask of one object, some of its rows or columns at a time.
+// Encodes the mask of one object, some rows or columns at a time.
 // Thread-compatible.
 class MaskEncoder {
  public:
   virtual ~MaskEncoder() = default;
 
-  // Rows or columns that are not encoded yet.
+  // The number of rows or columns that are not encoded yet.
   virtual int lines_left() const = 0;
-  // Encodes the next `lines` of them, or those that are left. Returns the
-  // number of edges that it found, which the time depends on; INTERNAL if
-  // libpng fails.
+  // Encodes the next `lines` rows or columns, or the rest if fewer are left.
+  // Returns the number of mask edges found, on which the encoding time depends.
+  // INTERNAL if libpng fails.
   virtual absl::StatusOr<int64_t> Encode(int lines) = 0;
-  // The bytes of what has been encoded so far, about.
+  // The approximate size in bytes of the encoded part.
   virtual int64_t bytes() const = 0;
-  // Puts the mask into `object`; once, when no lines are left.
+  // Moves the mask into `object`. Call it once, when no lines are left.
   virtual void Take(v1::Detection* object) = 0;
 };
 
-// The encoder of `mask`, which lies in what the model saw of a picture.
-// `encoding` is one of masks; `box` is the object's in the picture.
+// Makes the encoder of `mask`. The mask's coordinates are relative to the
+// region of the picture that the model saw. `encoding` must be specified. `box`
+// is the object's box in the picture.
 std::unique_ptr<MaskEncoder> MakeMaskEncoder(
     v1::DetectParams::MaskEncoding encoding,
     std::shared_ptr<const model::InstanceMask> mask,

@@ -77,10 +77,11 @@ class MaskUnion final : public InstanceMask {
  private:
   using AddLines = void (InstanceMask::*)(int, int, LineRuns*) const;
 
-  // `first` and `size` say which lines a mask has.
+  // Adds the lines [begin, end) of the union. `first` and `size` name the
+  // fields of Bounds that tell which lines a mask has.
   void Add(int begin, int end, AddLines add_lines, int Bounds::*first,
            int Bounds::*size, LineRuns* runs) const {
-    // The runs of each line, from all masks.
+    // The runs of all masks, by line.
     std::vector<std::vector<std::pair<int, int>>> lines(end - begin);
     LineRuns own;
     for (const MaskPointer& mask : masks_) {
@@ -120,8 +121,9 @@ Float Area(const Box& box) {
   return (Float{box.x2} - Float{box.x1}) * (Float{box.y2} - Float{box.y1});
 }
 
-// Whether the boxes overlap by `threshold`. SAHI looks for matches in single
-// precision, and in double precision at a box that has grown.
+// Whether the boxes overlap by at least `rule.threshold`. SAHI searches for
+// matches in single precision. It compares with a grown box in double
+// precision.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {
   const Float width = std::max(
@@ -191,7 +193,7 @@ void DetectionMerger::MergeNext() {
       continue;
     }
     object.box = Around(object.box, other.box);
-    // SAHI takes the later one's class where scores are equal.
+    // If scores are equal, SAHI takes the class of the later detection.
     if (other.score == object.score) object.class_id = other.class_id;
     if (other.mask != nullptr) masks.push_back(std::move(other.mask));
   }

@@ -11,11 +11,12 @@
 
 namespace sfmamba::prediction {
 
-// Moves boxes and masks by (left, top): from the pixels of a part of a picture
-// to those of the picture.
+// Moves boxes and masks by (`left`, `top`) pixels. This turns coordinates in a
+// part of a picture into coordinates in the picture.
 void Shift(int left, int top, model::Detections* detections);
 
-// The pixels that are set in any of the masks, of which there is at least one.
+// Returns the pixels that are set in at least one of `masks`. `masks` must not
+// be empty.
 std::shared_ptr<const model::InstanceMask> UnionOf(
     std::vector<std::shared_ptr<const model::InstanceMask>> masks);
 
@@ -24,16 +25,16 @@ struct MergeRule {
   v1::Tiles::Match match = v1::Tiles::IOU;
   float threshold = 0.5f;  // Boxes match from this overlap on.
   bool class_agnostic = false;
-  int max_detections = 100;  // The best ones are kept.
+  int max_detections = 100;  // Only the best ones are returned.
 };
 
-// Merges what was detected in overlapping parts of a picture, object by object,
-// best first. By NMS an object is the best detection that is left, and those
-// that match it are dropped. By GREEDY_NMM its box and mask grow by them: one
-// after another, best first, and only by those that still match the box that
-// has grown; the others are dropped too.
-// Source: github.com/obss/sahi, "postprocess", NMS and GREEDYNMM: the same
-// boxes, with the same order of equal scores.
+// Merges the detections in overlapping parts of a picture into objects, best
+// first. Each object starts as the best detection that is left. NMS drops the
+// detections that match it. GREEDY_NMM grows the object's box and mask by the
+// matching detections, one after another, best first. It drops a detection that
+// does not match the box grown so far. Source: github.com/obss/sahi,
+// "postprocess", NMS and GREEDYNMM. The boxes and the order of equal scores are
+// SAHI's.
 //
 //   DetectionMerger merger(all, rule);
 //   while (!merger.done()) merger.MergeNext();
@@ -41,22 +42,22 @@ struct MergeRule {
 // Thread-compatible.
 class DetectionMerger {
  public:
-  // All boxes are in the same picture's pixels.
+  // All boxes must be in pixels of the same picture.
   DetectionMerger(std::vector<model::Detection> detections,
                   const MergeRule& rule);
 
   bool done() const;
-  // Completes the next object, by one comparison with each of left(). Only
-  // while not done().
+  // Completes the next object by comparing it with each of the left()
+  // detections. Call it only while not done().
   void MergeNext();
-  // Detections that belong to no object yet.
+  // The number of detections that belong to no object yet.
   int64_t left() const { return left_.size(); }
-  // The objects, in descending order of scores; once, when done().
+  // Returns the objects by descending score. Call it once, when done().
   std::vector<model::Detection> Take() { return std::move(objects_); }
 
  private:
   const MergeRule rule_;
-  std::vector<model::Detection> left_;  // The best first.
+  std::vector<model::Detection> left_;  // Sorted, best first.
   std::vector<model::Detection> objects_;
 };
 

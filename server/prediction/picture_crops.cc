@@ -11,14 +11,14 @@
 namespace sfmamba::prediction {
 namespace {
 
-// An environment in which a request may have any number of images.
+// Returns the environment without a limit on the images of a request.
 PredictionEnvironment WithAnyImages(PredictionEnvironment environment) {
   environment.limits.max_images = std::numeric_limits<int>::max();
   return environment;
 }
 
-// The error in the words of the request that the crops belong to: what is wrong
-// is their number, or their model.
+// Turns an error of the crops' prediction into an error of the detection.
+// INVALID_ARGUMENT concerns the number of crops or their model.
 absl::Status OfCrops(const absl::Status& status) {
   return absl::IsInvalidArgument(status)
              ? server::AtField("params.crops", status)
@@ -90,7 +90,7 @@ int64_t PictureCrops::SetAnswer(int i, Answer answer) {
 
 void PictureCrops::SetError(int i, const absl::Status& error) {
   v1::ClassifyResult* crop = found_.mutable_detections(i)->mutable_crop();
-  crop->Clear();  // It may have been answered.
+  crop->Clear();  // An answer may be there already.
   *crop->mutable_error() = server::ToRpcStatus(OfCrops(error));
 }
 
@@ -98,7 +98,7 @@ void PictureCrops::Done(const absl::Status& status) {
   if (!status.ok() && partial_) {
     for (int i = 0; i < found_.detections_size(); ++i) SetError(i, status);
   }
-  Answered answered = std::move(answered_);  // It may destroy this.
+  Answered answered = std::move(answered_);  // Calling it may destroy this.
   if (!status.ok() && !partial_) return answered(OfCrops(status));
   answered(std::move(found_));
 }

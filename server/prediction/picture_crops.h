@@ -18,30 +18,34 @@
 
 namespace sfmamba::prediction {
 
-// The pixels of a box that has grown by `margin` of its size at each side,
-// rounded outwards and cut to the picture; at least one pixel.
+// Returns the pixels of `box` after growing it on each side by `margin` times
+// its width or height. The result is rounded outwards, clipped to the picture,
+// and has at least one pixel.
 image::PixelRect CropOf(const v1::BoundingBox& box, float margin,
                         const image::PictureSize& picture);
 
-// Classifies what the objects of one picture show. The crops are the images of
-// a prediction of their own, which is admitted, batched and refused as any
-// other request is. The picture is held until their inputs are made.
+// Classifies the objects detected in one picture. The crops are the images of a
+// separate prediction, which is admitted, batched and refused like any other
+// request. The picture stays in memory until the model inputs of all crops are
+// made.
 //
-// Thread-compatible. Must live until `answered` was called, which may destroy
-// it.
+// Thread-compatible. It must live until `answered` is called. `answered` may
+// destroy it.
 class PictureCrops final : public ResponseWriter {
  public:
-  // Gets the objects with their crops, or the error of the request as a whole.
-  // If partial results are allowed, that is each crop's error instead.
+  // Receives the objects with the classes of their crops, or the error of the
+  // whole request. If partial results are allowed, each failed crop carries its
+  // own error instead.
   using Answered = absl::AnyInvocable<void(absl::StatusOr<v1::DetectResult>)>;
 
-  // `found` has detections.
+  // `found` must have detections.
   PictureCrops(const PredictionEnvironment& environment,
                image::RgbImage picture, server::MemoryHold memory,
                v1::DetectResult found);
 
-  // Starts the prediction; called once. `request` has all but the images and
-  // the parameters. `parent` asks for the crops and outlives this.
+  // Starts the prediction. Call it once. `request` has everything except the
+  // images and the parameters. `parent` asks for the crops and must outlive
+  // this.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 
@@ -55,8 +59,8 @@ class PictureCrops final : public ResponseWriter {
   void Done(const absl::Status& status) override;
 
   const PredictionEnvironment environment_;
-  image::RgbImage picture_;    // Until ReleaseRequest().
-  server::MemoryHold memory_;  // The picture's.
+  image::RgbImage picture_;    // Freed by ReleaseRequest().
+  server::MemoryHold memory_;  // Accounts for picture_.
   v1::DetectResult found_;
   bool partial_ = false;
   std::atomic<int64_t> bytes_{0};

@@ -84,7 +84,7 @@ void Prediction::Begin(const absl::Status& checked) {
   const absl::Status status =
       checked.ok() ? server::Guarded([this] { return Admit(); }) : checked;
   if (!status.ok()) {
-    // Images that were not even looked at are one error together.
+    // If there are too many images, none was checked. They count as one error.
     const int count =
         request_.images > env_.limits.max_images ? 1 : request_.images;
     for (int i = 0; i < count && version_ != nullptr; ++i) {
@@ -138,7 +138,7 @@ void Prediction::Prepare(OpenItem open) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
-  // Not refused: the pool has kept the memory free.
+  // Take() does not fail, because the pool has reserved the memory.
   server::MemoryHold memory =
       env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
           .value_or(server::MemoryHold());
@@ -150,7 +150,7 @@ void Prediction::Prepare(OpenItem open) {
   }
   absl::StatusOr<image::PreparedInput> input =
       server::Guarded([&]() -> absl::StatusOr<image::PreparedInput> {
-        // The picture is kept for its crops.
+        // The picture is kept if crops will be cut out of it.
         return image::MakeInput(
             item.source, model_->directory.config, request_.options.resize,
             env_.limits.image, wanted, &model_->executor->pixels(),
@@ -191,7 +191,7 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
                                          InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  // The decoded input decides: the facts only foresaw it.
+  // The key follows the decoded input, because the facts only predicted it.
   task.key = KeyOf(config, {input.height, input.width},
                    input.pixels.empty() ? batching::ImageType::kFloat32
                                         : batching::ImageType::kUint8);
@@ -304,8 +304,8 @@ absl::Status Prediction::Outcome() const {
                : server::Cancelled("queue");
   }
   if (request_.options.allow_partial_results) return absl::OkStatus();
-  // Those dropped for another's sake are CANCELLED; the first other is the
-  // cause.
+  // An image is CANCELLED if it was dropped because another image failed. The
+  // first other error is the cause.
   for (const Item& item : items_) {
     if (!item.status.ok() && !absl::IsCancelled(item.status)) {
       return item.status;

@@ -42,146 +42,155 @@
 
 namespace sfmamba::prediction {
 
-// What predictions work with. All of it outlives them.
+// The services and limits that predictions use. They must outlive the
+// predictions.
 struct PredictionEnvironment {
   repository::ModelRepository& repository;
   server::FairPool& decode_pool;
-  // Bounds the images that wait for decode_pool.
+  // Limits the images that wait for decode_pool.
   batching::QueueRoom& decode_room;
-  // Encodes answers. It is a pool of its own, so that answers do not queue
-  // behind pictures that wait to be decoded.
+  // Encodes answers. This separate pool keeps answers from queueing behind
+  // pictures that wait to be decoded.
   server::FairPool& finish_pool;
-  // Bounds the images whose answers wait for finish_pool or are encoded.
+  // Limits the images whose answers wait for finish_pool or are being encoded.
   batching::QueueRoom& finish_room;
-  // What requests hold is counted here.
+  // Accounts for the memory of requests.
   server::MemoryBudget& memory;
-  // Tells how long pieces of work for both pools take.
+  // Estimates how long work for both pools takes.
   ExpectedCosts& costs;
   observability::Metrics& metrics;
   observability::Logger& log;
-  // Peers already logged as sending no deadline.
+  // Clients already logged for sending no deadline.
   server::ClientSet& without_deadline;
   RequestLimits limits;
   int64_t max_response_bytes = 64 << 20;
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
-  std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
-  tracing::Tracer* tracer = nullptr;  // Null: no request is traced.
-  // What each caller may have in the server; null: any number of images.
+  std::function<absl::Time()> clock =
+      base::SteadyNow;                // The clock of deadlines.
+  tracing::Tracer* tracer = nullptr;  // Null if no request is traced.
+  // Enforces the quota of each caller. If null, callers have no quota.
   security::ClientQuotas* quotas = nullptr;
 };
 
-// Writes a prediction's response as a transport sends it. The methods are
-// called one after another, but for SetAnswer().
+// Writes a prediction's response in a transport's format. Calls never overlap,
+// except calls of SetAnswer().
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
 
-  // Called once, before any other, unless the whole request is refused.
+  // Called first and once, unless the whole request is refused.
   virtual void Start(const std::string& model, int images) = 0;
-  // No view of the request is used any more: its message may go. Called exactly
-  // once, before Done(), maybe while other threads are in SetAnswer().
+  // The prediction no longer reads the request, so its message may be freed.
+  // Called exactly once, before Done(), possibly while other threads are in
+  // SetAnswer().
   virtual void ReleaseRequest() {}
-  // Writes the answer to the i-th image and returns how many bytes it takes in
-  // the message. Several threads call it at once, for different images.
+  // Writes the answer to image `i` and returns its size in the message, in
+  // bytes. Several threads may call it at once for different images.
   virtual int64_t SetAnswer(int i, Answer answer) = 0;
   virtual void SetError(int i, const absl::Status& error) = 0;
   virtual void SetTiming(const v1::Timing& timing) = 0;
-  // The bytes of the whole message.
+  // The size of the whole message in bytes.
   virtual int64_t Bytes() const = 0;
-  // Called exactly once, as the last. Unless `status` is OK, nothing else that
-  // was written is sent. May destroy the prediction.
+  // Called last and exactly once. If `status` is not OK, the transport sends
+  // only the error. May destroy the prediction.
   virtual void Done(const absl::Status& status) = 0;
 };
 
-// One request from admission to its last answer, whatever transport it came by:
-// checks it, reserves room, sends each image through the decode pool and the
-// model's executor, encodes the answers on the finish pool, or a short one on
-// its idle batch thread, and calls the writer's Done() exactly once, when the
-// last image has ended. No thread ever waits for another.
+// Handles one request, from admission to its last answer, for any transport. It
+// checks the request and reserves room and memory. Each image then passes
+// through the decode pool and the model's executor. The finish pool encodes the
+// answer, or an idle batch thread if the answer is short. The writer's Done()
+// is called exactly once, when the last image has ended. No thread ever waits
+// for another.
 //
 //   Prediction prediction(environment, std::move(request), &writer);
 //   prediction.Start(absl::OkStatus());
 //
-// Start() is called once. Cancel() may be called at any time by any thread.
-// Once started, the prediction must live until Done() was called. Until it is
-// destroyed its answers count as held memory and it as a request in flight:
-// destroy it once they are sent.
+// Call Start() once. Any thread may call Cancel() at any time. After Start(),
+// the prediction must live until Done() is called. Its answers count as memory
+// in use, and the request as in flight, until the prediction is destroyed.
+// Destroy it once the answers are sent.
 class Prediction {
  public:
-  // `writer` outlives the prediction. With a `parent`, which outlives it too,
-  // it is part of the parent's request: what drops one drops the other.
+  // `writer` must outlive the prediction. A prediction with a `parent` is part
+  // of the parent's request, and dropping one drops the other. `parent` must
+  // outlive the prediction.
   Prediction(const PredictionEnvironment& environment,
              PredictionRequest request, ResponseWriter* writer,
              const Prediction* parent = nullptr);
 
-  // `serving` is the error to answer at once, or OK. Never blocks for long:
-  // only checks that need no decoding are made here.
+  // If `serving` is an error, the request ends with it at once. Start() does
+  // not block for long, because it makes only checks that need no decoding.
   void Start(const absl::Status& serving);
 
-  // The caller has gone or wants no answer. Done() is still called.
+  // The caller has disconnected or cancelled. Done() is still called.
   void Cancel();
 
  private:
-  // What an image holds in the server. It ends with the image, but each part
-  // may be released before.
+  // The resources that an image holds in the server. They are released when the
+  // image ends, and some of them earlier.
   struct Admission {
     security::ClientQuotas::Hold quota;
-    batching::Reservation decode_room;  // Until a thread decodes it.
-    batching::Reservation input_room;   // Until it is submitted.
+    batching::Reservation decode_room;  // Until its decoding starts.
+    batching::Reservation input_room;   // Until it is in the batch queue.
     server::MemoryHold input_memory;    // Until its batch has ended.
-    server::MemoryHold picture_memory;  // Until its crops' inputs are made.
+    server::MemoryHold picture_memory;  // Until the crops' inputs are made.
     batching::Reservation answer_room;
-    batching::Reservation finish_room;  // From its batch's end on.
+    batching::Reservation finish_room;  // From the end of its batch on.
   };
 
-  // An input that parts are cut out of, as its collector wants them.
+  // A model input that is cut into parts, in the order the collector wants.
   struct UncutInput {
-    image::ImageBuffer image;  // Until all parts are submitted.
-    int submitted = 0;         // Parts.
-    // How often the collector got work since there was none. The thread that
-    // counts the first sees to it, so that only one does.
+    image::ImageBuffer image;  // Freed once all parts are submitted.
+    int submitted = 0;         // The number of parts submitted.
+    // The number of times the collector got work since it last ran out of work.
+    // Only the thread that raises it from 0 runs the collector. This keeps
+    // other threads out of the collector.
     std::atomic<int> calls{1};
   };
 
-  // One image. Used by the thread that it is on.
+  // One image. Only the thread that processes the image uses it.
   struct Item {
     image::ImageSource source;
     ImageFacts facts;
     Admission admission;
     server::MemoryHold answer_memory;          // Until the answer is sent.
-    int64_t answer_bytes = 0;                  // Its part of answer_bytes_.
+    int64_t answer_bytes = 0;                  // Its share of answer_bytes_.
     std::unique_ptr<PartCollector> collector;  // Set if it has parts.
-    std::unique_ptr<UncutInput> uncut;         // If parts are cut out of it.
-    std::unique_ptr<AnswerEncoder> encoder;    // While its answer is encoded.
-    image::RgbImage picture;                   // Kept for its crops.
-    std::optional<v1::DetectResult> found;  // Its crops are to be classified.
-    std::unique_ptr<ResponseWriter> crops;  // Classifies them.
-    bool source_done = false;               // Its source is read no more.
+    std::unique_ptr<UncutInput>
+        uncut;  // Set if parts are cut out of its input.
+    std::unique_ptr<AnswerEncoder> encoder;  // Set while its answer is encoded.
+    image::RgbImage picture;                 // Kept to cut crops out of it.
+    std::optional<v1::DetectResult>
+        found;  // The objects with crops to classify.
+    std::unique_ptr<ResponseWriter> crops;  // Classifies the crops of `found`.
+    bool source_done = false;  // Whether `source` is no longer read.
     absl::Status status;
     image::PictureFrame frame;
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
-    // Its input's run, or what its parts took at most in each stage.
+    // The run of its model input. For an image with parts, this has the longest
+    // inference and the longest queue time of all parts.
     InputRun run;
-    std::vector<InputRun> part_runs;  // One for each of its parts.
-    // When it reached a stage; InfinitePast(): never.
+    std::vector<InputRun> part_runs;  // One entry per part.
+    // When it reached a stage. InfinitePast() if it did not.
     absl::Time decode_started = absl::InfinitePast();
     absl::Time encode_started = absl::InfinitePast();
-    absl::Time ended;  // Only if the request is traced.
+    absl::Time ended;  // Set only if the request is traced.
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
 
-  // Where the request's time went; of several images the slowest for each
-  // stage.
+  // Where the request's time went. If there are several images, the slowest one
+  // counts in each stage.
   struct Timing {
     absl::Duration decode, preprocess, postprocess, total;
     batching::BatchInfo batch;
   };
 
-  // The duty to end an image. If it is dropped, because something threw on the
-  // way, the image ends with INTERNAL.
+  // The obligation to end an image. If this object is destroyed before End(),
+  // for example by an exception, the image ends with INTERNAL.
   class OpenItem {
    public:
     OpenItem(Prediction* prediction, int i) : prediction_(prediction), i_(i) {}
@@ -191,7 +200,7 @@ class Prediction {
     ~OpenItem();
 
     int index() const { return i_; }
-    // The image's last step; the last image's may destroy the prediction.
+    // Ends the image. Ending the last image may destroy the prediction.
     void End(absl::Status status) {
       std::exchange(prediction_, nullptr)->EndItem(i_, std::move(status));
     }
@@ -201,63 +210,68 @@ class Prediction {
     const int i_;
   };
 
-  // Finds the model, holds the message's memory and checks what needs no image.
+  // Finds the model, reserves the message's memory and checks everything that
+  // needs no image.
   absl::Status CheckRequest();
-  // The error of a model that was not found, as the caller may see it.
+  // Returns the error of an unknown model. Callers without read permission get
+  // no hint about other models.
   absl::Status NotFound(const absl::Status& status) const;
-  // Admits the request unless `checked` is an error, and hands its images on.
+  // Admits the request and schedules its images. Ends the request if `checked`
+  // is an error.
   void Begin(const absl::Status& checked);
-  // Checks the images and reserves room for them. Fills the status of images
-  // that allow_partial_results lets fail alone.
+  // Checks the images and reserves room for them. With allow_partial_results,
+  // an image that fails gets its own status and the request goes on.
   absl::Status Admit();
   absl::Status CheckTask() const;
-  // What the request says of crops; null: nothing.
+  // The request's parameters for crops, or null if it asks for none.
   const v1::Crops* crops() const;
-  // Finds the model for the crops and checks what the request says of them.
+  // Finds the model of the crops and checks the parameters for crops.
   absl::Status CheckCrops();
   absl::Status CheckImages();
   absl::Status CheckImage(int i);
-  // Takes the memory that the request's message has taken already.
+  // Reserves the memory that the request's message already takes.
   absl::Status HoldMessage();
-  // Reserves all the room that the images need before they are in their batch
-  // and the memory that they hold, or nothing.
+  // Takes the quota, the queue places and the memory that the images need.
+  // Takes all of them or none.
   absl::Status Reserve();
-  // Reserves room and memory for the images, which become `inputs` inputs and
-  // whose quota is taken, or nothing.
+  // Reserves queue places and memory for the images, which become `inputs`
+  // model inputs. The quota is already taken. Reserves all or nothing.
   absl::Status ReserveRoom(int inputs);
-  // Reserves the images' places in the model's queue, if they would be answered
-  // in time.
+  // Reserves places in the model's queue if the images can meet their deadline.
+  // `bytes` is the memory of their inputs and results.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
-  // The steps of an image: on the decode pool, then in the executor, then on
-  // the finish pool or on the batch thread.
+  // The steps of an image. They run on the decode pool, then in the executor,
+  // and then on the finish pool or the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
-  // Counts an image that could not be decoded because of `status`, unless it
-  // was given up. Returns the error that it ends with.
+  // Counts an image that failed to decode, unless its decoding was cancelled.
+  // Returns the error with which the image ends.
   absl::Status Undecoded(int i, const absl::Status& status) const;
-  // The task of an input without its `done`. Notes in `run` that it begins.
+  // Makes the task of one model input, without its `done`. Records the
+  // submission in `run`.
   batching::BatchTask MakeTask(image::ImageBuffer input,
                                batching::Reservation room, InputRun* run) const;
   void Submit(OpenItem open, image::ImageBuffer input);
   using EncoderMaker =
       absl::FunctionRef<std::unique_ptr<AnswerEncoder>(Item& item)>;
-  // `make_encoder` is called at once or never: not unless `status` is OK.
+  // Calls `make_encoder` before it returns, and only if `status` is OK.
   void StartAnswer(OpenItem open, absl::Status status,
                    EncoderMaker make_encoder);
 
-  // The steps of an image with parts in place of the rest of Prepare() and of
-  // Submit(): it is decoded once, its inputs are made of it one after another,
-  // each as soon as its rows are decoded, and becomes a task at once, and the
-  // last task to end starts the answer. `memory` is what decoding takes.
+  // The steps of an image with parts. They replace the rest of Prepare() and
+  // Submit(). The image is decoded once. Each part becomes a model input and a
+  // task as soon as its rows are decoded. The last task to end starts the
+  // answer. `memory` accounts for the decoding.
   void PrepareParts(OpenItem open, server::MemoryHold memory,
                     image::DecodeWatch::Wanted wanted);
   struct PartsToSubmit {
     std::shared_ptr<ImageParts> parts;
     size_t next = 0;
-    absl::Status status;  // Unless OK, none is submitted any more.
+    absl::Status status;  // If not OK, no more parts are submitted.
   };
-  // Submits parts, in their order, that lie in the picture's first `rows` rows.
+  // Submits the next parts, in order, that lie in the picture's first `rows`
+  // rows.
   void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
                    const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
@@ -265,99 +279,99 @@ class Prediction {
   void PartsDone(OpenItem open, absl::Status status,
                  std::vector<InputRun> runs);
 
-  // The steps of an image with parts of its input in place of Submit(): the
-  // parts that the collector wants become tasks; on the finish pool it works on
-  // their results, and wants further ones.
+  // The steps of an image whose model input is cut into parts. They replace
+  // Submit(). The parts that the collector wants become tasks. On the finish
+  // pool the collector processes their results and may then want more parts.
   void SubmitCut(OpenItem open, image::ImageBuffer input);
   std::shared_ptr<ImageParts> MakeParts(OpenItem open);
-  // The collector got work.
+  // Reports that the collector has work, and schedules it unless it is running.
   void CallCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void ScheduleCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void RunCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void SubmitWanted(Item* item, const std::shared_ptr<ImageParts>& parts);
 
-  // How long the next piece of the answer is expected to take; zero: none is
-  // left.
+  // Estimates how long the next encoding step takes. Zero if no step is left.
   absl::Duration NextCost(const Item& item) const;
-  // Encodes the next piece of the answer, or ends the image with `status`.
+  // Run the next encoding step, or end the image if `status` is an error.
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
   absl::Status WriteAnswer(int i, Answer answer);
-  // Counts `bytes` for the image's answer so far. RESPONSE_TOO_LARGE if the
-  // answers of all images are too large together.
+  // Sets the size of the image's answer so far. RESPONSE_TOO_LARGE if the
+  // answers of all images exceed the limit.
   absl::Status CountAnswer(Item* item, int64_t bytes);
-  // The last steps of an image with crops, which PictureCrops classifies.
+  // The last steps of an image with crops. PictureCrops classifies them.
   void ClassifyCrops(OpenItem open);
   void EndCrops(OpenItem open, absl::StatusOr<v1::DetectResult> answer);
-  // Only OpenItem calls it.
+  // Only OpenItem calls this.
   void EndItem(int i, absl::Status status);
 
-  // The image's source is not read any more; the last image's ends the use of
+  // The image's source is no longer read. The call for the last image releases
   // the request's message.
   void SourceDone(Item* item);
   void ReleaseRequest();
 
-  // Drops all images that are left, at their next step.
+  // Drops all images that have not ended, at their next step.
   void Drop();
-  // Ends the request; may destroy this.
+  // Ends the request. May destroy this.
   void Finish(const absl::Status& status);
   void FinishAll();
-  // The status of the request as a whole, once each image has ended.
+  // The status of the whole request. Call it once all images have ended.
   absl::Status Outcome() const;
   void WriteErrors();
   Timing SlowestTiming() const;
   void WriteTiming();
   void CountRequest(const absl::Status& status) const;
 
-  // The spans of the request, and of one image, if it is traced.
+  // EndTrace() records the spans of a traced request. AddSpans() appends the
+  // spans of one image or of one model input.
   void EndTrace(const absl::Status& status) const;
   void AddSpans(int i, std::vector<tracing::Span>* spans) const;
   void AddSpans(int i, const InputRun& run,
                 std::vector<tracing::Span>* spans) const;
 
-  // A piece of work for one of the pools.
+  // Makes a unit of work for one of the pools.
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,
                         absl::AnyInvocable<void()> run) const;
 
-  // CANCELLED or DEADLINE_EXCEEDED if so; `deadline` is due.
+  // CANCELLED if the request was dropped. DEADLINE_EXCEEDED after `deadline`.
   absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
-  // RESOURCE_EXHAUSTED if a response of `bytes` would not be sent.
+  // RESOURCE_EXHAUSTED if `bytes` exceed the maximum response size.
   absl::Status CheckSize(int64_t bytes) const;
 
   const PredictionEnvironment& env_;
   const PredictionRequest request_;
   ResponseWriter& writer_;
-  const std::string client_;  // The caller's name.
+  const std::string client_;  // The caller's name, or else its address.
   const std::unique_ptr<const TaskHandler> handler_;
   observability::RequestRecord record_;
-  // Null: the request is not traced.
+  // Null if the request is not traced.
   const std::shared_ptr<const tracing::RequestTrace> trace_;
-  const absl::Time deadline_;  // The request's, in SteadyNow()'s time.
-  // To be in a batch by; not after deadline_.
+  const absl::Time deadline_;  // In SteadyNow()'s time.
+  // The deadline for starting a batch. Not later than deadline_.
   const absl::Time queue_deadline_;
-  const uint64_t group_;  // Marks the request's work in both pools.
+  const uint64_t group_;  // Identifies the request's work in both pools.
 
-  // Fixed by CheckRequest().
+  // Set by CheckRequest().
   std::shared_ptr<repository::ModelVersion> version_;
   std::shared_ptr<repository::LoadedModel> model_;
-  // The crops' model; null: none are asked for.
+  // The model that classifies crops. Null if the request asks for no crops.
   std::shared_ptr<repository::ModelVersion> classifier_;
-  // Fixed by Admit(): how long one thread is expected to encode the longest of
-  // the answers.
+  // Set by Admit(). The estimated time to encode the longest answer.
   absl::Duration longest_answer_;
 
-  server::MemoryHold message_memory_;  // Until ReleaseRequest().
+  server::MemoryHold message_memory_;  // Released by ReleaseRequest().
   bool request_released_ = false;
-  std::atomic<int> sources_left_{0};  // Items whose source may be read.
+  std::atomic<int> sources_left_{0};  // Images whose source may be read.
   std::vector<Item> items_;
-  // Items not ended. The thread that takes it to zero may read all of them.
+  // The number of images that have not ended. The thread that lowers it to zero
+  // may read all items.
   std::atomic<int> pending_{0};
-  // Bytes of all answers so far, including those that are still being encoded.
+  // The size in bytes of all answers so far, complete or not.
   std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
-  // Set by Drop(): the client has gone, an image of an atomic request has
-  // failed, or the response is too large already. The batcher sees it too.
+  // Drop() sets it when the client has gone, an image of an atomic request has
+  // failed, or the response is too large. The batcher reads it too.
   const std::shared_ptr<std::atomic<bool>> dropped_;
 };
 

@@ -1,4 +1,4 @@
-// What Prediction checks and reserves before any work is done.
+// The checks and reservations that a Prediction makes before any work.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The memory kept for an answer however small it is, so that one that has been
-// computed is not refused for want of it.
+// The minimum memory reserved for an answer. It keeps a small answer that is
+// already computed from being refused for lack of memory.
 constexpr int64_t kLeastAnswer = 4 << 10;
 
 }  // namespace
@@ -75,7 +75,7 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
-  int64_t answer_bytes = 0;  // Least bytes of the images checked so far.
+  int64_t answer_bytes = 0;  // The minimum for the images so far.
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
     item.status = CheckImage(i);
@@ -117,7 +117,7 @@ absl::Status Prediction::CheckImage(int i) {
 
 absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   batching::AdmissionRequest request;
-  int64_t largest = 0;  // Pixels.
+  int64_t largest = 0;  // In pixels.
   const auto add = [&request, &largest](const batching::BatchKey& key) {
     ++request.others[key];
     const int64_t pixels = int64_t{1} * key.height * key.width;
@@ -149,8 +149,8 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   request.answer =
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
-  // A caller that set no deadline is refused when the queues are full, or if
-  // its answer may take longer than any caller has.
+  // A caller without a deadline is refused only if the queues are full, or if
+  // its answer may take longer than the server's default deadline.
   if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;
@@ -194,7 +194,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
     return std::max(result_bytes(item), kLeastAnswer);
   };
   int64_t bytes = 0;
-  int64_t input_bytes = 0, answers = 0;  // Memory to hold.
+  int64_t input_bytes = 0, answers = 0;  // Memory to reserve.
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
     bytes += item.facts.input_bytes + result_bytes(item);

@@ -1,4 +1,4 @@
-// What Prediction does with what the model has found.
+// How a Prediction encodes the results of the model.
 
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// An idle batch thread encodes what is expected to take no longer itself. To
-// wake a thread of the finish pool takes as long.
+// An idle batch thread encodes an answer itself if that is expected to take no
+// longer than this. Waking a thread of the finish pool takes as long.
 constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 
 }  // namespace
@@ -33,7 +33,7 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));
   }
-  // Guarded like a piece in the pool: an exception only ends the image.
+  // Guarded like work in a pool, so that an exception ends only this image.
   server::Guarded([this, &open, &status] {
     Postprocess(std::move(open), std::move(status));  // May destroy this.
     return absl::OkStatus();
@@ -86,7 +86,7 @@ absl::Status Prediction::EncodePiece(int i) {
     status = encoder->EncodeNext();
     env_.costs.Encoded(handler_->task(), cost, base::SteadyNow() - start);
   }
-  // The model's result is there until all of it is encoded.
+  // The model's result stays in memory until it is encoded completely.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
   if (status.ok() && held > item.answer_memory->bytes) {

@@ -1,4 +1,4 @@
-// What Prediction does with objects whose crops are to be classified.
+// How a Prediction classifies crops of the objects it detected.
 
 #include <memory>
 #include <utility>
@@ -43,7 +43,8 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.method = observability::Method::kClassify;
   request.call = request_.call;
   request.call.deadline = deadline_;
-  // In the same trace, below this request's span if it has one.
+  // The crops' request is part of the same trace. If this request has a span,
+  // it becomes the parent.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =

@@ -1,4 +1,4 @@
-// What Prediction does with an image that becomes several inputs.
+// How a Prediction handles an image that becomes several model inputs.
 
 #include <algorithm>
 #include <memory>
@@ -41,7 +41,7 @@ void Prediction::PrepareParts(OpenItem open, server::MemoryHold memory,
   if (picture.ok() && classifier_ != nullptr) {
     item.picture = std::move(picture->rgb);
   }
-  picture = absl::CancelledError();  // Frees it.
+  picture = absl::CancelledError();  // Frees the picture.
   memory.Release();
   left.parts = nullptr;  // May destroy this.
 }
@@ -94,9 +94,10 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
                   const batching::BatchInfo& batch) mutable {
     memory.Release();
     run.End(batch);
-    // The request fails with the part: no other is worth a batch.
+    // Without partial results a failed part fails the request. Its other parts
+    // must not use up batches.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
-    // The last step of the last part may destroy this.
+    // Releasing `last` after the last part may destroy this.
     std::shared_ptr<ImageParts> last = std::move(parts);
     last->End(part, std::move(result), std::move(run));
     if (item->collector->CanAdvance()) CallCollector(item, std::move(last));
@@ -142,7 +143,7 @@ void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
       return absl::OkStatus();
     });
   }
-  // No further call runs the collector: `calls` stays above 0.
+  // `calls` stays above 0, so no later call runs the collector.
   if (!status.ok()) return parts->Fail(status);
   if (item->collector->CanAdvance() ||
       item->uncut->calls.fetch_sub(calls) > calls) {

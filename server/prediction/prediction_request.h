@@ -25,11 +25,12 @@ class ModelVersion;
 
 namespace sfmamba::prediction {
 
-// A request, whatever transport it came by. Its views are of the transport's
-// message, which lives until the writer's ReleaseRequest(). The fields mean
-// what the fields of the same name in proto/sfmamba/v1/vision.proto mean.
+// A request in a form that is independent of the transport. Its views point
+// into the transport's message, which lives until the writer's
+// ReleaseRequest(). Each field means the same as the field of that name in
+// proto/sfmamba/v1/vision.proto.
 
-// The alternative says which task is asked for. Enumerators are known ones.
+// The alternative selects the task. All enumerators are known ones.
 using TaskParams =
     std::variant<v1::ClassifyParams, v1::DetectParams, v1::SegmentParams>;
 
@@ -38,17 +39,17 @@ struct RequestOptions {
   std::optional<absl::Duration> max_queue_wait;  // Positive.
   bool include_timing = false;
   bool allow_partial_results = false;
-  std::optional<image::ResizeMode> resize;  // Unset: the model's own.
+  std::optional<image::ResizeMode> resize;  // Unset: the model's default.
   bool validate_only = false;
 };
 
-// The call that a request came by, over any transport.
+// The call that carried the request, over any transport.
 struct CallInfo {
   std::string peer;
-  security::Caller caller;  // Without a name it is the peer's address.
-  std::string traceparent;  // The W3C header; may be empty.
-  std::string tracestate;   // The same; several headers are joined.
-  absl::string_view system = "grpc";  // Or "http": what it came over.
+  security::Caller caller;            // If unnamed, the peer's address counts.
+  std::string traceparent;            // The W3C header; may be empty.
+  std::string tracestate;             // The W3C headers, joined.
+  absl::string_view system = "grpc";  // The transport: "grpc" or "http".
   absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
 };
 
@@ -56,20 +57,20 @@ struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
   CallInfo call;
   absl::string_view model;
-  // Found already by `model`; null: not yet. It may be unloaded meanwhile.
+  // The model version if the transport already found it, otherwise null. The
+  // version may be unloaded at any time.
   std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
   TaskParams params;
-  // Whether the logits of all classes are asked for of a classifier.
+  // Whether a classifier's answer includes the logits of all classes.
   bool include_logits = false;
   RequestOptions options;
-  // The number of images, and a translation of the i-th, whose error has a
-  // field relative to the image. No image is translated before the number is
-  // known to be allowed, so that a message of millions of empty images costs
-  // nothing.
+  // `image` translates image `i` of `images`. The field of its error is
+  // relative to the image. Images are translated only after their number is
+  // checked. A message with millions of empty images therefore costs nothing.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
-  // An error if the transport could not translate the parameters or options.
+  // Set if the transport could not translate the parameters or options.
   absl::Status malformed;
 
   int64_t message_bytes = 0;

@@ -1,4 +1,4 @@
-// What Prediction says of a request that is traced, once it has ended.
+// How a Prediction records the spans of a traced request that has ended.
 
 #include <cstddef>
 #include <string>
@@ -15,7 +15,7 @@ namespace {
 
 using tracing::Span;
 
-// Whether the server is to blame, and not the caller or too much work.
+// Whether the server caused the error, and not the caller or an overload.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||
@@ -25,7 +25,7 @@ bool IsFault(absl::StatusCode code) {
          code == absl::StatusCode::kDeadlineExceeded;
 }
 
-// Adds a span of the request's i-th image.
+// Adds a span of the request's image `i`.
 Span& AddSpan(const tracing::RequestTrace& trace, int i, const char* name,
               absl::Time start, absl::Time end, std::vector<Span>* spans) {
   spans->push_back(trace.MakeSpan(name, start, end));
@@ -87,7 +87,7 @@ void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
   if (item.encode_started != absl::InfinitePast()) {
     add("postprocess", item.encode_started, item.ended);
   }
-  // An image that failed did so in the last stage that it reached.
+  // An image fails in the last stage that it reaches.
   if (spans->size() > first) SetStatus(item.status, &spans->back());
 }
 

@@ -53,8 +53,8 @@ absl::Status ValidateOptions(const RequestOptions& options,
   return absl::OkStatus();
 }
 
-// Checks how many classes are named, of `classes`, and from which score on.
-// `prefix` is that of the fields.
+// Checks that `top_k` is within the number of classes and that `min_score` is
+// finite. `prefix` stands before both field names in an error.
 absl::Status ValidateRanking(const std::string& prefix, int top_k,
                              float min_score, int classes) {
   const absl::Status status = CheckRange(prefix + "top_k", top_k, classes);
@@ -85,7 +85,8 @@ absl::Status ValidateCount(int got, int max) {
 
 absl::Status ValidateCrop(const image::CropRect& crop) {
   const auto check = [](absl::string_view field, float min, float max) {
-    if (0 <= min && min < max && max <= 1) return absl::OkStatus();  // No NaN.
+    if (0 <= min && min < max && max <= 1)
+      return absl::OkStatus();  // False for NaN.
     return server::InvalidField(field,
                                 absl::StrCat("got ", min, " to ", max,
                                              ", expected 0 <= min < max <= 1"));
@@ -106,7 +107,7 @@ absl::string_view FormatName(image::ImageFormat format) {
   return "unknown";
 }
 
-// The size that a picture of size `seen` has as the model's input.
+// Returns the size of the model input for a picture of size `seen`.
 image::PictureSize InputSize(const model::ModelConfig& model,
                              const image::PictureSize& seen) {
   if (model.resize == model::Resize::kKeepRatio) {
@@ -115,7 +116,7 @@ image::PictureSize InputSize(const model::ModelConfig& model,
   return {model.image_size, model.image_size};
 }
 
-// IMAGE_TOO_LARGE if the image cannot be decoded in the memory that there is.
+// IMAGE_TOO_LARGE if decoding takes more memory than the limit.
 absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                const RequestLimits& limits,
                                const ImageFacts& facts) {
@@ -127,7 +128,7 @@ absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                          limits.max_decode_bytes)));
 }
 
-// Fills what follows from the oriented picture's size.
+// Fills the facts that follow from the size of the oriented picture.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);
@@ -244,7 +245,7 @@ absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most) {
 }
 
 absl::Status CheckFraction(absl::string_view field, float got, float most) {
-  if (0 <= got && got <= most) return absl::OkStatus();  // No NaN.
+  if (0 <= got && got <= most) return absl::OkStatus();  // False for NaN.
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected 0 to ", most));
 }

@@ -1,4 +1,4 @@
-// What Segment requests ask for and get.
+// The Segment task: checks of its parameters and encoding of its answers.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -16,13 +16,12 @@
 namespace sfmamba::prediction {
 namespace {
 
-// A CPU computes class maps of at most this many times the input's pixels
-// within the batch, because all compute threads take little time for them.
-// Larger maps are computed after the batch, because a request decides how large
-// they are.
+// A CPU computes a class map within the batch if the map has at most this many
+// times the input's pixels. All compute threads then share the work. A larger
+// map is computed after the batch, because a request decides how large it is.
 constexpr int kMostInBatch = 4;
 
-// Fills the map as the windows' logits come.
+// Computes the class map as the logits of the windows arrive.
 class WindowCollector final : public PartCollector {
  public:
   WindowCollector(const v1::SegmentParams& params,
@@ -134,8 +133,8 @@ class SegmentationHandler final : public TaskHandler {
     return params_.output_size() == v1::SegmentParams::MODEL;
   }
   // Whether an image's class map is computed after its batch. `map` is the size
-  // of the picture, and of the map unless the request asks for the model's
-  // size.
+  // of the picture. It is also the size of the class map, unless the request
+  // asks for the model's size.
   bool IsAfterBatch(const repository::ModelDirectory& model,
                     const image::PictureSize& input,
                     const image::PictureSize& map) const {

@@ -15,17 +15,19 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Classes whose indices fit into a byte, with 255 left for "ignore".
+// The maximum number of classes with one-byte indices. Index 255 means
+// "ignore".
 constexpr int kMaxByteClasses = 255;
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
-// Most pixels of a piece, which has at least one row. Encoding takes 1 to 14 ns
-// a pixel.
+// The maximum number of pixels in a step. A step has at least one row. Encoding
+// takes 1 to 14 ns per pixel.
 constexpr int kPiecePixels = 1 << 18;
-// Most pixels of a piece of run lengths, which take up to 4 ns a pixel.
+// The maximum number of pixels in a step of run-length encoding, which takes up
+// to 4 ns per pixel.
 constexpr int kPieceRunPixels = 1 << 20;
 
-// The index that is sent for each class: its own, or "ignore" if the filter
-// lacks the class.
+// Returns the index sent for each class: its own, or "ignore" if the filter
+// excludes the class.
 std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   const uint16_t ignore = classes <= kMaxByteClasses ? 0xff : 0xffff;
   std::vector<uint16_t> shown(classes, filter.empty() ? 0 : ignore);
@@ -36,14 +38,14 @@ std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   return shown;
 }
 
-// Rows of the map as they are sent.
+// Converts rows of the map into the indices that are sent.
 class IndexRows {
  public:
   IndexRows(const model::Segmentation& map, const std::vector<uint16_t>& shown)
       : map_(map), shown_(shown) {}
 
   int bytes_per_pixel() const { return IndexBytes(shown_.size()); }
-  // Writes row y. `high_first` is the order of a two-byte index.
+  // Writes row y. `high_first` is the byte order of a two-byte index.
   void Fill(int y, bool high_first, uint8_t* row) const {
     const uint16_t* labels = &map_.labels[size_t{1} * y * map_.width];
     if (bytes_per_pixel() == 1) {
@@ -62,7 +64,7 @@ class IndexRows {
   const std::vector<uint16_t>& shown_;
 };
 
-// The map in one of its encodings, in pieces.
+// Encodes a map in one of the encodings, in steps.
 class MapEncoder {
  public:
   virtual ~MapEncoder() = default;
@@ -70,7 +72,7 @@ class MapEncoder {
   virtual bool done() const = 0;
   virtual absl::Status EncodeNext() = 0;
   virtual int64_t bytes() const = 0;
-  // Puts the map into the answer; once, when done().
+  // Moves the map into the answer. Call it once, when done().
   virtual void Take(v1::SegmentResult* answer) = 0;
 };
 
@@ -145,7 +147,7 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    constexpr int kColumns = 64;  // Pieces are multiples of it if they may.
+    constexpr int kColumns = 64;  // Steps are multiples of it if possible.
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
                                          : std::max(1, columns),
@@ -200,7 +202,8 @@ void AddAreas(const model::Segmentation& map,
   }
 }
 
-// A piece is kPiecePixels pixels of the map or, after it, of the confidence.
+// A step encodes some lines of the map. After the map, it encodes some rows of
+// the confidence map.
 class SegmentationEncoder final : public AnswerEncoder {
  public:
   SegmentationEncoder(const v1::SegmentParams& params,
@@ -271,7 +274,7 @@ class SegmentationEncoder final : public AnswerEncoder {
   std::optional<base::GreyPngEncoder> confidence_;
 };
 
-// Computes the map of the head's logits, then encodes it.
+// Computes the map from the head's logits, then encodes it.
 class LogitsEncoder final : public AnswerEncoder {
  public:
   // `params` and `model` outlive this.

@@ -12,16 +12,16 @@
 
 namespace sfmamba::prediction {
 
-// The bytes of a class's index in a map.
+// The bytes of one class index in a map of `classes` classes.
 int IndexBytes(int classes);
 
-// How long encoding a map of a size is expected to take.
+// Estimates how long encoding a map of size `map` takes.
 absl::Duration SegmentationEncodingCost(const v1::SegmentParams& params,
                                         const image::PictureSize& map);
 
-// Encodes a class map as `params` ask. If `map` has logits, the encoder first
-// computes the class map, which gets the size `frame.seen`. `params` and
-// `model` outlive the encoder.
+// Makes the encoder of a class map in the encoding that `params` select. If
+// `map` has logits, the encoder first computes the class map in the size
+// `frame.seen`. `params` and `model` must outlive the encoder.
 std::unique_ptr<AnswerEncoder> MakeSegmentationEncoder(
     const v1::SegmentParams& params, const repository::ModelDirectory& model,
     model::Segmentation map, const image::PictureFrame& frame);

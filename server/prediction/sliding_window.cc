@@ -12,7 +12,7 @@ namespace {
 
 using image::PictureSize;
 
-// Inputs have sides of at most 2^13 (model/config_validation.cc).
+// Model inputs have sides of at most 2^13 (model/config_validation.cc).
 constexpr int kMaxSide = 1 << 14;
 
 PictureSize WindowOf(const v1::SlidingWindow& slide,
@@ -29,12 +29,12 @@ std::string SizeText(const PictureSize& size) {
   return absl::StrCat(size.width, "x", size.height);
 }
 
-// What to ask for instead of a grid with more than `most` windows: a larger
-// stride and, once that is the window's size, a larger window.
+// Suggests a window and a stride that give at most `most` windows. It enlarges
+// the stride, and also the window once the stride is as large.
 std::string Fitting(const SlideGrid& grid, int most) {
   const auto larger = [](int side) { return side + side / 8 + 1; };
   PictureSize window = grid.window(), stride = grid.stride();
-  // One window as large as the picture always fits.
+  // The loop ends, because one window as large as the picture always fits.
   while (SlideGrid(grid.picture(), window, stride).windows() > most) {
     stride = {larger(stride.height), larger(stride.width)};
     window = {std::max(window.height, stride.height),
@@ -87,7 +87,7 @@ absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
   for (int64_t i = 0; i < grid.windows(); ++i) {
     image->parts[i].region = grid.Region(i);
   }
-  // The input stays until the last window was cut out of it.
+  // The input stays in memory until the last window is cut out of it.
   image->parts_of_input = true;
   image->input_bytes += grid.windows() * part.input_bytes;
   return absl::OkStatus();

@@ -10,20 +10,21 @@
 
 namespace sfmamba::prediction {
 
-// What a segmenter does with a request's sliding window.
+// Sliding windows of segmentation requests.
 
 // INVALID_ARGUMENT if a size is negative, or if a stride is larger than the
-// window, which would leave out pixels.
+// window. Such a stride would skip pixels.
 absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model);
 
-// The windows over an input of the model. `slide` is valid.
+// Returns the grid of windows over a model input. `slide` must be valid.
 SlideGrid GridOf(const v1::SlidingWindow& slide,
                  const model::ModelConfig& model,
                  const image::PictureSize& input);
 
-// Makes each window over the image's input one of its parts. INVALID_ARGUMENT,
-// which says what would fit, if there would be more than `most`.
+// Makes each window over the model input a part of the image. INVALID_ARGUMENT
+// if there are more than `most` windows. The message suggests a window and a
+// stride that fit.
 absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image);

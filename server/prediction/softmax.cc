@@ -1,5 +1,5 @@
-// BUILD has the compiler vectorise these loops, with the vector mathematics of
-// the C library.
+// BUILD sets compiler flags that vectorize these loops with the vector math
+// functions of the C library.
 #include "server/prediction/softmax.h"
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The loops run over a multiple of this number of values. A rest would be
-// computed by other instructions, which round differently.
+// The loops run over a multiple of this number of values. The compiler handles
+// a remainder with other instructions, which round differently.
 constexpr size_t kLanes = 16;
 
 }  // namespace

@@ -18,58 +18,60 @@
 
 namespace sfmamba::prediction {
 
-// Turns the model's result for one image into its answer, in pieces between
-// which the caller may do other work or give the image up.
+// Encodes the model's result for one image as its answer, in short steps.
+// Between steps the caller may do other work or drop the image.
 //
-// Thread-compatible; the pieces may be encoded by different threads.
+// Thread-compatible. Different threads may run different steps.
 class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
 
-  // Whether all pieces are encoded.
+  // Whether all steps are done.
   virtual bool done() const = 0;
-  // How long one thread is expected to work on the next piece, about 10 ms at
-  // most but for a mask that takes longer by itself. Only while not done().
+  // Estimates how long one thread takes for the next step. A step takes at most
+  // about 10 ms, unless a single mask takes longer. Call it only while not
+  // done().
   virtual absl::Duration NextCost() const = 0;
-  // Encodes the next piece. Only while not done(). INTERNAL if a mask or a map
-  // cannot be encoded.
+  // Runs the next step. Call it only while not done(). INTERNAL if a mask or a
+  // map cannot be encoded.
   virtual absl::Status EncodeNext() = 0;
-  // The bytes of what has been encoded so far, about.
+  // The approximate size in bytes of what is encoded so far.
   virtual int64_t bytes() const = 0;
-  // The answer; once, when done().
+  // Returns the answer. Call it once, when done().
   virtual Answer Take() = 0;
 };
 
-// Collects the results of the parts that an image was divided into.
+// Collects the results of the parts of one image.
 class PartCollector {
  public:
   virtual ~PartCollector() = default;
 
-  // Takes the result of the image's i-th part. Called once for each part, by
-  // batch threads, several at once: it must take microseconds and not block.
+  // Takes the result of part `i`. Batch threads call it once for each part,
+  // several at once. It must take only microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // A collector may work on results while others are still to come, so that it
-  // need not keep all of them. The parts before Wanted() may be run; they
-  // become more by Advance() only.
+  // A collector may process results before all of them have arrived, so that it
+  // need not store all. Only the parts before Wanted() may run. Only Advance()
+  // raises Wanted().
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
-  // Whether Advance() would find work. Any thread may ask.
+  // Whether Advance() has work to do. Any thread may call it.
   virtual bool CanAdvance() const { return false; }
-  // Works for some milliseconds. One thread at a time calls this, Wanted() and
-  // AdvanceCost(), which says how long the work is expected to take.
+  // Advance() processes results for some milliseconds. AdvanceCost() estimates
+  // how long that takes. Only one thread at a time may call Advance(),
+  // AdvanceCost() and Wanted().
   virtual void Advance() {}
   virtual absl::Duration AdvanceCost() const { return absl::ZeroDuration(); }
 
-  // Turns what was collected into the image's answer, once, when all parts were
-  // added and Advance() would find no work. Returns at once: to merge them is
-  // the encoder's work.
+  // Makes the encoder of the image's answer. Call it once, after all parts were
+  // added and CanAdvance() is false. Returns at once, because the encoder does
+  // the merging.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const image::PictureFrame& frame) = 0;
 };
 
-// The part of a prediction that differs between the tasks, for one request.
-// `model` is the one that was asked, of this handler's task. Immutable; any
-// thread may call it.
+// The part of a prediction that depends on the task, for one request. `model`
+// is the requested model and has this handler's task. Immutable. Any thread may
+// call it.
 class TaskHandler {
  public:
   virtual ~TaskHandler() = default;
@@ -80,60 +82,61 @@ class TaskHandler {
   virtual absl::Status CheckParams(
       const repository::ModelDirectory& model) const = 0;
 
-  // Fills `image->parts` if each part of the image becomes an input of its own,
-  // as PartOf() describes one; left empty, the image is one input. Called when
-  // the rest of the facts is known. INVALID_ARGUMENT, with a field relative to
-  // the image, if there would be more than `most` parts.
+  // Fills `image->parts` if the image is divided into several model inputs.
+  // Otherwise leaves it empty. Called when all other facts are known.
+  // INVALID_ARGUMENT if there would be more than `most` parts. The error's
+  // field is relative to the image.
   virtual absl::Status Divide(const repository::ModelDirectory& /*model*/,
                               int /*most*/, ImageFacts* /*image*/) const {
     return absl::OkStatus();
   }
-  // What collects the parts' results of an image with parts. This, `model` and
-  // `image` outlive it.
+  // Makes the collector of an image with parts. The handler, `model` and
+  // `image` must outlive it.
   virtual std::unique_ptr<PartCollector> MakeCollector(
       const repository::ModelDirectory& /*model*/,
       const ImageFacts& /*image*/) const {
     return nullptr;
   }
 
-  // The memory that the model's result for an image may take, about, in bytes;
-  // 0 if it is too little to count.
+  // The approximate maximum memory of the model's result for an image, in
+  // bytes. 0 if it is negligible.
   virtual int64_t ResultBytes(const repository::ModelDirectory& /*model*/,
                               const ImageFacts& /*image*/) const {
     return 0;
   }
 
-  // The fewest bytes of the answer to an image in any transport's message; 0 if
-  // that is not known.
+  // The minimum size in bytes of the answer to an image, in any transport's
+  // message. 0 if unknown.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;
   }
 
-  // How long one thread is expected to encode the answer to an image at most:
-  // if as much is found in it as the parameters allow. Zero: microseconds.
+  // Estimates how long one thread takes to encode an answer, at most. It
+  // assumes as many objects as the parameters allow. Zero if encoding takes
+  // only microseconds.
   virtual absl::Duration LongestAnswer(
       const repository::ModelDirectory& /*model*/,
       const ImageFacts& /*image*/) const {
     return absl::ZeroDuration();
   }
 
-  // Puts into the task what the parameters ask of the model.
+  // Sets the task's options for the model from the request's parameters.
   virtual void FillTask(const repository::ModelDirectory& /*model*/,
                         batching::BatchTask* /*task*/) const {}
 
-  // Turns the model's result for an image into its answer: filters, sorts and
-  // encodes. Returns at once; the work is done by the encoder, which this and
-  // `model` outlive.
+  // Makes the encoder of the model's result. Returns at once, because the
+  // encoder does the filtering, sorting and encoding. The handler and `model`
+  // must outlive the encoder.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const = 0;
 
-  // What a caller may change to get a smaller response.
+  // Says what a caller can change to get a smaller response.
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// The handler of each task. `include_logits`: the answer has them.
+// Make the handler of each task. `include_logits` adds logits to the answer.
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
                                                bool include_logits = false);
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);

@@ -10,19 +10,21 @@ namespace sfmamba::prediction {
 namespace {
 
 constexpr float kDefaultOverlap = 0.2f, kMostOverlap = 0.9f;
-constexpr int kLargestSide = 65535;  // Longer ones are not decoded.
+constexpr int kLargestSide = 65535;  // Longer pictures are not decoded.
 
 float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
 }
 
-// The side of the model's input, from which tiles without a size grow.
+// Returns the side of the model's input. Tiles without a requested size start
+// from it.
 int InputSide(const model::ModelConfig& model) {
   return model.resize == model::Resize::kKeepRatio ? model.short_side
                                                    : model.image_size;
 }
 
-// The tile whose sides are the request's, or `side` if the request names none.
+// Returns the tile size of the request. A side that the request does not set is
+// `side`.
 image::PictureSize TileSize(const v1::Tiles& tiles, int side) {
   return {tiles.height() > 0 ? tiles.height() : side,
           tiles.width() > 0 ? tiles.width() : side};
@@ -46,7 +48,7 @@ absl::Status ValidateTiles(const v1::Tiles& tiles) {
 
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap) {
-  // The product is rounded to float, so that 0.7 of 10 pixels is 7.
+  // The product is rounded to float, which makes 0.7 of 10 pixels 7.
   const auto step = [overlap](int side) {
     return side - static_cast<int>(overlap * side);
   };
@@ -62,8 +64,8 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
-  // More pixels a side never need more images. A tile as large as the picture
-  // needs one.
+  // A larger tile never needs more images, and a tile as large as the picture
+  // needs one. A binary search therefore finds the smallest side.
   int side = InputSide(model);
   int fitting = std::max({side, image->seen.width, image->seen.height});
   while (side < fitting) {
@@ -77,7 +79,7 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // A tile as large as the picture always fits. No side becomes larger.
+    // A tile as large as the picture always fits. Sides never shrink.
     const auto grow = [](int side, int picture) {
       return std::max(side, std::min(side + side / 8 + 1, picture));
     };

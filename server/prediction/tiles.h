@@ -10,23 +10,23 @@
 
 namespace sfmamba::prediction {
 
-// Cutting a picture into overlapping tiles, as SAHI's get_slice_bboxes() does.
-// Source: github.com/obss/sahi, "slicing.py".
+// Cuts pictures into overlapping tiles like SAHI's get_slice_bboxes(). Source:
+// github.com/obss/sahi, "slicing.py".
 
 // INVALID_ARGUMENT unless the parameters are in their ranges.
 absl::Status ValidateTiles(const v1::Tiles& tiles);
 
-// The tiles of size `tile` of a picture. `overlap`, 0..0.9, is a fraction of
-// the tile's side, rounded down to pixels.
+// Returns the grid of tiles of size `tile` over a picture. `overlap`, 0 to 0.9,
+// is the shared fraction of a tile's side, rounded down to pixels.
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap);
 
-// Makes the tiles the parts of `image`, and the whole picture the last one
-// unless there is one tile or it is not wanted. A side that the request leaves
-// unset becomes the smallest, but at least the model's input size, with which
-// there are at most `most` parts and at most the request's `max_tiles`.
-// INVALID_ARGUMENT with reason TOO_MANY_TILES if the sides that the request
-// sets give more.
+// Divides `image` into tiles, which become its parts. The whole picture becomes
+// the last part, unless there is only one tile or the request sets
+// `without_picture`. A side that the request does not set gets the smallest
+// length for which the number of parts is at most `most` and `max_tiles`. The
+// length is at least the model's input size. INVALID_ARGUMENT with reason
+// TOO_MANY_TILES if the request's sides give more parts.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

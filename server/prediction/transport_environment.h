@@ -10,14 +10,16 @@
 
 namespace sfmamba::prediction {
 
-// What transports work with: what their predictions need, and what they decide
-// before there is a prediction. All of it outlives them.
+// The environment of the transports. It adds what a transport needs before
+// there is a prediction. Everything in it must outlive the transports.
 struct TransportEnvironment : PredictionEnvironment {
-  // Who may call; null: everybody.
+  // Decides which callers may call. If null, every caller may.
   const security::Gate* gate = nullptr;
-  bool encoded_models = false;  // Whether KServe has "{id}_encoded" too.
-  // A unary gRPC call ends with the status. Returns the call's load report for
-  // load balancers, serialized. Empty: calls carry none. Must not block.
+  // Whether KServe also serves each model as "{id}_encoded".
+  bool encoded_models = false;
+  // Called with the status of each unary gRPC call that ends. Returns the
+  // call's serialized load report for load balancers. Must not block. If the
+  // function is empty, calls carry no report.
   std::function<std::string(const absl::Status&)> load_report;
 };
 

@@ -7,13 +7,14 @@
 
 namespace sfmamba::prediction {
 
-// Where a window that slides over a picture stands: row by row, each a stride
-// behind the one before it, the last of a row or column moved inwards. A window
-// larger than the picture is cut to it. Source: mmsegmentation 1.2.2's mode
-// "slide", whose windows SAHI's tiles are too.
+// The positions of a window that slides over a picture. The windows are ordered
+// row by row, and neighbours are one stride apart. The last window of a row or
+// column is moved inwards to end at the picture's edge. A window larger than
+// the picture is cut to the picture. Source: mode "slide" of mmsegmentation
+// 1.2.2, with the same windows as SAHI's tiles.
 class SlideGrid {
  public:
-  // No size is empty. A stride has at most the window's sides.
+  // No size may be empty. A stride must not exceed the window.
   SlideGrid(const image::PictureSize& picture, image::PictureSize window,
             const image::PictureSize& stride);
 
@@ -25,10 +26,11 @@ class SlideGrid {
   int64_t windows() const { return int64_t{1} * rows_ * columns_; }
   int Top(int row) const;
   int Left(int column) const;
-  // Most rows of windows that cover one row of the picture.
+  // The maximum number of window rows that cover one row of the picture.
   int Depth() const;
-  // Most windows whose logits a SlidingMap keeps: a row more than Depth(),
-  // because a row of the map lies between two rows of the picture.
+  // The maximum number of windows whose logits a SlidingMap stores. It counts
+  // one row more than Depth(), because a row of the map lies between two rows
+  // of the picture.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

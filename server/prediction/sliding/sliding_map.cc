@@ -9,12 +9,12 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Time to average four of a window's logits, or to resize and compare four of a
-// pixel's.
+// The time to average four logits of a window, or to resize and compare four
+// logits of a pixel.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
-// A pixel itself takes as long as this many of its logits.
+// The fixed time per pixel, as a number of logits.
 constexpr int kLogitsOfPixel = 32;
-// The expected duration of a piece, which has at least one row.
+// The expected duration of a step. A step has at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);
 
 kernels::ResizeTaps ResizeOf(int size, int out_size) {
@@ -59,7 +59,7 @@ int SlidingMap::AvailableRows() const {
 }
 
 bool SlidingMap::IsReady() const {
-  const int next = next_;  // Read once: another thread may compute rows.
+  const int next = next_;  // Read once, because another thread may change it.
   return next < map_.height &&
          rows_.index[(next + 1) * rows_.count - 1] < AvailableRows();
 }
@@ -134,7 +134,8 @@ void SlidingMap::ComputeNext() {
         map_.confidence.empty() ? nullptr : &map_.confidence[place];
     kernels::SegmentationArgmaxCpu(args, taps, columns_);
   }
-  // Rows of the map go down the picture: nothing above is read any more.
+  // The map is computed downwards, so windows above `needed` are not read
+  // again.
   const int needed = row == map_.height ? grid_.picture().height
                                         : rows_.index[row * rows_.count];
   for (; first_kept_ < grid_.rows() &&
@@ -153,7 +154,8 @@ model::Segmentation SlidingMap::Take() {
 }
 
 int64_t SlidingMap::Bytes(const SlideGrid& grid, int classes) {
-  // A head's logits are at a quarter of the window's size, rounded up.
+  // The head's logits have a quarter of the window's height and width, rounded
+  // up.
   const auto quarter = [](int side) { return (side + 3) / 4; };
   const int64_t window =
       int64_t{1} * quarter(grid.window().height) * quarter(grid.window().width);
