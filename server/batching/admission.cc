@@ -5,11 +5,11 @@
 namespace sfmamba::batching {
 namespace {
 
-// A wait becomes longer than predicted by seldom more than this part of it.
+// A wait seldom exceeds its prediction by more than 1 / kErrorOfWait.
 constexpr int kErrorOfWait = 32;
 
-// The work that is done before a task of class `priority` has its turn.
-// `earlier` is that of the tasks in front of it.
+// Returns the work that runs before a task of class `priority` gets its turn.
+// `earlier` is the work of its own class in front of it.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];
@@ -22,14 +22,14 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// The time at which `slots` slots, of which some are busy until a time, will
-// have done `work` that they share.
+// Returns when `slots` slots that share `work` will have done it. Busy slots
+// join at the times in `busy_until`.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
   for (absl::Time& time : busy_until) time = std::max(time, now);
   std::sort(busy_until.begin(), busy_until.end());
-  // The first `free` slots work together until the next one joins them.
+  // The first `free` slots work together until the next slot joins them.
   for (size_t free = 1;; ++free) {
     const absl::Time from = busy_until[free - 1];
     const absl::Duration share = work / free;
@@ -47,10 +47,10 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     absl::Time now) {
   const BatchCurve& curve = *state.curve;
   const int best = curve.best_size();
-  // The request's last image is in the batch after this many full ones.
+  // This many full batches run before the batch of the request's last image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
-  // A batch waits as long for other models whether it is small or large.
+  // A small batch waits for other models as long as a large batch does.
   const auto with_waits = [&](absl::Duration work) {
     if (curve.Median(best) == absl::ZeroDuration()) return work;
     return work +
@@ -65,7 +65,7 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   estimate.start =
       std::max(now + request.decode,
                WhenDone(state.busy_until, state.slots, before, now));
-  // Others join the batch until it leaves.
+  // Other images join the batch until it leaves.
   double images = last - full * best + state.others;
   if (state.gap < absl::InfiniteDuration()) {
     images += absl::FDivDuration(estimate.start - now,

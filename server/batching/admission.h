@@ -13,28 +13,29 @@
 
 namespace sfmamba::batching {
 
-// Images that ask to be admitted, before they are decoded.
+// A request to admit images, before they are decoded.
 struct AdmissionRequest {
-  BatchKey key;    // Key of the largest images; their batch ends last.
-  int images = 1;  // The images of that key, at least one.
-  // The number of the other images, by their keys.
+  BatchKey key;    // Key of the largest images, whose batch ends last.
+  int images = 1;  // The images of `key`, at least one.
+  // The number of other images, by key.
   std::map<BatchKey, int> others;
-  // The caller; see server::ClientOf. Empty: no limit applies.
+  // The caller; see server::ClientOf. If empty, no limit applies.
   absl::string_view client;
   server::Priority priority = server::Priority::kNormal;
   // The caller's deadline; InfiniteFuture() if it sent none.
   absl::Time deadline = absl::InfiniteFuture();
-  // When its images must be in a batch.
+  // The time by which its images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
-  // Images that were admitted before and are not in the queue yet, of all
-  // clients and of its own, and how many others have room in the queue. Each is
-  // taken to cost as much as the request's largest.
+  // Images that were admitted but are not in the queue yet: `decoding` counts
+  // those of all clients, and `own_decoding` those of this client. Each is
+  // assumed to cost as much as the request's largest image. `other_clients` is
+  // the number of other clients with room in the queue.
   int decoding = 0;
   int own_decoding = 0;
   int other_clients = 0;
-  // How long until the request's images will have been decoded.
+  // The expected time until the request's images are decoded.
   absl::Duration decode;
-  // How long it takes to encode and send the answer.
+  // The expected time to encode and send the answer.
   absl::Duration answer;
 
   int all_images() const {
@@ -44,15 +45,15 @@ struct AdmissionRequest {
   }
 };
 
-// When a request would be answered if it were admitted now.
+// Predictions for a request if it were admitted now.
 struct AdmissionEstimate {
   absl::Time start;     // When the last image's batch starts.
-  absl::Time finish;    // 95 % of answers come by then.
+  absl::Time finish;    // 95 % of answers are ready by then.
   absl::Duration work;  // How long its own images occupy all slots.
-  // When all of the client's images, the request's too, will have run if the
+  // When all of the client's images, including this request, will have run if
   // clients take turns.
   absl::Time drained;
-  // When the request would have run if nothing else had been admitted.
+  // When the request would have run if no other work had been admitted.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
@@ -60,37 +61,39 @@ struct AdmissionEstimate {
   }
 };
 
-// Work that waits, as a request's largest images see it.
+// The expected time of work that runs before a request.
 struct WorkAhead {
-  absl::Duration earlier;  // The request's class does it before the request.
+  absl::Duration earlier;  // Earlier work of the request's class.
   absl::Duration higher;   // Work of higher classes.
   absl::Duration lower;    // Work of lower classes.
 };
 
 // The state of a queue's devices and of the request's own key.
 struct AdmissionState {
-  // Before the request's images, without those of its key that join them, and
-  // before the last of all images of its client. The request's images of other
-  // keys are part of both.
+  // `work` runs before the request's images. It excludes tasks of the same key
+  // that join their batch. `drain` runs before the last of all images of the
+  // client. Both include the request's images of other keys.
   WorkAhead work;
   WorkAhead drain;
   absl::Duration own_others;  // Work of the request's images of other keys.
-  // Tasks of the request's key: those before its images, with those that are
-  // decoded, and all others that could join its batch.
+  // Tasks of the request's key. `mates` run before its images and include
+  // images that are being decoded. `others` are all other tasks that could join
+  // its batch.
   int mates = 0;
   int others = 0;
   int decoding = 0;  // How many of `mates` are being decoded.
-  absl::Duration gap = absl::InfiniteDuration();  // Between arrivals.
-  const BatchCurve* curve = nullptr;  // Not null. Unknown: takes no time.
+  absl::Duration gap = absl::InfiniteDuration();  // Mean time between arrivals.
+  // Not null. A curve without estimates counts as zero time.
+  const BatchCurve* curve = nullptr;
   // Moving average of how long a batch waits for other models on the device.
   absl::Duration turn_wait;
-  // For each running batch, when it will have ended.
+  // When each running batch will have ended.
   std::vector<absl::Time> busy_until;
   int slots = 1;  // How many batches run concurrently.
 };
 
-// Predicts a request's answer. The work of other classes delays it by their
-// shares at most.
+// Predicts the times of a request. Other classes delay it at most in proportion
+// to their shares.
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);

@@ -6,28 +6,29 @@
 namespace sfmamba::batching {
 namespace {
 
-// The weights of a new duration in the mean, in the deviation, and of its ratio
-// to the first ones in the pace.
+// The weights of a new batch in the moving averages of the duration, its
+// deviation and the pace.
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
-// Batches of which the plain mean is taken; after them it is a moving average.
+// The mean of up to this many batches is a plain mean. It then becomes a moving
+// average.
 constexpr int kFirstBatches = 20;
-// The deviation after the first batch, as a part of its duration.
+// The deviation after the first batch, as a fraction of its duration.
 constexpr double kFirstDeviation = 0.25;
-// Mean deviations between the mean and the 95th percentile of a normal
-// distribution.
+// The distance between the mean and the 95th percentile of a normal
+// distribution, in mean absolute deviations.
 constexpr double kP95Deviations = 2.06;
-// A size must be better than a smaller one by this part to count as efficient.
+// An efficient size is faster than every smaller one by at least this fraction.
 constexpr double kBetter = 0.02;
-// An estimate holds for the longer of kFresh and kFreshBatches such as the
-// last.
+// An estimate is fresh for kFresh, or for the time of kFreshBatches batches
+// like the last one if that is longer.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
-// Age at which a size's estimate may be wrong because only others have run.
+// A size's estimate may be wrong if only other sizes ran for this long.
 constexpr absl::Duration kOld = absl::Seconds(5);
-// Fewest runs of a size that is kept though it was never measured: one batch
-// may have taken long by accident.
+// A size that was never measured is dropped if it ran fewer times than this.
+// One batch may have been slow by accident.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -38,7 +39,7 @@ struct Block {
   double mean() const { return sum / weight; }
 };
 
-// Isotonic regression: the ascending values that are nearest to `values`.
+// Isotonic regression. Returns the ascending values nearest to `values`.
 std::vector<double> Ascending(const std::vector<double>& values,
                               const std::vector<double>& weights) {
   std::vector<Block> blocks;
@@ -60,7 +61,7 @@ std::vector<double> Ascending(const std::vector<double>& values,
   return fitted;
 }
 
-// Fills curve[1...] from its values at `sizes`.
+// Fills curve[1...] by interpolating between the values at `sizes`.
 void Interpolate(const std::vector<int>& sizes,
                  const std::vector<double>& values,
                  std::vector<absl::Duration>* curve) {
@@ -93,7 +94,7 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  // The largest of the sizes whose batches ended last.
+  // Finds the largest size whose batch ended last.
   const auto last = std::find_if(
       samples_.rbegin(), samples_.rend(),
       [this](const auto& sample) { return sample.second.updated == updated_; });
@@ -136,8 +137,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
   if (sample.batches > 0 && sample.IsOld(updated_)) {
-    // Other sizes have run since, so this one begins anew. Accidents only
-    // lengthen a batch: the shorter of what was known and this one holds.
+    // Other sizes have run since, so the estimate of this size starts anew.
+    // Accidents only lengthen a batch, so the shorter of the two times counts.
     const double known = sample.mean * pace_ / sample.pace;
     if (sample.runs == 0) Shorten(images, seconds / known);
     seconds = std::min(seconds, known);
@@ -148,7 +149,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.mean = seconds;
     sample.deviation = kFirstDeviation * seconds;
   } else {
-    // One batch that took very long says little about the next.
+    // One very long batch says little about the next batch.
     seconds = std::min(seconds,
                        2 * (sample.mean + kP95Deviations * sample.deviation));
     const double error = seconds - sample.mean;
@@ -156,8 +157,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.deviation +=
         kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
   }
-  // The first batches of a size say how long it takes, later ones how the
-  // device has changed.
+  // The first batches of a size measure the size itself. Later batches measure
+  // how the device has changed.
   if (sample.batches <= kFirstBatches) {
     sample.first = sample.mean / pace_;
   } else {
@@ -169,7 +170,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     const Sample& other = it->second;
     const bool stray =
         !other.set && other.runs < kFewBatches && now - other.updated > kFresh;
-    // Fewer images cannot have taken longer.
+    // A smaller batch cannot have taken longer.
     const bool refuted = other.runs == 0 && other.IsOld(now) &&
                          it->first < images && other.mean > sample.mean;
     it = stray || refuted ? samples_.erase(it) : std::next(it);
@@ -196,8 +197,7 @@ void BatchCurve::Fit(absl::Time now) {
   std::vector<int> sizes;
   std::vector<double> medians, p95s, weights;
   for (const auto& [images, sample] : samples_) {
-    // Sizes that have not run recently are scaled by the drift of those that
-    // have.
+    // Sizes that have not run recently are scaled by how the pace has changed.
     const double change =
         now - sample.updated > kFresh ? pace_ / sample.pace : 1;
     sizes.push_back(images);

@@ -7,7 +7,7 @@ namespace sfmamba::batching {
 
 enum class ImageType { kUint8, kFloat32 };
 
-// What images must have in common to run in one batch.
+// The properties that all images of a batch share.
 struct BatchKey {
   int height = 0;  // Pixels, with the model's padding.
   int width = 0;

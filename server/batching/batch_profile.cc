@@ -5,7 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// A dense model may see any number of sizes.
+// Limits the memory for keys, because a dense model may see any number of
+// sizes.
 constexpr size_t kMaxKeys = 1024;
 
 }  // namespace

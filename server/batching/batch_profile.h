@@ -10,8 +10,7 @@
 
 namespace sfmamba::batching {
 
-// What was measured or learnt: how long batches of `images` images of `key`
-// take.
+// The time that a batch of `images` images of `key` takes, measured or learned.
 struct BatchTime {
   BatchKey key;
   int images = 0;
@@ -19,30 +18,32 @@ struct BatchTime {
   absl::Duration p95;
 };
 
-// Adds what larger batches of up to `max_images` images take on a device that
-// runs so many images at a time as the last of `times` has: as often as long as
-// they have its images. Nothing is added to none.
+// Adds estimates for larger batches, up to `max_images` images. It assumes that
+// the device runs only as many images at a time as the last of `times` has. The
+// time of a larger batch is then proportional to its images. Does nothing if
+// `times` is empty.
 void AddMultiples(int max_images, std::vector<BatchTime>* times);
 
-// How long a model's batches take on its device, by key.
+// Estimates how long a model's batches take on its device, by key.
 //
-// It has no clock: callers pass the time. Thread-compatible.
+// The class has no clock, so callers pass the time. Thread-compatible.
 class BatchProfile {
  public:
   explicit BatchProfile(int max_images) : unknown_(max_images) {}
 
-  // A batch of `images` images of `key` took `duration` and ended at `now`.
+  // Reports that a batch of `images` images of `key` took `duration` and ended
+  // at `now`.
   void Record(const BatchKey& key, int images, absl::Duration duration,
               absl::Time now);
 
-  // Adds what was measured or exported. Ignores sizes above the maximum.
+  // Adds times that were measured or exported. Ignores sizes above the maximum.
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 
-  // All keys of which something is known.
+  // The curves of all keys with estimates.
   const std::map<BatchKey, BatchCurve>& curves() const { return curves_; }
-  // Returns a curve that knows nothing if no batch of `key` ran. The reference
-  // is valid until the next Record() or Import().
+  // Returns the curve of `key`. The curve has no estimates if no batch of `key`
+  // ran. The reference is valid until the next Record() or Import().
   const BatchCurve& Curve(const BatchKey& key) const;
 
  private:

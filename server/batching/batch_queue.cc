@@ -10,21 +10,20 @@ namespace {
 using KeyTasks = WaitingTasks::KeyTasks;
 using TaskId = WaitingTasks::TaskId;
 
-// Least device time charged for a batch.
+// The minimum device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
-// Most times that a batch's duration may grow by being filled up with tasks of
-// lower classes.
+// Tasks of lower classes may lengthen a batch by at most this factor.
 constexpr int kMostDelay = 2;
 
-// Trials may cost this part of the time of other batches.
+// Trials may cost at most this fraction of the time of other batches.
 constexpr double kTrialShare = 0.01;
 
 // Weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
-// Whether a batch of `images` should be cut to `fewer` where more arrive than
-// can be computed: whether it saves more than are lost to the time it costs.
+// Whether a busy queue should cut a batch of `images` to `fewer` images. The
+// cut must save more images than could run in the time it costs.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   const absl::Duration cost =
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
@@ -32,8 +31,8 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// How many of `images` a batch of class `first` should have, so that tasks of
-// lower classes do not delay it much.
+// Returns how many of `images` a batch of class `first` should have. Tasks of
+// lower classes must not delay the batch much.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
@@ -256,7 +255,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
                              absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
-  // No task is given up because of an old curve: it may be wrong.
+  // No task is dropped because of an old curve, which may be wrong.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
@@ -264,9 +263,9 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
   const bool is_busy = IsBusy(now);
   const int images = CountWithMates(waiting, curve, first, decision.images);
   int wanted = images;
-  // Each round tries the first `wanted` tasks. Some may end too late in their
-  // batch: then a smaller one is tried for their sake, or they are dropped and
-  // others run in their stead.
+  // Each round tries the first `wanted` tasks. Some of them may end too late in
+  // their batch. The next round then tries a smaller batch for them, or drops
+  // them and lets others run instead.
   while (true) {
     const std::vector<TaskId> ids =
         FirstTasks(device, batch->key, first, wanted);
@@ -274,7 +273,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     if (count == 0) return {};
 
     std::vector<TaskId> late;
-    // Infinite if none is late, and tasks are only cancelled.
+    // Infinite if no task is late. Some may still be cancelled.
     absl::Time earliest = absl::InfiniteFuture();
     for (const TaskId& id : ids) {
       const BatchTask& task = waiting.line(id.priority).task(id.urgency);
@@ -289,13 +288,14 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
       for (const TaskId& id : ids) batch->tasks.push_back(Take(id));
       return charge;
     }
-    // The largest batch that ends in time for the most urgent; 0 if none does.
+    // The largest batch that ends in time for the most urgent task; 0 if none
+    // does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    // A smaller batch costs the device more an image, which other tasks pay for
-    // by waiting. So it is cut only if no other task of the key and no other
-    // client waits, and either the device has time to spare or the images saved
-    // are worth it.
+    // A smaller batch takes more device time per image, so other tasks wait
+    // longer. It is cut only if no other task of the key and no other client
+    // waits. In addition, the device must have time to spare, or the saved
+    // images must be worth the time.
     const bool may_cut =
         earliest < absl::InfiniteFuture() && fewer > 0 &&
         waiting.size() == count &&
@@ -311,7 +311,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
 }
 
 bool BatchQueue::IsBusy(absl::Time now) const {
-  constexpr double kBusy = 0.7;  // Part of the slots' time.
+  constexpr double kBusy = 0.7;  // Fraction of the slots' time.
   double busy = 0;
   for (const auto& [key, waiting] : waiting_.keys()) {
     const BatchCurve& curve = profile_.Curve(key);

@@ -23,119 +23,121 @@
 
 namespace sfmamba::batching {
 
-// Cancellations are not signalled, so the queue polls at this interval. Until
-// then a cancelled task takes room, but it never runs.
+// The interval at which the queue looks for cancelled tasks, because nothing
+// signals a cancellation. Until then a cancelled task takes up room, but it
+// never runs.
 inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 struct BatchOptions : ScheduleOptions {
-  // How many images and bytes may wait, including images still to be decoded.
-  // Larger limits absorb longer bursts, but an image that waits beyond its
-  // deadline is lost work.
+  // The maximum number and total bytes of waiting images, including images
+  // still to be decoded. Higher limits absorb longer bursts. However, an image
+  // that waits beyond its deadline is wasted work.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
-  // The part of the queue, and of the time before a deadline, that a client
-  // alone may fill, from 0.5 to 1. The rest stays free for the next client. See
+  // The share of the queue, and of the time before a deadline, that one client
+  // may use alone, from 0.5 to 1. The rest stays free for other clients. See
   // server::ClientShares.
   double client_share = 1;
-  // Its versions share the device's turns. Empty: another one each time.
+  // The name under which versions of a model share turns on the device. If
+  // empty, the queue shares with no other version.
   std::string model;
 };
 
 struct Batch {
-  // All of one key, at most max_batch_size.
+  // Tasks of one key, at most max_batch_size.
   std::vector<BatchTask> tasks;
-  // Tasks taken out unrun: expired, cancelled, or not to be answered in time.
+  // Tasks removed without running. They expired, were cancelled, or could not
+  // end in time.
   std::vector<BatchTask> dropped;
   BatchTrigger trigger = BatchTrigger::kFull;
   BatchKey key;
-  uint64_t number = 0;  // For Ran().
+  uint64_t number = 0;  // Identifies the batch in Ran().
 };
 
-// What is known of a key's batches, and the mean time between its arrivals
-// lately.
+// The estimates of one key, and the recent mean time between its arrivals.
 struct KeyProfile {
   BatchKey key;
   BatchCurve curve;
   absl::Duration gap;
 };
 
-// Decides which tasks form the next batch, and when it is due. Tasks with the
-// same BatchKey share batches. Which key comes next, how many of its tasks and
-// when is Decide()'s rule. Whose tasks come first, between keys and within one,
-// is the rule of ClientTurns: between clients turns, within a client the
-// earliest deadline first. A class's batch is filled up with other classes'
-// tasks of its key.
+// Decides which tasks form the next batch and when the batch is due. Tasks of a
+// batch have the same BatchKey. Decide() chooses the key, the number of tasks
+// and the moment. ClientTurns chooses the order of the tasks: clients take
+// turns, and each client's earliest deadline goes first. A batch of one
+// priority class is filled up with tasks of other classes.
 //
-// It learns how long batches take, and gives tasks back unrun that would end
-// too late even if they ran now: running them would make all others late, too.
-// If no other client waits for the device, a smaller batch is run for the sake
-// of urgent tasks.
+// The queue learns how long batches take. It drops tasks that would end too
+// late even if they ran now, because running them would make all other tasks
+// late, too. If no other client waits for the device, it runs a smaller batch
+// to keep urgent tasks in time.
 //
-// It has no clock and no thread: callers pass the time, which never falls.
-// Thread-compatible.
+// The queue has no clock and no thread. Callers pass the time, which must never
+// fall. Thread-compatible.
 class BatchQueue {
  public:
-  // At most `slots` batches run concurrently, on `devices`, which outlive the
-  // queue. Empty: it has a device alone.
+  // At most `slots` batches run concurrently on `devices`, which must outlive
+  // the queue. If `devices` is empty, the queue has a device of its own.
   explicit BatchQueue(const BatchOptions& options, int slots = 1,
                       std::vector<const DeviceTurns::Member*> devices = {});
 
   // Sets task.submitted to `now`.
   void Push(BatchTask task, absl::Time now);
 
-  // Removes and returns the tasks whose deadline is not after `now`. Those that
-  // are cancelled, too, if they were not looked for within kCancelPeriod.
+  // Removes and returns the tasks whose deadline is not after `now`. Also
+  // removes cancelled tasks, at most once per kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // Drops as TakeDropped() does, then returns the next batch if one is due at
-  // `now`. Its `tasks` are empty if all that was due is dropped; Ran() must
-  // follow otherwise. None if nothing left the queue. A slot must be free.
-  // `waited` is how long the batch has waited for other models, and `device`,
-  // the first if null, is where it will run.
+  // Drops tasks as TakeDropped() does. Then returns the next batch if one is
+  // due at `now`, or nothing if no task left the queue. `tasks` is empty if all
+  // due tasks were dropped. Otherwise a call of Ran() must follow. A slot must
+  // be free. `waited` is how long the batch waited for other models. `device`
+  // is where it will run, or null for the first device.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
 
   struct BatchDuration {
-    absl::Duration predicted;  // Zero if nothing was known.
+    absl::Duration predicted;  // Zero if there was no estimate.
     absl::Duration measured;
   };
-  // The batch `number` ended at `now`. How long it took says nothing of others
-  // if it failed. Ignores a number that does not run.
+  // Reports that the batch `number` ended at `now`. The queue learns nothing
+  // from the duration of a failed batch. Ignores a number that is not running.
   BatchDuration Ran(uint64_t number, absl::Time now, bool failed = false);
 
-  // From now on every task is due at once.
+  // Makes every task due at once from now on.
   void Drain() { draining_ = true; }
 
-  // The time at which the next batch is due if no other task arrives.
+  // Returns when the next batch is due if no other task arrives.
   // InfinitePast() if one is due at `now`, InfiniteFuture() if no task waits.
   absl::Time Due(absl::Time now) const;
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const { return waiting_.NextDeadline(); }
 
-  // Predicts when a request would be answered if it were admitted at `now`. The
-  // cost is O(keys * log(tasks)).
+  // Predicts when a request admitted at `now` would be answered. The cost is
+  // O(keys * log(tasks)).
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
-  // How long a task of class kNormal, of the key that ran last and of a client
-  // that has no other, would wait for its batch.
+  // Predicts how long a new client's task would wait for its batch. The task
+  // has class kNormal and the key of the last batch.
   absl::Duration Wait(absl::Time now) const;
-  // The clients whose images wait on the queue's first device, of all queues.
+  // The number of clients with images waiting for the queue's first device. It
+  // counts the clients of all queues on the device.
   int active_clients() const;
-  // How long the slots will take for all that waits.
+  // How long the slots will take for all waiting tasks.
   absl::Duration Backlog() const;
 
-  // How long batches take. Import() into it what is known beforehand.
+  // The estimates of how long batches take. Import() earlier measurements here.
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
-  // By key. Copies everything, for those who look seldom.
+  // The profiles of all keys. Copies everything, so it should be called rarely.
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
-  // The client's tasks of all classes.
+  // The number of the client's tasks in all classes.
   int CountOf(absl::string_view client) const;
-  // What waits of callers of the priority.
+  // The waiting tasks of one priority.
   WaitingTasks::Waiting waiting(server::Priority priority) const {
     return waiting_.waiting(priority);
   }
@@ -152,52 +154,54 @@ class BatchQueue {
     BatchCharge charge;
   };
 
-  // Returns the predicted cost of a batch, more than zero. An unknown key costs
-  // as much as the longest batch that is known.
+  // Returns the predicted cost of a batch, always more than zero. A batch of an
+  // unknown key costs as much as the longest known batch.
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
-  // Tells the devices the most urgent task of the client in the line.
+  // Tells the devices which task of the client is the most urgent in the line.
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
-  // A key's tasks as Decide() sees them; of class `priority` some wait.
+  // Returns a key's tasks as Decide() sees them. The class `priority` must have
+  // waiting tasks.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
-  // Up to `count` tasks of a key in the order of their turns on the device,
-  // those of class `first` before others.
+  // Returns up to `count` tasks of a key in the order of their turns on the
+  // device. The tasks of class `first` come before other tasks.
   std::vector<WaitingTasks::TaskId> FirstTasks(
       const DeviceTurns::Member& device, const BatchKey& key,
       server::Priority first, int count) const;
-  // Moves as many tasks of the batch's key as decided into `batch`, first those
-  // of the class `first`: tasks that end in time to `tasks`, others to
-  // `dropped`.
-  // Charges `tasks` to their clients.
+  // Moves tasks of the batch's key into `batch`, as many as decided. The tasks
+  // of class `first` come first. Tasks that end in time go to `tasks`, and the
+  // others to `dropped`. Charges `tasks` to their clients.
   BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
                    const Decision& decision, absl::Time now, Batch* batch);
-  // Charges a batch of the tasks at `ids`, which still wait, to their clients.
+  // Charges a batch of the tasks `ids` to their clients. The tasks must still
+  // be waiting.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
-  // How much more device time the trial takes than batches of the best size
-  // would, if it takes `took`.
+  // Returns how much more device time a trial that takes `took` uses than
+  // batches of the best size would.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
-  // Whether tasks of all keys arrive about as fast as the slots compute full
-  // batches of them, or faster.
+  // Whether the tasks of all keys arrive about as fast as the slots compute
+  // full batches, or faster.
   bool IsBusy(absl::Time now) const;
-  // Whether a task of the key waits or runs, which will show how long its
-  // batches take.
+  // Whether a task of the key waits or runs. Its batch will then show how long
+  // batches of the key take.
   bool IsUsed(const BatchKey& key) const;
-  // How many more clients than now are expected to wait soon: as many as have
-  // come lately.
+  // Predicts how many more clients than now will wait soon. The prediction is
+  // the number of clients that have come recently.
   double NewClients(absl::Time now) const;
-  // Returns how many clients waited on average in the last seconds.
+  // Returns the recent average of the number of waiting clients. `clients` is
+  // their number at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // What is done of a line of the request's class before its client's turn.
+  // Tasks of a line that run before a request of the same class.
   struct Turns {
     int earlier = 0;  // Tasks before the request's images.
-    int all = 0;      // Tasks before the last of the client's.
+    int all = 0;      // Tasks before the client's last image.
   };
-  // Others send more meanwhile if the queue `is_busy`.
+  // If the queue `is_busy`, other clients are expected to send more meanwhile.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
                 const AdmissionRequest& request, const Urgency& limit,
                 double new_clients, bool is_busy) const;
@@ -206,17 +210,19 @@ class BatchQueue {
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  std::unique_ptr<DeviceTurns> own_turns_;  // If it has a device alone,
-  std::unique_ptr<DeviceTurns::Member> own_device_;  // and which.
+  std::unique_ptr<DeviceTurns>
+      own_turns_;  // Null unless it has its own device.
+  std::unique_ptr<DeviceTurns::Member>
+      own_device_;  // Its member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
-  std::map<uint64_t, Running> running_;  // By number.
+  std::map<uint64_t, Running> running_;  // By batch number.
   absl::Duration turn_wait_;             // See AdmissionState.
-  // What trials have cost and the time of other batches has not paid for. No
+  // The cost of trials that the time of other batches has not yet paid for. No
   // trial starts before it is zero.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;      // Batches so far.
   BatchKey last_key_;         // Key of the batch that left last.
-  double usual_clients_ = 0;  // UsualClients() at the time clients_counted_.
+  double usual_clients_ = 0;  // UsualClients() at clients_counted_.
   absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;

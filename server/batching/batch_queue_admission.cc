@@ -1,4 +1,4 @@
-// What a queue predicts of requests that ask to be admitted.
+// How a queue predicts the times of requests that ask for admission.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace sfmamba::batching {
 namespace {
 
-// No client's name.
+// A name that no client has.
 constexpr absl::string_view kNewClient = "\n";
 
-// The time over which clients are averaged.
+// The time over which the number of clients is averaged.
 constexpr absl::Duration kLately = absl::Seconds(5);
 
-// The most tasks that are expected before another. A client may hold a million,
-// and so may thousands of others.
+// The maximum number of tasks expected before another task. It avoids overflow,
+// because thousands of clients may each have a million tasks.
 constexpr int64_t kMostTurns = 1 << 28;
 
-// How many of the tasks are not after `limit`. Counts from both ends, for most
-// often one of them is near.
+// Returns how many of the tasks are not after `limit`. It counts from both
+// ends, because one of them is usually near.
 int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
   int64_t count = 0;
   for (auto low = tasks.begin(), high = tasks.end(); low != high; ++count) {
@@ -58,14 +58,14 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const int64_t held = own.size();
   const int64_t others = line.size() - held;
   const int64_t clients = line.clients().size() - (held > 0);
-  // The tasks of others that run while the client has turns for `images`.
+  // Tasks of other clients that run while this client has turns for `images`.
   const auto turns = [&](int64_t images) {
     int64_t known = images * clients;
     if (!is_busy) known = std::min(known, others);
     const double all = known + images * new_clients;
     return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
-  // Clients' tags differ by less than a batch when their turns come.
+  // When clients get their turns, their tags differ by less than a batch.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
@@ -78,7 +78,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
-  // An old curve may be wrong. Tasks that wait or run will correct it soon.
+  // A curve is used only if it is fresh, or if waiting or running tasks will
+  // soon correct it.
   const auto holds_for = [&](const BatchKey& key) {
     return profile_.Curve(key).IsFresh(now) || IsUsed(key);
   };
@@ -90,7 +91,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     state.busy_until.push_back(
         running.start + profile_.Curve(running.key).Median(running.images));
   }
-  // The request's other images are taken to run in batches of their own.
+  // The request's images of other keys are assumed to run in separate batches.
   for (const auto& [key, images] : request.others) {
     if (holds_for(key)) state.own_others += profile_.Curve(key).Work(images);
   }
@@ -115,7 +116,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     const int earlier =
         TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
             .earlier;
-    // It leaves with the first task of the batch that it fills up.
+    // The request fills up a batch and leaves with the first task of this
+    // batch.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
     if (full * best < std::min(earlier, line.size())) {
@@ -145,7 +147,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       return curve.Work(own);
     };
     state.drain.earlier += add(turns.all, &state.drain);
-    // Batches with earlier tasks, and the request's, are filled up with others.
+    // Other tasks fill up the batches of earlier tasks and of the request.
     const int best = curve.best_size();
     const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =

@@ -26,7 +26,7 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
-// The images from `begin` to `end` of a batch, which wait for their answers.
+// The images of a batch from `begin` to `end`, which are not answered yet.
 struct Part {
   size_t begin, end;
 
@@ -34,7 +34,7 @@ struct Part {
   bool empty() const { return begin == end; }
 };
 
-// One batch on its way through a context.
+// Runs one batch on a context.
 class BatchRun {
  public:
   BatchRun(model::ExecutionContext& context,
@@ -66,7 +66,7 @@ class BatchRun {
   }
 
  private:
-  // Answers images whose common run failed with `error`.
+  // Answers images of a part that failed with `error`.
   void Bisect(const Part& part, const absl::Status& error) {
     if (part.size() == 1 || absl::IsUnavailable(error)) {
       Fail(part, error);
@@ -85,8 +85,9 @@ class BatchRun {
     }
   }
 
-  // Runs the images of `part` together. Answers those that succeed and leaves
-  // the others in `part`. Returns why there are any.
+  // Runs the images of `part` together. Answers the images that succeed and
+  // leaves the others in `part`. Returns the error of the others, if there are
+  // any.
   absl::Status Try(Part* part) {
     const absl::Status device = check_device_();
     if (!device.ok()) return device;

@@ -19,10 +19,11 @@
 
 namespace sfmamba::batching {
 
-// How many images run together, for each image size. A size has no limit until
-// a batch of it needs more memory than the device has. Limits never rise again.
+// Limits how many images of one size run together. A size has no limit until
+// one of its batches needs more memory than the device has. Limits never rise
+// again.
 //
-// Thread-safe, so that all contexts of a model share one.
+// Thread-safe, because all contexts of a model share one object.
 class BatchLimits {
  public:
   using Size = std::pair<int, int>;  // An image's height and width in pixels.
@@ -30,7 +31,8 @@ class BatchLimits {
   // Returns how many of `wanted` images may run together.
   size_t Allowed(const Size& size, size_t wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Lowers the limit to half of `images`, at least two, which were too many.
+  // Lowers the limit to half of `images`, which were too many. `images` must be
+  // at least two.
   void Halve(const Size& size, size_t images) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -38,51 +40,52 @@ class BatchLimits {
   std::map<Size, size_t> limits_ ABSL_GUARDED_BY(mu_);
 };
 
-// Whether no value of the result is infinite or not a number.
+// Whether all values of the result are finite.
 bool IsFinite(const model::Result& result);
 
-// Runs batches on one context, so that an image that makes a batch fail fails
-// alone, and a batch that does not fit into memory runs in parts.
+// Runs batches on one context. If an image makes its batch fail, only that
+// image fails. A batch that does not fit into memory runs in parts.
 //
-// If there is too little memory, the batch is halved and the limit remembered.
-// If a run fails otherwise, its halves are run, and the halves of a half that
-// fails again, until the image at fault is alone. If both halves fail, no
-// single image is at fault, and all images of both get the error.
+// If there is too little memory, the runner halves the batch and remembers the
+// limit. After any other failure, it runs both halves of the batch. A half that
+// fails again is halved again, until the failing image is alone. If both halves
+// fail, no single image is the cause, and all images of both get the error.
 //
-// Must be made, used and destroyed by the same thread, like its context.
+// The thread that makes the runner must also use and destroy it, like its
+// context.
 class BatchRunner {
  public:
-  // How a batch has been run so far.
+  // The progress of a batch.
   struct Progress {
-    int images = 0;         // The images that ran together with this one.
-    int padded_images = 0;  // The same, including padding.
-    int padding = 0;        // All padding that the batch has needed.
+    int images = 0;         // Images in the same run as this one.
+    int padded_images = 0;  // Images of the run with padding.
+    int padding = 0;        // Padding of all runs of the batch.
   };
   // Receives the result of image `image`, or the model's error.
   using Answer =
       absl::FunctionRef<void(size_t image, absl::StatusOr<model::Result> result,
                              const Progress& progress)>;
-  // Returns UNAVAILABLE once the device has failed for good.
+  // Returns UNAVAILABLE once the device has failed permanently.
   using CheckDevice = std::function<absl::Status()>;
 
   // `limits` is shared by the runners of a model and must outlive them.
   BatchRunner(std::unique_ptr<model::ExecutionContext> context,
               BatchLimits* limits, CheckDevice check_device);
 
-  // Prepares the context for batches of up to `max_images` images, of `size` if
-  // the model is a classifier, or for as many as memory suffices for. Returns
-  // the context's error.
+  // Prepares the context for batches of up to `max_images` images, or for as
+  // many as fit into memory. The images of a classifier have the size `size`.
+  // Returns the context's error.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
   // Returns how long a batch of `images` black uint8 images of `size` takes, or
-  // the context's error. Only for sizes that the context is prepared for. Calls
+  // the context's error. The context must be prepared for the size. Calls
   // `result` for each image.
   absl::StatusOr<absl::Duration> Measure(
       const BatchLimits::Size& size, int images,
       absl::FunctionRef<void(const model::Result&)> result);
 
   // Runs images that all have the padded size `size`. Calls `answer` exactly
-  // once for each image, as soon as it is done.
+  // once for each image, as soon as the image is done.
   void Run(const BatchLimits::Size& size,
            absl::Span<const model::ModelInput> images, Answer answer);
 

@@ -23,44 +23,47 @@ namespace sfmamba::batching {
 // What happened to a task in its batch. All fields are zero if the task never
 // reached a batch.
 struct BatchInfo {
-  absl::Duration queue;       // From Submit to the start of the batch.
-  absl::Duration inference;   // From there until the image was done.
-  int batch_size = 0;         // The images that were computed together.
-  int padded_batch_size = 0;  // The same, including padding.
+  absl::Duration queue;       // From Submit() to the batch's start.
+  absl::Duration inference;   // From the batch's start to the image's result.
+  int batch_size = 0;         // Images that ran together.
+  int padded_batch_size = 0;  // Images with padding.
   int fold_factor = 0;
   std::string size_class;     // Such as "224x224".
-  absl::Time started;         // The batch was.
-  tracing::SpanContext span;  // The batch's; empty if no image is traced.
-  // No batch waits for the thread that calls `done`, which may work a little.
+  absl::Time started;         // When the batch started.
+  tracing::SpanContext span;  // The batch's span; empty if untraced.
+  // True if no batch waits for the thread that calls `done`. `done` may then
+  // work for a short time.
   bool thread_is_idle = false;
 };
 
 // One image of one request. Times are in SteadyNow()'s time.
 struct BatchTask {
   image::ImageBuffer image;
-  BatchKey key;  // The image's.
+  BatchKey key;
   server::Priority priority = server::Priority::kNormal;
   model::PredictionOptions options;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
-  // The time by which its batch must have ended for the answer to be of use.
-  // Not before `deadline`.
+  // The time by which its batch must have ended for the answer to be useful.
   absl::Time finish_by = absl::InfiniteFuture();
-  // Set when the caller goes away. Null: the task is never cancelled.
+  // Set when the caller goes away. If null, the task is never cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // The room that the task holds in the queue. If empty, Submit reserves it.
+  // The task's place in the queue. If empty, Submit() reserves one.
   Reservation reservation;
-  // Called exactly once, on a thread of the batcher or inside Submit. It must
-  // not block, because the rest of the batch waits for it.
+  // Called exactly once, on a thread of the batcher or inside Submit(). It must
+  // not block, because it delays the rest of the batch.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
 
   tracing::ImageTrace trace;
 
-  absl::Time submitted;     // Set by Submit.
-  uint64_t came_after = 0;  // The queue's last batch then. Set by BatchQueue.
+  absl::Time submitted;  // Set by Submit().
+  // The number of batches that left the queue before this task arrived. Set by
+  // BatchQueue.
+  uint64_t came_after = 0;
 
-  // Whose turn it takes. Empty: that of all whose client is unknown.
+  // The client whose turns the task uses. All unknown clients share the empty
+  // name and its turns.
   const std::string& client() const { return reservation->client; }
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();

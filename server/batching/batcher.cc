@@ -11,7 +11,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Least interval between predictions of the wait while images arrive.
+// The minimum interval between predictions of the wait while images arrive.
 constexpr absl::Duration kWaitPeriod = absl::Milliseconds(20);
 
 std::map<DeviceTurns*, std::unique_ptr<DeviceTurns::Member>> JoinAll(
@@ -91,7 +91,7 @@ void Batcher::Submit(BatchTask task) {
       queue_.Push(std::move(task), now);
       ReportQueue(priority);
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
-      // While the threads are busy none waits, and Due() would be in vain.
+      // If all threads are busy, none waits, and Due() need not be computed.
       wake_run = run_at_ != absl::InfinitePast() && queue_.Due(now) < run_at_;
       wake_drop = drop_at < drop_at_;
     }
@@ -106,7 +106,7 @@ void Batcher::Submit(BatchTask task) {
 AdmissionEstimate Batcher::Estimate(AdmissionRequest request) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  // Beside busy processes the other threads may not have come to it.
+  // On a busy machine, drop_thread_ may not have dropped the expired tasks yet.
   Drop(queue_.TakeDropped(now));
   const int64_t own = request.all_images();
   request.decoding = static_cast<int>(
@@ -204,7 +204,7 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
-    // Otherwise it is what the new first waits for.
+    // If another thread is now the first, run_at_ belongs to that thread.
     if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }
 }
@@ -221,7 +221,7 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // The thread that this one displaces waits for run_wake_, as the first does.
+  // The displaced thread still waits for run_wake_, as only the first may.
   run_wake_.SignalAll();
   return taken;
 }
@@ -263,8 +263,8 @@ std::vector<BatchTask> Batcher::NextDropped() {
     Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    // It looks once more before it waits without end, so that tasks that come
-    // one by one do not each wake it.
+    // The thread checks once more before it waits without a timeout. Otherwise
+    // tasks that come one by one would each wake it.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()

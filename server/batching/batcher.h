@@ -23,83 +23,85 @@
 
 namespace sfmamba::batching {
 
-// Groups tasks into batches and runs each batch on one of its own threads, of
-// which each has a device. A batch is formed when it is due and a thread has a
-// turn on its device. The thread that has been free longest takes the next
-// batch, unless its device is busy with other models. One more thread answers
-// the tasks that expire or are cancelled while they wait.
+// Groups tasks into batches and runs each batch on one of its own threads. Each
+// thread belongs to a device. A batch is formed when it is due and a thread has
+// a turn on its device. The thread that has been free longest takes the next
+// batch, unless its device is busy with other models. One more thread ends
+// tasks that expire or are cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
-// once: by a Run, or here with RESOURCE_EXHAUSTED when the queue is full,
-// DEADLINE_EXCEEDED, CANCELLED, or UNAVAILABLE while stopping. The destructor
-// refuses new tasks, lets the waiting ones run, then joins the threads.
+// once. A Run calls it, or the batcher calls it with an error. The error is
+// RESOURCE_EXHAUSTED if the queue is full, DEADLINE_EXCEEDED, CANCELLED, or
+// UNAVAILABLE while stopping. The destructor refuses new tasks, lets the
+// waiting tasks run, then joins the threads.
 class Batcher {
  public:
-  // What a Run leaves behind.
+  // The outcome of a Run.
   struct Ran {
-    // Whether the batch succeeded, so that its time says how long others take.
+    // Whether the batch succeeded. Its duration predicts other batches only
+    // then.
     bool succeeded = true;
-    // Answers the batch's last image. Called once the turn has ended, on the
-    // same thread; `idle`: no other batch waits for the thread now. May be
+    // Answers the batch's last image. Called on the same thread once the end of
+    // the batch is recorded. `idle` is true if no other batch is due. May be
     // null.
     absl::AnyInvocable<void(bool idle)> answer_last;
   };
-  // What one thread runs its batches with. It is made, called and destroyed on
-  // that thread only, and called during a turn on the thread's device.
+  // Runs the batches of one thread. It is made, called and destroyed only on
+  // that thread. Each call happens during a turn on the thread's device.
   using Run = absl::AnyInvocable<Ran(Batch)>;
-  // Makes the Run of thread `thread` when that thread starts. It may take
-  // seconds; batches then wait. Called by all threads concurrently.
+  // Makes the Run of a thread when the thread starts. It may take seconds,
+  // while batches wait. All threads call it concurrently.
   using MakeRun = std::function<Run(int thread)>;
-  // Is told what happens to the queue. It is called with the lock held, so it
-  // must be short.
+  // Observes the queue. Calls are made with the lock held, so they must be
+  // short.
   class Observer {
    public:
     virtual ~Observer() = default;
-    // What waits of callers of the priority.
+    // Reports the waiting tasks of one priority.
     virtual void QueueChanged(server::Priority priority,
                               const WaitingTasks::Waiting& waiting) = 0;
-    // How long a new client's image of priority NORMAL would wait for its batch
-    // now, how long all that waits will take, and how many clients wait for the
-    // device. Told now and then, and whenever a batch has ended or images were
-    // dropped.
+    // Reports how long a new client's image of priority NORMAL would wait for
+    // its batch, how long all waiting tasks will take, and how many clients
+    // wait for the device. Called at intervals while images arrive. Also called
+    // when a batch has ended or images were dropped.
     virtual void WaitPredicted(absl::Duration wait, absl::Duration backlog,
                                int active_clients) = 0;
     virtual void BatchEnded(const BatchQueue::BatchDuration& times) = 0;
   };
   using Clock = std::function<absl::Time()>;
 
-  // One thread for each of `devices`, which may repeat and which outlive the
-  // batcher.
+  // Starts one thread for each of `devices`, which may repeat. They must
+  // outlive the batcher.
   Batcher(const BatchOptions& options, const std::vector<DeviceTurns*>& devices,
           MakeRun make_run, Observer* observer = nullptr,
           Clock clock = base::SteadyNow);
   ~Batcher();
 
-  // What may wait. A task's reservation is released when the task leaves the
-  // queue.
+  // The room for waiting images. A task's reservation is released when the task
+  // leaves the queue.
   QueueRoom& room() { return room_; }
   const QueueRoom& room() const { return room_; }
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // See BatchQueue::Estimate. The request's images hold a reservation already.
-  // `request.decoding`, `own_decoding` and `other_clients` are filled in here.
-  // What has expired counts no more.
+  // See BatchQueue::Estimate. The request's images must already have a
+  // reservation. Fills in `request.decoding`, `own_decoding` and
+  // `other_clients`. Drops expired tasks first.
   AdmissionEstimate Estimate(AdmissionRequest request) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // What is known of how long batches take.
+  // Returns the current estimates of how long batches take.
   std::vector<BatchTime> ExportProfile() const ABSL_LOCKS_EXCLUDED(mu_);
   // See BatchQueue::KeyProfiles.
   std::vector<KeyProfile> KeyProfiles() const ABSL_LOCKS_EXCLUDED(mu_);
   void ImportProfile(const std::vector<BatchTime>& times)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The time at which the oldest batch that still runs was handed to a Run;
+  // Returns when the oldest running batch was handed to its Run.
   // InfiniteFuture() if no batch runs.
   absl::Time RunningSince() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A batch, and the turn that it runs in.
+  // A batch and the turn in which it runs.
   struct Ready {
     Batch batch;
     DeviceTurns::Turn turn;
@@ -108,38 +110,37 @@ class Batcher {
   void RunLoop(int thread);  // The body of each of run_threads_.
   void DropLoop();           // The body of drop_thread_.
 
-  // Keeps what is known of a batch that has been run. Returns whether no other
-  // is due.
+  // Records the end of a batch. Returns whether no other batch is due.
   bool BatchEnded(int thread, uint64_t number, bool succeeded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for the next batch and for a turn to run it, which goes on from
-  // `last`, of the thread's last batch, where one is due at once. Returns none
-  // once the batcher stops and no task is left.
+  // Waits for the next batch and for a turn to run it. If a batch is due at
+  // once, the new turn follows `last`, the turn of the thread's last batch.
+  // Returns none once the batcher stops and no task is left.
   std::optional<Ready> NextWork(int thread,
                                 std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The steps of NextWork(). Between them the lock is free, and another thread
-  // may take the batch.
+  // The steps of NextWork(). The lock is free between them, and another thread
+  // may take the batch meanwhile.
   //
   // Waits until `thread` is the first of idle_ and a batch is due. Returns
-  // false, and leaves idle_, once the batcher stops and no task is left.
+  // false and leaves idle_ once the batcher stops and no task is left.
   bool WaitUntilDue(int thread) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a turn on the thread's device, in place of `last`. While it waits
-  // for one, the thread is not in idle_, so that another takes the batch if its
-  // device is free.
+  // Returns a turn on the thread's device and ends `last`. While the thread
+  // waits for a turn, it is not in idle_. A thread whose device is free can
+  // then take the batch.
   DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the batch that is due, if any, for the thread to run: it leaves
-  // idle_ with it. The thread waited for its turn from `since` on.
+  // Returns the batch that is due, if any, and removes the thread from idle_.
+  // The thread has waited for its turn since `since`.
   std::optional<Batch> TakeBatch(int thread, absl::Time since)
       ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveIdle(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits for tasks that are to be dropped. Returns none once the batcher stops
-  // and no more will come.
+  // Waits for tasks to drop. Returns none once the batcher stops and no more
+  // tasks will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
-  // Leaves the tasks to drop_thread_.
+  // Hands the tasks to drop_thread_.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Tell the observer what waits of all classes, or of one.
+  // Report the waiting tasks of all classes, or of one class.
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue(server::Priority priority)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -154,30 +155,30 @@ class Batcher {
   QueueRoom room_;
 
   mutable absl::Mutex mu_;
-  // Signalled when a batch may be due before run_at_, or the first of idle_ is
-  // displaced.
+  // Signalled when a batch may be due before run_at_, or when another thread
+  // becomes the first of idle_.
   server::SteadyCondVar run_wake_;
   // Signalled when a task may be dropped before drop_at_.
   server::SteadyCondVar drop_wake_;
-  // Signalled when the first of idle_ has left. It has no timeout, so the
-  // threads behind the first sleep until then.
+  // Signalled when the first thread of idle_ leaves it. The other threads of
+  // idle_ wait for this without a timeout.
   absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);  // For drop_thread_.
-  // The threads that are free, the one that has been free longest first. It
-  // waits for the next batch, the others wait to be the first.
+  // The free threads, the one that has been free longest first. The first waits
+  // for the next batch, and the others wait to become the first.
   std::deque<int> idle_ ABSL_GUARDED_BY(mu_);
-  // By thread: the start of its batch; InfiniteFuture() while it runs none.
+  // The start of each thread's batch. InfiniteFuture() while it runs none.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
-  // The times at which the thread that waits for a batch, and drop_thread_,
-  // wake without a signal; InfinitePast() while they do not wait.
+  // The times at which the first of idle_ and drop_thread_ wake without a
+  // signal. InfinitePast() while they do not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time wait_reported_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   bool stopping_ ABSL_GUARDED_BY(mu_) = false;
-  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will.
+  bool emptied_ ABSL_GUARDED_BY(mu_) = false;  // No task waits or will come.
 
-  // Last: they start once everything above exists.
+  // Declared last, because the threads use everything above.
   std::thread drop_thread_;
   std::vector<std::thread> run_threads_;
 };

@@ -46,8 +46,8 @@ void ClientTurns::Filling::Pick(std::optional<Urgency> first) {
 
 ClientTurns::Tree::const_iterator ClientTurns::Earliest(const Tree& tree,
                                                         absl::Duration limit) {
-  // Nodes of the path to `limit` are looked at one by one, and of what is left
-  // of the path whole subtrees.
+  // Compares the nodes on the path to `limit` one by one. Subtrees to the left
+  // of the path are compared as a whole.
   const auto end = tree.node_end();
   auto best = end;
   bool is_subtree = false;
@@ -244,7 +244,8 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // The shares' time passes no class that waits, though another had to leave.
+  // The shares' virtual time must not pass a waiting class, even if a batch of
+  // another class leaves first.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

@@ -23,11 +23,11 @@
 
 namespace sfmamba::batching {
 
-// An image's deadline and its number in the queue, which decides between equal
-// deadlines. The lower is more urgent.
+// An image's deadline and its number in the queue. The number decides between
+// equal deadlines. The lower value is more urgent.
 using Urgency = std::pair<absl::Time, uint64_t>;
 
-// A queue on a device. Versions of a model have queues of their own.
+// Identifies a queue on a device. Each version of a model has its own queue.
 struct QueueId {
   int model = 0;
   int number = 0;
@@ -40,7 +40,8 @@ struct QueueId {
   }
 };
 
-// The images of one class that wait in a queue for batches of one key.
+// Identifies a line: images of one class that wait in a queue for batches of
+// one key.
 struct LineId {
   QueueId queue;
   server::Priority priority = server::Priority::kNormal;
@@ -52,7 +53,7 @@ struct LineId {
   }
 };
 
-// A batch that was charged to the clients of its images.
+// The charge of a batch to the clients of its images.
 struct BatchCharge {
   struct Part {
     server::Priority priority = server::Priority::kNormal;
@@ -62,43 +63,42 @@ struct BatchCharge {
   int model = 0;
   std::vector<Part> parts;
   absl::Duration cost;  // Predicted.
-  // Clients of each class that waited when the batch was charged.
+  // The number of clients of each class that waited when the batch was charged.
   std::array<int, server::kPriorityCount> active = {};
 };
 
-// Whose image a device runs next: between clients turns, within a client the
-// earliest deadline first. Priority classes share the device's time as
-// server::kPriorityShares says, and within a class the rule is:
+// Decides whose image a device runs next. Clients take turns, and each client's
+// earliest deadline goes first. Priority classes share the device's time as
+// server::kPriorityShares says. These rules hold within a class:
 //
-// - A client's tag is the device time that it was charged. A client that begins
-//   to wait is moved up to the class's virtual time. A client that waits is not
-//   moved. The virtual time advances by the cost of each batch, divided by the
-//   number of clients that wait.
-// - A client whose tag is behind the virtual time by a batch or more is overdue
-//   and goes first, the smallest tag before others.
-// - If no client is overdue, the earliest deadline goes first, among the
-//   clients whose tags are less than a batch above the smallest.
-// - Models of the client that goes first get equal shares of what it gets.
+// - A client's tag is the device time charged to it. When a client starts to
+//   wait, its tag is raised to the virtual time of its class. The tag of a
+//   waiting client is not raised. The virtual time advances by the cost of each
+//   batch, divided by the number of waiting clients.
+// - A client is overdue if its tag is behind the virtual time by a batch or
+//   more. Overdue clients go first, in ascending order of their tags.
+// - If no client is overdue, the earliest deadline goes first. It must belong
+//   to a client whose tag is less than a batch above the smallest tag.
+// - The models of the client that goes first get equal shares of its time.
 //
-// So a client gets its turn whatever deadlines others claim, and however often
-// they change their identity. While clients take about as much as each other
-// the order is that of deadlines, which keeps the most of them.
-// Source: virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab,
-// 1995).
+// A client therefore gets its turns whatever deadlines other clients claim, and
+// however often they change their identity. While clients use similar amounts
+// of time, deadlines decide the order, which meets the most of them. Source:
+// virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab, 1995).
 //
-// It has no clock and no thread. SetFirst(), Remove() and a pick are O(log
-// clients). Thread-compatible.
+// The class has no clock and no thread. SetFirst(), Remove() and a pick are
+// O(log clients). Thread-compatible.
 class ClientTurns {
  private:
   struct Client;
 
-  // The tag, and the number of the first image.
+  // A client's tag and the number of its first image.
   using Place = std::pair<absl::Duration, uint64_t>;
   struct Entry {
     Client* client = nullptr;
     Urgency first;
   };
-  // Keeps the most urgent image of each subtree.
+  // Stores the most urgent image of each subtree.
   template <typename NodeCIt, typename NodeIt, typename Less, typename Alloc>
   struct MostUrgent {
     using metadata_type = Urgency;
@@ -115,20 +115,21 @@ class ClientTurns {
                                 __gnu_pbds::rb_tree_tag, MostUrgent>;
 
  public:
-  // Picks the images of a line for a batch, without effect on the turns. The
-  // line does not change meanwhile.
+  // Picks the images of a line for a batch, without changing the turns. The
+  // line must not change meanwhile.
   class Filling {
    public:
-    // An image costs `cost`, more than zero.
+    // `cost` is the cost of one image, more than zero.
     Filling(ClientTurns* turns, const LineId& line, absl::Duration cost);
     ~Filling();
     Filling(const Filling&) = delete;
     Filling& operator=(const Filling&) = delete;
 
-    // The client whose first image is next; null if none is left.
+    // Returns the client whose first image is next, or null if no image is
+    // left.
     const std::string* Next();
     // Picks the first image of the client that Next() returned. `first` is the
-    // client's next one, if any.
+    // client's following image, if it has one.
     void Pick(std::optional<Urgency> first);
 
    private:
@@ -139,39 +140,41 @@ class ClientTurns {
     const absl::Duration now_;
     const absl::Duration batch_;
     Place next_;
-    // Where the clients of picked images stand; none if they have no others.
+    // The places of the clients of picked images. None for a client that has no
+    // other images.
     absl::flat_hash_map<Client*, std::optional<Place>> picked_;
   };
 
-  // The client's most urgent image in the line is `first`. `batch` is how long
-  // a batch of the line's best size takes, more than zero.
+  // Sets the client's most urgent image in the line. `batch` is how long a
+  // batch of the line's best size takes, more than zero.
   void SetFirst(const LineId& line, const std::string& client,
                 const Urgency& first, absl::Duration batch);
-  // No image of the client waits in the line.
+  // Removes the client from the line, where none of its images waits any more.
   void Remove(const LineId& line, const std::string& client);
 
-  // Returns the index of the queue that goes next. `queues` is not empty.
+  // Returns the index of the queue that goes next. `queues` must not be empty.
   int Next(absl::Span<const QueueId> queues) const;
 
-  // The classes, the one that is furthest behind its share first; of equal ones
-  // the higher first.
+  // Returns the classes in the order of their turns. The class that is furthest
+  // behind its share comes first. Equal classes are ordered by priority.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
-  // A queue's line, and whether its first client is overdue.
+  // A line of a queue, and whether its first client is overdue.
   struct Turn {
     BatchKey key;
     bool is_overdue = false;
   };
-  // The queue's lines of the class in the order in which they would go.
+  // Returns the queue's lines of the class in the order of their turns.
   std::vector<Turn> LinesInTurn(const QueueId& queue,
                                 server::Priority priority) const;
 
-  // A batch starts, whose images still wait. Fills in `charge->active`.
+  // Charges a batch that starts, while its images still wait. Fills in
+  // `charge->active`.
   void Charge(BatchCharge* charge);
-  // It took `took`.
+  // Corrects the charge of a batch that took `took`.
   void Correct(const BatchCharge& charge, absl::Duration took);
 
-  // How many clients wait, each once in every class.
+  // The number of waiting clients. A client counts once in every class.
   int active() const;
 
  private:
@@ -187,16 +190,16 @@ class ClientTurns {
   struct Client {
     const std::string* name = nullptr;
     absl::Duration tag;
-    server::FairShares<int> models;  // Equal shares of its time.
+    server::FairShares<int> models;  // Divides its time equally.
     std::vector<Waiting> waiting;    // By line.
   };
   struct Class {
     absl::Duration now;  // The virtual time.
     int active = 0;      // Clients that wait.
     absl::node_hash_map<std::string, Client> clients;
-    size_t sweep_at = 64;  // Number of clients at which to forget some.
+    size_t sweep_at = 64;  // The number of clients at which to Sweep().
   };
-  // The place of a line among others: its first client.
+  // The first client of a line, which decides the line's turn.
   struct Head {
     enum Group { kOverdue, kInWindow, kAhead };
     Lines::const_iterator line;
@@ -212,25 +215,27 @@ class ClientTurns {
     return classes_[static_cast<int>(priority)];
   }
   static bool GoesBefore(const Head& a, const Head& b);
-  // The entry of the most urgent image among tags below `limit`; end() if none.
+  // Returns the entry of the most urgent image among tags below `limit`, or
+  // end() if there is none.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
-  // Where the client goes next in a tree whose smallest tag, or that of others
-  // beside it, is `least`.
+  // Returns the client that goes next in a tree. `least` is the smallest tag of
+  // this tree, or of all trees that are compared.
   static Head HeadOf(const Tree& tree, absl::Duration now, absl::Duration least,
                      absl::Duration batch);
-  // The heads of the queues' lines of the class.
+  // Returns the heads of the queues' lines of the class.
   std::vector<Head> Heads(absl::Span<const QueueId> queues,
                           server::Priority priority) const;
   // Adds `cost` to the client's tag.
   void Add(Client* client, absl::Duration cost);
-  // Adds `cost` to what the batch is charged.
+  // Adds `cost` to the charge of the batch's clients.
   void Add(const BatchCharge& charge, absl::Duration cost);
-  // Forgets clients that do not wait and whose tags are not above now.
+  // Removes clients that do not wait and whose tags are not above the virtual
+  // time.
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;
   server::FairShares<server::Priority> shares_;  // Shares of the device's time.
-  Lines lines_;                                  // None is empty.
+  Lines lines_;                                  // Every line has clients.
 };
 
 }  // namespace sfmamba::batching

@@ -9,7 +9,7 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Least device time charged for a batch.
+// The minimum device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
 }  // namespace
@@ -38,7 +38,7 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // Turns are granted as soon as they are free, so others wait only for `last`.
+  // Free turns are granted at once, so other members can only wait for `last`.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -19,23 +19,23 @@
 
 namespace sfmamba::batching {
 
-// Shares one device among the queues that use it: at most `at_once` turns are
-// taken at a time, and ClientTurns decides whose is next.
+// Shares one device among the queues that use it. At most `at_once` turns are
+// taken at a time. ClientTurns decides which queue gets the next turn.
 //
-// Thread-safe. It must outlive its members, and a member its turns. Its mutex
-// is the last that a thread locks.
+// Thread-safe. It must outlive its members, and a member must outlive its
+// turns. A thread that holds this mutex must lock no other.
 class DeviceTurns {
  public:
   using Clock = std::function<absl::Time()>;
 
-  // The right to run one batch. Ends with the object.
+  // The right to run one batch. The turn ends with the object.
   class Turn {
    public:
     Turn(Turn&& other);
     Turn& operator=(Turn&&) = delete;
     ~Turn();
 
-    // Ends the turn and charges nothing: nothing was run.
+    // Ends the turn without a charge, because nothing ran.
     void Return();
 
    private:
@@ -44,11 +44,11 @@ class DeviceTurns {
         : turns_(turns), charge_(std::move(charge)), start_(start) {}
 
     DeviceTurns* turns_;  // Null once the turn has ended.
-    BatchCharge charge_;  // Without parts if the queue charges its batches.
+    BatchCharge charge_;  // Has no parts if the queue charges its batches.
     absl::Time start_;
   };
 
-  // A queue on the device, or what runs batches without one.
+  // A queue on the device, or code that runs batches without a queue.
   class Member {
    public:
     Member(const Member&) = delete;
@@ -56,17 +56,17 @@ class DeviceTurns {
 
     const QueueId& queue() const { return queue_; }
 
-    // Returns a turn for the queue's images, or none if these must wait for
-    // others. Ends `last`, of the batch before it: without that a member that
-    // has only just ended its turn would always come after those who wait.
+    // Returns a turn for the queue's images, or none if images of other queues
+    // go first. Ends `last`, the member's previous turn, under the same lock.
+    // If `last` ended earlier, waiting members would always go first.
     std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
     // Waits for a turn for the queue's images.
     Turn Take();
-    // Waits for a turn for a batch outside of queues, which will take `cost`.
-    // It is charged to a client of its own.
+    // Waits for a turn for a batch without a queue, which will take `cost`. The
+    // batch is charged to a separate client.
     Turn Take(server::Priority priority, absl::Duration cost);
 
-    // Returns what `use` returns, which is called with the clients' turns.
+    // Calls `use` with the clients' turns, under the lock. Returns its result.
     template <typename Use>
     auto With(Use use) const {
       absl::MutexLock lock(&turns_.mu_);
@@ -85,12 +85,12 @@ class DeviceTurns {
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
   ~DeviceTurns();
 
-  // Versions of one model share what a client gets of the device for it. An
-  // empty `model` is another one each time.
+  // Versions of one model share each client's time on the device. A member with
+  // an empty `model` shares with no other member.
   std::unique_ptr<Member> Join(const std::string& model = "")
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // How many calls of Take() wait.
+  // The number of waiting calls of Take().
   int waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -100,13 +100,13 @@ class DeviceTurns {
     absl::CondVar woken;
   };
 
-  // The queues of those who wait.
+  // The queues of the waiting members.
   std::vector<QueueId> Queues() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until a turn is granted to the queue.
   void Wait(const QueueId& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Gives free turns to those who wait.
+  // Grants free turns to waiting members.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the turn, of a batch that took `took`. Grant() must follow.
+  // Ends the turn of a batch that took `took`. Grant() must follow.
   void End(const BatchCharge& charge, absl::Duration took)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAndGrant(const BatchCharge& charge, absl::Duration took)
@@ -118,17 +118,17 @@ class DeviceTurns {
   ClientTurns clients_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Their numbers.
+  std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Numbers by name.
   int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // Models and queues so far.
 };
 
-// The devices of this process, which its models share.
+// The devices of this process. All models share them.
 //
 // Thread-safe. Must outlive its devices' members.
 class Devices {
  public:
-  // Returns the device of that name, such as "cpu" or "cuda:0". Who asks for it
-  // first says how many turns of it may be taken at once.
+  // Returns the device called `name`, such as "cpu" or "cuda:0". The first call
+  // for a device sets how many of its turns may be taken at once.
   DeviceTurns& Get(const std::string& name, int at_once)
       ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -17,15 +17,17 @@
 namespace sfmamba::batching {
 namespace {
 
-// A batch that runs longer is taken for hung. A classifier's has as long for
-// each image as a slow processor takes for two.
+// A classifier's batch is considered hung after kHung plus kHungImage per
+// image, twice what a slow CPU needs. A dense model's batch has kHungDenseImage
+// per image.
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
-// Until other batches have given their memory back.
+// The time in which other batches are expected to free their memory.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
-// The model's error as a client sees it: its own fault if the model says so.
+// Returns the model's error as a client sees it. INVALID_ARGUMENT stays
+// unchanged, because the client caused it.
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
   if (absl::IsResourceExhausted(error)) {
@@ -35,10 +37,10 @@ absl::Status ModelError(const absl::Status& error) {
   return server::DeviceError(error.message());
 }
 
-// Most bytes of a model's pool of inputs. They are page-locked on GPUs.
+// The maximum bytes of a model's input pool. GPUs use pinned host memory.
 constexpr int64_t kMostPooled = 256 << 20;
 
-// Returns what the task is answered with: the model's result if it is finite.
+// Returns the task's result: the model's result if it is finite, or an error.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
   if (!result.ok()) return ModelError(result.status());
   if (!IsFinite(*result)) return server::NonFiniteOutput();
@@ -63,8 +65,9 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
-// Returns memory for the inputs of a model whose inputs have one size: for a
-// batch on a CPU, on GPUs for all that run and wait. At most kMostPooled.
+// Returns memory for inputs, if all inputs of the model have one size. A CPU
+// gets memory for one batch. GPUs get memory for all running and waiting
+// inputs. The maximum is kMostPooled.
 image::PixelPool MakePixelPool(const model::VisionModel& model,
                                const BatchOptions& options) {
   const model::ModelConfig& config = model.config();
@@ -79,8 +82,8 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
           static_cast<size_t>(count)};
 }
 
-// Returns the device of each of the model's contexts. All of the model's
-// contexts on a device may run at once.
+// Returns the device of each of the model's contexts. All contexts of the model
+// on one device may run at once.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
                                     Devices& devices) {
   std::map<std::string, int> contexts;
@@ -169,7 +172,8 @@ Batcher::Run Executor::MakeRun(int thread) {
 }
 
 absl::Mutex& Executor::TurnToPrepare(int thread) {
-  // What a CPU's contexts measure would be of less than all its processors.
+  // CPU contexts are prepared one at a time. Run together, each would be timed
+  // on only its share of the cores.
   const std::string device = OnCpu() ? "cpu" : model_->context_device(thread);
   absl::MutexLock lock(&prepare_mu_);
   return preparing_[device];
@@ -266,8 +270,8 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     info.padded_batch_size = progress.padded_images;
     info.queue = start - tasks[image].submitted;
     info.inference = base::SteadyNow() - start;
-    // Counted before the last answer, so that a client with all answers of a
-    // batch finds it in the metrics.
+    // The batch is counted before its last answer. A client that has all
+    // answers of a batch can then find it in the metrics.
     if (++answered == batch_size) {
       metrics_->BatchRun(info.size_class, BatchTriggerName(batch.trigger),
                          batch_size, batch_size + progress.padding);

@@ -8,11 +8,10 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger if they cost at most 2 %
-// more, because the first is answered earlier.
+// Two smaller batches are preferred to one larger batch if they cost at most 2
+// % more, because the first one is answered earlier.
 constexpr double kSame = 1.02;
-// Least lead in fullness, as a part of the best rate, by which a line goes
-// before the first one.
+// The minimum lead in fullness for a line to go before the first line.
 constexpr double kClearlyFuller = 0.05;
 
 // A line whose batch may leave now.
@@ -20,9 +19,9 @@ struct Candidate {
   int line = 0;
   int images = 0;
   absl::Time limit;       // When the first task's batch should have ended.
-  absl::Duration median;  // Its batch's duration.
+  absl::Duration median;  // Expected duration of its batch.
   absl::Duration p95;
-  double fullness = 1;  // Its images a second as a part of the best rate.
+  double fullness = 1;  // Images per second relative to the best size.
 };
 
 double Fullness(const BatchCurve& curve, int images) {
@@ -32,9 +31,9 @@ double Fullness(const BatchCurve& curve, int images) {
                                           best * curve.Median(images)));
 }
 
-// How much longer than the batches before it every candidate can wait.
-// `candidates` are in the order in which they would leave; `skipped` is not one
-// of them.
+// Returns how long all candidates can wait beyond the batches before them.
+// `candidates` are in the order in which they would leave. The candidate
+// `skipped` is left out.
 absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
                      absl::Time now) {
   absl::Duration slack = absl::InfiniteDuration();
@@ -47,7 +46,8 @@ absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
   return slack;
 }
 
-// Which of the candidates, which are in the order of their turns, leaves now.
+// Chooses the candidate that leaves now. `candidates` are in the order of their
+// turns.
 size_t ChooseLine(const std::vector<Candidate>& candidates,
                   absl::Span<const WaitingLine> lines, absl::Time now) {
   const Candidate& first = candidates[0];
@@ -84,7 +84,7 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   if (rest == 0 || line.tasks > all) return efficient;
   const bool two_cost_the_same =
       curve.Median(efficient) + curve.Median(rest) <= kSame * curve.Median(all);
-  // Whether the rest will have become a batch of that size, too.
+  // Whether the rest will soon have grown to a batch of that size, too.
   const bool refills = rest >= efficient ||
                        (efficient - rest) * line.gap <= curve.Median(efficient);
   return two_cost_the_same || refills ? efficient : all;
@@ -92,14 +92,15 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// Shortest wait that is worth it: in a shorter one the thread would fall asleep
-// to be woken at once.
+// The shortest useful wait. In a shorter wait, the thread would fall asleep
+// only to be woken at once.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// How long before it would become late a task is run: threads wake late, the
-// later the busier the processor is. Who has waited long can spare more.
+// Returns how long before its latest start a task is run. Threads wake late,
+// and later on a busier CPU. The margin grows with the time that the task may
+// wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);
@@ -129,9 +130,9 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// The images of a trial in place of a batch of `images`; `images` if there
-// should be none. The curve may be wrong about a trial, so its time is taken to
-// be in proportion to the images.
+// Returns the number of images in a trial that replaces a batch of `images`, or
+// `images` if there should be no trial. The curve may be wrong about a trial,
+// so its time is assumed to be proportional to its images.
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;

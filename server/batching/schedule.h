@@ -9,72 +9,76 @@
 namespace sfmamba::batching {
 
 enum class BatchMode {
-  // A batch leaves as soon as a device is free, unless recent arrivals say that
-  // waiting a little makes a larger, more efficient one.
+  // A batch leaves as soon as a device is free. It waits only if recent
+  // arrivals promise a larger, more efficient batch within a short time.
   kLatency,
-  // A batch waits for its most efficient size as long as max_queue_delay and
-  // its most urgent deadline allow.
+  // A batch waits for its most efficient size, within the limits of
+  // max_queue_delay and its most urgent deadline.
   kThroughput,
 };
 
-// Why a batch left its queue: it had the size that the device computes fastest,
-// its oldest task had waited long enough, or the queue is being emptied.
+// Why a batch left its queue. kFull: it had the size that the device computes
+// fastest. kDelay: its tasks could not wait longer. kDrain: the queue is being
+// emptied.
 enum class BatchTrigger { kFull, kDelay, kDrain };
 absl::string_view BatchTriggerName(BatchTrigger trigger);  // "full".
 
 struct ScheduleOptions {
-  // The largest number of images in a batch. A larger one raises the throughput
-  // as long as the device is not full, and the latency of every image.
+  // The maximum number of images in a batch. Higher values increase throughput
+  // until the device is full. They also increase the latency of every image.
   int max_batch_size = 8;
-  // How long an image may wait for others while the device is free. A longer
-  // delay makes larger batches under light load; with zero, a batch leaves as
-  // soon as there is an image.
+  // The maximum time that an image waits for others while the device is free.
+  // Higher values make larger batches under light load. With zero, a batch
+  // leaves as soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
-  BatchMode mode = BatchMode::kLatency;  // What batches wait for.
+  BatchMode mode = BatchMode::kLatency;  // Latency or throughput.
 };
 
-// The waiting tasks of one key, as Decide() sees them. "The first" is the most
-// urgent task.
+// The waiting tasks of one key, as Decide() sees them. The "first" task is the
+// most urgent one.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
   int tasks = 0;                      // At least 1.
-  absl::Time oldest;                  // The arrival of the oldest.
-  bool is_overdue = false;            // Its first client is: none may pass.
-  absl::Time start_by;                // When the first must be in a batch.
-  absl::Time finish_by;  // When the first one's batch must have ended.
+  absl::Time oldest;                  // Arrival of the oldest task.
+  // Whether its first client is overdue. Other lines must not pass it then.
+  bool is_overdue = false;
+  absl::Time start_by;  // When the first task must be in a batch.
+  // When the batch of the first task must have ended.
+  absl::Time finish_by;
   // Moving average of the time between arrivals.
   absl::Duration gap = absl::InfiniteDuration();
 };
 
 struct Decision {
   int line = -1;   // The line whose batch leaves now; -1 if none does.
-  int images = 0;  // How many images it should have. At most the line's tasks.
-  // The batch is larger than seems best, to learn how long it takes.
+  int images = 0;  // The images of the batch, at most the line's tasks.
+  // Whether the batch is a trial, which is larger than the best known size.
   bool is_trial = false;
   BatchTrigger trigger = BatchTrigger::kFull;
-  // If none leaves: when to decide again unless a task arrives before.
+  // When to decide again if no batch leaves now and no task arrives.
   absl::Time wake = absl::InfiniteFuture();
 };
 
 // Decides which batch leaves next, at a time when a device is free.
 //
-// The size: the largest efficient one that waits, or all that wait where a
-// larger batch, padded by the model, costs less than two.
+// Size: the largest efficient size that the waiting tasks can fill. All waiting
+// tasks leave together if one batch of them, padded by the model, costs less
+// than two batches.
 //
-// A trial has twice as many images. With `may_try` the batch is a trial if the
-// images wait, no larger batch ran lately, and the first image would not become
-// late in two batches of the best size. A wrong profile, such as one measured
-// on a busy machine, would otherwise never be corrected.
+// Trial: a batch of up to twice that size, if `may_try`. Enough images must
+// wait, and no larger batch may have run recently. The first image must stay in
+// time even if the trial takes in proportion to its images. Trials correct a
+// wrong profile, for example one measured on a busy machine.
 //
-// Waiting: until the next efficient size is there, as long as the most urgent
-// task does not become late and, with kLatency, for at most half the time of
-// one image and only while arrivals come fast enough to reach it. Where that is
-// less than 0.1 ms, as of the smallest models, nothing is waited for.
+// Waiting: a batch waits for the next efficient size while its most urgent task
+// stays in time. With kLatency it waits at most half the time of one image, and
+// only if arrivals are fast enough. If half the time of an image is below 0.1
+// ms, as for the smallest models, it does not wait.
 //
-// The line: the first of `lines`, which are in the order of their turns.
-// Another one goes first if its batch is more efficient, the first line is
-// likely to grow meanwhile, no line becomes late, and the first line is not
-// overdue and has used less than half of its time.
+// Line: the first of `lines`, which are in the order of their turns. Another
+// line goes first if its batch is more efficient and the first line is likely
+// to grow meanwhile. It must not make any line late. The first line must not be
+// overdue and must have used less than half of its time.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);
@@ -82,11 +86,11 @@ Decision Decide(const ScheduleOptions& options,
 // A task starts at least this long before it would become late.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
 
-// The images of the next batch of a line if it left now.
+// Returns the number of images in the line's next batch if it left now.
 int ChooseSize(const ScheduleOptions& options, const WaitingLine& line);
 
-// The time at which a batch of the line should leave. Not after now if it
-// should leave at once.
+// Returns when a batch of the line should leave. The time is not after now if
+// the batch should leave at once.
 absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line);
 
 }  // namespace sfmamba::batching

@@ -5,7 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// Most empty keys kept, for what is known of their arrivals.
+// At this number of keys, keys without tasks are removed. Until then they keep
+// their arrival times.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

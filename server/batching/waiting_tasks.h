@@ -34,7 +34,7 @@ class ArrivalGap {
     last_ = now;
   }
 
-  // Infinite until two have arrived. Grows while nothing arrives.
+  // Infinite until two tasks have arrived. Grows while no task arrives.
   absl::Duration Mean(absl::Time now) const {
     return std::max(mean_, now - last_);
   }
@@ -46,17 +46,17 @@ class ArrivalGap {
   absl::Duration mean_ = absl::InfiniteDuration();
 };
 
-// The tasks that wait for a batch, by key, priority class and client. It
-// decides nothing.
+// Stores the tasks that wait for a batch, by key, priority class and client. It
+// makes no decisions.
 //
-// Adding and taking a task is O(log n), as is finding what has expired.
+// Adding a task, taking a task and finding expired tasks are O(log n).
 // Thread-compatible.
 class WaitingTasks {
  public:
-  // The most urgent first.
+  // Sorted, the most urgent task first.
   using Tasks = std::map<Urgency, BatchTask>;
 
-  // The tasks of one key and class.
+  // The tasks of one key and one priority class.
   class Line {
    public:
     // An ordered map that also finds the n-th task and a task's rank.
@@ -67,16 +67,16 @@ class WaitingTasks {
 
     bool empty() const { return order_.empty(); }
     int size() const { return static_cast<int>(order_.size()); }
-    // Those of all clients, the most urgent first.
+    // The tasks of all clients, the most urgent first.
     const Order& order() const { return order_; }
     const BatchTask& task(const Urgency& urgency) const {
       return *order_.find(urgency)->second;
     }
-    // The tasks of each client that has some.
+    // The tasks of each client that has any.
     const absl::flat_hash_map<std::string, Tasks>& clients() const {
       return clients_;
     }
-    // The client's tasks.
+    // The client's tasks, or an empty map.
     const Tasks& Of(absl::string_view client) const;
 
    private:
@@ -89,7 +89,7 @@ class WaitingTasks {
   // The tasks of one key.
   struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // By Priority.
-    // The arrivals of the same tasks, the oldest first.
+    // The arrival times of the same tasks by number, the oldest first.
     std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
 
@@ -99,36 +99,36 @@ class WaitingTasks {
     int size() const { return static_cast<int>(arrivals.size()); }
   };
 
-  // The tasks of callers of one priority.
+  // A summary of the waiting tasks of one priority.
   struct Waiting {
     int tasks = 0;
-    int64_t bytes = 0;  // The images'.
-    // The arrival of the oldest; InfiniteFuture() if no task waits.
+    int64_t bytes = 0;  // The bytes of their images.
+    // The arrival of the oldest task; InfiniteFuture() if no task waits.
     absl::Time oldest = absl::InfiniteFuture();
   };
 
-  // Where a task waits.
+  // Identifies a waiting task.
   struct TaskId {
     BatchKey key;
     server::Priority priority;
     Urgency urgency;
   };
 
-  // `task.submitted` must be set. The task is ordered by `order_by` in its
-  // line.
+  // Adds a task. `task.submitted` must be set. The task's line is ordered by
+  // `order_by`.
   TaskId Add(BatchTask task, absl::Time order_by);
   // Removes the task at `id`, which must exist, and returns it.
   BatchTask Take(const TaskId& id);
 
   // Removes and returns the tasks whose deadline is not after `now`.
   std::vector<BatchTask> TakeExpired(absl::Time now);
-  // Removes and returns the cancelled tasks. Looks at every task.
+  // Removes and returns the cancelled tasks. Checks every task.
   std::vector<BatchTask> TakeCancelled();
 
   // The earliest deadline of all tasks; InfiniteFuture() if there is none.
   absl::Time NextDeadline() const;
 
-  // May hold keys without tasks, for their arrivals.
+  // May contain keys without tasks, to remember their arrivals.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
   int size() const;
   Waiting waiting(server::Priority priority) const;
@@ -139,12 +139,12 @@ class WaitingTasks {
   }
 
   std::map<BatchKey, KeyTasks> keys_;
-  // Arrivals of all tasks, by priority.
+  // The arrival times of all tasks, by priority and number.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
   // The tasks that have a deadline.
   std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
-  uint64_t added_ = 0;  // Tasks so far.
+  uint64_t added_ = 0;  // Tasks added so far.
 };
 
 }  // namespace sfmamba::batching

@@ -11,18 +11,20 @@
 namespace sfmamba::batching {
 namespace {
 
-// A batch seldom takes this many times as long as it did when it was measured.
+// A batch seldom takes longer than this many times its measured duration.
 constexpr double kNoise = 1.25;
-// Most measurements of one batch size.
+// The maximum number of measurements of one batch size.
 constexpr size_t kMostRuns = 6;
-// While others serve, batches that take longer are not measured.
+// While other models serve, batches that take longer are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
-// While others serve, nothing is measured if a probe took longer. Probes run at
-// low priority and on one thread of a CPU, so they take longer than a batch.
+// While other models serve, nothing is measured if a probe took longer. Probes
+// run at low priority and on one thread of a CPU, so they take longer than a
+// batch.
 constexpr absl::Duration kLongProbe = absl::Seconds(1);
 
-// The first of `runs` found nothing in the caches. Some of the others may have
-// run beside another program. At least two.
+// Returns the median of all runs but the first, which found cold caches.
+// Another program may have disturbed some runs. `runs` has at least two
+// entries.
 absl::Duration WarmMedian(std::vector<absl::Duration> runs) {
   const auto first = runs.begin() + 1, middle = first + (runs.size() - 2) / 2;
   std::nth_element(first, middle, runs.end());
@@ -57,9 +59,10 @@ std::optional<DeviceTurns::Turn> WarmUp::TakeTurn(absl::Duration cost) {
 }
 
 absl::Status WarmUp::Prepare(BatchRunner& runner, bool is_first) {
-  // Images of a CPU's batch are run one by one, so one of them is enough where
-  // others serve, and where the first context prepares what all share. In the
-  // background a probe is that, so that others do not wait.
+  // A CPU runs the images of a batch one by one. Preparing it for one image is
+  // enough if other models serve, or if the first context has prepared what all
+  // contexts share. In the background, a probe serves as the preparation, so
+  // that other models do not wait.
   const bool one = on_cpu_ && (turns_ != nullptr || !is_first);
   if (one && turns_ != nullptr && !options_.probes.empty()) {
     return absl::OkStatus();
@@ -104,12 +107,13 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
 
 absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
   std::vector<BatchTime> times;
-  // A dense model's images have many sizes and take long.
+  // Images of a dense model have many sizes and take long.
   if (config_.task != model::VisionTask::kClassification) return times;
   if (turns_ != nullptr && longest_probe_ > kLongProbe) return times;
   BatchKey key;
   std::tie(key.height, key.width) = size();
-  // Larger batches of a CPU are multiples of what runs at once.
+  // On a CPU, the times of larger batches are multiples of the time for the
+  // images that run at once.
   const int enough = on_cpu_ ? server::UsableProcessors() : max_batch_size_;
   const auto are_enough = [&] {
     return !times.empty() && times.back().images >= enough;
