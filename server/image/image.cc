@@ -14,11 +14,11 @@
 namespace sfmamba::image {
 namespace {
 
-// The colour that letterboxing fills with: near the mean of photographs, so
-// about zero once normalised.
+// The colour of letterbox padding. It is near the mean of photographs and
+// therefore about zero after normalization.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
-// (size - part) / 2, halves rounded to the even integer.
+// Returns (size - part) / 2, with halves rounded to even.
 int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
@@ -27,7 +27,7 @@ int CenterOffset(int size, int part) {
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);
-  // The sides after resizing; both are cut off, not rounded.
+  // The sides after resizing are truncated, not rounded.
   const int64_t target = options.resize_size;
   ResizeWindow window;
   window.width = target;
@@ -53,8 +53,8 @@ ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   return window;
 }
 
-// Returns the window's `pixels` as a square of `size`, padded on both sides
-// where the window is smaller.
+// Returns the window's `pixels` as a square of side `size`. Pads both sides if
+// the window is smaller.
 ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
                      int size) {
   ImageBuffer buffer;

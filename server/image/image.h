@@ -22,7 +22,7 @@ using base::ImageLimits;
 using base::RgbImage;
 using base::RowsDecoded;
 
-// In pixels.
+// A size in pixels.
 struct PictureSize {
   int height = 0;
   int width = 0;
@@ -41,30 +41,30 @@ struct PixelRect {
 };
 
 enum class ResizeMode {
-  kCenterCrop,  // The short side to resize_size.
-  kStretch,     // Both sides to resize_size.
-  kLetterbox,   // The long side to resize_size; padded with a middle grey.
+  kCenterCrop,  // The short side becomes resize_size.
+  kStretch,     // Both sides become resize_size.
+  kLetterbox,   // The long side becomes resize_size, padded with grey.
 };
 
 struct PreprocessOptions {
   int size = 224;         // Side of the result.
-  int resize_size = 224;  // Side before the crop, by `mode`.
+  int resize_size = 224;  // Side after resizing; see `mode`.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
-// The error that clients get for one of base/'s decoders or watches:
-// INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED, IMAGE_TOO_LARGE,
-// IMAGE_DECODE_TIMEOUT or, of broken bytes, IMAGE_DECODE_FAILED. CANCELLED
-// stays.
+// Turns an error of base/'s decoders or watches into the error for the client.
+// This is INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED,
+// IMAGE_TOO_LARGE, IMAGE_DECODE_TIMEOUT, or IMAGE_DECODE_FAILED for broken
+// bytes. CANCELLED is returned unchanged.
 absl::Status DecodeError(const absl::Status& status);
 
 struct RowsInput {
   ImageBuffer image;
-  absl::Duration preprocess;  // The part of the time that was not decoding.
+  absl::Duration preprocess;  // The time spent resizing.
 };
 
-// base::DecodeImage() and Preprocess() in one for a picture that
-// base::ComesInRows(): its rows are resized as they are decoded.
+// Combines base::DecodeImage() and Preprocess(), for a picture for which
+// base::ComesInRows() is true. Rows are resized as they are decoded. Errors are
 // DecodeError()s.
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
@@ -72,21 +72,21 @@ absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const PreprocessOptions& options,
                                               const DecodeWatch& watch);
 
-// The size of the picture once its orientation is applied, or ignored.
+// Returns the size of the picture after its orientation is applied or ignored.
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 
-// The pixels inside `rect` of a picture: edges rounded to the nearest pixel, at
-// least one pixel.
+// Returns the pixels inside `rect` of a picture. Edges are rounded to the
+// nearest pixel. The result has at least one pixel.
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 
-// The rectangle of the picture that Preprocess() turns into its result, in
-// fractions of the picture. It reaches beyond 0..1 where the result is padded.
+// Returns the rectangle of the picture that Preprocess() uses, in fractions of
+// the picture. It reaches beyond 0..1 if the result is padded.
 CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
-// Resize as Pillow's bicubic does, bit for bit, then crop or pad to size x size
-// around the middle: the picture, or a `part` of it as if it were one of its
-// own. Only what the crop needs is computed. The DecodeError() of `watch`,
-// which is asked every few rows, if it expires.
+// Resizes like Pillow's bicubic filter, bit for bit, then crops or pads to size
+// x size around the middle. If `part` is set, it is treated as the whole
+// picture. Computes only what the crop needs. Checks `watch` every few rows and
+// returns its DecodeError() if it expires.
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
 absl::StatusOr<ImageBuffer> Preprocess(
     const RgbImage& image, const PreprocessOptions& options,

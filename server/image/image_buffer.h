@@ -8,14 +8,14 @@
 
 namespace sfmamba::image {
 
-// One image as the model takes it. Exactly one of pixels and values is filled.
+// One image as the model takes it. Exactly one of `pixels` and `values` is set.
 struct ImageBuffer {
-  int height = 0;  // Pixels.
+  int height = 0;  // In pixels.
   int width = 0;
-  Pixels pixels;              // [height, width, 3] RGB, or its planes.
+  Pixels pixels;              // [height, width, 3] RGB, unless planar.
   bool planar = false;        // Whether `pixels` are [3, height, width].
   std::vector<float> values;  // [3, height, width], normalised.
-  // Size of the picture, or its crop, that the input was resized from.
+  // The size of the picture, or of its crop, before it was resized.
   int original_height = 0;
   int original_width = 0;
 

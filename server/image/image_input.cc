@@ -28,24 +28,25 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// Returns the smallest side that a picture may be decoded to. With a smaller
-// one the crop would have to be enlarged. 0: full size.
+// Returns the minimum side for decoding a picture, or 0 for full size. From a
+// smaller side, the crop would have to be enlarged.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (image.full_size || KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,
                               image.crop->y_max - image.crop->y_min);
-  // A tiny crop asks for more than any JPEG's side, and for more than an int.
+  // The limit is the largest side of a JPEG. A tiny crop would exceed it and
+  // the range of an int.
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
-// The request's field that holds the picture.
+// Returns the request's field that contains the picture.
 const char* FieldOf(const ImageSource& image) {
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
-// What a client gets for the error of the decoder or its watch.
+// Returns the client's error for an error of the decoder or its watch.
 absl::Status ErrorOf(const ImageSource& image, const absl::Status& status) {
   return server::AtField(FieldOf(image), DecodeError(status));
 }
@@ -62,8 +63,8 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                            image.apply_orientation, min_side, watch, decoded);
 }
 
-// The part of the picture as the model takes it. `own`: the picture, if the
-// part is all of it and it is needed no more.
+// Returns the part of the picture as the model takes it. If the part is the
+// whole picture and the picture may be moved, `own` points to it.
 absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
                                     const PixelRect& part,
                                     const model::ModelConfig& model,
@@ -87,18 +88,18 @@ absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
-// Bytes of what resizing needs beside pixels: the filters' weights and the rows
-// at hand, a few numbers for each row and column, and the heap's own.
+// Bytes that resizing needs besides pixels: the filters' weights, buffered
+// rows, some numbers for each row and column, and heap overhead.
 constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
   const int64_t size = model.image_size;
-  // Twice the input: the resized window and the padded square exist together.
+  // Counts the input twice: as the resized window and as the padded square.
   return 3 * size * 2 * size +
          kPerLine * (seen.height + seen.width + 2 * size) + kTables;
 }
 
-// Whether the picture is resized while it is decoded, so that it is never in
+// Whether the picture is resized while it is decoded. It is then never in
 // memory as a whole.
 bool IsResizedByRow(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model) {
@@ -129,8 +130,7 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   return input;
 }
 
-// The input of a part of a picture, of which nothing else is there: its frame
-// knows the part alone.
+// Makes the input of a part of a picture. The frame describes only the part.
 absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
                                        const PixelRect& part,
                                        const model::ModelConfig& model,
@@ -216,7 +216,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         DecodeWatch::Wanted wanted,
                                         PixelPool* pool, RgbImage* kept) {
   if (image.tensor() != nullptr) return FromTensor(*image.tensor(), pool);
-  // A picture in several slices is joined here, once its turn has come.
+  // Copies a picture that arrived in several slices, just before decoding it.
   if (image.fetch) image.fetch();
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
@@ -282,7 +282,7 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
   result.height = result.original_height = part.height;
   result.width = result.original_width = part.width;
   result.planar = input.planar;
-  // Copies the part's rows of a plane whose pixels have `values` values each.
+  // Copies the part's rows from a plane with `values` values per pixel.
   const auto copy = [&](const auto* plane, int values, auto* to) {
     for (int y = 0; y < part.height; ++y) {
       const auto* const row =

@@ -14,13 +14,13 @@
 
 namespace sfmamba::image {
 
-// Where the model's input comes from.
+// The position of a model input in its picture.
 struct PictureFrame {
-  PictureSize picture;    // The oriented picture, as it was decoded.
+  PictureSize picture;    // The oriented picture as decoded.
   int left = 0, top = 0;  // The request's crop, in pixels of the picture.
-  // The picture's own size, or its crop's, whatever size it was decoded at.
+  // The full size of the picture or its crop, even if it was decoded smaller.
   PictureSize seen;
-  CropRect input;          // The part of it that is the input; see SeenPart().
+  CropRect input;          // The part of `seen` in the input; see SeenPart().
   PictureSize input_size;  // Pixels of the input.
 };
 
@@ -31,38 +31,41 @@ struct PreparedInput {
   absl::Duration preprocess;  // Zero for a tensor.
 };
 
-// A picture decoded once, of which several inputs are made.
+// A picture that is decoded once to make several inputs.
 struct DecodedPicture {
   RgbImage rgb;    // The oriented picture, of full size.
-  PixelRect seen;  // The image's crop in it, or all of it.
+  PixelRect seen;  // The image's crop, or the whole picture.
 
   PictureFrame frame() const {
     return {{rgb.height, rgb.width}, seen.left, seen.top};
   }
 };
 
-// The image's crop in pixels of its oriented picture, which has the size
-// `picture`. Without a crop it is the whole picture.
+// Returns the image's crop in pixels of its oriented picture, whose size is
+// `picture`. Without a crop, returns the whole picture.
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
 
-// Returns the most bytes that MakeInput() has allocated at a time for an
-// encoded image with this header, its result included.
+// Returns the peak memory of MakeInput() in bytes, including its result, for an
+// encoded image with this header.
 int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model);
-// Returns the most bytes that MakeInput() has allocated at a time for pixels of
-// a size.
+// Returns the peak memory of MakeInput() in bytes, including its result, for a
+// pixel buffer of size `pixels`.
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model);
 
-// Turns an image into the input that `model` takes: decodes, crops and resizes
-// it; a tensor is only converted. `resize` replaces the model's own way of
-// resizing; models that keep the ratio ignore it and decode at full size. The
-// image must have passed ValidateImage. INVALID_ARGUMENT with a field relative
-// to the image (".encoded") if its bytes cannot be decoded, or if decoding and
-// resizing take longer than limits.max_decode_time. `wanted` is asked every few
-// milliseconds of both; CANCELLED once it says no. The pixels of a tensor are
-// put into memory of `pool` if it is not null. A picture, not a region of one,
-// is decoded at full size and moved to `kept` if that is not null.
+// Decodes, crops and resizes an image to the input that `model` takes. A tensor
+// is only converted. `resize` overrides the model's resize mode. Models that
+// keep the ratio ignore it and decode at full size. The image must have passed
+// ValidateImage().
+//
+// INVALID_ARGUMENT with a field relative to the image (".encoded") if its bytes
+// cannot be decoded, or if decoding and resizing exceed limits.max_decode_time.
+// `wanted` is called every few milliseconds. CANCELLED once it returns false.
+//
+// The pixels of a tensor use memory of `pool`, unless it is null. If `kept` is
+// not null, a picture is decoded at full size and moved to it. This excludes
+// regions of a picture.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
@@ -71,33 +74,33 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         PixelPool* pool = nullptr,
                                         RgbImage* kept = nullptr);
 
-// Decodes an encoded image or a buffer of pixels, not a tensor. Errors and the
-// time limit, which `watch` holds, are those of MakeInput(). `decoded` is told
-// of the rows of a JPEG that need not be turned.
+// Decodes an encoded image or a pixel buffer, but no tensor. Errors are the
+// same as for MakeInput(). `watch` has the time limit. `decoded` is called as
+// rows of a JPEG are decoded, if the picture need not be rotated.
 absl::StatusOr<DecodedPicture> DecodePicture(
     const ImageSource& image, const ImageLimits& limits,
     const DecodeWatch& watch,
     RowsDecoded decoded = [](const RgbImage&, int) {});
 
-// Returns the most bytes that DecodePicture() has allocated at a time, its
-// result included. The image must have passed ValidateImage.
+// Returns the peak memory of DecodePicture() in bytes, including its result.
+// The image must have passed ValidateImage().
 absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
                                       const ImageLimits& limits);
 
-// Turns the part of `picture` inside `part`, of which nothing else is read,
-// into the input that `model` takes: the same as if the part were sent as a
-// picture. The DecodeError() of `watch` if it expires.
+// Turns the pixels of `picture` inside `part` into the input that `model`
+// takes, as if the part had been sent as a picture. Does not read other pixels.
+// Returns the DecodeError() of `watch` if it expires.
 absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const PixelRect& part,
                                       const model::ModelConfig& model,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch);
 
-// Returns a copy of a part of an input, which is inside of it.
+// Returns a copy of a part of an input. The part must lie inside the input.
 ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part);
 
-// Returns the most bytes that MakeInput() of a region of a size has allocated
-// at a time, beside the picture and with its result.
+// Returns the peak memory of MakeInput() in bytes for a region of this size.
+// Includes the result, but not the picture.
 int64_t RegionMemory(const PictureSize& region,
                      const model::ModelConfig& model);
 

@@ -14,7 +14,7 @@
 namespace sfmamba::image {
 
 // An image of a request as it arrived. The bytes are views of the transport's
-// message, which outlives them.
+// message, which must outlive them.
 
 // A JPEG, PNG or still WebP file.
 struct EncodedImage {
@@ -34,23 +34,24 @@ struct PixelBuffer {
   int width = 0;
   int height = 0;
   Format format = Format::kRgb8;
-  int row_stride_bytes = 0;  // 0: rows are tight.
+  int row_stride_bytes = 0;  // 0 if rows are packed.
   absl::string_view data;
 };
 
 // A preprocessed model input.
 struct InputTensor {
-  // kUint8 is pixels before normalisation; the others are normalised values.
+  // kUint8 values are pixels before normalization. The other types are
+  // normalized.
   enum class Type { kFloat32, kFloat16, kBfloat16, kUint8 };
   Type type = Type::kFloat32;
   absl::Span<const int64_t> shape;  // Expected: 3, height, width.
   absl::string_view data;           // Little-endian, row-major.
-  // In place of `data` if the bytes arrived in several pieces, in their order.
-  // None of them is empty.
+  // The bytes in order, if they arrived in several pieces. They replace `data`.
+  // No piece is empty.
   std::vector<absl::string_view> pieces;
 };
 
-// A part of a picture that is decoded already.
+// A part of a decoded picture.
 struct PictureRegion {
   const RgbImage* picture = nullptr;
   PixelRect rect;  // Within the picture, at least one pixel.
@@ -60,12 +61,12 @@ struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
                PictureRegion>
       source;
-  std::optional<CropRect> crop;   // After orientation. Unset: all of it.
-  bool apply_orientation = true;  // EXIF's, of encoded images.
+  std::optional<CropRect> crop;   // In the oriented picture. Unset: no crop.
+  bool apply_orientation = true;  // The EXIF orientation of encoded images.
   bool full_size = false;         // A JPEG is never decoded at a smaller scale.
-  // Unless empty, brings the bytes of pixels to where the view of them points:
-  // until it was called they may not be read, and only their number is known.
-  // So a request that is refused is not copied.
+  // If set, it copies the pixel bytes to where their view points. Before it is
+  // called, only the number of bytes may be used. A refused request is
+  // therefore never copied.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

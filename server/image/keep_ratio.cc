@@ -39,7 +39,7 @@ RgbImage ResizeBilinear(const RgbImage& image, const PixelRect& part,
   UseOneOpenCvThread();
   RgbImage resized{size.width, size.height, {}};
   resized.data.resize(3 * size.pixels());
-  // OpenCV has no matrix of constant values; this one is only read.
+  // cv::Mat has no read-only form. This matrix is only read.
   const cv::Mat whole(image.height, image.width, CV_8UC3,
                       const_cast<uint8_t*>(image.data.data()));
   const cv::Mat from =

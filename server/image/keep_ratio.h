@@ -5,25 +5,25 @@
 
 namespace sfmamba::image {
 
-// The preprocessing of detectors and segmenters, as mmdetection's and
-// mmsegmentation's is. Source: docs/network.md, "Preprocessing".
+// The preprocessing of detectors and segmenters, as in mmdetection and
+// mmsegmentation. Source: docs/network.md, "Preprocessing".
 
-// The largest size of the same shape, up to rounding, whose sides do not exceed
-// `short_side` and `long_side`, which way round it is; at least one pixel each
-// way. Enlarges small pictures too. `size` is not empty.
+// Returns the largest size with the same aspect ratio, up to rounding. Its
+// shorter side is at most `short_side` and its longer side at most `long_side`.
+// Each side has at least one pixel. Small pictures are enlarged. `size` must
+// not be empty.
 PictureSize KeepRatioSize(const PictureSize& size, int short_side,
                           int long_side);
 
-// Bilinear, on 8 bits, as OpenCV's INTER_LINEAR, bit for bit, on the calling
-// thread alone. Neither size is empty.
+// Resizes 8-bit pixels bilinearly like OpenCV's INTER_LINEAR, bit for bit. Runs
+// on the calling thread only. Neither size may be empty.
 RgbImage ResizeBilinear(RgbImage image, const PictureSize& size);
-// The part of `image` inside `part`, resized as if it were a picture of its
-// own.
+// Resizes the part of `image` inside `part`, as if it were a whole picture.
 RgbImage ResizeBilinear(const RgbImage& image, const PixelRect& part,
                         const PictureSize& size);
 
-// Makes OpenCV compute on the thread that calls it, in all of the process; it
-// would divide rows among threads of its own.
+// Makes OpenCV run on the calling thread, in the whole process. By default
+// OpenCV divides rows among threads of its own.
 void UseOneOpenCvThread();
 
 }  // namespace sfmamba::image

@@ -13,8 +13,8 @@
 
 namespace sfmamba::image {
 
-// The pixels of one input: a vector, or memory of a PixelPool, to which it
-// returns.
+// The pixels of one input. They are a vector or memory of a PixelPool. Memory
+// of a pool returns to it.
 class Pixels {
  public:
   Pixels() = default;
@@ -47,27 +47,27 @@ class Pixels {
   size_t size_ = 0;  // Bytes of pooled_.
 };
 
-// Memory for inputs of one size, used again and again: new memory is cleared,
-// and often comes from the system page by page.
+// Reuses memory for inputs of one size. New memory is slower, because it is
+// cleared and often mapped page by page.
 //
-// Thread-safe. What it gave out may outlive it.
+// Thread-safe. Memory that it returned may outlive it.
 class PixelPool {
  public:
-  // Has `count` inputs of `bytes` bytes each in `memory`, which has room for
-  // them. None if `memory` is null.
+  // `memory` has room for `count` inputs of `bytes` bytes each. If it is null,
+  // the pool is empty.
   PixelPool(std::shared_ptr<uint8_t> memory, size_t bytes, size_t count)
       : bytes_(bytes), slots_(std::make_shared<Slots>()) {
     if (memory == nullptr) count = 0;
     absl::MutexLock lock(&slots_->mu);
-    // The first ones are used most, so that a quiet server touches few pages.
+    // The first inputs are used most, so that an idle server touches few pages.
     for (size_t i = count; i > 0; --i) {
       slots_->free.push_back(memory.get() + (i - 1) * bytes);
     }
     slots_->memory = std::move(memory);
   }
 
-  // Returns `bytes` bytes of any values: of the pool if they have its size and
-  // it has some left.
+  // Returns `bytes` bytes with unspecified values. They come from the pool if
+  // they have its size and the pool is not empty.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
     if (slot == nullptr) return std::vector<uint8_t>(bytes);

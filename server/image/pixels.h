@@ -11,24 +11,25 @@
 
 namespace sfmamba::image {
 
-// Checks sizes, stride and the length of the data, in 64 bits, without touching
-// the data. INVALID_ARGUMENT with reason INVALID_FIELD or IMAGE_TOO_LARGE and a
-// field of `pixels` (".width").
+// Checks sizes, stride and data length in 64 bits, without reading the data.
+// INVALID_ARGUMENT with reason INVALID_FIELD or IMAGE_TOO_LARGE, and a field of
+// `pixels` (".width").
 absl::Status ValidatePixels(const PixelBuffer& pixels,
                             const ImageLimits& limits);
 
-// RGB of a valid buffer. NV12 is BT.601 of video range.
+// Converts a valid buffer to RGB. NV12 is read as BT.601 with video range.
 RgbImage ToRgb(const PixelBuffer& pixels);
 
-// Checks type, shape and the length of the data: [3, H, W] with the model's
-// input size or, if it keeps the ratio, any within its limits. INVALID_ARGUMENT
-// with reason INVALID_FIELD and a field of `tensor` (".shape").
+// Checks type, shape and data length. The shape must be [3, H, W] with the
+// model's input size. If the model keeps the ratio, any size within its limits
+// is allowed. INVALID_ARGUMENT with reason INVALID_FIELD and a field of
+// `tensor` (".shape").
 absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model);
 
-// A valid tensor as the model takes it: values of the floating types, planar
-// pixels of kUint8, in memory of `pool` if it is not null. Pieces are read
-// where they are. INVALID_ARGUMENT naming the first element that is not finite.
+// Converts a valid tensor to the form that the model takes. Floating-point
+// types become values. kUint8 becomes planar pixels, in memory of `pool` unless
+// it is null. INVALID_ARGUMENT with the first element that is not finite.
 absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
                                           PixelPool* pool = nullptr);
 

@@ -14,15 +14,15 @@ namespace {
 
 using kernels::FixedPointTaps;
 
-// Interval between two looks at the watch, in pixels of the picture: some
-// hundred microseconds.
+// The number of the picture's pixels between two checks of the watch. They take
+// some hundred microseconds.
 constexpr int64_t kWatchedPixels = 1 << 17;
 
 static_assert(kernels::kWeightFractionBits ==
               base::BicubicFilter::kFractionBits);
 
-// Returns the weights of outputs begin .. begin + size - 1 of a side of `in`
-// pixels resized to `out`, unset if these are the same.
+// Returns the weights of the outputs [begin, begin + size) of a side of `in`
+// pixels that is resized to `out` pixels. Unset if the side keeps its size.
 std::optional<FixedPointTaps> MakeTaps(int in, int out, int begin, int size) {
   if (in == out) return std::nullopt;
   base::BicubicFilter filter(in, out);
@@ -46,13 +46,13 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
       down_(MakeTaps(height, window.height, window.top, window.rows)),
       begin_(FirstOf(0)),
       end_(EndOf(window.rows - 1)),
-      // The kernel may read beyond a row's end.
+      // The kernel may read past the end of a row.
       stride_((std::max(across_ ? kernels::ReadableRowBytes(*across_) : 0,
                         size_t{3} * width) +
                15) /
               16 * 16),
       rows_(kUnaligned + kRows * stride_),
-      // The rows that one output needs, and those of the next Narrow().
+      // The rows that one output needs, and the rows of the next Narrow().
       slots_((down_ ? down_->max_count() : 1) + kAtOnce),
       narrow_(slots_ * row_bytes_),
       taken_(begin_),
@@ -67,7 +67,7 @@ int RowResizer::EndOf(int output) const {
 }
 
 uint8_t* RowResizer::Row(int y) {
-  if (y < begin_) return RowAt(0);  // Overwritten: the window begins below.
+  if (y < begin_) return RowAt(0);  // Overwritten, as the window starts later.
   const int slot = (y - begin_) % kRows;
   if (slot == 0 && y > begin_) TakeRows();
   return RowAt(slot);
@@ -93,12 +93,13 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
   const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
-  int64_t unwatched = 0;  // Pixels taken since the last look at the watch.
+  int64_t unwatched = 0;  // Pixels since the last check of the watch.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
       rows[i] = rgb + stride * std::min(taken_ + i, height_ - 1);
-      // The kernel may read beyond the picture's end: its last rows are copied.
+      // The kernel may read past the picture's end, so its last rows are
+      // copied.
       if (end - rows[i] < static_cast<int64_t>(stride_)) {
         memcpy(RowAt(i), rows[i], row_bytes);
         rows[i] = RowAt(i);
