@@ -1,4 +1,4 @@
-// How the port of administration is guarded.
+// Tests how the administration port is guarded.
 
 #include <memory>
 

@@ -1,5 +1,5 @@
-// Where a cancellation may hit a call: the test plays gRPC's side of it and
-// holds the call at each place.
+// Tests cancellations at each stage of a call. The test takes the part of gRPC
+// and holds the call at each stage.
 
 #include <pthread.h>
 
@@ -31,9 +31,9 @@ namespace sfmamba::server {
 namespace {
 
 constexpr int kQueueItems = 100;
-constexpr int kDetect = 1;  // Its row in VisionMethods().
+constexpr int kDetect = 1;  // The row of Detect in VisionMethods().
 
-// A job that keeps a pool's only thread until it is released.
+// Work that occupies a pool's only thread until it is released.
 class HeldPool {
  public:
   explicit HeldPool(FairPool* pool) {
@@ -52,7 +52,7 @@ class HeldPool {
   absl::Notification released_;
 };
 
-// A call of Detect; the test cancels it and gRPC does nothing by itself.
+// A call of Detect. The test cancels it, and gRPC does nothing by itself.
 class Call {
  public:
   Call(const call::MethodTable& methods, rpc::SendWatch* sends,
@@ -62,7 +62,7 @@ class Call {
                             {&context_, &request_, &response_}, sends)) {
     grpc_side_ = std::make_unique<GrpcSide>(reactor_);
   }
-  ~Call() { reactor_->OnDone(); }  // Its answer is sent.
+  ~Call() { reactor_->OnDone(); }  // Reports that the answer is sent.
 
   void Cancel() { reactor_->OnCancel(); }
   bool has_ended() const { return grpc_side_->ended.HasBeenNotified(); }
@@ -122,7 +122,7 @@ class CancellationTest : public testing::Test {
         repository_(InFolder(), MakeLoad(), &metrics_, &log_),
         decode_pool_(OneThread("decode")),
         methods_(Environment(), api::VisionMethods()) {
-    clients_.Insert("");  // Says nothing in the log about deadlines.
+    clients_.Insert("");  // Avoids the log line about deadlines.
     EXPECT_TRUE(repository_.Scan().ok());
     EXPECT_TRUE(repository_
                     .LoadAll([](const repository::ModelVersion&) {},
@@ -145,8 +145,8 @@ class CancellationTest : public testing::Test {
     return std::make_unique<Call>(methods_, &sends_, RequestOf(images));
   }
 
-  // The call ends as cancelled, each of its images is counted once, and nothing
-  // of it is left behind.
+  // Expects that the call ends as cancelled, that each image is counted once,
+  // and that all resources are released.
   void ExpectCancelled(Call& call, int cancelled = 1, int ok = 0) {
     EXPECT_EQ(call.Wait(), grpc::StatusCode::CANCELLED);
     ExpectCounted("CANCELLED", cancelled, ok);
@@ -160,7 +160,7 @@ class CancellationTest : public testing::Test {
               cancelled);
     EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="ok")"}), ok);
     EXPECT_EQ(Sum("sfmamba_items_total", {}), cancelled + ok);
-    // Until its answer is sent.
+    // The request counts until its answer is sent.
     EXPECT_EQ(Sum("sfmamba_in_flight_requests", {}), 1);
     EXPECT_EQ(Sum("sfmamba_queue_items", {}), 0);
     batching::AdmissionRequest all;
@@ -202,7 +202,7 @@ class CancellationTest : public testing::Test {
     options.directory = folder_;
     return options;
   }
-  // Its clock holds a decode thread at `decode_gate_`.
+  // The environment's clock holds a decode thread at `decode_gate_`.
   prediction::TransportEnvironment Environment() {
     prediction::TransportEnvironment environment{
         {repository_, decode_pool_, decode_room_, finish_pool_, finish_room_,
@@ -291,14 +291,14 @@ TEST_F(CancellationTest, WhileTheAnswerIsEncoded) {
   mask_gate_.WaitForBatch();
   call->Cancel();
   mask_gate_.Open();
-  // The image was done; only its answer is dropped.
+  // The image was done, and only its answer is dropped.
   ExpectCancelled(*call, /*cancelled=*/0, /*ok=*/1);
 }
 
 TEST_F(CancellationTest, BetweenTheImagesOfACall) {
   mask_gate_.Close();
   const auto call = Start(3);
-  mask_gate_.WaitForBatch();  // The first; the others wait behind it.
+  mask_gate_.WaitForBatch();  // The first one. Others wait behind it.
   WaitUntil([this] { return finish_pool_.queued() >= 2; },
             "the other answers that are to be encoded");
   call->Cancel();

@@ -14,7 +14,7 @@
 namespace sfmamba::server {
 namespace {
 
-// Byte `i` of pixels [height, width, 3], however they lie.
+// Returns byte `i` of pixels [height, width, 3] in either layout.
 uint8_t PixelByte(const model::ModelInput& image, int64_t i) {
   const int64_t plane = int64_t{image.height} * image.width;
   return image.pixels[image.planar ? i % 3 * plane + i / 3 : i];
@@ -41,7 +41,8 @@ bool IsRed(const model::ModelInput& image, int x, int y) {
          PixelByte(image, 3 * pixel + 2) <= 128;
 }
 
-// The rectangle around what is red, in the input's pixels; empty if nothing is.
+// Returns the rectangle around the red pixels in the input. It is empty if
+// there are none.
 model::Box RedBox(const model::ModelInput& image) {
   model::Box box = {static_cast<float>(image.width),
                     static_cast<float>(image.height), 0, 0};
@@ -57,7 +58,7 @@ model::Box RedBox(const model::ModelInput& image) {
   return box;
 }
 
-// A mask whose pixels pass a gate, unless it is null.
+// A mask whose pixels wait at a gate, unless the gate is null.
 class GatedMask final : public PixelMask {
  public:
   GatedMask(base::Mask mask, Gate* gate)

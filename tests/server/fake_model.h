@@ -19,15 +19,15 @@ class Gate {
   void Close() { SetOpen(false); }
   void Open() { SetOpen(true); }
 
-  // Called by the model.
+  // Called by the model. Waits while the gate is closed.
   void Pass();
-  // Until a batch, or a mask, waits at the closed gate.
+  // Waits until a batch or a mask is at the closed gate.
   void WaitForBatch();
 
-  // From now on the device of every model that passes has failed for good.
+  // Makes the device of every model fail permanently from now on.
   void BreakDevice();
   bool device_broken() const;
-  // What models are on: "fake" until it is set.
+  // Sets the device of the models, which is "fake" by default.
   void SetDevice(const std::string& device);
   std::string device() const;
 
@@ -41,24 +41,26 @@ class Gate {
   std::string device_ ABSL_GUARDED_BY(mu_) = "fake";
 };
 
-// A model of ten classes whose answer follows from the image alone.
+// A model of ten classes. Its results depend only on the image.
 //
-// As a classifier: ten different sums of the image's values. As a detector: the
-// rectangle around what is red, of class 1 and score 0.75, whose mask is full
-// but for its top left pixel; nothing where nothing is red. As a segmenter: 2
-// where it is red, else 0, with a confidence of 200 and of 100; or, if logits
-// are asked for, 1 for these classes in every fourth row and column. Red are
-// pixels with more than 128 of it and less of the others, of tensors those with
-// a first value above 0.5.
+// A classifier returns ten different sums of the image's values. A detector
+// finds the rectangle around the red pixels, with class 1 and score 0.75. Its
+// mask is full except for the top left pixel. Without red pixels it finds
+// nothing. A segmenter returns class 2 for red pixels and class 0 otherwise,
+// with a confidence of 200 and 100. If logits are requested, it returns 1 for
+// these classes in every fourth row and column. A pixel is red if its red value
+// exceeds 128 and the other values do not. A pixel of a tensor is red if its
+// first value exceeds 0.5.
 class FakeModel : public model::VisionModel {
  public:
   static constexpr int kSide = 64;  // Side of a classifier's input, in pixels.
-  static constexpr int kShortSide = 48, kLongSide = 96;  // The others' sides.
-  static constexpr int kPadding = 32;                    // A detector's.
+  static constexpr int kShortSide = 48,
+                       kLongSide = 96;  // Sides of other models' inputs.
+  static constexpr int kPadding = 32;   // The padding of a detector.
   static constexpr int kClasses = 10;
   static constexpr float kScore = 0.75f;
 
-  // Batches pass `gate`; masks, if it is not null, `mask_gate`.
+  // Batches wait at `gate`. Masks wait at `mask_gate` unless it is null.
   FakeModel(const model::ModelConfig& config, Gate* gate,
             Gate* mask_gate = nullptr)
       : config_(config), gate_(*gate), mask_gate_(mask_gate) {}

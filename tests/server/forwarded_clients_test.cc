@@ -1,5 +1,5 @@
-// Calls through a trusted proxy count for the clients that it names, over every
-// transport.
+// Tests that calls through a trusted proxy count for the clients that it names,
+// over every transport.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ using HealthResponse = grpc::health::v1::HealthCheckResponse;
 
 class ForwardedClientsTest : public VisionServiceTest {
  protected:
-  // Each client has one image a day.
+  // Starts a server on which each client has one image per day.
   void StartWithQuota(const std::string& trusted) {
     v1::ServerConfig config;
     config.set_http_port(0);
@@ -31,7 +31,8 @@ class ForwardedClientsTest : public VisionServiceTest {
     config.set_client_burst(1);
     Start("", config);
   }
-  // The reason that a call is refused for; empty if it is answered.
+  // Returns the reason of a refusal, or an empty string if the call is
+  // answered.
   std::string CallFor(const std::vector<std::string>& forwarded) {
     grpc::ClientContext context;
     context.set_deadline(absl::ToChronoTime(absl::Now() + kTestPatience));
@@ -95,7 +96,7 @@ TEST_F(ForwardedClientsTest, TheClientWithMostHealthWatchesLosesItsOldest) {
   const auto first = watch("198.51.100.1");
   const auto second = watch("198.51.100.2");
   const auto third = watch("198.51.100.2");
-  // CANCELLED if the server has not learned yet that its first answer was sent.
+  // CANCELLED if the server does not know yet that its first answer was sent.
   EXPECT_THAT(second->reader->Finish().error_code(),
               testing::AnyOf(grpc::StatusCode::RESOURCE_EXHAUSTED,
                              grpc::StatusCode::CANCELLED));

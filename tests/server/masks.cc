@@ -36,7 +36,7 @@ GreyPng DecodeGreyPng(const std::string& bytes) {
   result.width = png_get_image_width(png, info);
   result.height = png_get_image_height(png, info);
   result.bit_depth = png_get_bit_depth(png, info);
-  png_set_packing(png);  // A byte a pixel, or two with 16 bits.
+  png_set_packing(png);  // One byte per pixel, or two for 16 bits.
   png_read_update_info(png, info);
   row.resize(png_get_rowbytes(png, info));
   for (int y = 0; y < result.height; ++y) {

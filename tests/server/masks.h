@@ -14,12 +14,12 @@ struct GreyPng {
   std::vector<int> values;  // [height, width]
 };
 
-// Read by libpng, value by value. Empty, and a failure of the test, if it is no
-// grey PNG.
+// Decodes a grey PNG with libpng, value by value. Otherwise returns an empty
+// result and fails the test.
 GreyPng DecodeGreyPng(const std::string& bytes);
 
-// COCO's compressed string back to the mask, [height, width], by COCO's own
-// rules. A failure of the test unless the counts add up.
+// Decodes COCO's compressed string to the mask [height, width], by COCO's own
+// rules. Fails the test if the counts do not add up.
 std::vector<int> DecodeRle(const std::string& counts, int height, int width);
 
 }  // namespace sfmamba::server

@@ -12,30 +12,32 @@ struct jpeg_compress_struct;
 
 namespace sfmamba::server {
 
-// Smooth, with each channel different: survives lossy compression.
+// Returns a smooth picture with different channels, which survives lossy
+// compression.
 image::RgbImage Gradient(int width, int height);
-// Grey, with a rectangle of pure red.
+// Returns a grey picture with a rectangle of pure red.
 image::RgbImage WithRed(int width, int height, const image::PixelRect& red);
-// The part of `image` inside `rect`, which is inside the picture.
+// Returns the part of `image` inside `rect`, which must lie in the picture.
 image::RgbImage Crop(const image::RgbImage& image,
                      const image::PixelRect& rect);
-// The largest difference of a byte; 256 if the sizes differ.
+// Returns the largest difference of a byte, or 256 if the sizes differ.
 int MaxDifference(const image::RgbImage& a, const image::RgbImage& b);
 
-// `adjust` may change parameters before compression starts; `components` bytes
-// a pixel are read from `data`: 1 is grey, 3 RGB, 4 CMYK.
+// Encodes a JPEG from `data`, which has `components` bytes per pixel: 1 for
+// grey, 3 for RGB, 4 for CMYK. `adjust` may change parameters before
+// compression starts.
 std::string EncodeJpeg(int width, int height, int components,
                        const uint8_t* data,
                        std::function<void(jpeg_compress_struct&)> adjust = {});
 std::string EncodeJpeg(const image::RgbImage& image);
-// The JPEG with `bytes` before its first `marker`, such as "\xFF\xDB".
+// Inserts `bytes` before the JPEG's first `marker`, such as "\xFF\xDB".
 std::string Before(std::string jpeg, absl::string_view marker,
                    absl::string_view bytes);
-// An APP1 segment that holds `exif`.
+// Returns an APP1 segment that contains `exif`.
 std::string App1(absl::string_view exif);
-// The JPEG with an APP1 segment after its start that holds `exif`.
+// Inserts an APP1 segment with `exif` after the start of the JPEG.
 std::string WithExif(const std::string& jpeg, absl::string_view exif);
-// An EXIF block whose only entry is the orientation.
+// Returns an EXIF block whose only entry is the orientation.
 std::string ExifOrientation(int orientation, bool little_endian);
 
 struct PngOptions {
@@ -43,21 +45,21 @@ struct PngOptions {
   int bit_depth = 8;
   bool interlaced = false;
 };
-// `data` holds rows as the PNG does: bits packed, 16 bits big endian. Palette
-// pictures get a palette of 4 colours: PaletteColor(0..3).
+// `data` has rows in the form of the PNG: packed bits, and 16 bits in big
+// endian. Palette pictures get a palette of 4 colours, PaletteColor(0..3).
 std::string EncodePng(int width, int height, const PngOptions& options,
                       const std::string& data);
 std::string EncodePng(const image::RgbImage& image);
 uint8_t PaletteColor(int index, int channel);
-// A chunk with its length and CRC.
+// Returns a chunk with its length and CRC.
 std::string PngChunk(absl::string_view type, absl::string_view payload);
-// The PNG with a wrong CRC of its first chunk of a type.
+// Gives the PNG's first chunk of this type a wrong CRC.
 std::string WithWrongCrc(std::string png, absl::string_view type);
-// The PNG with `chunk` between IHDR and what follows.
+// Inserts `chunk` after the IHDR of the PNG.
 std::string WithChunk(const std::string& png, absl::string_view chunk);
 
 std::string EncodeWebp(const image::RgbImage& image, bool lossless);
-// A lossy one; each pixel's alpha is anything from 254 - `noise` to 254.
+// Encodes a lossy WebP. Each pixel's alpha is between 254 - `noise` and 254.
 std::string EncodeWebpWithAlpha(int width, int height, int noise);
 
 }  // namespace sfmamba::server

@@ -28,7 +28,7 @@ v1::ServerConfig OnFreePorts(v1::ServerConfig config) {
   return WithDefaults(config);
 }
 
-// The lines of a model's configuration that differ between tasks.
+// Returns the lines of a model's configuration that depend on the task.
 std::string TaskFields(model::VisionTask task) {
   if (task == model::VisionTask::kClassification) {
     return absl::StrCat("input { size: ", FakeModel::kSide, " }");
@@ -40,7 +40,8 @@ std::string TaskFields(model::VisionTask task) {
       " long_side: ", FakeModel::kLongSide, " }");
 }
 
-// That of a dense model is opened for its shapes: no tensors, in this one.
+// Returns the weights file. The server reads the shapes of a dense model, so
+// its file has an empty header without tensors.
 std::string Weights(const std::string& id, model::VisionTask task) {
   if (task == model::VisionTask::kClassification) return "weights of " + id;
   return std::string("\2\0\0\0\0\0\0\0{}", 10);
@@ -182,7 +183,7 @@ double RunningServer::WaitForSum(
 
 std::string RunningServer::Log() const {
   EXPECT_TRUE(log_.Flush(kPatience));
-  // Not by the file's position, at which the log writes.
+  // pread() leaves the file's position alone, where the log writes.
   const int file = fileno(log_file_.get());
   struct stat found = {};
   EXPECT_EQ(fstat(file, &found), 0);

@@ -21,22 +21,22 @@
 namespace sfmamba::server {
 
 // Writes <repository>/<id>/<version>/ with a configuration of ten classes,
-// their labels and weights that FakeModel does not read. `batching`: its
-// fields; `more`: fields of the configuration.
+// their labels, and weights that FakeModel does not read. `batching` has fields
+// of the batching configuration, and `more` has other fields.
 void WriteModel(const std::string& repository, const std::string& id,
                 const std::string& version, const std::string& batching = "",
                 model::VisionTask task = model::VisionTask::kClassification,
                 const std::string& more = "");
 
-// An empty folder of the running test.
+// Makes an empty folder for the running test.
 std::string NewFolder(const std::string& name);
 
-// What a call ended with.
+// The end of a call.
 struct Ending {
   grpc::StatusCode code = grpc::StatusCode::OK;
   std::string message;
-  std::string reason;  // ErrorInfo's.
-  std::string field;   // BadRequest's.
+  std::string reason;  // From ErrorInfo.
+  std::string field;   // From BadRequest.
   std::map<std::string, std::string> metadata;
   bool has_retry_info = false;
   std::string pushback;  // grpc-retry-pushback-ms.
@@ -47,37 +47,38 @@ Ending EndingOf(const grpc::Status& status,
 // A server in this process, on free ports, with fake models.
 class RunningServer {
  public:
-  // `config` needs a model_repository. All ports are open, even without `load`.
+  // `config` needs a model_repository. All ports are open, even if `load` is
+  // false.
   explicit RunningServer(v1::ServerConfig config, bool load = true);
 
   // Makes the stubs of a new connection.
   void Connect();
 
-  // Returns once the server has answered another call on the connection, and so
-  // has read all that was sent before it: a cancellation, for example.
+  // Returns once the server has answered another call on the connection. By
+  // then it has read everything sent before, for example a cancellation.
   void AwaitRoundTrip();
 
   Server& server() { return *server_; }
   Gate& gate() { return gate_; }
-  // Lets time pass for the deadlines of calls.
+  // Advances the clock for the deadlines of calls.
   void AdvanceClock(absl::Duration duration) {
     clock_advance_nanos_ += absl::ToInt64Nanoseconds(duration);
   }
-  // How often a model has found its device failed for good.
+  // The number of times a model found that its device has failed permanently.
   int device_failures() const { return device_failures_.load(); }
-  // How often models were asked to give back memory that they do not need.
+  // The number of times models were asked to release unneeded memory.
   int memory_releases() const { return memory_releases_.load(); }
   v1::VisionService::Stub& stub() { return *stub_; }
   grpc::health::v1::Health::Stub& health() { return *health_; }
   std::shared_ptr<grpc::Channel> channel() { return channel_; }
 
-  // /metrics now.
+  // Returns the current text of /metrics.
   std::string Exposition() const;
-  // The sum of `name` over the samples with `labels` now.
+  // Returns the current sum of `name` over the samples with `labels`.
   double Sum(const std::string& name,
              const std::initializer_list<std::string>& labels) const;
-  // Until the sum of `name` over the samples with `labels` is `value`, for half
-  // a minute; then the last sum.
+  // Waits up to half a minute until the sum of `name` over the samples with
+  // `labels` is `value`. Returns the last sum.
   double WaitForSum(const std::string& name,
                     const std::initializer_list<std::string>& labels,
                     double value) const;
@@ -96,7 +97,7 @@ class RunningServer {
   std::unique_ptr<grpc::health::v1::Health::Stub> health_;
 };
 
-// A request of one image each of whose pixels is `grey`, at the input's size.
+// Returns a request for one image of the input's size, with all pixels `grey`.
 v1::ClassifyRequest GreyRequest(int grey);
 v1::Image GreyImage(int grey);
 

@@ -21,7 +21,7 @@ class ScanTunerOptionsTest : public testing::Test {
     config_.mutable_tune_budget()->set_seconds(3);
   }
 
-  // All that was logged so far.
+  // Returns everything logged so far.
   std::string Log() {
     EXPECT_TRUE(log_.Flush(kPatience));
     std::rewind(file_.get());

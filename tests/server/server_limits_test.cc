@@ -1,4 +1,4 @@
-// That the limits of a configuration are those of requests.
+// Tests that requests get the limits of the configuration.
 
 #include <memory>
 #include <string>
@@ -22,7 +22,7 @@ using grpc::StatusCode;
 
 class ServerLimitsTest : public VisionServiceTest {
  protected:
-  // The reason that a picture of these sides is refused for.
+  // Returns the reason for refusing a picture of this size.
   std::string ReasonOf(int width, int height) {
     v1::ClassifyRequest request;
     request.add_images()->set_encoded(EncodePng(Gradient(width, height)));
@@ -92,7 +92,7 @@ TEST_F(ServerLimitsTest, NoDeadlineIsFurtherAwayThanAllowed) {
   Start("max_batch_size: 1", config);
   server_->gate().Close();
   Call first(*server_, GreyRequest(1)), second(*server_, GreyRequest(2));
-  // One of them may be in the batch, and ends with it.
+  // One of them may already be in the batch and end with it.
   WaitUntil(
       [this] { return server_->Sum("sfmamba_deadline_misses_total", {}) >= 1; },
       "the other to expire");
@@ -101,8 +101,8 @@ TEST_F(ServerLimitsTest, NoDeadlineIsFurtherAwayThanAllowed) {
   EXPECT_EQ(second.Wait().code, StatusCode::DEADLINE_EXCEEDED);
 }
 
-// What clients hold over HTTP: each may fill half of a quarter's half of 128
-// MiB.
+// A quarter of the budget of 128 MiB belongs to transports, and half of that to
+// messages. A client may hold half of the latter, which is two messages.
 TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   v1::ServerConfig config;
   config.set_http_port(0);
@@ -126,7 +126,7 @@ TEST_F(ServerLimitsTest, ClientsHoldAsManyBytesOverHttpAsAllowed) {
   EXPECT_TRUE(absl::StartsWith(announce(), "HTTP/1.1 503"));
 }
 
-// Answers of more bytes than a client takes that does not read.
+// The answers have more bytes than a client accepts without reading.
 class SendTimeoutTest : public ServerLimitsTest {
  protected:
   void Start(v1::ServerConfig config) {
@@ -142,7 +142,7 @@ class SendTimeoutTest : public ServerLimitsTest {
   const std::string picture_ = EncodePng(WithRed(4000, 1000, {10, 10, 20, 20}));
 };
 
-// Makes a call of KServe's, and reads nothing of its answer.
+// Makes a KServe call and reads nothing of its answer.
 class UnreadCall {
  public:
   UnreadCall(int port, const std::string& picture) {
@@ -197,7 +197,7 @@ TEST_F(SendTimeoutTest, EndsACallOfKserve) {
   server_->AdvanceClock(absl::Seconds(300));
   look_twice();
   EXPECT_EQ(server_->Sum("sfmamba_in_flight_requests", {}), 1);
-  // The answer may have been sent after the clock was advanced.
+  // The answer may have been sent only after the clock was advanced.
   WaitUntil(
       [this] {
         server_->AdvanceClock(absl::Seconds(600));
@@ -216,7 +216,7 @@ TEST_F(SendTimeoutTest, EndsAConnectionOfHttp) {
       "Content-Type: image/png\r\nContent-Length: ",
       picture_.size(), "\r\n\r\n", picture_));
   ExpectAnswered();
-  // By default it would last 20 s.
+  // By default the connection would last 20 s.
   WaitUntil([&unread] { return !unread.Send("x"); }, "the connection's end",
             absl::Seconds(15));
 }

@@ -1,4 +1,4 @@
-// What the command asks of its engine on GPUs, which need not exist here.
+// Tests how the command uses its engine on GPUs, which need not exist here.
 #include "server/server_main.h"
 
 #include <signal.h>
@@ -29,10 +29,10 @@ namespace {
 
 using testing::ExitedWithCode;
 
-// Writes a line in one piece: other threads write to the log beside it.
+// Writes a line in one piece, because other threads also write to the log.
 void Say(const std::string& line) { std::cerr << line + "\n"; }
 
-// Says which model it is asked about, and has an empty table.
+// Prints the model that it is called for, and returns an empty table.
 class FakeTuner : public model::ScanTuner {
  public:
   std::shared_ptr<const tuning::ScanPlanTable> PlansFor(
@@ -42,7 +42,8 @@ class FakeTuner : public model::ScanTuner {
   }
 };
 
-// The command with two GPUs, whose models tell their options and do not load.
+// Runs the command with two GPUs. Its models print their options and do not
+// load.
 class ServerMainDeathTest : public testing::Test {
  protected:
   ServerMainDeathTest() {
@@ -156,8 +157,8 @@ TEST_F(ServerMainDeathTest, ADeviceThatFailsHasItsExitCode) {
     return std::make_unique<FakeModel>(config, gate.get());
   };
   EXPECT_EXIT(Run({}), ExitedWithCode(7), "a device has failed for good");
-  // Calls that such a device could answer are not waited for, and what lies on
-  // it is not freed: the process ends without its exit handlers.
+  // The server does not wait for calls on such a device and does not free its
+  // memory. The process ends without its exit handlers.
   const auto run = [this] {
     std::atexit([] { _exit(9); });
     Run({"--exit_on_load_error=false", "--drain_delay=1h"});
@@ -252,7 +253,8 @@ TEST_F(ServerMainDeathTest, AHangUpDrainsUnlessItIsIgnored) {
               "it still runs\n(.*\n)*.*drained");
 }
 
-// A supervisor may start it without standard input and with a low limit.
+// A supervisor may start the process without standard input and with a low
+// limit of descriptors.
 TEST_F(ServerMainDeathTest, TheProcessIsReadyForConnections) {
   engine_.load = [](const model::ModelConfig&, absl::Span<const std::string>,
                     const model::ModelOptions&)
@@ -312,7 +314,7 @@ TEST_F(ServerMainDeathTest, AWrongFlagIsNamed) {
               "--ports=1: there is no such flag, did you mean --port");
   EXPECT_EXIT(Run({"--port=65536"}), ExitedWithCode(2),
               "port: got 65536, expected 0 to 65535");
-  // Protobuf, which parses the value, writes no line of its own.
+  // Protobuf parses the value and must not write its own line.
   EXPECT_EXIT(Run({"--port=x"}), ExitedWithCode(2),
               "^--port: got \"x\"[^\n]*\n$");
 }

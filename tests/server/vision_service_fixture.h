@@ -13,7 +13,7 @@
 
 namespace sfmamba::server {
 
-// The stub's method for each type of request.
+// Calls the stub's method for each type of request.
 inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
                  const v1::ClassifyRequest* request,
                  v1::ClassifyResponse* response,
@@ -32,7 +32,7 @@ inline void Send(v1::VisionService::Stub& stub, grpc::ClientContext* context,
   stub.async()->Segment(context, request, response, std::move(done));
 }
 
-// A call under way. Must be waited for.
+// A call in progress. The test must wait for it.
 template <typename Request, typename Response>
 class CallUnderWay {
  public:
@@ -65,7 +65,8 @@ class VisionServiceTest : public testing::Test {
  protected:
   VisionServiceTest() : repository_(NewFolder("models")) {}
 
-  // A server of one model, "fake", version 3, and of those written before.
+  // Starts a server of version 3 of the model "fake" and of models written
+  // before.
   void Start(const std::string& batching = "",
              v1::ServerConfig config = v1::ServerConfig(), bool load = true,
              model::VisionTask task = model::VisionTask::kClassification) {
@@ -94,7 +95,7 @@ class VisionServiceTest : public testing::Test {
     return Run(request, response);
   }
 
-  // The result of a request of one image, which must succeed.
+  // Returns the result of a request with one image, which must succeed.
   v1::DetectResult DetectOne(const v1::DetectRequest& request) {
     return One<v1::DetectResponse, v1::DetectResult>(request);
   }
@@ -102,7 +103,7 @@ class VisionServiceTest : public testing::Test {
     return One<v1::SegmentResponse, v1::SegmentResult>(request);
   }
 
-  // The server still answers a good request, with the bytes it always gives.
+  // Expects a valid request to succeed with the same bytes as always.
   void ExpectAlive() {
     v1::ClassifyResponse response;
     ASSERT_EQ(Classify(GreyRequest(100), &response).code, grpc::StatusCode::OK);

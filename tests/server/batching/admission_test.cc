@@ -12,8 +12,7 @@ absl::Duration Ms(double milliseconds) {
   return absl::Milliseconds(milliseconds);
 }
 
-// Batches of 1 to 4 images take 11 to 14 ms, and most at most a millisecond
-// more.
+// Batches of 1 to 4 images take 11 to 14 ms. Most take at most 1 ms more.
 class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() {
@@ -51,7 +50,7 @@ TEST_F(AdmissionTest, WaitsForTheBatchThatRuns) {
   state_.busy_until = {kNow + Ms(7)};
   EXPECT_NEAR(Start(), 7, 1e-3);
   EXPECT_NEAR(Finish(), 19, 1e-3);
-  state_.busy_until = {kNow - Ms(7)};  // It takes longer than expected.
+  state_.busy_until = {kNow - Ms(7)};  // The batch takes longer than expected.
   EXPECT_NEAR(Start(), 0, 1e-3);
 }
 
@@ -141,13 +140,14 @@ TEST_F(AdmissionTest, SlotsShareTheWork) {
   state_.slots = 3;
   state_.busy_until = {kNow + Ms(10), kNow + Ms(40)};
   state_.work.earlier = Ms(30);
-  // The idle one does 10 ms alone, then two do 10 ms each.
+  // The idle slot does 10 ms alone, then two slots do 10 ms each.
   EXPECT_NEAR(Start(), 20, 1e-3);
   state_.work.earlier = Ms(160);
   EXPECT_NEAR(Start(), 70, 1e-3);
 }
 
-// The request's own work too: what waits is no shorter than it alone.
+// The slots also share the request's own work. A request that waits takes no
+// less time than it would alone.
 TEST_F(AdmissionTest, SlotsShareTheWorkOfARequestAlone) {
   state_.slots = 2;
   request_.images = 8;

@@ -79,8 +79,9 @@ TEST(BatchCurveTest, IsInterpolatedAndElsewhereAnUnderestimate) {
   BatchCurve curve(16);
   RunOften(&curve, 2, 30);
   RunOften(&curve, 8, 90);
-  EXPECT_NEAR(ToMs(curve.Median(1)), 15, 0.1);  // Half of two images'.
-  EXPECT_NEAR(ToMs(curve.Median(4)), 50, 0.1);  // A third of the way.
+  EXPECT_NEAR(ToMs(curve.Median(1)), 15, 0.1);  // Half the time of two images.
+  EXPECT_NEAR(ToMs(curve.Median(4)), 50,
+              0.1);  // A third of the way from 2 to 8.
   EXPECT_NEAR(ToMs(curve.Median(16)), 90, 0.1);
 }
 
@@ -138,7 +139,7 @@ TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
   EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(15.001)));
 }
 
-// Nothing new will be known of a larger size that has not run.
+// A larger size that has not run will not be measured again.
 TEST(BatchCurveTest, IsFreshForAFewBatchesOfTheLastSize) {
   BatchCurve curve(32);
   curve.Set(32, {absl::Seconds(5), absl::Seconds(6)}, kStart);
@@ -153,7 +154,7 @@ TEST(BatchCurveTest, SizesThatDoNotRunAreCorrectedByThoseThatDo) {
   BatchCurve curve(8);
   curve.Set(1, {Ms(10), Ms(12)}, kStart);
   curve.Set(8, {Ms(40), Ms(48)}, kStart);
-  // The device becomes half as fast.
+  // The device's speed is halved.
   for (int i = 0; i < 300; ++i) {
     curve.Record(8, Ms(80), kStart + absl::Seconds(2));
   }
@@ -181,7 +182,7 @@ TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
   curve.Record(8, Ms(40), kStart + absl::Seconds(2));
   EXPECT_EQ(curve.Points().count(4), 0);
   EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
-  // Three batches of the size are believed.
+  // Three batches of the size are enough to count.
   for (int i = 0; i < 3; ++i) {
     curve.Record(4, Ms(30), kStart + absl::Seconds(2));
   }
@@ -216,13 +217,13 @@ TEST(BatchCurveTest, WhatWasMeasuredLongAgoGivesWayToWhatRuns) {
   EXPECT_NEAR(measured.pace(), pace, 1e-9) << "it was wrong, nothing changed";
   used.Record(8, Ms(50), later);
   EXPECT_NEAR(ToMs(used.Median(8)), 50, 0.1);
-  // One batch says less after a pause in which no other size ran.
+  // A single batch says less if no other size ran during the pause.
   idle.Record(8, Ms(50), later);
   EXPECT_GT(ToMs(idle.Median(8)), 75);
 }
 
-// A curve whose batches of 8 took 40 ms until only single images came, and the
-// end of these.
+// Batches of 8 took 40 ms before only single images came. Returns when the
+// single images end.
 absl::Time RunSingles(BatchCurve* curve) {
   RunOften(curve, 8, 40);
   const absl::Time later = kStart + absl::Seconds(11);
@@ -242,7 +243,7 @@ TEST(BatchCurveTest, TheFirstLongBatchAfterOthersRanMayBeAnAccident) {
 TEST(BatchCurveTest, ASizeThatBeginsAnewSaysNothingOfThePace) {
   BatchCurve curve(8);
   absl::Time now = RunSingles(&curve);
-  RunOften(&curve, 1, 18, now);  // The device becomes half as fast.
+  RunOften(&curve, 1, 18, now);  // The device's speed is halved.
   const double pace = curve.pace();
   EXPECT_NEAR(pace, 2, 0.2);
   for (int i = 0; i < 20; ++i) curve.Record(8, Ms(80), now += Ms(80));
@@ -253,7 +254,7 @@ TEST(BatchCurveTest, ASizeThatBeginsAnewSaysNothingOfThePace) {
 TEST(BatchCurveTest, WhatIsMeasuredAnewHasThePaceOfThen) {
   BatchCurve curve(8);
   RunOften(&curve, 1, 10);
-  RunOften(&curve, 1, 20);  // The device becomes half as fast.
+  RunOften(&curve, 1, 20);  // The device's speed is halved.
   EXPECT_GT(curve.pace(), 1.5);
   curve.Set(8, {Ms(40), Ms(48)}, kStart);
   curve.Record(1, Ms(20), kStart + absl::Seconds(2));
@@ -266,7 +267,7 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   RunOften(&curve, 8, 160);
   const absl::Time later = kStart + absl::Seconds(11);
   RunOften(&curve, 1, 20, later);
-  curve.Record(2, Ms(20), later);  // Half of what was measured.
+  curve.Record(2, Ms(20), later);  // Half of the measured time.
   EXPECT_NEAR(ToMs(curve.Median(2)), 20, 0.1);
   EXPECT_NEAR(ToMs(curve.Median(4)), 40, 0.1);
   EXPECT_NEAR(ToMs(curve.Median(8)), 160, 1) << "this has run";
@@ -275,13 +276,13 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   RunOften(&uneven, 1, 20, later);
   uneven.Record(2, Ms(20), later);
   EXPECT_NEAR(ToMs(uneven.P95(4)), 60, 0.1);
-  // More than was measured says nothing of others.
+  // A longer time says nothing about other sizes.
   BatchCurve slower(8);
   for (int n : {1, 2, 4}) slower.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);
   RunOften(&slower, 1, 20, later);
   slower.Record(2, Ms(70), later);
   EXPECT_NEAR(ToMs(slower.Median(4)), 80, 0.1);
-  // What was measured anew has not run since.
+  // These sizes were measured again and have not run since.
   curve.Set(8, {Ms(160), Ms(160)}, later);
   curve.Set(4, {Ms(80), Ms(80)}, later);
   const absl::Time latest = later + absl::Seconds(11);

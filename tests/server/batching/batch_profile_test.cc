@@ -55,7 +55,7 @@ TEST(BatchProfileTest, SizesAboveTheMaximumAreNotImported) {
   EXPECT_TRUE(profile.Export().empty());
 }
 
-// A dense model may see any number of sizes.
+// Dense models may have any number of image sizes, so old keys are removed.
 TEST(BatchProfileTest, TheKeyThatRanLongestAgoIsForgotten) {
   BatchProfile profile(kMaxImages);
   for (int i = 1; i <= 1025; ++i) {

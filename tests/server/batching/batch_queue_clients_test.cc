@@ -1,4 +1,4 @@
-// What callers of a BatchQueue notice of one that sends much.
+// Tests a BatchQueue with one client that sends much more than others.
 
 #include <string>
 #include <utility>
@@ -12,8 +12,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// A device that takes 10 ms an image, and a flood of 300 of the client "much",
-// none of which has a deadline.
+// A device takes 10 ms per image. The client "much" floods it with 300 images
+// without deadlines.
 class BatchQueueClientsTest : public testing::Test {
  protected:
   BatchQueueClientsTest() : room_({1000, 1000}, {}), queue_(Options(1, 0)) {
@@ -21,7 +21,7 @@ class BatchQueueClientsTest : public testing::Test {
     for (int i = 0; i < 300; ++i) Push(i, "much");
   }
 
-  // Without a deadline the server's default applies, 4 s.
+  // Without a deadline, the server's default of 4 s applies.
   void Push(int id, const std::string& client,
             absl::Time deadline = absl::InfiniteFuture(),
             server::Priority priority = server::Priority::kNormal) {
@@ -33,7 +33,7 @@ class BatchQueueClientsTest : public testing::Test {
     queue_.Push(std::move(task), At(now_));
   }
 
-  // Runs the next image; its number.
+  // Runs the next image and returns its number.
   int Next() {
     const auto batch = queue_.PopBatch(At(now_));
     if (!batch.has_value() || batch->tasks.size() != 1) return -1;
@@ -42,7 +42,7 @@ class BatchQueueClientsTest : public testing::Test {
     return Id(batch->tasks[0]);
   }
 
-  // When the request's images would be in a batch, in milliseconds.
+  // Returns the milliseconds until the request's images would be in a batch.
   double Start(const AdmissionRequest& request) {
     return absl::ToDoubleMilliseconds(queue_.Estimate(request, At(now_)).start -
                                       At(now_));
@@ -87,7 +87,7 @@ TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
   AdmissionRequest request;
   request.key = Key();
   request.client = "little";
-  // Earlier and later than those of the flood.
+  // Deadlines before and after those of the flood.
   for (const int deadline : {500, 9000}) {
     request.deadline = At(now_ + deadline);
     EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
@@ -131,7 +131,7 @@ TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
   FAIL() << "it has waited for " << now_ << " ms";
 }
 
-// Each sends the next when one is answered.
+// Each client sends the next image when one is answered.
 TEST_F(BatchQueueClientsTest, ASmallerFloodGetsItsPart) {
   for (int i = 0; i < 100; ++i) Push(1000, "some");
   int last = 0;
@@ -143,7 +143,7 @@ TEST_F(BatchQueueClientsTest, ASmallerFloodGetsItsPart) {
   EXPECT_NEAR(last, 100, 2) << "of 200";
 }
 
-// Two tasks of priority LOW always wait, of a client that sends little.
+// Two tasks of priority LOW always wait, from a client that sends little.
 TEST_F(BatchQueueClientsTest, WhoSendsLittleGetsNoMoreThanItsPrioritysShare) {
   int low = 0;
   for (int i = 0; i < 400; ++i) {
@@ -158,9 +158,8 @@ TEST_F(BatchQueueClientsTest, WhoSendsLittleGetsNoMoreThanItsPrioritysShare) {
   EXPECT_NEAR(low, 100, 10);
 }
 
-// A device that runs batches of eight in 80 ms, as is known, and a client that
-// keeps as many tasks waiting as would be done in 1.6 of the 2 s before their
-// deadlines.
+// A device runs batches of eight in 80 ms, which the queue knows. A client has
+// deadlines of 2 s and keeps 1.6 s of work waiting.
 class SlowedDeviceTest : public testing::Test {
  protected:
   SlowedDeviceTest() : room_({1000, 1000}, {}), queue_(Options(8, 0)) {
@@ -168,7 +167,7 @@ class SlowedDeviceTest : public testing::Test {
     Refill();
   }
 
-  // Milliseconds of a batch.
+  // The milliseconds that a batch takes.
   static int Takes(int images) { return 16 + 8 * images; }
 
   void Push(int id, const std::string& client, int milliseconds) {
@@ -181,8 +180,8 @@ class SlowedDeviceTest : public testing::Test {
     while (queue_.size() < 160) Push(0, "much", 2000);
   }
 
-  // Runs a batch, which takes `times` as long as it is known to. The queue does
-  // not learn it, as if it had changed just now.
+  // Runs a batch that takes `times` its known duration. The queue does not
+  // learn the new duration, as if the device had only just slowed down.
   Batch Run(int times) {
     Batch batch = *queue_.PopBatch(At(now_));
     const int images = static_cast<int>(batch.tasks.size());
@@ -190,7 +189,7 @@ class SlowedDeviceTest : public testing::Test {
     queue_.Ran(batch.number, At(now_), /*failed=*/true);
     for (BatchTask& task : batch.tasks) task.reservation.Release();
     for (BatchTask& task : batch.dropped) task.reservation.Release();
-    // What is known stays new.
+    // Keeps the known durations fresh.
     Teach(&queue_, 8, 80, 224, At(now_));
     return batch;
   }
@@ -220,13 +219,13 @@ TEST_F(SlowedDeviceTest, TasksOfWhoSendsLittleEndInTime) {
   EXPECT_GT(ran, 7.5 * batches) << "batches stay full";
 }
 
-// The flood that waits takes three times as long as was known when it was
-// admitted: longer than is left before its deadlines.
+// The waiting flood takes three times as long as was known when it was
+// admitted. It cannot end before its deadlines.
 TEST_F(SlowedDeviceTest, WhoSendsLittleIsAdmitted) {
   for (int images : {1, 2, 4, 8}) {
     Teach(&queue_, images, 3 * Takes(images), 224, At(now_));
   }
-  // First, and when the flood is about to expire.
+  // Asks at the start and when the flood is about to expire.
   for (int now : {0, 1990}) {
     now_ = now;
     AdmissionRequest request;

@@ -1,4 +1,4 @@
-// What a BatchQueue does about tasks that would end after their deadlines.
+// Tests how a BatchQueue handles tasks that would end after their deadlines.
 
 #include <optional>
 #include <random>
@@ -79,7 +79,7 @@ TEST(BatchQueueLatenessTest, NothingIsLateWhereNothingIsKnown) {
   BatchQueue queue(Options(4, 0));
   queue.Push(MakeTaskToFinish(1, At(1)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-  // Nor when what was known is old.
+  // An old estimate does not make tasks late, either.
   Teach(&queue, 1, 60);
   queue.Push(MakeTaskToFinish(2, At(5001)), At(5000));
   EXPECT_EQ(Ids(queue.PopBatch(At(5000))), Numbers({2}));
@@ -95,8 +95,8 @@ TEST(BatchQueueLatenessTest, IsDueBeforeItsMostUrgentTaskBecomesLate) {
   EXPECT_EQ(Ids(queue.PopBatch(At(3))), Numbers({1}));
 }
 
-// At twice the capacity: the tasks that leave are as many as the device can do,
-// and they end in time. Without the estimates all would end too late.
+// The load is twice the capacity. The device is busy with tasks that end in
+// time. Without estimates, all tasks would end too late.
 TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
   constexpr int kBatch = 8, kBatchMilliseconds = 400, kDeadline = 1000;
   BatchQueue queue(Options(kBatch, 2));
@@ -128,14 +128,14 @@ TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
   EXPECT_LT(too_late, 0.05 * in_time);
 }
 
-// A caller who sends half of the load with deadlines that leave time for one
-// image alone does not cost another caller, who has time, an answer.
+// One caller sends half of the load with short deadlines, which leave time for
+// only one image. The other caller must not lose any answer.
 TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
   constexpr int kEnd = 60'000, kShort = 45, kLong = 2000;
   const auto duration = [](int images) { return 30 + 5 * images; };
   BatchQueue queue(Options(8, 2));
   std::mt19937 random(11);
-  // 120 images a second; a device that runs full batches does 114.
+  // 120 images per second arrive. A device that runs full batches computes 114.
   std::exponential_distribution<double> gap(0.12);
   double next_arrival = 0;
   int now = 0, id = 0, patient = 0, patient_in_time = 0;
@@ -166,8 +166,8 @@ TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
   EXPECT_GE(patient_in_time, 0.99 * patient);
 }
 
-// Random loads and durations: each task leaves exactly once, to run, as late or
-// dropped.
+// Uses random loads and durations. Each task leaves exactly once: to run,
+// because it is late, or because it is dropped.
 class BatchQueueLatenessPropertyTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(BatchQueueLatenessPropertyTest, EachTaskLeavesOnce) {

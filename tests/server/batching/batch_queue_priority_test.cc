@@ -1,4 +1,4 @@
-// Priority classes and admission of a BatchQueue.
+// Tests priority classes and admission of a BatchQueue.
 
 #include <array>
 #include <map>
@@ -63,11 +63,11 @@ TEST(BatchQueuePriorityTest, LowerClassesMakeWayForNoBatchOfTheirOwn) {
   Teach(&queue, 8, 45);
   for (int i = 0; i < 8; ++i)
     queue.Push(MakeRanked(i, server::Priority::kLow), At(0));
-  // The rest becomes a batch with those that come meanwhile.
+  // The remaining tasks form a batch with tasks that arrive meanwhile.
   EXPECT_EQ(Ids(queue.PopBatch(At(0))).size(), 7);
 }
 
-// 20 s of work of each class wait, in tasks that take 10 ms.
+// In each class 20 s of work wait, in tasks of 10 ms.
 TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   BatchQueue queue(Options(1, 0));
   for (int i = 0; i < 2000; ++i) {
@@ -88,7 +88,7 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   EXPECT_NEAR(ran[server::Priority::kLow], 100, 10);
 }
 
-// Each batch of the lower class takes as long as eight of the other.
+// Each batch of the lower class takes as long as eight batches of the other.
 TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -127,7 +127,7 @@ TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   BatchQueue queue(Options(1, 0));
   queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
   queue.Push(MakeRanked(2, server::Priority::kNormal, At(70)),
-             At(60));  // 1 has aged.
+             At(60));  // 1 is old.
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
 }
 
@@ -179,14 +179,15 @@ TEST(BatchQueueAdmissionTest, HigherClassesOfItsKeyGoBeforeTheirTime) {
     task.priority = server::Priority::kHigh;
     queue.Push(std::move(task), At(0));
   }
-  // While the three of its class run, the higher class gets 8/3 of that time.
+  // While three tasks of its class run, the higher class gets 8/3 of their
+  // time.
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(Request(At(500)), At(0)).start - At(0)),
               30 + 80, 1);
 }
 
-// The request leaves after the image that is decoded, and so after the task of
-// the other key.
+// The request leaves after the image that is being decoded, and therefore after
+// the task of the other key.
 TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -203,7 +204,7 @@ TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
 TEST(BatchQueueAdmissionTest, ThoseWithALaterDeadlineFillTheRequestsBatch) {
   BatchQueue queue(Options(8, 0));
   Teach(&queue, 1, 10);
-  Teach(&queue, 8, 24);  // And four images 16.
+  Teach(&queue, 8, 24);  // Four images therefore take 16 ms.
   for (int i = 0; i < 3; ++i) queue.Push(MakeTask(i, At(900)), At(0));
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(Request(At(500)), At(0)).finish - At(0)),
@@ -229,15 +230,15 @@ TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
   };
   EXPECT_EQ(times(), std::vector<int>({0, 40, 40, 40, 40}));
   request.others[Key()] = 3;
-  // A wait of 30 ms may become 1 ms longer.
+  // The prediction adds a margin of 1 ms to a wait of 30 ms.
   EXPECT_EQ(times(), std::vector<int>({30, 71, 70, 70, 70}));
-  queue.Push(MakeTask(1, At(400)), At(0));  // More urgent, of the other key.
+  queue.Push(MakeTask(1, At(400)), At(0));  // More urgent, with the other key.
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
-  request.others[Key(64)] = 5;  // Nothing is known of it.
+  request.others[Key(64)] = 5;  // This key has no estimates.
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
 }
 
-// Tasks are counted as they are ordered: by deadlines, however far these are.
+// Tasks count in the order of their deadlines, however late these are.
 TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadline) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -298,8 +299,8 @@ TEST(BatchQueueAdmissionTest, AdmitsWhereNothingIsKnownOrItIsOld) {
   EXPECT_TRUE(in_time()) << "nothing was learnt";
 }
 
-// Small batches that waited long for other models do not make full ones wait
-// longer than that.
+// Small batches have waited long for other models. Full batches are not
+// expected to wait longer than these.
 TEST(BatchQueueAdmissionTest, ABatchWaitsForOtherModelsAsThoseBefore) {
   BatchQueue queue(Options(8, 0));
   Teach(&queue, 1, 1);

@@ -100,7 +100,7 @@ TEST(BatchQueueTest, SizesMixIfTheirBucketIsTheSame) {
   BatchQueue queue(Options(2, 5));
   for (int id : {1, 2}) {
     BatchTask task = MakeTask(id);
-    task.image.height = 200 + id;  // Before the padding.
+    task.image.height = 200 + id;  // The height before padding.
     queue.Push(std::move(task), At(0));
   }
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1, 2}));
@@ -236,7 +236,7 @@ TEST(BatchQueueTest, TheMostUrgentOfAllSizesLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({61}));
 }
 
-// Urgent tasks of another client come without end.
+// Another client sends urgent tasks without end.
 TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
   QueueRoom room({1000, 1000});
   BatchQueue queue(Options(2, 0));
@@ -255,8 +255,8 @@ TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
   EXPECT_LE(left_at, (2 + 2) * 10);
 }
 
-// Random arrivals, deadlines, cancellations and batch durations, compared at
-// each step with a plain model of what waits.
+// Uses random arrivals, deadlines, cancellations and batch durations. Each step
+// is compared with a simple model of the waiting tasks.
 class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
  protected:
   struct Waiting {
@@ -300,12 +300,12 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // The sides of the buckets that must be due.
+  // Returns the sides of the buckets that must be due.
   std::set<int> DueSides(bool draining) const {
     struct Bucket {
       int count = 0;
       absl::Time oldest = absl::InfiniteFuture();
-      const Waiting* first = nullptr;  // The most urgent.
+      const Waiting* first = nullptr;  // The most urgent task.
     };
     std::map<int, Bucket> buckets;
     for (const auto& [id, waiting] : waiting_) {

@@ -48,11 +48,12 @@ class FakeContext : public model::ExecutionContext {
                              : absl::OkStatus();
   }
 
-  Numbers sizes, prepared;  // The batches it was given.
-  model::ModelInput last;   // The last image that it was given.
-  int large = -1;           // An image that does not fit beside others.
-  int most = 100;           // More images do not fit into memory.
-  bool one_by_one = false;  // Whether images are answered before the run ends.
+  Numbers sizes, prepared;  // The sizes of its batches.
+  model::ModelInput last;   // The last image that it ran.
+  int large = -1;           // An image that fits only alone.
+  int most = 100;           // The most images that fit into memory.
+  // Whether each image is answered before the run ends.
+  bool one_by_one = false;
   std::function<bool(int image)> fails = [](int) { return false; };
 };
 
@@ -66,8 +67,8 @@ class BatchRunnerTest : public testing::Test {
                                             [this] { return device_; });
   }
 
-  // Runs images 0 to `count` and keeps the images that failed. Expects that the
-  // others are answered with their own result, and each image once.
+  // Runs images 0 to `count` and stores those that failed. Expects exactly one
+  // answer per image, with the image's own result unless it failed.
   void Run(int count, BatchLimits::Size size = kSize) {
     std::vector<model::ModelInput> images(count);
     for (int i = 0; i < count; ++i) images[i].pixels = &pixels_[i];

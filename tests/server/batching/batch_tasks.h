@@ -17,11 +17,11 @@
 
 namespace sfmamba::batching {
 
-// Long enough never to pass in a test.
+// A time that never passes in a test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
 
-// Devices for `count` threads: one that no other batcher is on, with a turn for
-// each thread.
+// Returns devices for `count` threads: one device that no other batcher uses,
+// with a turn for each thread.
 inline std::vector<DeviceTurns*> Threads(int count) {
   static auto* const devices = new std::list<DeviceTurns>;  // Never destroyed.
   return std::vector<DeviceTurns*>(count, &devices->emplace_back(count));
@@ -33,12 +33,12 @@ inline BatchOptions Options(int max_batch_size,
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = max_queue_delay;
-  // Batches wait as long as tests say, whatever arrived before.
+  // Makes waiting independent of earlier arrivals.
   options.mode = BatchMode::kThroughput;
   return options;
 }
 
-// What became of one task.
+// The outcome of one task.
 struct Answer {
   absl::Notification done;
   absl::Status status;
@@ -67,7 +67,7 @@ inline void AnswerAll(Batch batch) {
   for (BatchTask& task : batch.tasks) task.done(model::Result(), BatchInfo());
 }
 
-// Lets every thread of a batcher call `run`. All batches succeed.
+// Makes every thread of a batcher call `run`. All batches succeed.
 inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
   return [run](int) {
     return [run](Batch batch) {

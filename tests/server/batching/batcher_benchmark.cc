@@ -1,6 +1,6 @@
-// What an image costs a batcher, from Submit() to its answer: processor time
-// and how many pass a second. Rounds of 256 images are submitted by several
-// threads; batches take no time, or a millisecond without using a processor.
+// Times an image in a batcher, from Submit() to its answer. Reports CPU time
+// and images per second. Several threads submit rounds of 256 images. Batches
+// take no time, or a millisecond without using the CPU.
 
 #include <sys/resource.h>
 
@@ -19,9 +19,9 @@ namespace sfmamba::batching {
 namespace {
 
 constexpr int kRound = 256;
-constexpr int kImages = 1 << 18;  // In all.
+constexpr int kImages = 1 << 18;  // In total.
 
-// Microseconds of processor time so far.
+// Returns the CPU time used so far, in microseconds.
 double Used() {
   rusage usage;
   getrusage(RUSAGE_SELF, &usage);

@@ -1,4 +1,4 @@
-// Batchers that share devices.
+// Tests batchers that share devices.
 
 #include <memory>
 #include <optional>
@@ -24,7 +24,7 @@ using server::Priority;
 constexpr absl::Duration kAtOnce = absl::ZeroDuration();
 constexpr absl::Duration kCost = absl::Milliseconds(10);
 
-// The batches of several batchers, in the order in which they ran.
+// Stores the batches of several batchers in the order in which they ran.
 class Log {
  public:
   Batcher::MakeRun Named(std::string name) {
@@ -61,7 +61,7 @@ BatchTask WithPriority(Answer& answer, server::Priority priority) {
   return task;
 }
 
-// Outlives the batchers that a test declares after it.
+// Must outlive the batchers that a test declares after it.
 class BatcherDevicesTest : public testing::Test {
  protected:
   // Waits until `count` batches wait for a turn on the device.
@@ -150,7 +150,7 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
 }
 
-// The batch that was due when the first one ended went to another thread.
+// Another thread has taken the batch that was due when the first one ended.
 TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
   const auto other_member = other_.Join();
   std::optional<DeviceTurns::Turn> other_busy(
@@ -185,7 +185,8 @@ TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
             "the end of the first thread's turn");
 }
 
-// The second task's turn goes on from the first one's, and is given back.
+// The second task's turn follows the first task's turn directly, and is
+// returned unused.
 TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
   FakeClock clock;
   absl::Notification all;
@@ -213,7 +214,7 @@ TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
   EXPECT_FALSE(shared) << "a batch has the device alone";
 }
 
-// A model that has just had the device for a second has no turn between them.
+// A model that has just used the device for a second gets no turn in between.
 TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
   absl::Time now = absl::UnixEpoch();
   DeviceTurns device(1, [&now] { return now; });

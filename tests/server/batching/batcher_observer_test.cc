@@ -1,4 +1,4 @@
-// What a batcher tells its observer.
+// Tests the reports of a batcher to its observer.
 
 #include <array>
 #include <utility>
@@ -16,7 +16,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// What a batcher tells, the latest of each.
+// Stores the latest report of each kind.
 class QueueLog : public Batcher::Observer {
  public:
   void QueueChanged(server::Priority priority,
@@ -162,11 +162,11 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   EXPECT_EQ(log.active_clients, 0);
 }
 
-// Halves of a failed batch are run again, and errors come early or late.
+// A failed batch runs in halves again, and errors may come early or late.
 TEST(BatcherObserverTest, TheTimeOfABatchThatFailedIsNotLearnt) {
   FakeClock clock;
   QueueLog log;
-  bool fails = true;  // Only the batcher's thread uses it.
+  bool fails = true;  // Used only by the batcher's thread.
   Batcher batcher(
       Options(1, absl::ZeroDuration()), OneThread(),
       [&](int) {

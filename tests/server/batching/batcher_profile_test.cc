@@ -1,4 +1,4 @@
-// What a batcher makes of a profile that is wrong.
+// Tests how a batcher corrects a wrong profile.
 
 #include <functional>
 #include <vector>
@@ -18,7 +18,7 @@ absl::Duration TimeOf(int images) {
   return absl::Milliseconds(44 + 100 * images);
 }
 
-// Sixteen callers, each with one image at a time.
+// Sixteen callers send one image at a time each.
 TEST(BatcherProfileTest, WhatWasMeasuredOnABusyMachineIsCorrectedInTenSeconds) {
   FakeClock clock;
   const absl::Time start = clock.Now();

@@ -67,7 +67,8 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   batcher.Submit(MakeTask(running));
   runs.WaitUntilStarted();
   batcher.Submit(MakeTask(expired, base::SteadyNow() + absl::Milliseconds(5)));
-  const absl::Status status = expired.Wait();  // The first batch still runs.
+  const absl::Status status =
+      expired.Wait();  // The first batch is still running.
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_EQ(Reason(status), "EXPIRED_IN_QUEUE");
   const auto metadata = server::GetErrorDetail(status).metadata;
@@ -79,7 +80,8 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
 }
 
-// The thread that drops tasks sleeps without end once it has found none twice.
+// The thread that drops tasks sleeps without a timeout after it has found no
+// task twice.
 TEST(BatcherTest, ACancelledTaskIsAnsweredThoughNoneCameForLong) {
   absl::Notification answered;
   std::atomic<int> looks{0};
@@ -132,7 +134,7 @@ TEST(BatcherTest, GivesBackTasksThatWouldEndTooLate) {
   EXPECT_TRUE(first.Wait().ok());
   BatchTask task = MakeTask(late);
   task.finish_by = clock.Now() + absl::Milliseconds(100);
-  // The first batch's duration is recorded before the next is formed.
+  // The duration of the first batch is recorded before the next batch forms.
   batcher.Submit(std::move(task));
   const absl::Status status = late.Wait();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
@@ -195,7 +197,7 @@ TEST(BatcherTest, RefusesWhatDoesNotFit) {
   Batcher batcher(options, OneThread(), runs.run());
   Answer running, waiting[2], refused;
   batcher.Submit(MakeTask(running));
-  runs.WaitUntilStarted();  // Running tasks take no room.
+  runs.WaitUntilStarted();  // Running tasks take up no room.
   for (Answer& answer : waiting) batcher.Submit(MakeTask(answer));
   batcher.Submit(MakeTask(refused));
   EXPECT_EQ(refused.Wait().code(), absl::StatusCode::kResourceExhausted);
@@ -225,7 +227,7 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   EXPECT_TRUE(batcher.room().Take(1, 0).ok());
 }
 
-// Also if the thread that drops it has not come to it.
+// This also holds before the drop thread has removed the expired tasks.
 TEST(BatcherTest, WhatHasExpiredIsNoWorkForAnEstimate) {
   BlockingRun runs;
   FakeClock clock;
@@ -264,7 +266,8 @@ TEST(BatcherTest, TheDestructorRunsWhatWaits) {
 TEST(BatcherTest, RefusesWhileStopping) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
-  options.max_queue_items = 2;  // Soon full: stopping is the reason even so.
+  options.max_queue_items =
+      2;  // The queue is soon full, but stopping remains the reason.
   auto batcher = std::make_unique<Batcher>(options, OneThread(), runs.run());
   Batcher& alive = *batcher;
   Answer running;
@@ -276,7 +279,8 @@ TEST(BatcherTest, RefusesWhileStopping) {
   std::optional<TimeLimit> limit(std::in_place, "the refusal");
   while (refusal.code() != absl::StatusCode::kUnavailable) {
     auto answer = std::make_unique<Answer>();
-    alive.Submit(MakeTask(*answer));  // Alive: its first batch still runs.
+    alive.Submit(
+        MakeTask(*answer));  // The batcher lives while its first batch runs.
     if (answer->done.HasBeenNotified()) {
       refusal = answer->status;
     } else {
@@ -292,8 +296,8 @@ TEST(BatcherTest, RefusesWhileStopping) {
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
 }
 
-// Many threads submit, cancel and expire; every task is answered once, and its
-// answer is one that its deadline and flag allow.
+// Many threads submit, cancel and let tasks expire. Each task is answered once,
+// in a way that its deadline and its flag allow.
 class BatcherUnderLoadTest : public testing::TestWithParam<int> {};
 
 TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {

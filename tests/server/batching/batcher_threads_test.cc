@@ -1,4 +1,4 @@
-// Batchers with several threads.
+// Tests batchers with several threads.
 
 #include <functional>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Keeps each batch, of one task, until the test ends that task's.
+// Holds each batch, which has one task, until the test releases the task.
 class HoldingRun {
  public:
   Batcher::MakeRun run() {
@@ -40,7 +40,7 @@ class HoldingRun {
     absl::MutexLock lock(&mu_);
     released_.insert(id);
   }
-  // Until exactly these run.
+  // Waits until exactly these tasks run.
   void WaitUntilRunning(const std::set<int64_t>& ids) {
     const auto as_wanted = [this, &ids]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
       return running_ == ids;
@@ -72,8 +72,7 @@ TEST(BatcherThreadsTest,
   Batcher batcher(Options(1, absl::ZeroDuration()), Threads(3), runs.run());
   for (int i = 0; i < 6; ++i) batcher.Submit(MakeNumberedTask(answers[i], i));
   runs.WaitUntilRunning({0, 1, 2});
-  EXPECT_TRUE(
-      batcher.room().Take(1021, 0).ok());  // The other three still wait.
+  EXPECT_TRUE(batcher.room().Take(1021, 0).ok());  // Three tasks still wait.
   EXPECT_FALSE(batcher.room().Take(1022, 0).ok());
   runs.Release(1);
   runs.WaitUntilRunning({0, 2, 3});
@@ -136,7 +135,7 @@ TEST(BatcherThreadsTest, TheDestructorRunsWhatWaitsOnEachThread) {
   }
 }
 
-// Keeps the threads on which a Run was made, called and destroyed.
+// Records the threads on which a Run is made, called and destroyed.
 class ThreadLog {
  public:
   void Add() {
@@ -197,7 +196,7 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
   constexpr int kThreads = 3;
   HoldingRun runs;
   absl::Mutex mu;
-  std::vector<int> order(4 * kThreads);  // The thread that ran each task.
+  std::vector<int> order(4 * kThreads);  // By task: the thread that ran it.
   Batcher batcher(
       Options(1, absl::ZeroDuration()), Threads(kThreads), [&](int thread) {
         return [&, thread, run = runs.run()(thread)](Batch batch) mutable {
@@ -209,7 +208,7 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
         };
       });
   Answer answers[4 * kThreads];
-  // All threads run, then they become free in the order of their batches.
+  // All threads run. They then become free in the order of their batches.
   for (int id = 0; id < kThreads; ++id) {
     batcher.Submit(MakeNumberedTask(answers[id], id));
   }

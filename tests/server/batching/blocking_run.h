@@ -14,7 +14,7 @@
 
 namespace sfmamba::batching {
 
-// Its first batch blocks until Release(); keeps the sizes and triggers.
+// Blocks its first batch until Release(). Stores sizes and triggers of batches.
 class BlockingRun {
  public:
   Batcher::MakeRun run() {

@@ -31,8 +31,8 @@ class Device {
     std::string client;
     LineId line;
     absl::Duration cost;
-    int span = 1000;      // Milliseconds before its deadline.
-    absl::Duration took;  // If not the cost.
+    int span = 1000;      // Milliseconds until its deadline.
+    absl::Duration took;  // The real duration if not `cost`.
     absl::Duration served;
   };
 
@@ -40,7 +40,7 @@ class Device {
     flows_.push_back(flow);
     Wait(flow);
   }
-  // Returns the flow whose turn it was.
+  // Runs one batch and returns the flow that had the turn.
   const Flow& Run() {
     std::vector<QueueId> queues;
     for (const Flow& flow : flows_) queues.push_back(flow.line.queue);
@@ -166,8 +166,8 @@ TEST(ClientTurnsTest, PicksHaveNoEffectOnTheTurns) {
   EXPECT_EQ(turns.active(), 2);
 }
 
-// A client that was away, or has a new name each time, gets its turn and no
-// more.
+// A client that was away, or that changes its name each time, gets its turn but
+// no more.
 TEST(ClientTurnsTest, IdleTimeIsNotSavedUp) {
   Device device;
   device.Add({"a", Line(0), kBatch});
@@ -201,7 +201,7 @@ TEST(ClientTurnsTest, EqualClassesGoByPriority) {
   EXPECT_EQ(turns.Next({{0, 0}, {1, 1}}), 1);
 }
 
-// The choice is the same as by looking at every client.
+// The choice is compared with a search over all clients.
 TEST(ClientTurnsTest, TheEarliestDeadlineInTheWindowIsFound) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 50; ++trial) {

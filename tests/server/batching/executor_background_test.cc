@@ -1,4 +1,4 @@
-// An executor that is prepared while others serve, and what it checks.
+// Tests an executor that is prepared while other models serve, and its probes.
 
 #include <chrono>
 #include <memory>
@@ -20,7 +20,7 @@ namespace {
 
 class ExecutorBackgroundTest : public ExecutorTest {
  protected:
-  // Is right if it is answered with 7.
+  // A probe whose correct answer is 7.
   static Executor::Probe MakeProbe() {
     Executor::Probe probe;
     probe.height = probe.width = 4;
@@ -86,7 +86,7 @@ TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
   model.device = "cpu";
   options_.background = &background_;
   options_.probes = {MakeProbe(), MakeProbe()};
-  options_.times = {{BatchKey(), 1}};  // Nothing is left to be measured.
+  options_.times = {{BatchKey(), 1}};  // All times are known.
   const auto executor = MakeExecutor(6, model);
   EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus())
       << "it waits for nobody's turn";
@@ -134,7 +134,7 @@ TEST_F(ExecutorBackgroundTest, ProbesAreRunAndChecked) {
   options_.probes = {probe, probe};
   checked.clear();
   EXPECT_EQ(MakeExecutor(4)->WaitUntilPrepared().message(), "not the same");
-  probe.height = 1;  // Which the model does not take.
+  probe.height = 1;  // The model takes no such image.
   options_.probes = {probe};
   EXPECT_FALSE(MakeExecutor(4)->WaitUntilPrepared().ok());
 }

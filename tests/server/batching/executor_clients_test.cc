@@ -1,4 +1,5 @@
-// How an executor divides a queue and the time before a deadline among clients.
+// Tests how an executor shares its queue and the time before deadlines among
+// clients.
 
 #include <memory>
 #include <string>
@@ -24,8 +25,8 @@ class ExecutorClientsTest : public ExecutorTest {
     options_.batch.max_queue_items = 1000;
   }
 
-  // An executor of batches of one image that take a second, as it knows. It
-  // gets no tasks: what is admitted stays.
+  // Makes an executor whose batches of one image are known to take a second. It
+  // gets no tasks, so admitted requests keep their room.
   void Make() {
     BatchTime time;
     time.key.height = time.key.width = 4;
@@ -37,7 +38,8 @@ class ExecutorClientsTest : public ExecutorTest {
     ASSERT_EQ(executor_->WaitUntilPrepared(), absl::OkStatus());
     request_.key = time.key;
   }
-  // Whether a request of one image with a minute's time was admitted.
+  // Returns whether a request for one image with a deadline of `time_` is
+  // admitted.
   bool Ask(const std::string& client) {
     request_.client = client;
     request_.deadline = base::SteadyNow() + time_;
@@ -55,7 +57,7 @@ class ExecutorClientsTest : public ExecutorTest {
   absl::Duration time_ = absl::Seconds(60);
   std::unique_ptr<Executor> executor_;
   AdmissionRequest request_;
-  std::string reason_;  // The last refusal's.
+  std::string reason_;  // The reason of the last refusal.
   std::vector<Reservation> held_;
 };
 
@@ -76,7 +78,8 @@ TEST_F(ExecutorClientsTest, BesideOthersTheLastOfTheTimeStaysFree) {
   EXPECT_TRUE(Ask("c"));
 }
 
-// What the other has takes ten times as long as is left before the deadline.
+// The other client's images take ten times as long as the time before the
+// deadline.
 TEST_F(ExecutorClientsTest, WhoHoldsLittleWaitsForItsOwnTurnsOnly) {
   Make();
   ASSERT_TRUE(Ask("b"));

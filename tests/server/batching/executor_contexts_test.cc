@@ -1,5 +1,5 @@
-// A model whose contexts are devices of their own, as those of a CPU's groups
-// of processors are.
+// Tests a model whose contexts are separate devices, like a CPU's groups of
+// cores.
 
 #include <atomic>
 #include <memory>
@@ -28,8 +28,8 @@ class ExecutorContextsTest : public ExecutorTest {
 
   ExecutorContextsTest() { options_.batch.mode = BatchMode::kLatency; }
 
-  // A model of two contexts, each on a device of its own. Images are held until
-  // they are released.
+  // A model with two contexts, each on its own device. Images block until they
+  // are released.
   FakeModel::Options Model() {
     FakeModel::Options model;
     model.contexts = kContexts;
@@ -63,14 +63,14 @@ class ExecutorContextsTest : public ExecutorTest {
     absl::MutexLock lock(&mu_);
     all_released_ = true;
   }
-  // Until exactly these run.
+  // Waits until exactly these images run.
   void WaitUntilRunning(const std::set<float>& values) {
     const auto as_wanted = [this, &values]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
                                mu_) { return running_ == values; };
     TimeLimit limit("the images that are to run");
     absl::MutexLock lock(&mu_, absl::Condition(&as_wanted));
   }
-  // The order in which images ran.
+  // Returns the images in the order in which they started.
   std::vector<float> begun() {
     absl::MutexLock lock(&mu_);
     return begun_;
@@ -153,7 +153,7 @@ TEST_F(ExecutorContextsTest, InTheBackgroundEachContextRunsOneImage) {
 TEST_F(ExecutorContextsTest, AContextTakesTheNextWhileTheOtherRuns) {
   const auto executor = MakeReady();
   Answer answers[4];
-  executor->Submit(Task(answers[0], 1));  // It takes longest.
+  executor->Submit(Task(answers[0], 1));  // Takes longest.
   for (int i = 1; i < 4; ++i) executor->Submit(Task(answers[i], 1 + i));
   WaitUntilRunning({1, 2});
   Release(2);
@@ -221,11 +221,11 @@ TEST_F(ExecutorContextsTest, OfAModelThatIsBrokenBothContextsSaySoOnce) {
   executor->Submit(Task(answers[1], kBreaksTheDevice));
   WaitUntilRunning({1, kBreaksTheDevice});
   for (int i = 2; i < 6; ++i) executor->Submit(Task(answers[i], i));
-  Release(kBreaksTheDevice);  // Before the other context takes a third image.
+  Release(kBreaksTheDevice);  // The other context has no third image yet.
   answers[1].Wait();
   ReleaseAll();
   for (int i = 1; i < 6; ++i) EXPECT_EQ(answers[i].reason(), "DEVICE_FAILED");
-  answers[0].Wait();  // It may have ended before.
+  answers[0].Wait();  // It may have ended earlier.
   absl::MutexLock lock(&log_.mu);
   EXPECT_EQ(log_.failures.size(), 1);
 }
@@ -244,7 +244,8 @@ TEST_F(ExecutorContextsTest, TheDestructorLetsWhatWaitsRunOnBoth) {
   }
 }
 
-// What waits of a flooded model leaves the next free context to another.
+// The waiting images of a flooded model let another model use the next free
+// context.
 TEST_F(ExecutorContextsTest, AFloodedModelLeavesAContextToAnother) {
   const auto flooded = MakeReady();
   const auto other = MakeReady();
@@ -280,7 +281,7 @@ TEST_F(ExecutorContextsTest, AContextThatAnotherModelUsesIsLeftOut) {
   EXPECT_EQ(Metric("sfmamba_device_busy_ratio", {{"device", "cpu:0"}}), 0);
 }
 
-// A crowd of callers on two models that share both contexts.
+// Many callers use two models that share both contexts.
 TEST_F(ExecutorContextsTest, UnderLoadEachImageIsAnsweredOnceByItsModel) {
   ReleaseAll();
   const std::unique_ptr<Executor> executors[] = {MakeReady(), MakeReady()};
@@ -312,7 +313,7 @@ TEST_F(ExecutorContextsTest, WaitsAreDividedAmongTheContexts) {
   AdmissionRequest request;
   request.key = time.key;
   request.deadline = base::SteadyNow() + absl::Milliseconds(11500);
-  // Each context runs five of 2 s before the deadline.
+  // Each context runs five batches of 2 s before the deadline.
   std::vector<absl::StatusOr<Reservation>> held;
   for (int i = 0; i < 16; ++i) {
     auto room = executor->Admit(request, 0);

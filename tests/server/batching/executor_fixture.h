@@ -25,17 +25,21 @@
 
 namespace sfmamba::batching {
 
-// The fake model answers each image with its first value as the only logit, and
-// as the only number of its embedding; fails a batch at kPoison, telling its
-// size, and answers kNotANumber with NaN.
+// The fake model answers each image with its first value, as the only logit and
+// the only embedding value. It fails a batch at kPoison with the batch size as
+// the message, and answers kNotANumber with NaN.
 constexpr float kPoison = -1;
 constexpr float kNotANumber = -2;
-// Takes all of the memory: of a batch of others, or even alone.
+// Images that need all memory. kLarge fails only beside others, kTooLarge
+// even alone.
 constexpr float kLarge = -3;
 constexpr float kTooLarge = -4;
-constexpr float kBreaksTheDevice = -5;      // From then on each Run fails.
-constexpr float kForgotten = -7;            // The model gives no result for it.
-constexpr float kEmbeddingNotANumber = -6;  // Its logit is finite.
+// After this image, every Run fails.
+constexpr float kBreaksTheDevice = -5;
+// The model gives no result for this image.
+constexpr float kForgotten = -7;
+// The logit of this image is finite, but its embedding is not.
+constexpr float kEmbeddingNotANumber = -6;
 
 constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
 
@@ -44,25 +48,29 @@ class FakeModel : public model::VisionModel {
   struct Log {
     absl::Mutex mu;
     std::vector<int> sizes ABSL_GUARDED_BY(mu);
-    std::vector<int> prepared ABSL_GUARDED_BY(mu);  // Batches, by context.
+    std::vector<int> prepared ABSL_GUARDED_BY(mu);  // Batch sizes, by context.
     model::ModelInput last
         ABSL_GUARDED_BY(mu);  // The last image of the last Run.
-    std::vector<std::string> failures ABSL_GUARDED_BY(mu);  // The device's.
-    int64_t input_bytes ABSL_GUARDED_BY(mu) = 0;  // Allocated for inputs.
+    std::vector<std::string> failures
+        ABSL_GUARDED_BY(mu);                      // Errors of the device.
+    int64_t input_bytes ABSL_GUARDED_BY(mu) = 0;  // Bytes allocated for inputs.
   };
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;
     int contexts = 1;
-    bool one_device = true;       // Or each context has a device of its own.
-    std::string device = "fake";  // Its name; "<name>:<n>" for each context.
-    absl::Status make_context;    // Why none can be made.
-    int padding = 0;              // The images that pad each batch.
-    bool black_is_finite = true;  // The values of a black uint8 image.
+    // Whether all contexts share one device.
+    bool one_device = true;
+    // The device's name. With several devices, "<name>:<n>" for each context.
+    std::string device = "fake";
+    absl::Status make_context;  // The error of making a context.
+    int padding = 0;            // Images of padding per batch.
+    // Whether the values of a black uint8 image are finite.
+    bool black_is_finite = true;
     // Called at the start of each Prepare, and of each Run.
     std::function<void()> before_prepare = [] {};
     std::function<void()> before = [] {};
-    // Whether images are answered one by one, as the CPU does for dense models,
-    // or at the end of the batch.
+    // Whether images are answered one by one, like dense models on a CPU, or at
+    // the end of the batch.
     bool one_by_one = false;
     std::function<void(float value)> before_image = [](float) {};
   };
@@ -212,7 +220,8 @@ class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() { options_.batch.mode = BatchMode::kThroughput; }
 
-  // Batches leave when they hold `max_batch_size` images, and not before.
+  // The executor's batches leave when they have `max_batch_size` images, not
+  // before.
   std::unique_ptr<Executor> MakeExecutor(int max_batch_size,
                                          FakeModel::Options model = {}) {
     Executor::Options options = options_;
@@ -250,14 +259,14 @@ class ExecutorTest : public ::testing::Test {
     return log_.input_bytes;
   }
 
-  // What the model was given last; its pixels are gone.
+  // Returns the model's last input, whose pixels are already freed.
   model::ModelInput last() {
     absl::MutexLock lock(&log_.mu);
     return log_.last;
   }
 
-  // The value, or a histogram's sum, of the series of `name` whose labels
-  // include all of `labels`.
+  // Returns the value, or a histogram's sum, of the series of `name` with all
+  // of `labels`.
   double Metric(const std::string& name,
                 std::vector<std::pair<std::string, std::string>> labels = {}) {
     for (const prometheus::MetricFamily& family : metrics_.Collect()) {
@@ -280,7 +289,7 @@ class ExecutorTest : public ::testing::Test {
     return -1;
   }
 
-  Executor::Options options_;  // What tests set besides.
+  Executor::Options options_;  // Options that tests set.
   FakeModel::Log log_;
   const std::shared_ptr<Devices> devices_ = std::make_shared<Devices>();
   observability::Metrics metrics_{observability::BuildInfo()};

@@ -211,7 +211,7 @@ TEST_F(ExecutorTest, ABatchThatTookLongGivesThoseAfterItMoreTime) {
   Answer first, second, third;
   executor->Submit(MakeTask(first, 1));
   EXPECT_EQ(first.logit(), 1);
-  executor->Submit(MakeTask(second, 2));  // It takes no time.
+  executor->Submit(MakeTask(second, 2));  // This batch takes no time.
   EXPECT_EQ(second.logit(), 2);
   const absl::Time before = base::SteadyNow();
   executor->Submit(MakeTask(third, 3));

@@ -1,4 +1,4 @@
-// What an executor knows of its batches' times, and whom it refuses by that.
+// Tests an executor's knowledge of batch times, and the refusals based on it.
 
 #include <algorithm>
 #include <memory>
@@ -140,7 +140,7 @@ TEST_F(ExecutorTimesTest, ABatchThatFailedTeachesNothing) {
 TEST(HungAfterTest, GrowsWithTheBatch) {
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1),
             absl::Seconds(10.1));
-  // At 20 images a second that is 12.8 s of work.
+  // At 20 images per second, the batch is 12.8 s of work.
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 256),
             absl::Seconds(35.6));
   EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1), absl::Minutes(1));
@@ -156,7 +156,7 @@ TEST(HungAfterTest, GrowsWithTheLongestBatchSeen) {
 
 class AdmitTest : public ExecutorTest {
  protected:
-  // An executor of batches of one image that take two seconds, as it knows.
+  // Makes an executor whose batches of one image are known to take two seconds.
   std::unique_ptr<Executor> MakeKnownExecutor() {
     options_.batch.mode = BatchMode::kLatency;
     BatchTime time;
@@ -173,7 +173,7 @@ class AdmitTest : public ExecutorTest {
   absl::Time In(absl::Duration duration) {
     return base::SteadyNow() + duration;
   }
-  // What request_ is answered; it gives its room back.
+  // Returns the answer to request_ and releases its room.
   absl::Status Try(Executor& executor) {
     return executor.Admit(request_, 0).status();
   }
@@ -235,12 +235,13 @@ TEST_F(AdmitTest, ARequestIsNotInItsOwnWay) {
   EXPECT_EQ(Try(*executor), absl::OkStatus());
 }
 
-// Each takes its room before it is judged by what others have taken.
+// Each request takes its room before it is compared with the room of others.
 TEST_F(AdmitTest, OfABurstThoseAreAdmittedThatEndInTime) {
   const auto executor = MakeKnownExecutor();
-  request_.deadline = In(absl::Seconds(11));  // Five batches.
+  request_.deadline = In(absl::Seconds(11));  // Enough for five batches.
   absl::Mutex mu;
-  std::vector<absl::StatusOr<Reservation>> admitted;  // They keep their room.
+  std::vector<absl::StatusOr<Reservation>>
+      admitted;  // Reservations of admitted requests.
   std::vector<std::thread> burst;
   for (int i = 0; i < 16; ++i) {
     burst.emplace_back([&] {
@@ -261,7 +262,7 @@ TEST_F(AdmitTest, AdmitsNoMoreThanTheDrainCanEnd) {
       << "a request alone may take longer";
   request_.images = 3;
   const auto held = executor->Admit(request_, 1);
-  ASSERT_TRUE(held.ok());  // They are being decoded.
+  ASSERT_TRUE(held.ok());  // The images are being decoded.
   request_.images = 2;
   EXPECT_EQ(Try(*executor), absl::OkStatus());
   request_.images = 3;

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_queue.h"
 
-// Tasks for a BatchQueue, whose time is an argument.
+// Tasks for a BatchQueue. Callers pass the time.
 namespace sfmamba::batching {
 
 inline const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
@@ -18,7 +18,7 @@ inline absl::Time At(int milliseconds) {
   return kStart + absl::Milliseconds(milliseconds);
 }
 
-// A task that can be told by its number.
+// Makes a task that is identified by its number.
 inline BatchTask MakeTask(int id, absl::Time deadline = absl::InfiniteFuture(),
                           int side = 224) {
   BatchTask task;
@@ -40,7 +40,7 @@ inline std::vector<int> Ids(const std::optional<Batch>& batch) {
   return batch.has_value() ? Ids(batch->tasks) : std::vector<int>();
 }
 
-// What waits of all priorities.
+// Adds up the waiting tasks of all priorities.
 inline WaitingTasks::Waiting AllWaiting(const BatchQueue& queue) {
   WaitingTasks::Waiting all;
   for (const server::Priority priority : server::kPrioritiesInOrder) {
@@ -57,7 +57,7 @@ inline BatchKey Key(int side = 224) {
   return {side, side, ImageType::kFloat32};
 }
 
-// Lets the queue see that batches of `images` images took `milliseconds`.
+// Makes the queue learn that batches of `images` images take `milliseconds`.
 inline void Teach(BatchQueue* queue, int images, double milliseconds,
                   int side = 224, absl::Time now = kStart) {
   for (int i = 0; i < 50; ++i) {
@@ -70,7 +70,7 @@ inline BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
-  // Batches wait as long as tests say, whatever arrived before.
+  // Makes waiting independent of earlier arrivals.
   options.mode = BatchMode::kThroughput;
   return options;
 }

@@ -62,7 +62,7 @@ TEST(DecideTest, WaitsForTheNextSizeIfArrivalsReachIt) {
   line.gap = Ms(1);
   const Decision decision = Decide(kLatency, {line}, kStart);
   EXPECT_EQ(decision.line, -1);
-  // It may wait 5 ms, and needs 1 ms of them for the next arrival.
+  // It may wait 5 ms and leaves 1 ms of these for the next arrival.
   EXPECT_EQ(decision.wake, At(4));
   EXPECT_EQ(Decide(kLatency, {line}, At(4)).line, 0);
   line.gap = Ms(6);
@@ -115,7 +115,7 @@ TEST(DecideTest, ThroughputDoesNotWaitWhereBatchesSaveNothing) {
   EXPECT_EQ(decision.trigger, BatchTrigger::kFull);
 }
 
-// The images of the batch that leaves, `after` the curve was measured.
+// Returns the size of the batch that leaves `after` the curve was measured.
 int Tried(const WaitingLine& line, absl::Duration after,
           const ScheduleOptions& options = kLatency) {
   WaitingLine later = line;
@@ -157,9 +157,9 @@ TEST(DecideTest, TriesWhatTakesLongerThanOneByOne) {
   }
 }
 
-// Runs what Decide() chooses for a while in which `waiting` images wait, and
-// returns the last batch's images. Batches of n take 6 + 3n ms, the first
-// `long_batches` of 8 images 110 ms.
+// Runs the batches that Decide() chooses while `waiting` images wait. Returns
+// the size of the last batch. A batch of n images takes 6 + 3n ms, but the
+// first `long_batches` batches of 8 images take 110 ms.
 int Learn(BatchCurve* curve, absl::Time begin, absl::Duration length,
           int waiting = 16, int long_batches = 0) {
   absl::Time now = begin;
@@ -182,7 +182,7 @@ int LearnForAMinute(BatchCurve* curve) {
   return Learn(curve, kStart, absl::Minutes(1));
 }
 
-// A curve that knows what batches of 1, 2, 4 and 8 images take.
+// A curve with measured batches of 1, 2, 4 and 8 images.
 BatchCurve Measured() {
   BatchCurve curve(8);
   for (int n = 1; n <= 8; n *= 2) {
@@ -205,13 +205,13 @@ TEST(DecideTest, BatchesThatTookLongByAccidentAreTriedAgain) {
   EXPECT_EQ(Learn(&curve, begin + absl::Seconds(4), absl::Seconds(4)), 8);
 }
 
-// What was measured beside other programs.
+// These times were measured beside other programs.
 TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
   for (const int ms : {12, 24}) {
     BatchCurve every = Linear(0, ms);
     EXPECT_EQ(LearnForAMinute(&every), 8) << ms;
     EXPECT_EQ(every.best_size(), 8) << ms;
-    // Only one image was measured, larger batches are its multiples.
+    // Only one image was measured, and larger batches are multiples of it.
     BatchCurve multiples(8);
     for (int n = 1; n <= 8; n *= 2) {
       multiples.Set(n, {Ms(n * ms), Ms(n * ms)}, kStart);
@@ -219,7 +219,7 @@ TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
     EXPECT_EQ(LearnForAMinute(&multiples), 8) << ms;
     EXPECT_EQ(multiples.best_size(), 8) << ms;
   }
-  // One image was measured alone, two beside others.
+  // One image was measured alone, and two images beside other programs.
   BatchCurve unequal(8);
   unequal.Set(1, {Ms(9), Ms(9)}, kStart);
   for (int n = 2; n <= 8; n *= 2) {
@@ -235,7 +235,7 @@ TEST(ChooseSizeTest, ImagesLeaveOneByOneWhereBatchesSaveNothing) {
 }
 
 TEST(ChooseSizeTest, CutsOrPadsAsIsCheaper) {
-  // Batches are padded to 4 or 8.
+  // Batches are padded to 4 or 8 images.
   const auto padded = [](double four, double eight) {
     BatchCurve curve(8);
     for (int n = 1; n <= 8; ++n) {
@@ -294,7 +294,7 @@ TEST(DecideTest, ABatchThatIsAboutAsFullDoesNotGoFirst) {
   eager.max_queue_delay = absl::ZeroDuration();
   WaitingLine growing = Line(curve, 4, 400);
   growing.gap = Ms(1);
-  // The full batch does 976 images a second and this one 952.
+  // The full batch computes 976 images per second, and this batch 952.
   EXPECT_EQ(Decide(eager, {growing, Line(curve, 8, 500)}, kStart).line, 0);
 }
 
@@ -320,7 +320,7 @@ TEST(DecideTest, AFullerBatchGoesFirstIfNobodyBecomesLate) {
 }
 
 TEST(DecideTest, AFullerBatchMakesNoneOfSeveralLinesLate) {
-  const BatchCurve curve = Linear(10, 1);  // One image takes 11 ms, eight 18.
+  const BatchCurve curve = Linear(10, 1);  // One image: 11 ms, eight: 18 ms.
   ScheduleOptions eager = kLatency;
   eager.max_queue_delay = absl::ZeroDuration();
   const auto leaves = [&](int second, double deadline, int third) {

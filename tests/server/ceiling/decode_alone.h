@@ -6,17 +6,17 @@
 
 namespace sfmamba {
 
-// Makes the null model's input of a JPEG, as the server does, and drops it.
-// False if it cannot be decoded.
+// Decodes a JPEG to the null model's input, like the server, and drops it.
+// Returns false if the JPEG cannot be decoded.
 bool DecodeOnce(absl::string_view jpeg);
 
 struct DecodeRate {
   double per_second;
-  double micros;  // Processor time of a picture.
+  double micros;  // CPU time per picture.
 };
 
-// Decodes and resizes `jpeg` again and again for `time`, on as many threads as
-// the calling thread may use processors, and on these alone.
+// Decodes and resizes `jpeg` repeatedly for `time`. It uses one thread for each
+// CPU that the calling thread may use, and only these CPUs.
 DecodeRate DecodeAlone(absl::string_view jpeg, absl::Duration time);
 
 }  // namespace sfmamba

@@ -13,7 +13,7 @@
 namespace sfmamba {
 namespace {
 
-// What is done with a request's bytes before they are answered.
+// Processes a request's bytes before the answer.
 using Look = void (*)(const grpc::ByteBuffer& request);
 
 void DoNotLook(const grpc::ByteBuffer& /*request*/) {}
@@ -28,7 +28,8 @@ void Decode(const grpc::ByteBuffer& request) {
   if (!DecodeOnce(message.images(0).encoded())) std::abort();
 }
 
-// Answers each request with the same bytes, as long as the server's answers.
+// Answers each request with the same bytes, which are as long as the server's
+// answers.
 class Echo final : public v1::VisionService::WithRawCallbackMethod_Classify<
                        v1::VisionService::Service> {
  public:

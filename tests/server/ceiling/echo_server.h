@@ -5,14 +5,14 @@
 
 namespace sfmamba {
 
-// A gRPC server whose Classify answers the same bytes at once, as many as the
-// null model's answers have. Runs until this process is killed.
+// Runs a gRPC server whose Classify answers at once with constant bytes, as
+// long as the null model's answers. Runs until this process is killed.
 void ServeEcho(const Listening& listening);
 
-// Serves as ServeEcho() does, and for each call decodes and resizes the
-// message's JPEG like the null model's preprocessing, on the thread that gRPC
-// calls it on, and drops the result. No server that does this work can do with
-// less.
+// Serves like ServeEcho(). For each call it also decodes and resizes the
+// message's JPEG like the null model's preprocessing, on the thread on which
+// gRPC calls it, and drops the result. No server that does this work can be
+// faster.
 void ServeDecodingEcho(const Listening& listening);
 
 }  // namespace sfmamba

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kChannels = 2;
 
-// What both sides have used between two looks.
+// Measures the CPU time that both sides use.
 class Meter {
  public:
   explicit Meter(const ServerChild& server) : server_(server) {}
@@ -113,8 +113,8 @@ int Connect(int port) {
   return fd;
 }
 
-// Sends the request and takes the answer; whether it is 200. `answer` is empty
-// before and after.
+// Sends the request and receives the answer. Returns whether its status is 200.
+// `answer` is empty before and after.
 bool AskOnce(int fd, absl::string_view request, std::string* answer) {
   while (!request.empty()) {
     const ssize_t sent = send(fd, request.data(), request.size(), MSG_NOSIGNAL);
@@ -123,7 +123,7 @@ bool AskOnce(int fd, absl::string_view request, std::string* answer) {
   }
   const std::string length_name = "\r\nContent-Length: ";
   char bytes[64 << 10];
-  size_t whole = 0;  // Bytes of the answer, once they are known.
+  size_t whole = 0;  // The answer's size, once known.
   while (whole == 0 || answer->size() < whole) {
     const ssize_t size = recv(fd, bytes, sizeof(bytes), 0);
     if (size <= 0) return false;

@@ -10,26 +10,26 @@
 
 namespace sfmamba {
 
-// Requests in flight at a time.
+// The number of concurrent requests.
 constexpr int kRequestsInFlight = 64;
 
 struct Rate {
   double per_second;
-  double server_micros, client_micros;  // Processor time of a request.
-  int64_t other;                        // Ended in another way.
+  double server_micros, client_micros;  // CPU time per request.
+  int64_t other;                        // Calls that ended in another way.
 
   double micros() const { return server_micros + client_micros; }
 };
 
-// Sends the same gRPC message again and again for `time` and counts the calls
-// that end with `code`. `method` is a path such as
+// Sends the same gRPC message repeatedly for `time` and counts the calls that
+// end with `code`. `method` is a path such as
 // "/sfmamba.v1.VisionService/Classify".
 Rate LoadOfCalls(const ServerChild& server, const std::string& method,
                  const std::string& message, absl::Duration time,
                  grpc::StatusCode code = grpc::StatusCode::OK);
 
-// Loads a server over HTTP/1.1, with a connection for each request in flight;
-// counts the answers with status 200.
+// Loads a server over HTTP/1.1, with one connection per concurrent request.
+// Counts the answers with status 200.
 Rate LoadOfHttp(const ServerChild& server, const std::string& request,
                 absl::Duration time);
 

@@ -25,12 +25,12 @@ namespace sfmamba {
 namespace {
 
 constexpr int kClasses = 1000;
-// Most queued images of the server that is full.
+// The maximum number of queued images of the full server.
 constexpr int kFullQueue = 8;
 
-// Whether models are loaded. Until then batches that never end are answered at
-// once, because answers are looked at; others take their time, which is
-// measured.
+// Whether models are loaded. Before that, batches that would never end are
+// answered at once, because loading checks their answers. Other batches take
+// their time, which loading measures.
 using Loaded = std::shared_ptr<std::atomic<bool>>;
 
 class NullModel final : public model::VisionModel {
@@ -88,13 +88,13 @@ std::string WriteModel(const std::string& batching) {
 }  // namespace
 
 void ServeNullModel(absl::Duration batch_time, const Listening& listening) {
-  // ServerMain sets this too.
+  // Set here as in ServerMain.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   const std::string repository =
       WriteModel(batch_time == absl::InfiniteDuration()
                      ? absl::StrCat("max_queue_items: ", kFullQueue)
                      : "");
-  // Not destroyed: the process is killed.
+  // Never destroyed, because the process is killed.
   auto* log = new observability::Logger(std::fopen("/dev/null", "w"),
                                         observability::LogLevel::kInfo,
                                         observability::LogFormat::kJson);

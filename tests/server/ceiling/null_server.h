@@ -6,13 +6,12 @@
 
 namespace sfmamba {
 
-// Pixels of a side of the null model's input.
+// The height and width of the null model's input in pixels.
 constexpr int kNullModelSide = 224;
 
-// The server with a classifier, "null", of 1000 classes, that takes
-// `batch_time` for a batch but no processor: none if that is zero, or else as
-// if it computed on a GPU. If it is infinite the queue is full with 8 images.
-// Runs until this process is killed.
+// Runs the server with a classifier "null" of 1000 classes. A batch takes
+// `batch_time` without using the CPU, like a batch on a GPU. If `batch_time` is
+// infinite, the queue is full with 8 images. Runs until this process is killed.
 void ServeNullModel(absl::Duration batch_time, const Listening& listening);
 
 }  // namespace sfmamba

@@ -81,7 +81,7 @@ std::string JpegRequest(int width, int height) {
   return request.SerializeAsString();
 }
 
-// A picture of a few kilobytes.
+// Returns a request with a picture of a few kilobytes.
 std::string SmallRequest() {
   v1::ClassifyRequest request;
   request.set_model("null");

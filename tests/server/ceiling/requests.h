@@ -5,20 +5,20 @@
 
 namespace sfmamba {
 
-// Messages to the null model, serialized.
+// Serialized messages for the null model.
 
-// A ClassifyRequest with a uint8 tensor of 150 kB; one that is not valid asks
+// Returns a ClassifyRequest with a uint8 tensor of 150 kB. An invalid one asks
 // for -1 classes.
 std::string TensorRequest(bool valid = true);
-// A ModelInferRequest with TensorRequest()'s tensor that asks for `logits` with
-// the five best classes.
+// Returns a ModelInferRequest with the tensor of TensorRequest(). It asks for
+// `logits` with the five best classes.
 std::string InferRequest();
-// InferRequest() over HTTP: head and body of a POST.
+// Returns InferRequest() over HTTP, as head and body of a POST.
 std::string HttpInferRequest();
-// A JPEG with some noise, quality 85: about a bit a pixel.
+// Returns a JPEG with some noise and quality 85, about one bit per pixel.
 std::string Photograph(int width, int height);
 std::string JpegRequest(int width, int height);
-// A picture of a few kilobytes.
+// Returns a request with a picture of a few kilobytes.
 std::string SmallRequest();
 
 }  // namespace sfmamba

@@ -15,21 +15,21 @@ struct Ports {
   int http = 0;
 };
 
-// To be called once, when the ports take connections.
+// Called once, when the ports accept connections.
 using Listening = std::function<void(const Ports&)>;
 
-// A server in a process of its own, killed at the end. Processes are made
-// before anything of gRPC is.
+// Runs a server in a separate process, which is killed at the end. All
+// processes must be started before gRPC is used.
 class ServerChild {
  public:
-  // `serve` never returns. Waits until it listens.
+  // `serve` must never return. Waits until the server listens.
   explicit ServerChild(const std::function<void(const Listening&)>& serve);
   ~ServerChild();
 
   pid_t pid() const { return pid_; }
-  std::string address() const;  // gRPC's.
+  std::string address() const;  // The gRPC address.
   int http_port() const { return ports_.http; }
-  // The processor time that it has used.
+  // The CPU time that it has used.
   absl::Duration ProcessorTime() const;
 
  private:
@@ -37,17 +37,18 @@ class ServerChild {
   Ports ports_;
 };
 
-// Which processors a thread, and those that it starts from then on, run on.
+// The CPUs on which a thread runs, together with the threads that it starts
+// later.
 enum class Processors {
   kAll,
   kFirstHalf,  // At least one.
   kRest,
 };
 
-// Keeps the calling thread to these of the processors that it may use.
+// Restricts the calling thread to some of the CPUs that it may use.
 void RunOn(Processors processors);
 
-// The processor time that this process has used.
+// The CPU time that this process has used.
 absl::Duration OwnProcessorTime();
 
 }  // namespace sfmamba

@@ -1,22 +1,22 @@
-// What serving costs beside the model: the server with a model that answers at
-// once, beside a gRPC server that does nothing but answer the same bytes, and
-// its transports beside each other. All in processes of their own, with the
-// same client, in turn. Run by hand:
+// Measures the cost of serving without the model. It compares the server, with
+// a model that answers at once, with a gRPC server that only returns the same
+// bytes. It also compares the server's transports. All servers run in separate
+// processes with the same client, in turn. Run it by hand:
 //
 //   bazel run //tests/server/ceiling:serving_ceiling_benchmark [-- SECONDS
 //       [ROUNDS [tensor|transports|refused|jpeg|WIDTHxHEIGHT [apart]]]]
 //
-// The part `jpeg` asks about pictures of several sizes, for users' photographs
-// are mostly larger than what a model takes; WIDTHxHEIGHT only about one. It
-// asks a model that answers at once, so that every picture is a batch, and one
-// that has the processors sleep for 2 ms a batch, as while a GPU computes, so
-// that batches are larger.
-// Beside the rate it prints the processor time that the server and the client
-// took for each request. On few processors they share them, so that the rates
-// are bounded by their sum. The parts of processor time say what the rates
-// would on a machine that does nothing else. With `apart` the servers, and what
-// is decoded alone, have the first half of the processors, and the client has
-// the others: then a rate is what the servers' own processors allow.
+// The part `jpeg` sends pictures of several sizes, because users' photographs
+// are mostly larger than a model's input. WIDTHxHEIGHT sends only one size. It
+// uses two models. One answers at once, so every picture is a batch. The other
+// sleeps for 2 ms per batch, as while a GPU computes, so batches are larger.
+// Besides the rate, the benchmark prints the CPU time of the server and of the
+// client for each request. If they share few CPUs, the sum of both limits the
+// rate. The ratio of CPU times shows what the ratio of rates would be on a
+// machine without other work. With `apart`, the servers and the decoder use the
+// first half of the CPUs, and the client uses the others. The rate is then the
+// limit of the servers' own CPUs.
+
 #include <unistd.h>
 
 #include <cstdio>
@@ -42,11 +42,11 @@ using grpc::StatusCode;
 
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 constexpr char kInfer[] = "/inference.GRPCInferenceService/ModelInfer";
-// Time of a batch of the slow null model.
+// The time of a batch of the slow null model.
 constexpr absl::Duration kBatchTime = absl::Milliseconds(2);
 
-// What `run` returns on a thread that keeps to these processors, as do those
-// that it starts.
+// Returns the result of `run` on a thread restricted to these CPUs. The
+// restriction also applies to threads that it starts.
 template <typename Run>
 auto On(Processors processors, const Run& run) -> decltype(run()) {
   decltype(run()) result;
@@ -57,7 +57,7 @@ auto On(Processors processors, const Run& run) -> decltype(run()) {
   return result;
 }
 
-// How much of what `base` does `rate` is.
+// Prints `rate` as a percentage of `base`.
 void PrintPart(double rate, double base, double micros, double base_micros,
                const char* of) {
   std::printf("  %.0f %% of %s, by processor time %.0f %%\n", 100 * rate / base,
@@ -73,7 +73,7 @@ Rate Print(const char* what, const Rate& rate) {
   return rate;
 }
 
-// The servers, and for how long each is asked.
+// The servers, and the time of each measurement.
 struct Setting {
   const ServerChild& echo;
   const ServerChild& decoding_echo;
@@ -83,7 +83,7 @@ struct Setting {
   const Processors servers, clients;
   const absl::Duration time;
 
-  // Calls `method` of `server` from the clients' processors.
+  // Calls `method` of `server` from the client's CPUs.
   Rate Ask(const ServerChild& server, const char* method,
            const std::string& message, StatusCode code = StatusCode::OK) const {
     return On(clients,

@@ -19,7 +19,7 @@ struct Expected {
   const char* reason;
 };
 
-// Clients compare codes and reasons: a change here breaks them.
+// Clients compare codes and reasons, so a change here breaks them.
 TEST(ReasonsTest, CodesAndReasonsAreStable) {
   const Expected all[] = {
       {MalformedMessage("m"), StatusCode::kInvalidArgument,

@@ -11,7 +11,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-// Returns nodes with `nodes[i]` cores, each of `siblings` processors.
+// Returns nodes with `nodes[i]` cores, and `siblings` processors per core.
 std::vector<Processor> Machine(const std::vector<int>& nodes,
                                int siblings = 1) {
   std::vector<Processor> processors;
@@ -27,7 +27,7 @@ std::vector<Processor> Machine(const std::vector<int>& nodes,
   return processors;
 }
 
-// The processors of each group.
+// Returns the processors of each group.
 std::vector<Numbers> Groups(const std::vector<Processor>& processors,
                             int contexts, int threads) {
   std::vector<Numbers> groups;
@@ -134,7 +134,7 @@ TEST(MakeGroupsTest, AQuotaIsDividedToo) {
   EXPECT_EQ(ThreadsOf(Machine({2}), 2, 5), Numbers({3, 2})) << "more threads";
 }
 
-// Each processor is in one group, and each thread, whatever the machine.
+// On any machine, each processor and each thread belongs to exactly one group.
 TEST(MakeGroupsTest, NothingIsLost) {
   for (const auto& machine : {Machine({1}), Machine({7}), Machine({5, 3}, 2),
                               Machine({1, 30, 2}), Machine({64, 64}, 2)}) {

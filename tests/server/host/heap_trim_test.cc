@@ -5,7 +5,7 @@
 namespace sfmamba::server {
 namespace {
 
-constexpr int64_t kPeak = 64 << 20;  // The least bytes of a peak.
+constexpr int64_t kPeak = 64 << 20;  // The minimum bytes of a peak.
 
 class HeapTrimTest : public testing::Test {
  protected:
@@ -18,7 +18,7 @@ class HeapTrimTest : public testing::Test {
   HeapTrim trim_{&memory_, [this] { ++trims_; }};
 };
 
-// What is freed a little later is given back too.
+// The second trim returns memory that is freed a little later.
 TEST_F(HeapTrimTest, TrimsTwiceAfterAPeak) {
   { const MemoryHold peak = Take(kPeak); }
   for (int i : {1, 2}) {

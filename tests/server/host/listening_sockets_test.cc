@@ -26,7 +26,6 @@ bool Connects(int port) {
   return result == 0;
 }
 
-// R4, among others.
 TEST(ListeningSocketsTest, ListenUntilTheyAreClosed) {
   for (const char* host : {"127.0.0.1", "localhost", "0.0.0.0", "*"}) {
     auto sockets = ListeningSockets::Bind("a port", host, 0);
@@ -66,7 +65,7 @@ TEST(ListeningSocketsTest, LeaveNoOtherDescriptorOpen) {
   EXPECT_EQ(next(), before);
 }
 
-// A connection that the server closed first stays with the kernel for a minute.
+// The kernel keeps a connection for a minute if the server closed it first.
 TEST(ListeningSocketsTest, APortIsFreeAgainThoughItsConnectionsLinger) {
   auto first = ListeningSockets::Bind("a port", "127.0.0.1", 0);
   ASSERT_TRUE(first.ok()) << first.status();

@@ -14,8 +14,8 @@
 namespace sfmamba::server {
 namespace {
 
-// The name that a client of `family` has for a port of `host`, with
-// "PORT" for its number; empty without that family.
+// Returns the name of a client of `family` at a port of `host`, with "PORT" in
+// place of its number. Empty if the family is not available.
 std::string NameOf(const std::string& host, int family) {
   auto sockets = ListeningSockets::Bind("a port", host, 0);
   if (!sockets.ok()) return "";

@@ -14,7 +14,7 @@
 namespace sfmamba::server {
 namespace {
 
-// Folders that look like /proc and /sys/fs/cgroup.
+// Creates folders that look like /proc and /sys/fs/cgroup.
 class CgroupTest : public testing::Test {
  protected:
   CgroupTest()
@@ -41,7 +41,6 @@ TEST_F(CgroupTest, AContainerOfVersion2SeesItsOwnQuota) {
   EXPECT_EQ(Processors(), 4);
 }
 
-// R5.
 TEST_F(CgroupTest, AQuotaOfLessThanOneProcessorLeavesOneThread) {
   Write("cgroup", "0::/\n");
   Write("fs/cpu.max", "50000 100000\n");
@@ -73,7 +72,7 @@ TEST_F(CgroupTest, Version1HasAFolderForTheController) {
   EXPECT_EQ(Processors(), 2.5);
 }
 
-// Its path is the host's, and what it sees is its own group.
+// The path is the host's, but the container sees its own group there.
 TEST_F(CgroupTest, AContainerOfVersion1SeesItsOwnQuota) {
   Write("cgroup", "4:cpuacct,cpu:/docker/a\n0::/docker/a\n");
   Write("fs/cpu/cpu.cfs_quota_us", "50000\n");

@@ -16,7 +16,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-// A folder that looks like /sys/devices/system.
+// Creates a folder that looks like /sys/devices/system.
 class TopologyTest : public testing::Test {
  protected:
   TopologyTest()
@@ -31,8 +31,8 @@ class TopologyTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << text << "\n";
   }
-  // Its cache of the third level is `cache`; lower levels are its core's, and
-  // stand before and behind.
+  // Writes a processor whose third-level cache is `cache`. Entries of lower
+  // caches, which only its core shares, stand before and after it.
   void WriteProcessor(int number, const std::string& core,
                       const std::string& cache) {
     const std::string folder = absl::StrCat("cpu/cpu", number);
@@ -56,7 +56,7 @@ class TopologyTest : public testing::Test {
 };
 
 TEST_F(TopologyTest, NeighboursStandSideBySide) {
-  // Two nodes, numbered in turn; each core has two processors.
+  // Two nodes, numbered alternately. Each core has two processors.
   Write("node/node0/cpulist", "0,2,4,6");
   Write("node/node1/cpulist", "1,3,5,7");
   for (const int node : {0, 1}) {

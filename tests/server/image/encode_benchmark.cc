@@ -1,5 +1,5 @@
-// From a dense model's answer to the bytes that are sent, on one thread: the
-// work of the finish pool.
+// Times the encoding of a dense model's answer into the bytes that are sent, on
+// one thread. This is the work of the finish pool.
 
 #include <cmath>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int kClasses = 150;
 
-// Blobs with wavy edges, as objects have.
+// A map of blobs with wavy edges, like those of objects.
 model::Segmentation MakeMap(int height, int width) {
   model::Segmentation map;
   map.height = height;
@@ -47,15 +47,15 @@ repository::ModelDirectory DenseModel() {
   return model;
 }
 
-// Encodes the answer to `result` again and again.
+// Encodes the answer to `result` repeatedly.
 template <typename Params>
 void Encode(benchmark::State& state, const Params& params,
             const model::Result& result, const PictureFrame& frame) {
   const repository::ModelDirectory model = DenseModel();
   const auto handler = prediction::MakeHandler(params);
   for (auto _ : state) {
-    state.PauseTiming();  // The encoder takes the result, which the server
-                          // moves.
+    // The encoder takes a copy of the result. The server moves it instead.
+    state.PauseTiming();
     const auto encoder = handler->MakeEncoder(model, result, frame);
     state.ResumeTiming();
     benchmark::DoNotOptimize(prediction::EncodeAll(encoder.get()));
@@ -97,7 +97,7 @@ void BM_SegmentConfidence(benchmark::State& state) {
 }
 BENCHMARK(BM_SegmentConfidence)->Unit(benchmark::kMillisecond);
 
-// 100 ellipses, each a third of the picture's sides.
+// 100 ellipses, each a third of the picture high and wide.
 model::Detections MakeDetections(int height, int width) {
   model::Detections detections;
   for (int i = 0; i < 100; ++i) {
@@ -148,7 +148,7 @@ BENCHMARK(BM_DetectPng)
     ->Args({4000, 3000})
     ->Unit(benchmark::kMillisecond);
 
-// To a detector's input. The arguments: width, height.
+// Resizes to a detector's input. The arguments are width and height.
 void BM_ResizeKeepRatio(benchmark::State& state) {
   const RgbImage image = server::Gradient(state.range(0), state.range(1));
   const PictureSize size =

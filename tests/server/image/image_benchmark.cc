@@ -1,5 +1,6 @@
-// From the bytes of a photograph to the model's input, on one thread. The times
-// of the decode pool: requests a second and thread = 1 / (decode + preprocess).
+// Times the way from a photograph's bytes to the model's input, on one thread.
+// This is the work of the decode pool. A thread handles 1 / (decode +
+// preprocess) requests per second.
 
 #include <cstdint>
 #include <cstdio>  // Before jpeglib.h.
@@ -14,7 +15,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Smooth with some texture, so that its JPEG is of a usual size.
+// A smooth picture with some texture, so that its JPEG has a usual size.
 RgbImage Photograph(int width, int height) {
   RgbImage image = server::Gradient(width, height);
   uint32_t noise = 1;
@@ -40,7 +41,7 @@ void BM_ReadHeader(benchmark::State& state) {
 }
 BENCHMARK(BM_ReadHeader);
 
-// The arguments: width, height, min_side.
+// The arguments are width, height and min_side.
 void BM_DecodeJpeg(benchmark::State& state) {
   const std::string bytes = Jpeg(state.range(0), state.range(1));
   for (auto _ : state) {
@@ -72,7 +73,7 @@ void BM_DecodeWebp(benchmark::State& state) {
 }
 BENCHMARK(BM_DecodeWebp)->Unit(benchmark::kMillisecond);
 
-// The arguments: width, height; to 224.
+// Resizes to 224. The arguments are width and height.
 void BM_Preprocess(benchmark::State& state) {
   const RgbImage image = Photograph(state.range(0), state.range(1));
   for (auto _ : state) {
@@ -81,7 +82,7 @@ void BM_Preprocess(benchmark::State& state) {
 }
 BENCHMARK(BM_Preprocess)
     ->Args({1000, 667})
-    ->Args({500, 334})  // A JPEG of 1000 x 667, decoded at 1/2.
+    ->Args({500, 334})  // A 1000 x 667 JPEG decoded at 1/2.
     ->Args({600, 400})
     ->Args({7071, 7071})
     ->Unit(benchmark::kMillisecond);

@@ -46,7 +46,7 @@ PreparedInput Make(const ImageSource& image, const model::ModelConfig& model) {
 
 class ImageInputTest : public testing::Test {
  protected:
-  // `file` is kept, because a source is a view.
+  // Stores `file`, because a source is only a view.
   ImageSource Encoded(std::string file) {
     file_ = std::move(file);
     ImageSource image;
@@ -75,7 +75,7 @@ TEST_F(ImageInputTest, AClassifiersInputHasItsSize) {
   EXPECT_EQ(input.image.pixels.size(), 3 * kSide * kSide);
 }
 
-// Parts of a picture become what they would if they were sent alone.
+// A part of a picture gives the same input as if it were sent alone.
 TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
   const RgbImage picture = server::Gradient(90, 70);
   ImageSource image = Encoded(server::EncodePng(picture));
@@ -107,7 +107,7 @@ TEST_F(ImageInputTest, APartIsResizedAsAPictureOfItsOwn) {
   }
 }
 
-// What a classifier sees of a picture with `adjust`ments of its encoder.
+// The shape of a picture, and adjustments of its encoder.
 struct Shape {
   const char* name;
   int width, height;
@@ -155,7 +155,7 @@ TEST_F(ImageInputTest, AClassifiersJpegIsResizedAsItIsDecoded) {
   }
 }
 
-// While rows come from the decoder they are resized: both have their time.
+// Rows are resized while they come from the decoder, and each has its own time.
 TEST_F(ImageInputTest, DecodingAndResizingHaveATimeEach) {
   const ImageSource image =
       Encoded(server::EncodeJpeg(server::Gradient(900, 900)));
@@ -178,7 +178,7 @@ TEST_F(ImageInputTest, ADecodedPictureAndATensorHaveATimeEachToo) {
   EXPECT_GT(Make(tensor, Detector()).decode, absl::ZeroDuration());
 }
 
-// Heat maps are laid over this part.
+// Clients lay heat maps over this part.
 TEST_F(ImageInputTest, AClassifiersInputSaysWhichPartOfThePictureItIs) {
   const RgbImage picture = server::Gradient(64, 32);
   model::ModelConfig stretching = Classifier();
@@ -293,7 +293,8 @@ TEST_F(ImageInputTest, ATensorMayBeInPieces) {
             (std::vector<uint8_t>{'a', 'b', 'c', 'd', 'e', 'f'}));
 }
 
-// A JPEG is decoded at a scale that leaves the crop as large as the input.
+// A JPEG is decoded at a scale that makes the crop at least as large as the
+// input.
 TEST(CropInputTest, CopiesAPartOfPixelsAndOfValues) {
   ImageBuffer input;
   input.height = 3;
@@ -343,14 +344,15 @@ TEST_F(ImageInputTest, AFullSizeIsDecodedWhateverTheInputNeeds) {
 
 TEST_F(ImageInputTest, PixelsThatTakeTooLongAreRefused) {
   ImageLimits limits;
-  limits.max_decode_time = -absl::Seconds(1);  // Over before it starts.
+  limits.max_decode_time = -absl::Seconds(1);  // Ends before it starts.
   const absl::Status status =
       MakeInput(Grey(48, 32), Classifier(), std::nullopt, limits).status();
   EXPECT_EQ(server::GetErrorDetail(status).reason, "IMAGE_DECODE_TIMEOUT");
   EXPECT_EQ(server::GetErrorDetail(status).field, ".pixels");
 }
 
-// Turning grey pixels to RGB is one piece; what is asked later, resizing asks.
+// Converting grey pixels to RGB is one step. All later checks are made by
+// resizing.
 TEST_F(ImageInputTest, ResizingEndsOnceThePictureIsNotWanted) {
   const ImageSource image = Grey(3000, 3000);
   int looks = 0;

@@ -1,4 +1,5 @@
-// What the server adds to base/'s decoders; what they do is in tests/base/.
+// Tests what the server adds to base/'s decoders. tests/base/ tests the
+// decoders.
 #include "server/image/image.h"
 
 #include <string>
@@ -11,7 +12,7 @@
 namespace sfmamba::image {
 namespace {
 
-// The reason that a client gets for a decoder's error.
+// Returns the reason that a client gets for a decoder's error.
 std::string ReasonOf(const absl::Status& error) {
   const absl::Status status = DecodeError(error);
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;

@@ -16,7 +16,7 @@
 namespace sfmamba::image {
 namespace {
 
-// [height, width, 3], whatever the order of its channels.
+// Converts [height, width, 3] to an image. The channels keep their order.
 RgbImage ToImage(const at::Tensor& tensor) {
   const uint8_t* data = tensor.data_ptr<uint8_t>();
   return {static_cast<int>(tensor.size(1)), static_cast<int>(tensor.size(0)),
@@ -96,7 +96,7 @@ TEST(KeepRatioTest, ThreadsGetWhatOneGets) {
   for (const RgbImage& result : resized) EXPECT_EQ(result.data, expected.data);
 }
 
-// The decode pool has a thread for each processor already.
+// The decode pool already has one thread per processor.
 TEST(KeepRatioTest, OpenCvStartsNoThreads) {
   ResizeBilinear(RgbImage{2, 2, std::vector<uint8_t>(12)}, {5, 5});
   EXPECT_EQ(cv::getNumThreads(), 1);

@@ -22,13 +22,13 @@ namespace {
 using Format = PixelBuffer::Format;
 using Type = InputTensor::Type;
 
-// A view of `data`, which must outlive it.
+// Returns a view of `data`. `data` must outlive it.
 PixelBuffer Buffer(int width, int height, Format format, absl::string_view data,
                    int stride = 0) {
   return {width, height, format, stride, data};
 }
 
-// "reason field" of a refused buffer.
+// Returns "reason field" of a refused buffer.
 std::string Refusal(const PixelBuffer& pixels) {
   const absl::Status status = ValidatePixels(pixels, ImageLimits());
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -52,7 +52,7 @@ TEST(PixelsTest, EachFormatBecomesRgb) {
             (std::vector<uint8_t>{1, 1, 1, 4, 4, 4}));
 }
 
-// The decode pool has a thread for each processor already.
+// The decode pool already has one thread per processor.
 TEST(PixelsTest, OpenCvStartsNoThreads) {
   ToRgb(Buffer(2, 1, Format::kGray8, "\1\4"));
   EXPECT_EQ(cv::getNumThreads(), 1);
@@ -113,7 +113,7 @@ TEST(PixelsTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(Refusal(Buffer(10000, 10000, rgb, "1")), "IMAGE_TOO_LARGE .width");
 }
 
-// A tensor with the memory that it is a view of.
+// A tensor and the memory that it views.
 struct OwnedTensor {
   Type type;
   std::vector<int64_t> shape;
@@ -139,11 +139,11 @@ model::ModelConfig ModelOfSide(int side) {
 TEST(TensorTest, EachTypeIsRead) {
   const auto f32 = MakeTensor<float>(Type::kFloat32, {-1.5f, 0, 3e38f});
   EXPECT_EQ(ToImageBuffer(f32)->values, (std::vector<float>{-1.5f, 0, 3e38f}));
-  // -1.5, the smallest subnormal, the largest.
+  // -1.5, the smallest subnormal and the largest value.
   const auto f16 = MakeTensor<uint16_t>(Type::kFloat16, {0xBE00, 1, 0x7BFF});
   EXPECT_EQ(ToImageBuffer(f16)->values,
             (std::vector<float>{-1.5f, 5.9604645e-8f, 65504}));
-  // Below zero: the smallest subnormal, the largest, and zero itself.
+  // Negative values: the smallest and the largest subnormal, and zero.
   const auto below =
       MakeTensor<uint16_t>(Type::kFloat16, {0x8001, 0x83FF, 0x8000});
   EXPECT_EQ(ToImageBuffer(below)->values,
@@ -198,7 +198,7 @@ TEST(TensorTest, BytesInPiecesAreReadAsTheyAreInOne) {
        {Type::kUint8, Type::kFloat32, Type::kFloat16, Type::kBfloat16}) {
     const int size = type == Type::kUint8 ? 1 : type == Type::kFloat32 ? 4 : 2;
     std::vector<uint8_t> bytes(kElements * size);
-    // Exponents of finite values only.
+    // Only exponents of finite values.
     for (uint8_t& byte : bytes) byte = random() % 0x3F;
     const auto owned = MakeTensor(type, bytes, {3, kRows, kColumns});
     const absl::StatusOr<ImageBuffer> whole = ToImageBuffer(owned);

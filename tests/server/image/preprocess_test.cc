@@ -1,4 +1,4 @@
-// Preprocess() of server/image/image.h, compared with what Pillow makes of the
+// Compares Preprocess() of server/image/image.h with Pillow's results for the
 // same pictures (testdata/make_preprocess_golden.py).
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Makes the pixels that the script's picture() makes.
+// Makes the same pixels as picture() of the script.
 RgbImage Noise(int width, int height, uint32_t seed) {
   RgbImage image;
   image.width = width;
@@ -150,7 +150,7 @@ TEST(PreprocessTest, LetterboxKeepsALineOfTheNarrowestPicture) {
 }
 
 TEST(PreprocessTest, ALineOfPixelsCostsNoMoreThanItsCrop) {
-  PreprocessOptions options;  // Resized to 224 x 3,670,016.
+  PreprocessOptions options;  // The full size would be 224 x 3,670,016.
   const ImageBuffer result = *Preprocess(Plain(1, 16384, 9), options);
   EXPECT_EQ(result.pixels, std::vector<uint8_t>(3 * 224 * 224, 9));
 }
@@ -162,7 +162,7 @@ RgbImage CropTo(const RgbImage& image, const CropRect& rect) {
 TEST(CropTest, RoundsEdgesToPixels) {
   const RgbImage image = Noise(10, 4, 2);
   const RgbImage part = CropTo(image, {0.26f, 0.5f, 0.74f, 1.0f});
-  EXPECT_EQ(part.width, 4);  // 2.6 .. 7.4 is 3 .. 7.
+  EXPECT_EQ(part.width, 4);  // 2.6 .. 7.4 rounds to 3 .. 7.
   EXPECT_EQ(part.height, 2);
   for (int y = 0; y < 2; ++y) {
     for (int i = 0; i < 12; ++i) {

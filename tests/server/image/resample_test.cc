@@ -27,7 +27,7 @@ ResizeWindow Whole(int width, int height) {
   return {width, height, 0, 0, width, height};
 }
 
-// The window cut out of the whole result.
+// Cuts the window out of the complete result.
 std::vector<uint8_t> Cut(const std::vector<uint8_t>& whole,
                          const ResizeWindow& window) {
   std::vector<uint8_t> part;
@@ -89,7 +89,7 @@ TEST(ResampleTest, RowByRowItIsTheSame) {
   }
 }
 
-// Memory that ends where `bytes` end: who reads on is killed.
+// Memory that ends exactly where `bytes` end. A read past the end crashes.
 class EndsAtAPage {
  public:
   explicit EndsAtAPage(const std::vector<uint8_t>& bytes) {
@@ -127,7 +127,7 @@ TEST(ResampleTest, NothingBehindThePictureIsRead) {
   }
 }
 
-// What a large picture of one colour becomes while `watch` is asked.
+// Resizes a large picture of one colour while `watch` is checked.
 absl::StatusOr<std::vector<uint8_t>> ResizeLarge(const DecodeWatch& watch) {
   constexpr int kSide = 2500;
   const std::vector<uint8_t> rgb(3 * kSide * kSide, 9);

@@ -8,7 +8,7 @@ namespace {
 constexpr absl::Time kStart = absl::UnixEpoch();
 constexpr absl::Duration kTarget = absl::Milliseconds(500);
 
-// Ends a request every 10 ms for ten seconds, each with the wait that it gets.
+// Ends a request every 10 ms for ten seconds. Each reports a wait of `wait`.
 Load Steady(LoadMeter* meter, absl::Time begin, bool answered,
             absl::Duration wait) {
   Load load;
@@ -38,7 +38,7 @@ TEST(LoadMeterTest, TheUtilizationIsBetweenZeroAndTwo) {
   LoadMeter meter(kTarget);
   EXPECT_EQ(Steady(&meter, kStart, true, absl::InfiniteDuration()).utilization,
             2);
-  LoadMeter unknown(kTarget);  // A prediction is negative before the first.
+  LoadMeter unknown(kTarget);  // Without samples, the prediction is negative.
   EXPECT_EQ(unknown.RequestEnded(true, -absl::Seconds(1), kStart).utilization,
             0);
 }

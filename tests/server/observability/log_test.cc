@@ -14,7 +14,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// What `log` wrote to a temporary file.
+// Reads what a logger wrote to a temporary file.
 class LogTest : public testing::Test {
  protected:
   LogTest() : file_(std::tmpfile()) {}
@@ -29,7 +29,7 @@ class LogTest : public testing::Test {
     return text;
   }
 
-  // The one line written, as JSON.
+  // Returns the only line written, as JSON.
   google::protobuf::Struct WrittenJson(Logger& log) {
     const std::string text = Written(log);
     EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
@@ -146,7 +146,7 @@ TEST(LineSamplerTest, AClockThatIsSetBackSilencesNothing) {
   EXPECT_FALSE(sampler.Admit(start - absl::Hours(3)));
 }
 
-// Counts how often `text` has `line`.
+// Returns how many times `text` contains `line`.
 int CountOf(const std::string& line, const std::string& text) {
   int count = 0;
   for (size_t at = text.find(line); at != text.npos;
@@ -168,7 +168,7 @@ TEST_F(LogTest, AFloodOfRefusalsLeavesFewLinesAndItsNumber) {
   const std::string text = Written(log);
   const int full = CountOf("request code=FULL\n", text);
   EXPECT_GE(full, 10);
-  EXPECT_LE(full, 300);  // A machine that is busy takes seconds for it.
+  EXPECT_LE(full, 300);  // A busy machine takes seconds for this.
   EXPECT_EQ(CountOf("request code=BAD\n", text), 1);
   EXPECT_EQ(CountOf("requests were refused", text), 1);
   EXPECT_EQ(CountOf(absl::StrCat("requests were refused reason=QUEUE_FULL "

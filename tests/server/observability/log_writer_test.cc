@@ -15,7 +15,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// A pipe that takes 4096 bytes until it is read.
+// Writes to a pipe that accepts 4096 bytes until it is read.
 class LogWriterTest : public testing::Test {
  protected:
   LogWriterTest() {
@@ -33,7 +33,7 @@ class LogWriterTest : public testing::Test {
     if (pipe_[0] >= 0) close(pipe_[0]);
     pipe_[0] = -1;
   }
-  // Reads until `size` bytes have come.
+  // Reads until `size` bytes have arrived.
   std::string Read(size_t size) {
     TimeLimit limit("the lines");
     std::string text(size, '\0');
@@ -78,7 +78,7 @@ TEST_F(LogWriterTest, APipeThatNobodyReadsBlocksNobodyAndLosesNoQueuedLine) {
 
 TEST_F(LogWriterTest, WhoFlushesWaitsNoLongerThanUntilTheLastLine) {
   LogWriter writer(this->writer(), {});
-  writer.Write(std::string(10'000, 'x'), false);  // More than the pipe takes.
+  writer.Write(std::string(10'000, 'x'), false);  // More than the pipe accepts.
   std::thread flusher(
       [&] { EXPECT_TRUE(writer.Flush(absl::InfiniteDuration())); });
   EXPECT_EQ(Read(10'000).size(), 10'000);

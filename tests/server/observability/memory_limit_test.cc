@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A root folder that holds what the kernel would show.
+// Creates a root folder with files like the kernel's.
 class MemoryLimitTest : public testing::Test {
  protected:
   MemoryLimitTest()
@@ -89,7 +89,7 @@ TEST_F(MemoryLimitTest, WhatIsFreeIsLessThanTheLimitAndThanTheMachineHas) {
   Write("/proc/meminfo", "MemTotal: 99999999 kB\nMemAvailable: 9999999 kB\n");
   EXPECT_LT(FreeMemory(0, root_), 1000000000);
   EXPECT_GT(FreeMemory(0, root_), 0);
-  // The process itself may grow in between.
+  // The process may grow between the two calls.
   EXPECT_NEAR(FreeMemory(0, root_) - FreeMemory(64 << 20, root_), 64 << 20,
               8 << 20);
 }
@@ -102,7 +102,7 @@ TEST(ResidentMemoryTest, IsWhatTheProcessHolds) {
   rusage used = {};
   ASSERT_EQ(getrusage(RUSAGE_SELF, &used), 0);
   EXPECT_GT(ResidentMemory(), kBytes);
-  // The kernel counts a thread's newest pages late.
+  // The kernel counts the newest pages of a thread with a delay.
   EXPECT_LT(ResidentMemory(), used.ru_maxrss * 1024 + kBytes);
 }
 

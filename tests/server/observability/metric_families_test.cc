@@ -1,4 +1,4 @@
-// The families of metrics: their bounds, and what is there from the start.
+// Tests the metric families: their bounds, and the series that exist at start.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// The upper bounds of a histogram of `metrics`, without infinity.
+// Returns the upper bounds of a histogram in `metrics`, without infinity.
 std::vector<double> BoundsOf(const Metrics& metrics, const std::string& name) {
   std::vector<double> bounds;
   for (const prometheus::MetricFamily& family : metrics.Collect()) {
@@ -25,7 +25,7 @@ std::vector<double> BoundsOf(const Metrics& metrics, const std::string& name) {
   return bounds;
 }
 
-// Dashboards and alerts of every installation are made of these bounds.
+// Dashboards and alerts of all installations depend on these bounds.
 TEST(MetricFamiliesTest, HistogramsHaveTheirBounds) {
   Metrics metrics(BuildInfo{});
   const auto model = metrics.Model("m", "1");

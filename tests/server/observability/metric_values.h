@@ -9,7 +9,8 @@
 
 namespace sfmamba::observability {
 
-// Values by "name{label=value,...}"; of a histogram its count.
+// Returns values by "name{label=value,...}". The value of a histogram is its
+// count.
 inline std::map<std::string, double> Values(const Metrics& metrics) {
   std::map<std::string, double> values;
   for (const prometheus::MetricFamily& family : metrics.Collect()) {

@@ -51,7 +51,7 @@ TEST(MetricsTest, RequestsAndItemsAreCounted) {
   EXPECT_EQ(values["sfmamba_in_flight_requests{method=Classify}"], 0);
 }
 
-// A fast refusal must not make the answers look fast.
+// Fast refusals must not make the answers look fast.
 TEST(MetricsTest, DurationsAreToldApartByCode) {
   Metrics metrics(BuildInfo{});
   auto model = metrics.Model("m", "3");
@@ -122,7 +122,7 @@ TEST(MetricsTest, GraphsThatCouldNotBeRecordedAreCounted) {
   EXPECT_EQ(Values(metrics)[name], 2);
 }
 
-// The only histogram of the family `name` that has observed something.
+// Returns the only histogram of the family `name` with observations.
 prometheus::ClientMetric::Histogram HistogramOf(const Metrics& metrics,
                                                 const std::string& name) {
   for (const prometheus::MetricFamily& family : metrics.Collect()) {
@@ -218,7 +218,7 @@ TEST(MetricsTest, TurnsAreCounted) {
   auto one = metrics.Model("m", "1");
   auto two = metrics.Model("m", "2");
   one->ActiveClientsAre(3);
-  two->ActiveClientsAre(2);  // Known a little earlier, of the same device.
+  two->ActiveClientsAre(2);  // An earlier count for the same device.
   one->TurnsPassed(0);
   one->TurnsPassed(5);
   EXPECT_EQ(Values(metrics)["sfmamba_active_clients{model=m}"], 3);
@@ -346,12 +346,12 @@ TEST(MetricsTest, RequestsInFlightWaitOrRun) {
   expect(0, 0);
   for (int i = 0; i < 5; ++i) metrics.RequestStarted(Method::kClassify, 1);
   metrics.RequestStarted(Method::kModelInfer, 1);
-  metrics.RequestStarted(Method::kListModels, 1);  // It asks no model.
+  metrics.RequestStarted(Method::kListModels, 1);  // It needs no model.
   expect(0, 6);
   metrics.DecodeQueued();
   model->QueueChanged(server::Priority::kHigh, 2, 1, absl::UnixEpoch());
   expect(3, 3);
-  // Requests of several images.
+  // These requests have several images each.
   model->QueueChanged(server::Priority::kLow, 20, 1, absl::UnixEpoch());
   expect(6, 0);
 }

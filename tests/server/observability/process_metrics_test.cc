@@ -32,7 +32,7 @@ TEST(ProcessMetricsTest, ItsProcessorTimeGrows) {
   const auto seconds = [](const timeval& time) {
     return time.tv_sec + time.tv_usec * 1e-6;
   };
-  // It is counted in ticks of a hundredth of a second.
+  // The kernel counts CPU time in ticks of a hundredth of a second.
   EXPECT_GT(counted(), seconds(used.ru_utime) + seconds(used.ru_stime) - 0.05);
   ASSERT_EQ(getrusage(RUSAGE_SELF, &used), 0);
   EXPECT_LT(counted(), 2 + seconds(used.ru_utime) + seconds(used.ru_stime));

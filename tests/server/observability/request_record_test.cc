@@ -17,7 +17,7 @@ namespace {
 
 class RequestRecordTest : public testing::Test {
  protected:
-  // What a request that ends with `status` leaves in the log.
+  // Returns the log line of a request that ends with `status`.
   std::string LineOf(
       const absl::Status& status,
       const std::function<void(RequestRecord&)>& prepare = [](RequestRecord&) {

@@ -24,7 +24,7 @@ TEST(TraceContextTest, ReadsIdsAndFlags) {
   EXPECT_EQ(Hex(context->parent), kParent);
   EXPECT_TRUE(context->sampled);
   EXPECT_FALSE(ParseTraceparent(Value("00", "00"))->sampled);
-  // Other flags say nothing of it.
+  // Other flags do not affect sampling.
   EXPECT_TRUE(ParseTraceparent(Value("00", "ff"))->sampled);
   EXPECT_FALSE(ParseTraceparent(Value("00", "fe"))->sampled);
 }
@@ -149,7 +149,7 @@ TEST(TracestateTest, NoMoreMembersGoThanMust) {
   ASSERT_EQ(kept.size(), 512);
   EXPECT_EQ(KeptTracestate(absl::StrCat(kept, ",", large)), kept);
   EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept)), kept);
-  // One byte more: the last member goes too.
+  // With one more byte, the last member must go too.
   EXPECT_EQ(KeptTracestate(absl::StrCat(large, ",", kept, "x")),
             kept.substr(0, 384));
   std::string many = "a=" + std::string(18, 'x');

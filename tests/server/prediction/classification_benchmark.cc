@@ -1,4 +1,4 @@
-// From a classifier's logits to its answer: softmax and the best five.
+// Times a classifier's answer from its logits: the softmax and the best five.
 
 #include <memory>
 #include <random>

@@ -1,4 +1,4 @@
-// Results as a caller of sfmamba.v1 sees them.
+// Classification results as a caller of sfmamba.v1 receives them.
 
 #include <cmath>
 #include <limits>
@@ -158,7 +158,7 @@ TEST(ClassificationTest, AHeatMapIsValuesOrAPng) {
   EXPECT_NE(result.heat_map().png(), "");
 }
 
-// What a task asks of the model.
+// Returns the model options that a task asks for.
 model::ClassificationOptions Asked(const v1::ClassifyParams& params) {
   batching::BatchTask task;
   MakeHandler(params)->FillTask(ModelOf(Labels()), &task);

@@ -1,4 +1,4 @@
-// The pieces in which detections and their masks are encoded.
+// Tests the steps in which detections and their masks are encoded.
 
 #include <cstdint>
 #include <memory>
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Encodings, MaskPiecesTest,
                          testing::Values(v1::DetectParams::COCO_RLE,
                                          v1::DetectParams::PNG_CROP));
 
-// The number of pieces in which masks of these sides and edges are encoded.
+// Returns the number of encoding steps for masks of these sizes and edges.
 int Pieces(MaskEncoding encoding, int objects, int side, int edges) {
   v1::DetectParams params;
   params.set_mask_encoding(encoding);
@@ -102,7 +102,7 @@ TEST_P(MaskPiecesTest, ALargeMaskIsCut) {
   const int once = Pieces(GetParam(), 40, 7000, 2);
   EXPECT_GE(once, png ? 80 : 10);  // 280,000 lines.
   EXPECT_LE(once, png ? 150 : 20);
-  // Edges count too: in noise one mask is cut.
+  // Edges count too. In noise, a single mask takes several steps.
   EXPECT_GE(Pieces(GetParam(), 1, 7000, 500), 16);
 }
 

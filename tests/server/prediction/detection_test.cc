@@ -1,4 +1,4 @@
-// Results as a caller of sfmamba.v1 sees them.
+// Detection results as a caller of sfmamba.v1 receives them.
 
 #include <memory>
 #include <random>
@@ -22,7 +22,7 @@ const std::vector<std::string>& Labels() {
   return *labels;
 }
 
-// A crop of 30 x 20 pixels of a picture of 100 x 80, at (10, 40).
+// A crop of 30 x 20 pixels at (10, 40) of a picture of 100 x 80 pixels.
 image::PictureFrame Frame() {
   image::PictureFrame frame;
   frame.picture = {80, 100};
@@ -41,7 +41,7 @@ model::Detection MakeDetection(model::Box box, int class_id = 1,
   return detection;
 }
 
-// A full mask.
+// A mask with all pixels set.
 base::Mask MakeMask(int left, int top, int width, int height) {
   return {left, top, width, height, std::vector<uint8_t>(width * height, 1)};
 }
@@ -62,7 +62,7 @@ std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
-// R5: a PNG is encoded row by row, run lengths column by column.
+// PNGs are encoded row by row, and run lengths column by column.
 TEST(DetectionTest, AMasksExpectedTimeGrowsWithTheLinesOfItsEncoding) {
   repository::ModelDirectory model = ModelOf(Labels());
   model.config.detector.masks = true;
@@ -141,7 +141,7 @@ TEST(DetectionTest, AnEmptyMaskIsAMaskStill) {
 }
 
 TEST(DetectionTest, PngMasksCoverTheBoxRoundedOutwards) {
-  // The mask reaches one pixel beyond the box at each side, as pasting allows.
+  // Like pasted masks, the mask reaches one pixel beyond the box on each side.
   model::Detection detection = MakeDetection({2.5f, 3.25f, 11.5f, 5});
   base::Mask mask = MakeMask(1, 2, 12, 4);
   mask.data[1 * 12 + 2] = 0;  // Pixel (3, 3) of the crop.
@@ -185,7 +185,7 @@ TEST(DetectionTest, AMasksRunsBesideItsBoxAreLeftOut) {
                                           0, 0, 1, 1, 1, 1, 1, 0}));
 }
 
-// Rows of any runs, in files whose last byte is filled to any bit.
+// Random runs per row, and widths that end at any bit of a byte.
 TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   std::mt19937 random(1);
   for (const int width : {1, 7, 8, 9, 15, 16, 17, 63, 64, 65, 80}) {
@@ -211,7 +211,7 @@ TEST(DetectionTest, PngMasksOfAnyRowsComeBack) {
   }
 }
 
-// A mask of more lines than are encoded at a time.
+// The mask has more lines than one step encodes.
 TEST(DetectionTest, LargeMasksComeBackWhole) {
   constexpr int kSide = 700;
   image::PictureFrame frame;

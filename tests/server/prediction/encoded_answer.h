@@ -13,7 +13,7 @@
 
 namespace sfmamba::prediction {
 
-// Encodes all pieces.
+// Runs all encoding steps.
 inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
   while (!encoder->done()) {
     const absl::Status status = encoder->EncodeNext();
@@ -22,7 +22,8 @@ inline absl::StatusOr<Answer> EncodeAll(AnswerEncoder* encoder) {
   return encoder->Take();
 }
 
-// A model's result as a caller of sfmamba.v1 sees it: the task's message.
+// Returns the message of the task that a caller of sfmamba.v1 receives for the
+// model's result.
 template <typename Proto, typename Params>
 Proto AnswerOf(const Params& params, const repository::ModelDirectory& model,
                const model::Result& result,

@@ -61,7 +61,7 @@ TEST(ExpectedCostsTest, LearnEachFormatByItself) {
   for (int i = 0; i < 100; ++i) costs.Decoded(jpeg, absl::Milliseconds(12));
   EXPECT_NEAR(absl::ToDoubleMilliseconds(costs.Decode(jpeg)), 12, 0.1);
   EXPECT_EQ(costs.Decode(png), absl::Milliseconds(25));
-  // A file that is refused is never decoded.
+  // A refused file is never decoded.
   EXPECT_GT(costs.Decode(Facts("unknown", 1'000'000)), absl::ZeroDuration());
 }
 

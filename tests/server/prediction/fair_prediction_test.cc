@@ -1,4 +1,5 @@
-// What one request's work costs another, counted in pieces of work.
+// Tests how much of one request's work other requests wait for, in units of
+// work.
 
 #include <pthread.h>
 
@@ -16,13 +17,14 @@
 namespace sfmamba::prediction {
 namespace {
 
-// 64 pictures of 20 megapixels in the test of the pool; here the real steps.
+// The pool's own test has 64 pictures of 20 megapixels. This test runs the real
+// steps.
 TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
   KeptResponse one_response, large_response, small_response;
   Prediction one(*environment_, LargeRequest(1, 2000, 2000), &one_response);
   one.Start(absl::OkStatus());
   EXPECT_EQ(one_response.Wait(), absl::OkStatus());
-  // It is resized in pieces, with a step between them.
+  // The picture is resized in parts, with a step between them.
   const int steps_of_large = decoding_.taken();
   EXPECT_GT(steps_of_large, 3);
   MayDecode(0);
@@ -33,7 +35,7 @@ TEST_F(PredictionTest, ASmallRequestWaitsForOnePictureOfALargeOne) {
             "the first picture on the decode thread");
   Prediction small(*environment_, Request(1), &small_response);
   small.Start(absl::OkStatus());
-  // The one that was begun, and the small one.
+  // Allows the picture already begun and the small request.
   decoding_.Allow(steps_of_large + 3);
   EXPECT_EQ(small_response.Wait(), absl::OkStatus());
   EXPECT_FALSE(large_response.done_.HasBeenNotified());
@@ -77,7 +79,7 @@ TEST_F(PredictionTest, ACancelledRequestEndsBeforeOthersAreDecoded) {
   other.Start(absl::OkStatus());
   gone.Start(absl::OkStatus());
   gone.Cancel();
-  // An image that was cancelled asks the time once, and so does its request.
+  // A cancelled image and its request each ask for the time once.
   decoding_.Allow(3 + 10 + 1);
   EXPECT_EQ(first_response.Wait(), absl::OkStatus());
   EXPECT_EQ(gone_response.Wait().code(), absl::StatusCode::kCancelled);
@@ -108,7 +110,7 @@ TEST_F(PredictionTest, ImagesThatDoNotFitIntoMemoryTogetherAreDecodedInTurn) {
   WaitUntil([&pool] { return pool.busy() == 1; }, "the first image's thread");
   second.Start(absl::OkStatus());
   WaitUntil([&pool] { return pool.queued() == 1; }, "the second one");
-  // The other thread is free for what takes no memory.
+  // The other thread is free for work that takes no memory.
   absl::Notification done;
   server::Work work;
   work.group = pool.NewGroup();
@@ -184,7 +186,7 @@ TEST_F(PredictionTest, ImagesWaitForTheirBatchWithTheRequestsPriority) {
 
 class MaskPiecesTest : public PredictionTest {
  protected:
-  // Detects 100 masks, which are a piece each.
+  // Detects 100 masks, and each mask is one encoding step.
   PredictionRequest MaskRequest() {
     PredictionRequest request = LargeRequest(1, 2000, 2000);
     request.method = observability::Method::kDetect;
@@ -249,7 +251,7 @@ TEST_F(MaskPiecesTest, ASlowAnswerHasNoOtherAnswerRefused) {
   masks_.Allow(Steps::kAll);
   EXPECT_EQ(large_response_.Wait(), absl::OkStatus());
   PredictionRequest request = MaskRequest();
-  request.params = v1::DetectParams();  // Boxes alone.
+  request.params = v1::DetectParams();  // Boxes without masks.
   request.options.validate_only = true;
   request.call.deadline = base::SteadyNow() + absl::Milliseconds(500);
   KeptResponse response;
@@ -307,7 +309,7 @@ TEST_F(MaskPiecesTest, AnExpiredAnswerEndsWithItsPiece) {
 }
 
 TEST_F(MaskPiecesTest, AnAnswerThatBecomesTooLargeEndsWithItsPiece) {
-  environment_->max_response_bytes = 20;  // A few masks.
+  environment_->max_response_bytes = 20;  // Enough for some masks.
   Prediction large(*environment_, MaskRequest(), &large_response_);
   large.Start(absl::OkStatus());
   EXPECT_EQ(server::GetErrorDetail(large_response_.Wait()).reason,

@@ -56,9 +56,10 @@ TEST(HeatMapEncoderTest, ResizesBilinearly) {
   EXPECT_EQ(map.low(), -1);
   EXPECT_EQ(map.high(), 2);
   EXPECT_TRUE(map.values().empty());
-  // 255 for 3: the columns' middles are at -0.25, 0.25, 0.75 and 1.25.
+  // The value 3 becomes 255. The columns' centres are at -0.25, 0.25, 0.75,
+  // 1.25.
   EXPECT_THAT(Pixels(map), ElementsAre(0, 21, 64, 85, 170, 191, 234, 255));
-  // The rows' middles are at -0.25, 0.25 and so on.
+  // The rows' centres are at -0.25, 0.25 and so on.
   EXPECT_THAT(Pixels(Encode(MapOf(3, 2, {0, 0, 100, 200, 255, 40}),
                             FrameOf(/*height=*/6, /*width=*/2))),
               ElementsAre(0, 0, 25, 50, 75, 150, 139, 160, 216, 80, 255, 40));
@@ -68,7 +69,7 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
   const model::HeatMap one = MapOf(1, 2, {5, 6});
   EXPECT_THAT(Pixels(Encode(one, FrameOf(1, 8, {0.25f, 0, 0.75f, 1}))),
               ElementsAre(0, 0, 0, 64, 191, 255, 0, 0));
-  // The middle half of a padded input shows the picture.
+  // The input is padded, and its middle half shows the picture.
   EXPECT_THAT(Pixels(Encode(MapOf(4, 1, {0, 1, 2, 3}),
                             FrameOf(2, 1, {0, -0.5f, 1, 1.5f}))),
               ElementsAre(85, 170));
@@ -77,7 +78,7 @@ TEST(HeatMapEncoderTest, WhatTheModelDidNotSeeIsZero) {
       ElementsAre(0, 0, 255, 0));
 }
 
-// A pixel belongs to the part if its middle does, which has its low edge.
+// The model saw a pixel if it saw the pixel's centre. The lower edge counts.
 TEST(HeatMapEncoderTest, TheModelSawFromOneEdgeUpToTheOther) {
   EXPECT_THAT(Pixels(Encode(MapOf(1, 2, {5, 6}),
                             FrameOf(1, 4, {0.375f, 0, 0.875f, 1}))),

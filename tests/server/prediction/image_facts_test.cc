@@ -1,4 +1,4 @@
-// What is foreseen of an image before it is decoded.
+// Tests the facts that are predicted before an image is decoded.
 
 #include <cstdio>  // Before jpeglib.h.
 #include <functional>
@@ -30,7 +30,7 @@ model::ModelConfig Classifier() {
   return model;
 }
 
-// A detector with inputs up to 320 x 480.
+// A detector with inputs of up to 320 x 480 pixels.
 model::ModelConfig Detector() {
   model::ModelConfig model;
   model.resize = model::Resize::kKeepRatio;
@@ -58,8 +58,8 @@ std::string Rotated(const std::string& jpeg) {
   return server::WithExif(jpeg, server::ExifOrientation(6, true));
 }
 
-// The memory of decoding is at least what is allocated and, unless the picture
-// is small, at most 1.5 times as much.
+// Expects the predicted memory to cover what decoding allocates. For large
+// pictures, it must be at most 1.5 times the allocation.
 void ExpectForeseen(const image::ImageSource& source,
                     const model::ModelConfig& model) {
   const ImageFacts facts = Facts(source, model);
@@ -71,7 +71,7 @@ void ExpectForeseen(const image::ImageSource& source,
     EXPECT_EQ(facts.key, KeyOf(model, {input->image.height, input->image.width},
                                batching::ImageType::kUint8));
   };
-  make();  // What libraries keep is allocated now.
+  make();  // Libraries allocate their caches here.
   const int64_t peak = PeakOfHeap(make);
   EXPECT_GE(facts.decode_bytes, peak);
   if (peak >= 8 << 20) {
@@ -151,11 +151,11 @@ int64_t PeakOfParts(const image::ImageSource& source, const ImageFacts& facts,
       EXPECT_EQ(input->bytes(), part.input_bytes);
     }
   };
-  make();  // What libraries keep is allocated now.
+  make();  // Libraries allocate their caches here.
   return PeakOfHeap(make);
 }
 
-// The picture as a PNG, as a JPEG and as pixels.
+// Checks the picture as a PNG, as a JPEG and as pixels.
 void ForEachFormat(
     const image::RgbImage& picture,
     const std::function<void(const image::ImageSource&)>& check) {
@@ -212,7 +212,7 @@ TEST(ImageFactsTest, APictureThatIsKeptForItsCropsIsThereAsAWhole) {
                         .ok());
         EXPECT_EQ(kept.data.size(), picture.data.size());
       };
-      make();  // What libraries keep is allocated now.
+      make();  // Libraries allocate their caches here.
       const int64_t peak = PeakOfHeap(make);
       EXPECT_GE(facts.decode_bytes, peak);
       EXPECT_LE(facts.decode_bytes, peak / 2 * 3);

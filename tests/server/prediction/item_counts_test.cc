@@ -31,7 +31,7 @@ TEST(OutcomeTest, OnlyWhatWasNotAdmittedIsARefusal) {
 class ItemCountsTest : public testing::Test {
  protected:
   double Value(const std::string& series) { return Values(metrics_)[series]; }
-  // Adds up the counter's series of all reasons and queues.
+  // Adds up the counter over all reasons and queues.
   double Sum(const std::string& name) {
     double sum = 0;
     for (const auto& [series, value] : Values(metrics_)) {

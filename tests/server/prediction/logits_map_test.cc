@@ -24,7 +24,7 @@ model::Segmentation MapOf(LogitsMap* map) {
   return map->Take();
 }
 
-// Compares with the default segmenter's own maps, bit for bit.
+// The maps must equal the default segmenter's own maps, bit for bit.
 TEST(LogitsMapTest, IsTheMapOfTheModelItself) {
   const auto directory =
       repository::ReadModelDirectory({"models/everyday_segmenter/1", ""});

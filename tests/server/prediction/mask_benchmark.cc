@@ -1,7 +1,7 @@
-// Masks of a detector, each as large as a picture of 50 megapixels, encoded on
-// one thread: pixel by pixel, as a whole is pasted and then encoded, and as the
-// server does it, by the runs of their lines. A time is that of a mask; a
-// request may ask for 1000.
+// Encodes detection masks on one thread, each as large as a picture of 50
+// megapixels. Compares two methods. One pastes the whole mask and encodes its
+// pixels. The server's method encodes the runs of each line. The time is per
+// mask, and a request may ask for 1000 masks.
 
 #include <cmath>
 #include <cstdint>
@@ -26,8 +26,8 @@ constexpr float kThreshold = 0.5f;
 
 enum Shape { kEllipse, kRandomWeights, kNoise };
 
-// Probabilities [kCells, kCells]: an object's, those of a model of random
-// weights, which are smooth and near 1/2, or noise.
+// Returns probabilities [kCells, kCells] of a mask. They are those of an
+// object, smooth values near 1/2 as from random weights, or noise.
 std::vector<float> Probabilities(Shape shape, int seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -86,7 +86,7 @@ class KernelMask final : public model::InstanceMask {
   const std::vector<float> mask_;
 };
 
-// The argument is the shape. What is timed returns the bytes.
+// The argument is the shape. `encode` returns the bytes.
 template <typename Encode>
 void Time(benchmark::State& state, const Encode& encode) {
   double bytes = 0;

@@ -34,7 +34,7 @@ std::vector<model::Detection> Merge(std::vector<model::Detection> detections,
   return merger.Take();
 }
 
-// Row by row, because several may have the same score.
+// Sorts by all columns, because several rows may have the same score.
 std::vector<Row> Sorted(std::vector<Row> rows) {
   std::sort(rows.begin(), rows.end());
   return rows;
@@ -103,7 +103,7 @@ base::Mask Full(int left, int top, int width, int height) {
 
 TEST(MergeDetectionsTest, AMasksPixelsMoveWithItsBox) {
   base::Mask mask = Full(2, 3, 4, 5);
-  mask.data[6] = 0;  // (4, 4)
+  mask.data[6] = 0;  // Pixel (4, 4).
   model::Detections detections;
   detections.detections.resize(1);
   detections.detections[0].mask = std::make_shared<PixelMask>(mask);
@@ -123,7 +123,7 @@ TEST(MergeDetectionsTest, BoxesMatchFromTheThresholdOn) {
   const std::vector<Row> rows = {{0, 0, 2, 2, 0.9, 0}, {1, 0, 3, 2, 0.8, 0}};
   MergeRule rule;
   rule.match = v1::Tiles::IOS;
-  rule.threshold = 0.5f;  // Half of each is in both.
+  rule.threshold = 0.5f;  // Half of each box overlaps the other.
   EXPECT_EQ(Merge(FromRows(rows), rule).size(), 1u);
   rule.threshold = 0.51f;
   EXPECT_EQ(Merge(FromRows(rows), rule).size(), 2u);

@@ -1,4 +1,4 @@
-// Detections whose crops are classified in the same call.
+// Tests detections whose crops are classified in the same call.
 
 #include <malloc.h>
 
@@ -54,7 +54,8 @@ class PredictionCropsTest : public PredictionTest {
     for (size_t i = 0; i < picture_.size(); ++i) picture_[i] = 7 * i;
   }
 
-  // Pictures in each of which `objects` are found, all of the whole picture.
+  // Requests pictures with `objects` detections each. Each detection covers the
+  // whole picture.
   PredictionRequest Detect(int images, int objects) {
     PredictionRequest request = Pictures(images);
     request.method = observability::Method::kDetect;
@@ -203,7 +204,7 @@ TEST_F(PredictionCropsTest, AClassifierUnloadedMeanwhileStillAnswers) {
 }
 
 TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
-  // The queue holds 36 inputs' bytes.
+  // The queue has room for 36 inputs.
   const absl::Status status = Ask(Detect(1, 50));
   EXPECT_EQ(server::GetErrorDetail(status).field, "params.crops");
   PredictionRequest request = Detect(2, 50);
@@ -219,7 +220,7 @@ TEST_F(PredictionCropsTest, ThatFindNoRoomFailTheRequestOrTheirObjects) {
 
 TEST_F(PredictionCropsTest, CountWithTheirEmbeddingsForTheAnswersSize) {
   constexpr int kObjects = 10;
-  // The least limit that the crops fit into without embeddings.
+  // Finds the smallest limit that fits the crops without embeddings.
   environment_->max_response_bytes = 0;
   do {
     environment_->max_response_bytes += 8;
@@ -292,8 +293,8 @@ TEST_F(PredictionCropsTest, HoldThePictureUntilTheirInputsAreMade) {
   ExpectNothingHeld();
 }
 
-// malloc() keeps no free block of more than 32 MiB: a picture of 36 MB is there
-// or not. Bytes of large blocks in use.
+// Returns the bytes of large blocks in use. malloc() never keeps a free block
+// of more than 32 MiB, so a freed picture of 36 MB disappears from this count.
 int64_t LargeBlocks() { return mallinfo2().hblkhd; }
 
 TEST_F(PredictionCropsTest, KeepNoPictureThatIsNotHeldAnyMore) {
@@ -316,7 +317,7 @@ TEST_F(PredictionCropsTest, KeepNoPictureThatIsNotHeldAnyMore) {
   EXPECT_LT(LargeBlocks(), before + kPicture);
   gate_.Open();
   EXPECT_EQ(asked.response.Wait(), absl::OkStatus());
-  // An image that ends before its crops are cut gives its picture back too.
+  // An image that ends before its crops are cut also frees its picture.
   mask_gate_.Close();
   Asked running(*environment_, Detect(1, 2));
   mask_gate_.WaitForBatch();
@@ -356,7 +357,7 @@ TEST_F(PredictionCropsTest, WaitNoLongerThanTheRequestMayForABatch) {
   request.call.deadline = base::SteadyNow() + absl::Seconds(100);
   Asked asked(*environment_, std::move(request));
   gate_.WaitForBatch();
-  // The first of the two that expires may cancel the other one.
+  // The first of the two to expire may cancel the other.
   WaitUntil(
       [this] {
         return Value("sfmamba_deadline_misses_total{model=fake,stage=queue}") >=
@@ -385,7 +386,8 @@ TEST_F(PredictionCropsTest, ACancelledRequestCancelsThem) {
   gate_.Close();
   {
     Asked asked(*environment_, Detect(1, 5));
-    gate_.WaitForBatch();  // The classifier's: the detector passes no gate.
+    gate_.WaitForBatch();  // The classifier's batch, as the detector passes no
+                           // gate.
     asked.prediction.Cancel();
     gate_.Open();
     EXPECT_EQ(asked.response.Wait().code(), absl::StatusCode::kCancelled);
@@ -404,9 +406,9 @@ TEST_F(PredictionCropsTest, TheDeadlineBoundsPartialAnswersToo) {
             absl::StatusCode::kDeadlineExceeded);
 }
 
-// The objects are far more than the classifier's queue holds.
+// The classifier's queue has room for only a small part of the objects.
 TEST_F(PredictionCropsTest, ManyPicturesLeaveOthersTheirAnswers) {
-  // The fixture's room for decoding has no shares: one client may fill it.
+  // The fixture's decode queue has no client shares, so one client may fill it.
   decode_room_.SetLimits({1000, 1 << 30});
   PredictionRequest request = Detect(30, 30);
   request.options.allow_partial_results = true;

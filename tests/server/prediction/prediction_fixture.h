@@ -37,9 +37,9 @@ inline constexpr int kDecodeItems = 40;
 inline constexpr int kInputBytes =
     3 * server::FakeModel::kSide * server::FakeModel::kSide;
 inline constexpr int kQueueBytes = 36 * kInputBytes;
-inline constexpr int64_t kAnswerBytes = 100;  // What KeptResponse reports.
+inline constexpr int64_t kAnswerBytes = 100;  // Reported by KeptResponse.
 
-// Keeps what a prediction writes. Thread-safe once the prediction is done.
+// Stores what a prediction writes. Thread-safe once the prediction is done.
 class KeptResponse : public ResponseWriter {
  public:
   void Start(const std::string& model, int images) override {
@@ -66,7 +66,7 @@ class KeptResponse : public ResponseWriter {
     done_.Notify();
   }
 
-  // The status of the request once it is done.
+  // Waits until the request is done and returns its status.
   absl::Status Wait() {
     if (!done_.WaitForNotificationWithTimeout(kPatience)) {
       return absl::UnknownError("Done() was not called");
@@ -89,12 +89,12 @@ class KeptResponse : public ResponseWriter {
   absl::Notification done_;
 };
 
-// Lets threads of the code under test go on step by step. Thread-safe.
+// Controls how many steps the threads under test may take. Thread-safe.
 class Steps {
  public:
   static constexpr int kAll = 1 << 20;
 
-  // Called by the code under test: waits until it may take a step.
+  // Called by the code under test. Waits until it may take a step.
   void Take() {
     absl::MutexLock lock(&mu_);
     const auto may = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
@@ -114,7 +114,7 @@ class Steps {
     absl::MutexLock lock(&mu_);
     return taken_;
   }
-  // Masks that take steps can be asked for nothing from now on: they throw.
+  // From now on, masks that take steps throw when they are asked for anything.
   void Break() { broken_ = true; }
   bool broken() const { return broken_; }
 
@@ -125,8 +125,8 @@ class Steps {
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// A mask that takes a step when its columns are asked for. It is of 256 columns
-// whose every other pixel is set, and so a piece of its own.
+// A mask that takes a step when its columns are asked for. It has 256 columns
+// with every other pixel set. It therefore fills an encoding step by itself.
 class SteppedMask final : public model::InstanceMask {
  public:
   static constexpr int kColumns = 256;
@@ -152,9 +152,9 @@ class SteppedMask final : public model::InstanceMask {
   Steps& steps_;
 };
 
-// A detector that finds the whole picture, whose height is even, 100 times, or
-// as often as the request allows. Its batches pass the gate.
-// Each mask is a step.
+// A detector that finds the whole picture 100 times, or as often as the request
+// allows. The picture's height is even. The batches pass the gate. Each mask
+// takes a step.
 class MaskModel final : public server::FakeModel {
  public:
   static constexpr int kMasks = 100;
@@ -194,7 +194,7 @@ class MaskModel final : public server::FakeModel {
   Steps& steps_;
 };
 
-// The server's finish pool, with one thread.
+// The options of the server's finish pool, but with one thread.
 inline server::FairPool::Options FinishOptions() {
   server::FairPool::Options options;
   options.name = "finish";
@@ -251,8 +251,8 @@ class PredictionTest : public testing::Test {
             finish_room_, memory_, costs_, metrics_, log_, without_deadline_});
     environment_->clock = [this] { return Now(); };
   }
-  // A request that was answered may hold its model a moment longer, on that
-  // model's own thread, which cannot free it.
+  // Waits until the models are idle. After its answer, a request may hold its
+  // model for a moment on the model's own thread, which cannot free the model.
   ~PredictionTest() override {
     for (const auto& version : repository_->List()) {
       const auto model = version->Loaded();
@@ -281,8 +281,8 @@ class PredictionTest : public testing::Test {
     request.call.peer = "ipv4:127.0.0.1:1";
     return request;
   }
-  // A request for `images` pictures, each of these RGB pixels, which outlive
-  // it.
+  // Makes a request for `images` pictures with these RGB pixels. The pixels
+  // must outlive the request.
   PredictionRequest PixelRequest(int images, const std::string& rgb, int width,
                                  int height) {
     PredictionRequest request = Request(images);
@@ -298,8 +298,8 @@ class PredictionTest : public testing::Test {
     return request;
   }
 
-  // Starts a prediction of several images, of which each but the last has
-  // another behind it when its batch of one has run.
+  // Starts a prediction of several images in batches of one. Each batch but the
+  // last ends while another image waits.
   void StartBusy(Prediction* prediction) {
     gate_.Close();
     prediction->Start(absl::OkStatus());
@@ -330,8 +330,8 @@ class PredictionTest : public testing::Test {
   double Value(const std::string& series) {
     return observability::Values(metrics_)[series];
   }
-  // How many requests of `method` were counted for `model`, which is empty for
-  // those about no single one.
+  // Returns the number of requests of `method` counted for `model`. Requests
+  // about no single model are counted for an empty `model`.
   double Requests(const std::string& method, const std::string& model) {
     double requests = 0;
     for (const auto& [series, value] : observability::Values(metrics_)) {
@@ -344,19 +344,19 @@ class PredictionTest : public testing::Test {
     return requests;
   }
 
-  // What was logged so far.
+  // Returns everything logged so far.
   std::string Log() {
     EXPECT_TRUE(log_.Flush(kPatience));
     std::string text(1 << 20, '\0');
-    // Not by the file's position, at which the log writes.
+    // pread() leaves the file's position alone, where the log writes.
     const ssize_t size =
         pread(fileno(log_file_.get()), text.data(), text.size(), 0);
     text.resize(std::max<ssize_t>(0, size));
     return text;
   }
 
-  // The clock of predictions. A decode thread asks it before, while and after
-  // it decodes an image.
+  // The clock of predictions. A decode thread reads it before, during and after
+  // decoding an image.
   absl::Time Now() {
     char thread[16] = "";
     pthread_getname_np(pthread_self(), thread, sizeof(thread));
@@ -380,7 +380,7 @@ class PredictionTest : public testing::Test {
   }
   batching::Executor& executor() { return *model().executor; }
 
-  Steps decoding_;  // Three for each small image.
+  Steps decoding_;  // A small image takes three.
   Steps masks_;
   absl::Mutex mu_;
   absl::Duration advance_ ABSL_GUARDED_BY(mu_);
@@ -391,8 +391,8 @@ class PredictionTest : public testing::Test {
   int translated_ = 0;
   int malformed_ = -1;
 
-  // In the order of a server's members: the pools and the repository drain
-  // before what they use goes.
+  // In the order of a server's members. The pools and the repository drain
+  // before the members they use are destroyed.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_file_;
   observability::Logger log_;
   observability::Metrics metrics_;
@@ -402,9 +402,10 @@ class PredictionTest : public testing::Test {
   server::FairPool finish_pool_;
   const std::string folder_;
   server::Gate gate_;
-  server::Gate mask_gate_;  // Batches of "masks" pass it.
+  server::Gate mask_gate_;  // Passed by batches of "masks".
   std::unique_ptr<repository::ModelRepository> repository_;
-  // How many own a model that no request uses, one of them for a moment.
+  // The number of owners of each model while no request uses it. One of them
+  // owns it only for a moment.
   std::map<const repository::LoadedModel*, long> idle_owners_;
   server::FairPool decode_pool_;
   server::ClientSet without_deadline_;

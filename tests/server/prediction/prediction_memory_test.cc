@@ -1,4 +1,4 @@
-// What a prediction holds of the memory budget, and until when.
+// Tests the memory that a prediction holds of the budget, and for how long.
 
 #include "tests/server/prediction/prediction_fixture.h"
 
@@ -17,7 +17,7 @@ class PredictionMemoryTest : public PredictionTest {
     request.message_bytes = message_bytes;
     return request;
   }
-  // A picture of six tiles of 48 x 48, which is looked at whole too.
+  // A picture of six tiles of 48 x 48 pixels. The whole picture is run as well.
   PredictionRequest TiledRequest() {
     PredictionRequest request = LargeRequest(1, 144, 96);
     request.model = "masks";
@@ -59,7 +59,7 @@ TEST_F(PredictionMemoryTest, TheMessageIsHeldUntilAllImagesAreDecoded) {
   KeptResponse response;
   Prediction prediction(*environment_, RequestOf(2, kMessageBytes), &response);
   prediction.Start(absl::OkStatus());
-  gate_.WaitForBatch();  // The first one is decoded.
+  gate_.WaitForBatch();  // The first image is decoded.
   EXPECT_EQ(response.times_released_.load(), 0);
   EXPECT_EQ(held(MemoryUse::kMessage), kMessageBytes);
   EXPECT_EQ(held(MemoryUse::kInput), 2 * kInputBytes);
@@ -98,7 +98,7 @@ TEST_F(PredictionMemoryTest, AnImageThatFailsHoldsTheMessageNoLonger) {
   KeptResponse response;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
-  gate_.WaitForBatch();  // The other one is decoded.
+  gate_.WaitForBatch();  // The other image is decoded.
   WaitUntil([&] { return held(MemoryUse::kMessage) == 0; },
             "the release of the message, which follows the request's");
   gate_.Open();
@@ -137,7 +137,7 @@ TEST_F(PredictionMemoryTest, WhatFindsNoneFreeIsRefusedAndToldToComeBack) {
 TEST_F(PredictionMemoryTest, WhatIsRefusedForItsInputsHoldsNothing) {
   auto others = *memory_.Take(MemoryUse::kAnswer, memory_.most_of_request());
   std::vector<server::MemoryHold> rest;
-  while (true) {  // All but less than an input.
+  while (true) {  // Leaves less than one input.
     auto more = memory_.Take(MemoryUse::kAnswer, kInputBytes + 1);
     if (!more.ok()) break;
     rest.push_back(*std::move(more));
@@ -151,7 +151,7 @@ TEST_F(PredictionMemoryTest, WhatCanNeverFitIsNotToldToRetry) {
   const absl::Status status = Ask(RequestOf(1, memory_.most_of_message() + 1));
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "INPUTS_TOO_LARGE");
-  // With its inputs it is too much.
+  // The message fits alone, but not together with its inputs.
   server::MemoryBudget little(320 << 10, 160 << 10);
   KeptResponse response;
   PredictionEnvironment small{*repository_,     decode_pool_, decode_room_,
@@ -177,14 +177,15 @@ TEST_F(PredictionMemoryTest, ARequestMayTakeAllThatOneMayTake) {
     prediction.Start(absl::OkStatus());
     return server::GetErrorDetail(response.Wait()).reason;
   };
-  // An answer, however small, is kept 4 KiB.
+  // Every answer gets at least 4 KiB.
   const int64_t rest = little.most_of_request() - 2 * (kInputBytes + 4096);
   ASSERT_LE(rest, little.most_of_message());
   EXPECT_EQ(ask(rest), "");
   EXPECT_EQ(ask(rest + 1), "INPUTS_TOO_LARGE");
 }
 
-// The queue holds the result's bytes until it is encoded, the input's no more.
+// The queue counts the result's bytes until the answer is encoded. The input's
+// bytes are released earlier.
 TEST_F(PredictionMemoryTest, AResultTakesRoomInTheQueueUntilItIsAnswered) {
   const auto masks = [this] {
     PredictionRequest request = LargeRequest(1, 48, 48);

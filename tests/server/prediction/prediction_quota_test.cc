@@ -1,4 +1,4 @@
-// What a prediction counts for its client's quota and share.
+// Tests what a prediction counts for its client's quota and share.
 
 #include "server/security/client_quotas.h"
 #include "tests/server/prediction/prediction_fixture.h"
@@ -16,7 +16,7 @@ class PredictionQuotaTest : public PredictionTest {
     request.call.caller = {name, /*has_token=*/true, quota};
     return request;
   }
-  // The reason that a request is refused for; empty: it is answered.
+  // Returns the reason of a refusal, or an empty string if there was an answer.
   std::string Ask(PredictionRequest request) {
     KeptResponse response;
     Prediction prediction(*environment_, std::move(request), &response);

@@ -1,4 +1,4 @@
-// Predictions that are refused at admission, or that end by an exception.
+// Tests predictions that admission refuses or that an exception ends.
 
 #include <string>
 #include <thread>
@@ -59,7 +59,7 @@ TEST_F(PredictionTest, ImagesTakeRoomInTheQueueBeforeTheyAreDecoded) {
 TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
   const auto ask = [this](absl::Duration deadline) {
     KeptResponse response;
-    // A map of 36 megapixels, which takes 0.3 s to encode.
+    // A map of 36 megapixels, which takes about 0.3 s to encode.
     PredictionRequest request = LargeRequest(1, 6000, 6000);
     v1::ClassifyParams params;
     params.mutable_heat_map()->set_encoding(v1::HeatMapParams::PNG);
@@ -81,8 +81,8 @@ TEST_F(PredictionTest, WhatCannotBeAnsweredInTimeIsRefusedAtOnce) {
       << "who sets no deadline is refused only when a queue is full";
 }
 
-// Twenty pictures, each of which takes 0.1 s to decode and 0.3 s to encode the
-// heat map of.
+// Twenty pictures. Each takes 0.1 s to decode, and its heat map 0.3 s to
+// encode.
 TEST_F(PredictionTest, AllThatARequestBringsCountsForItsOwnDeadline) {
   const auto ask = [this](bool with_maps, absl::Duration deadline) {
     PredictionRequest request = LargeRequest(20, 6000, 6000);
@@ -107,8 +107,9 @@ TEST_F(PredictionTest, AllThatARequestBringsCountsForItsOwnDeadline) {
       << "no caller may have as long as that";
 }
 
-// Nineteen pictures take 2 s to decode. Of normal priority they wait for as
-// many of another request, of high priority for less than half of those.
+// Seventeen pictures take 2 s to decode. Requests of normal priority wait for
+// all pictures of another request. Requests of high priority wait for less than
+// half of them.
 TEST_F(PredictionTest, HighPriorityWaitsForFewerOthers) {
   MayDecode(0);
   KeptResponse others_response;
@@ -161,7 +162,8 @@ TEST_F(PredictionTest, ARequestMayTakeAllOfTheRoomThatThereIs) {
   EXPECT_EQ(images_response.Wait(), absl::OkStatus()) << "the decode queue's";
 }
 
-// The first image says nothing of the second, which has another size and type.
+// The second image has another size and type, so the first says nothing about
+// it.
 TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
   constexpr absl::Duration kSlow = absl::Milliseconds(600);
   constexpr int kWide = server::FakeModel::kLongSide;
@@ -205,7 +207,8 @@ TEST_F(PredictionTest, EachImageIsJudgedByItsOwnSizeAndType) {
               "PREDICTED_DEADLINE_MISS")
         << images;
   }
-  // What others still decode is taken to be as slow as a request's largest.
+  // Images still to be decoded are assumed to be as slow as a request's
+  // largest.
   const absl::Duration three = 3 * kSlow;
   for (const char* images : {"st", "ts"}) {
     EXPECT_EQ(ask(images, three, /*validate_only=*/true), absl::OkStatus());
@@ -229,7 +232,7 @@ TEST_F(PredictionTest, TheDefaultDeadlineRefusesNobodyInAdvance) {
   environment_->default_deadline = absl::Seconds(2);
   MayDecode(0);
   KeptResponse response;
-  // Decoding these pictures is expected to take more than twice as long.
+  // Decoding these pictures is expected to take twice the default deadline.
   Prediction prediction(*environment_, LargeRequest(30, 5000, 5000), &response);
   prediction.Start(absl::OkStatus());
   prediction.Cancel();
@@ -310,7 +313,8 @@ TEST_F(PredictionTest, AnExceptionOnAThreadOfOursIsAnInternalError) {
   EXPECT_EQ(response.Wait(), absl::OkStatus()) << "the threads live on";
 }
 
-// The batch thread on which it is begun has no caller to tell of an exception.
+// The batch thread that starts the answer has no caller to receive an
+// exception.
 TEST_F(PredictionTest, AnAnswerThatCannotBeBegunIsAnInternalError) {
   masks_.Break();
   PredictionRequest request = Request(1);

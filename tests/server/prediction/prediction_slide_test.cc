@@ -1,5 +1,5 @@
-// Segment through a sliding window: an image is several tasks of the batching,
-// and its map is made of their logits while they come.
+// Tests Segment with a sliding window. An image becomes several batch tasks,
+// and its map is computed while their logits arrive.
 
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using server::MemoryUse;
 
-// A picture of the fake segmenter's size, which is not resized.
+// A picture of the fake segmenter's input size, so it is not resized.
 constexpr int kHeight = server::FakeModel::kShortSide;
 constexpr int kWidth = server::FakeModel::kLongSide;
 
@@ -32,7 +32,7 @@ struct Window {
 
 class PredictionSlideTest : public PredictionTest {
  protected:
-  // Red in columns 32 to 63, else black.
+  // The picture is red in columns 32 to 63 and black elsewhere.
   PredictionSlideTest() {
     for (int i = 0; i < kHeight * kWidth; ++i) {
       const bool red = i % kWidth / 32 == 1;
@@ -78,7 +78,7 @@ class PredictionSlideTest : public PredictionTest {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
     return server::GetErrorDetail(status).field;
   }
-  // Images in the batches that have run.
+  // Returns the number of images in the batches that have run.
   double ImagesRun() const {
     double images = 0;
     for (const prometheus::MetricFamily& family : metrics_.Collect()) {
@@ -188,7 +188,7 @@ TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
         LargeSlideRequest(slide, /*height=*/4000, /*width=*/8000), &response);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(server::GetErrorDetail(status).field, "images[0]");
-    // The message says what fits, and it does.
+    // The message suggests a window and a stride, and they fit.
     int width, height, stride_x, stride_y;
     const std::string message(status.message());
     const size_t begin = message.find("; a window of ");
@@ -207,7 +207,7 @@ TEST_F(PredictionSlideTest, TooManyWindowsAreRefusedWithWhatFits) {
 }
 
 TEST_F(PredictionSlideTest, WindowsCountAsImages) {
-  // 64 windows are more than may be admitted at a time.
+  // 64 windows exceed the number that may be admitted at a time.
   const Window slide = {12, 6, 12, 6};
   const absl::Status status = Ask(slide);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "TOO_MANY_IMAGES") << status;
@@ -223,7 +223,7 @@ TEST_F(PredictionSlideTest, OnlyTheWindowsWithRoomForTheirLogitsAreRun) {
     work.run = [&] { go_on.WaitForNotification(); };
     return work;
   }());
-  // Eleven rows of one window.
+  // Eleven rows with one window each.
   const SlideGrid grid({kWidth, kHeight}, {16, 96}, {8, 96});
   ASSERT_EQ(grid.windows(), 11);
   PredictionRequest request =
@@ -308,7 +308,8 @@ TEST_F(PredictionSlideTest, ADeadlineEndsAPictureInTheMiddle) {
   ExpectNothingLeft();
 }
 
-// Its map is computed in time, but not its answer.
+// The deadline passes after the map is computed and before the answer is
+// encoded.
 TEST_F(PredictionSlideTest, TheMapsTimeCountsAsPostprocessing) {
   std::atomic<int> asked{0};
   environment_->clock = [&asked] {

@@ -1,4 +1,4 @@
-// The life of a prediction without any transport.
+// Tests the life of a prediction without any transport.
 
 #include "server/prediction/prediction.h"
 
@@ -131,7 +131,7 @@ TEST_F(PredictionTest, WithPartialResultsTheOthersAreAnswered) {
   EXPECT_TRUE(response.answers_[2].has_value());
 }
 
-// The call is answered, but a client that gets nothing is not served.
+// The call succeeds, but a client that gets no result does not count as served.
 TEST_F(PredictionTest, APartialAnswerWithoutAnyImageDoesNotCountAsOk) {
   malformed_ = 0;
   for (const bool validate_only : {false, true}) {
@@ -194,7 +194,7 @@ TEST_F(PredictionTest, TheTimingHasTheLongestWaitOfAllImages) {
   constexpr absl::Duration kWait = absl::Milliseconds(50);
   gate_.Close();
   KeptResponse response;
-  PredictionRequest request = Request(3);  // Each is a batch of its own.
+  PredictionRequest request = Request(3);  // Each image is a separate batch.
   request.options.include_timing = true;
   Prediction prediction(*environment_, std::move(request), &response);
   prediction.Start(absl::OkStatus());
@@ -209,13 +209,13 @@ TEST_F(PredictionTest, TheTimingHasTheLongestWaitOfAllImages) {
   gate_.Open();
   ASSERT_EQ(response.Wait(), absl::OkStatus());
   ASSERT_TRUE(response.timing_.has_value());
-  // The image of the longest inference did not wait.
+  // The image with the longest inference did not wait.
   EXPECT_GE(base::FromProto(response.timing_->queue()), kWait);
 }
 
 TEST_F(PredictionTest, AnImageThatIsNotDecodedLeavesItsDecodeTime) {
   std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
-  png.resize(png.size() / 2);  // Its header is whole.
+  png.resize(png.size() / 2);  // Its header is complete.
   KeptResponse response;
   PredictionRequest request = Request(1);
   request.image = [&png](int) -> absl::StatusOr<image::ImageSource> {
@@ -247,8 +247,8 @@ TEST_F(PredictionTest, ACancelledRequestIsDoneOnceAndCancelled) {
   EXPECT_EQ(response.times_done_, 1);
 }
 
-// The limit is on the sum over the images, and once it is reached the images
-// that are left are not computed.
+// The limit applies to the sum over the images. Once it is reached, the
+// remaining images are not computed.
 TEST_F(PredictionTest, AnswersTooLargeTogetherAbandonTheRest) {
   environment_->max_response_bytes = 2 * kAnswerBytes;
   KeptResponse response;

@@ -1,4 +1,4 @@
-// What a prediction tells and counts of its stages and of its images.
+// Tests what a prediction reports and counts about its stages and images.
 
 #include <memory>
 #include <string>
@@ -27,7 +27,7 @@ class PredictionTimingTest : public PredictionTest {
     request.options.include_timing = true;
     return request;
   }
-  // A picture of four tiles, which is looked at whole too.
+  // A picture of four tiles. The whole picture is run as well.
   PredictionRequest Tiled() {
     PredictionRequest request = LargeRequest(1, 1200, 1200);
     request.model = "masks";
@@ -133,7 +133,7 @@ TEST_F(PredictionTimingTest, APictureInTilesHasTheLongestWaitOfThem) {
   WaitUntil([now] { return base::SteadyNow() >= now + kWait; }, "their wait");
   mask_gate_.Open();
   ASSERT_EQ(response.Wait(), absl::OkStatus());
-  // The longest wait and the longest inference are of different tiles.
+  // The longest wait and the longest inference belong to different tiles.
   EXPECT_GE(Told(response.timing_->queue()), kWait);
   EXPECT_GE(Told(response.timing_->inference()), kWait);
 }
@@ -148,10 +148,11 @@ TEST_F(PredictionTimingTest, LearnsHowLongAnswersTakeToEncode) {
   EXPECT_NE(costs_.Encode(model::VisionTask::kDetection, kCost), kCost);
 }
 
-// The image before it has run when the other fails, and is dropped for it.
+// The first image has already run when the second fails. It is dropped because
+// of that failure.
 TEST_F(PredictionTimingTest, AnAtomicRequestFailsByTheImageThatIsTheCause) {
   std::string png = server::EncodePng(64, 64, {}, std::string(64 * 64 * 3, 1));
-  png.resize(png.size() / 2);  // Its header is whole.
+  png.resize(png.size() / 2);  // Its header is complete.
   PredictionRequest request = Request(2);
   request.image = [&png, good = std::move(request.image)](int i) {
     if (i == 0) return good(i);
@@ -225,7 +226,7 @@ TEST_F(PredictionTimingTest, ADeadlineThatPassesWhileDecodingEndsThere) {
   EXPECT_EQ(Value("sfmamba_deadline_misses_total{model=fake,stage=decode}"), 1);
 }
 
-// A client library hangs up when the deadline passes, maybe just before it.
+// A client library hangs up at its deadline, which may pass a little early.
 TEST_F(PredictionTimingTest, WhoHangsUpAtTheDeadlineHasMissedIt) {
   for (const bool is_late : {false, true}) {
     gate_.Close();

@@ -1,4 +1,4 @@
-// The spans of a prediction.
+// Tests the spans of a prediction.
 
 #include <algorithm>
 #include <map>
@@ -52,7 +52,7 @@ class PredictionTraceTest : public PredictionTest {
     environment_->tracer = tracer_.get();
   }
 
-  // Predicts, and returns the status.
+  // Runs a prediction and returns its status.
   absl::Status Predict(PredictionRequest request,
                        const absl::Status& serving = absl::OkStatus()) {
     KeptResponse response;
@@ -75,7 +75,7 @@ class PredictionTraceTest : public PredictionTest {
         "an image in the queue");
   }
 
-  // When the inference of each trace's last image began.
+  // Returns when the inference of each trace's last image began.
   std::map<std::string, int64_t> InferenceStarts() {
     std::map<std::string, int64_t> starts;
     for (const auto& [name, span] : Spans()) {
@@ -86,7 +86,7 @@ class PredictionTraceTest : public PredictionTest {
     return starts;
   }
 
-  // All spans, by name; the exporter has ended then.
+  // Stops the exporter and returns all spans by name.
   std::multimap<std::string, json> Spans() {
     tracer_->Stop(kPatience);
     std::multimap<std::string, json> spans;
@@ -232,7 +232,7 @@ TEST_F(PredictionTraceTest, AnImageThatReachedNoStageSaysNothingOfAnother) {
   }
 }
 
-// The server's own deadline says nothing of how urgent an image is.
+// The server's default deadline does not make an image more urgent.
 TEST_F(PredictionTraceTest, WithoutADeadlineAnImageGoesBeforeAFarOne) {
   gate_.Close();
   KeptResponse running_response, far_response, none_response;
@@ -302,7 +302,7 @@ TEST_F(PredictionTraceTest, AnImageWhoseAnswerTakesLongGoesFirst) {
   mask_gate_.WaitForBatch();
   const absl::Time deadline = base::SteadyNow() + absl::Seconds(100);
   PredictionRequest short_request = detect(Sampled(1), 0);
-  // Its input has another size, and so another batch.
+  // Its input has another size and therefore needs another batch.
   PredictionRequest long_request = detect(LargeRequest(1, 1000, 2000), 20);
   short_request.call.deadline = long_request.call.deadline = deadline;
   long_request.call.traceparent =

@@ -1,4 +1,4 @@
-// What bad requests get, as a client sees it.
+// Tests the errors of invalid requests as a client receives them.
 
 #include "server/prediction/request_validation.h"
 
@@ -41,7 +41,7 @@ void SetTensor(ClassifyRequest* request, std::vector<int64_t> shape,
   tensor.set_data(std::string(bytes, '\0'));
 }
 
-// A PNG's signature and IHDR, with a wrong checksum if any.
+// A PNG's signature and IHDR chunk, with a wrong checksum.
 std::string PngHeader(uint32_t width, uint32_t height) {
   std::string png("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
   for (uint32_t side : {width, height}) {
@@ -236,14 +236,14 @@ const BadRequest kBadRequests[] = {
 
 TEST_F(RequestValidationTest, BadRequestsGetTheirReasonAndMatesTheirBytes) {
   Start();
-  ExpectAlive();  // Alone: remembers the bytes.
+  ExpectAlive();  // Runs alone and stores the bytes.
   for (const BadRequest& bad : kBadRequests) {
     SCOPED_TRACE(bad.name);
     ClassifyRequest request = server::GreyRequest(7);
     bad.change(&request);
     server::Call bad_call(*server_, request);
     server::Call good_call(*server_,
-                           server::GreyRequest(100));  // Its batch mate.
+                           server::GreyRequest(100));  // In the same batch.
     const server::Ending ending = bad_call.Wait();
     EXPECT_EQ(ending.code, StatusCode::INVALID_ARGUMENT);
     EXPECT_EQ(ending.reason, bad.reason);

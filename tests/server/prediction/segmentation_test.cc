@@ -1,4 +1,4 @@
-// Results as a caller of sfmamba.v1 sees them.
+// Segmentation results as a caller of sfmamba.v1 receives them.
 
 #include <algorithm>
 #include <cmath>
@@ -20,7 +20,7 @@ std::vector<std::string> Labels(int classes) {
   return labels;
 }
 
-// 3 x 2 pixels: class 1 three times, 0 twice, the last class once.
+// 3 x 2 pixels: three of class 1, two of class 0, one of the last class.
 model::Segmentation MakeMap(int classes) {
   model::Segmentation map;
   map.height = 2;
@@ -45,8 +45,8 @@ v1::SegmentResult Convert(const v1::SegmentParams& params, int classes = 5) {
   return result;
 }
 
-// A batch's options for a picture of `side` x `side` pixels whose input has
-// 64 x 64.
+// Returns the options for the model if a picture of `side` x `side` pixels has
+// an input of 64 x 64 pixels.
 model::SegmentationOptions AskedOf(const v1::SegmentParams& params, int side,
                                    const repository::ModelDirectory& model) {
   batching::BatchTask task;
@@ -56,7 +56,7 @@ model::SegmentationOptions AskedOf(const v1::SegmentParams& params, int side,
   return std::get<model::SegmentationOptions>(task.options);
 }
 
-// A batch costs what its inputs cost, whatever the pictures' size.
+// The time of a batch must not depend on the size of the original pictures.
 TEST(SegmentationTest, MapsOfLargePicturesAreComputedAfterTheBatch) {
   repository::ModelDirectory model = ModelOf(Labels(5));
   EXPECT_FALSE(AskedOf({}, 64, model).logits);
@@ -288,7 +288,7 @@ TEST(SegmentationPiecesTest, ATallMapsColumnsShareAPiece) {
   EXPECT_LE(pieces, 5);
 }
 
-// A map of several pieces, each of which is a small part of the work.
+// The map takes several steps, and each step is a small part of the work.
 TEST(SegmentationPiecesTest, ALargeMapIsEncodedInPieces) {
   model::Segmentation map;
   map.height = 2000;

@@ -1,5 +1,5 @@
-// The default segmenter's windows over a picture, against what PyTorch gives:
-// see tools/pytorch/record_slide.py.
+// Compares the default segmenter's sliding windows with PyTorch's results. See
+// tools/pytorch/record_slide.py.
 
 #include <algorithm>
 #include <cstdlib>
@@ -22,7 +22,7 @@ namespace {
 
 using image::PictureSize;
 
-constexpr int kEvery = 8;  // Every eighth pixel's logits are recorded.
+constexpr int kEvery = 8;  // The recording has every eighth pixel's logits.
 
 class SlidingNetworkTest : public testing::TestWithParam<bool> {
  protected:
@@ -35,7 +35,7 @@ class SlidingNetworkTest : public testing::TestWithParam<bool> {
     }
   }
 
-  // The picture as the network gets it.
+  // The picture as the network receives it.
   image::RgbImage Input(const model::ModelConfig& config) const {
     image::RgbImage picture{picture_.width, picture_.height, {}};
     const at::Tensor pixels = fixture_["network.picture"];

@@ -1,4 +1,4 @@
-// The windows through which Segment looks at an image, before it is decoded.
+// Tests how Segment divides an image into windows before decoding it.
 
 #include <cstdint>
 #include <string>
@@ -21,7 +21,7 @@ repository::ModelDirectory Segmenter() {
   return model;
 }
 
-// An image that becomes an input of kHeight x kWidth pixels.
+// An image with a model input of kHeight x kWidth pixels.
 ImageFacts Image(batching::ImageType type = batching::ImageType::kUint8) {
   ImageFacts image;
   image.input = image.seen = {kHeight, kWidth};
@@ -50,7 +50,7 @@ TEST(SlidingWindowTest, IsTheShortSideAndMovesByTwoThirds) {
 TEST(SlidingWindowTest, EachOfItsNumbersCounts) {
   v1::SlidingWindow slide;
   slide.set_width(20);
-  slide.set_height(1);  // Two thirds of it are still a pixel.
+  slide.set_height(1);  // Its stride rounds up to a pixel.
   slide.set_stride_x(7);
   ImageFacts image = Image();
   ASSERT_TRUE(Divide(slide, 1000, &image).ok());

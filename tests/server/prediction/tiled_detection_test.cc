@@ -1,5 +1,5 @@
-// What Detect makes of the detections in a picture's tiles, and what is
-// foreseen of its answers.
+// Tests how Detect merges the detections of a picture's tiles, and which costs
+// it predicts for its answers.
 
 #include <cmath>
 #include <cstdint>
@@ -38,14 +38,14 @@ std::vector<float> Corners(const v1::BoundingBox& box) {
   return {box.x_min(), box.y_min(), box.x_max(), box.y_max()};
 }
 
-// Detections in two tiles, of which the second begins 24 pixels further right.
+// Detections in two tiles. The second tile begins 24 pixels further right.
 class TilesMergingTest : public testing::Test {
  protected:
   TilesMergingTest() {
     facts_.parts.resize(2);
     facts_.parts[0].region = {0, 0, 48, 48};
     facts_.parts[1].region = {24, 0, 48, 48};
-    // The boxes share 16 of their 24 columns, and all rows.
+    // The boxes share 16 of their 24 columns and all rows.
     left_.detections = {MakeDetection({20, 10, 40, 30}, 0, 0.9f)};
     right_.detections = {MakeDetection({0, 10, 20, 30}, 0, 0.8f)};
   }
@@ -121,7 +121,7 @@ TEST_F(TilesMergingTest, ManyDetectionsAreMergedInPieces) {
   EXPECT_GE(merging, 4);
 }
 
-// The field that is out of its range, "" if none is.
+// Returns the field that is out of range, or "" if there is none.
 std::string WrongField(const std::function<void(v1::DetectParams*)>& change) {
   v1::DetectParams params;
   change(&params);

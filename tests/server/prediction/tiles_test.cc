@@ -13,7 +13,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Inputs are of 800 x 1333 pixels at most.
+// A detector with inputs of at most 800 x 1333 pixels.
 model::ModelConfig Detector() {
   model::ModelConfig config;
   config.task = model::VisionTask::kDetection;
@@ -81,7 +81,8 @@ TEST(TilesTest, WithoutASizeTheSmallestThatFitAreTaken) {
                   absl::OkStatus());
         EXPECT_LE(image.parts.size(), 64u);
         EXPECT_GT(image.parts.size(), 1u);
-        // A pixel less would be too many, unless it is the model's input size.
+        // One pixel less would give too many tiles, except at the model's input
+        // size.
         const int side =
             std::max(image.parts[0].region.width, image.parts[0].region.height);
         if (side == 800) continue;
@@ -101,7 +102,7 @@ TEST(TilesTest, OneSideMayBeLeftOpen) {
   ASSERT_EQ(DivideIntoTiles(tiles, Detector(), 64, &image), absl::OkStatus());
   EXPECT_EQ(image.parts[0].region.width, 800);
   EXPECT_GT(image.parts[0].region.height, 800);
-  tiles.set_width(10);  // Too many, however high.
+  tiles.set_width(10);  // Gives too many tiles at any height.
   EXPECT_FALSE(DivideIntoTiles(tiles, Detector(), 64, &image).ok());
 }
 
@@ -134,8 +135,8 @@ TEST(TilesTest, ASmallPictureIsOnePart) {
   EXPECT_EQ(image.parts[0].region.width, 500);
 }
 
-// Whatever is asked of the largest picture, the refusal takes no time and names
-// tiles that are taken.
+// Even for the largest picture, a refusal is fast. It suggests tiles that the
+// server accepts.
 TEST(TilesTest, ARefusalSaysWhatWouldFit) {
   for (const image::PictureSize& side : std::vector<image::PictureSize>{
            {1, 2}, {7, 8}, {800, 801}, {1, 65535}, {65535, 1}}) {

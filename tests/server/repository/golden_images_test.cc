@@ -8,7 +8,7 @@
 namespace sfmamba::repository {
 namespace {
 
-// What is flat somewhere would tell less of a model.
+// A flat area would reveal less about a model.
 TEST(GoldenImagesTest, NoPixelIsAsTheOneBesideOrBelowIt) {
   model::ModelConfig config;
   config.image_size = 64;

@@ -30,7 +30,7 @@ ClassifierShapes ShapesOf(const std::string& variant) {
   return shapes;
 }
 
-// A small network of no variant.
+// Shapes of a small network that is no known variant.
 ClassifierShapes SmallShapes() {
   ClassifierShapes shapes = ShapesOf("mamba_vision_t");
   shapes.dim = shapes.in_dim = 8;
@@ -51,7 +51,8 @@ std::string ErrorOf(const std::string& config,
   return std::string(read.status().message());
 }
 
-// The values of the files and of the variant's row, by a case's names.
+// Returns the values of the files and of the variant's row, under the names of
+// the cases.
 json Resolved(const HuggingFaceConfig& read) {
   const v1::Backbone& backbone = read.config.backbone();
   const v1::Input& input = read.config.input();

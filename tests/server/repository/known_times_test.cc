@@ -9,13 +9,13 @@
 namespace sfmamba::repository {
 namespace {
 
-// Times of one batch.
+// Returns the times of one batch.
 KnownTimes::Times Times(int milliseconds) {
   const absl::Duration time = absl::Milliseconds(milliseconds);
   return {{{32, 32}, 1, time, time}};
 }
 
-// The median of what is known, in milliseconds; -1 if nothing is.
+// Returns the known median in milliseconds, or -1 if none is known.
 int Known(const KnownTimes& known, const std::string& key) {
   const KnownTimes::Times times = known.Get(key);
   return times.empty() ? -1 : times[0].median / absl::Milliseconds(1);
@@ -43,7 +43,7 @@ TEST(KnownTimesTest, ForgetsWhatWasSetLongAgo) {
   const int keys = 3 * KnownTimes::kMostKeys;
   for (int i = 0; i < keys; ++i) {
     known.Set(absl::StrCat(i), Times(i));
-    // It is set now and then.
+    // Key "0" is set again from time to time.
     if (i % 10 == 0) known.Set("0", Times(0));
   }
   EXPECT_EQ(Known(known, "0"), 0);

@@ -24,7 +24,7 @@ TEST(LoadLanesTest, AJobThatTakesLongDoesNotHoldUpOtherModels) {
 }
 
 TEST(LoadLanesTest, JobsOfAModelRunOneByOneInTheirOrder) {
-  std::vector<int> order;  // Not guarded: a sanitizer finds jobs side by side.
+  std::vector<int> order;  // Unguarded, so a sanitizer finds overlapping jobs.
   {
     LoadLanes lanes(/*most_waiting=*/100, [] {});
     for (int i = 0; i < 100; ++i) {

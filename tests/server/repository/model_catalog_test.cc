@@ -17,7 +17,7 @@ namespace {
 
 using model::VisionTask;
 
-// Finds models, none of which is loaded, by their configurations alone.
+// Finds models by their configurations, without loading them.
 class ModelCatalogTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -33,7 +33,8 @@ class ModelCatalogTest : public testing::Test {
     catalog_.Add(id, 1, {folder.string(), ""});
   }
 
-  // The id of what a request without a name gets, or the error's message.
+  // Returns the id of the model for a request without a name, or the error's
+  // message.
   std::string Found(VisionTask task) {
     const auto found = catalog_.Find("", "model", task);
     return found.ok() ? (*found)->id() : std::string(found.status().message());

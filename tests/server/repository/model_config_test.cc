@@ -19,7 +19,7 @@ constexpr char kCustom[] = R"(
   }
 )";
 
-// The custom model with `text` merged into it.
+// Returns the custom model with `text` merged into it.
 v1::ModelConfig Proto(const std::string& text) {
   using google::protobuf::TextFormat;
   v1::ModelConfig proto;
@@ -35,13 +35,13 @@ model::ModelConfig Translated(const std::string& text,
   return config.value_or(model::ModelConfig());
 }
 
-// The message of the error that the custom model with `text` gives.
+// Returns the error message of the custom model with `text`.
 std::string ErrorOf(const std::string& text,
                     const weights::WeightShapes& shapes = {}) {
   return std::string(ToModelConfig(Proto(text), 2, shapes).status().message());
 }
 
-// Shapes of a single-stage detector without masks.
+// Shapes of a detector with one box stage and no masks.
 weights::WeightShapes FasterRcnn() {
   weights::WeightShapes shapes;
   shapes.num_classes = 2;
@@ -257,7 +257,8 @@ TEST(ToModelConfigTest, TheDefaultsAreThoseOfTheModelsOwnStructs) {
             own.segmentation_channels);
 }
 
-// The model checks what it is given too: neither knows a narrower range.
+// The model checks its configuration too, and neither check has a narrower
+// range.
 TEST(ToModelConfigTest, TheModelTakesEachEndOfADetectorsRanges) {
   const auto& descriptor = *v1::Detector::descriptor();
   for (int i = 0; i < descriptor.field_count(); ++i) {

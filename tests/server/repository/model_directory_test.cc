@@ -51,7 +51,7 @@ class ModelDirectoryTest : public testing::Test {
     std::ofstream(path_ / name, std::ios::binary) << text;
   }
 
-  // The message of the error that reading gives.
+  // Returns the error message of reading the version.
   std::string Error() {
     const absl::Status status = ReadModelDirectory(version_).status();
     EXPECT_FALSE(status.ok());
@@ -197,7 +197,7 @@ TEST_F(ModelDirectoryTest, EachFileMustBeThere) {
   }
 }
 
-// What a version has with random weights.
+// The files of a version with random weights.
 TEST_F(ModelDirectoryTest, RandomWeightsNeedTheConfigurationAlone) {
   fs::remove(path_ / kWeightsFile);
   fs::remove(path_ / kLabelsFile);
@@ -263,7 +263,7 @@ TEST_F(ModelDirectoryTest, NoFileMayLieOutside) {
   EXPECT_EQ(Error(), "model.safetensors: lies outside the model repository");
 }
 
-// A version in Hugging Face's layout, of a network that no table has.
+// A version in Hugging Face's layout, whose network is in no table.
 class HuggingFaceFolderTest : public ModelDirectoryTest {
  protected:
   HuggingFaceFolderTest() {
@@ -332,7 +332,7 @@ TEST_F(HuggingFaceFolderTest, ATextprotoBesideItSaysWhatDiffers) {
   EXPECT_EQ(ReadModelDirectory(version_)->config.backbone.windows,
             (std::array<int, 2>{2, 1}))
       << "in place of those of the other file";
-  // What it states of the network must fit the weights.
+  // The network that it describes must fit the weights.
   Write(kConfigFile, absl::StrCat("weights { size_bytes: ",
                                   fs::file_size(path_ / kWeightsFile), " }"));
   EXPECT_TRUE(LooksComplete(version_));

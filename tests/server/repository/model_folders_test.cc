@@ -36,7 +36,8 @@ class ModelFoldersTest : public testing::Test {
     std::ofstream(path, std::ios::binary) << text;
   }
 
-  // A version whose weights are to have `size` bytes and have three.
+  // Writes a version with weights of three bytes. Its configuration says
+  // `size`.
   void WriteVersion(const std::string& folder, int size = 3) {
     Write(folder + "/model.safetensors", "abc");
     Write(folder + "/labels.txt", "cat\ndog\n");
@@ -74,7 +75,7 @@ TEST_F(ModelFoldersTest, FindsVersionsAndThePolicy) {
   EXPECT_EQ(model.policy->latest(), 7);
 }
 
-// R2: what was meant as a model or a version is not passed over in silence.
+// Misnamed models and versions are reported and not silently ignored.
 TEST_F(ModelFoldersTest, R2FoldersWithUnusableNamesAreReported) {
   WriteVersion("everyday/1");
   for (const char* name :
@@ -137,7 +138,7 @@ TEST_F(ModelFoldersTest, TheFingerprintChangesWithAnyFile) {
   }
   Write("m/1/README.md", "text");
   EXPECT_EQ(Look().fingerprint, before);
-  // Replaced by another of the same size and time.
+  // The file is replaced by another file with the same size and time.
   const fs::path labels = root_ / "m/1/labels.txt";
   const auto time = fs::last_write_time(labels);
   Write("new", "other text");
@@ -168,7 +169,7 @@ TEST_F(ModelFoldersTest, R1FollowsLinksThatEndInTheRepository) {
   fs::create_directories(root_ / "m");
   fs::create_directory_symlink("../store/blue/4", root_ / "m/2");
   fs::create_directory_symlink("store/blue", root_ / "linked");
-  // A ConfigMap's volume, whose files are replaced at once by a rename.
+  // A ConfigMap's volume. A rename replaces all its files at once.
   WriteVersion("map/1/..2026");
   fs::create_directory_symlink("..2026", root_ / "map/1/..data");
   for (const char* file :
@@ -178,7 +179,7 @@ TEST_F(ModelFoldersTest, R1FollowsLinksThatEndInTheRepository) {
   Write("map/..2026/policy.textproto", "latest: 3");
   fs::create_directory_symlink("..2026", root_ / "map/..data");
   fs::create_symlink("..data/policy.textproto", root_ / "map/policy.textproto");
-  // A version that is published by a link to a hidden folder.
+  // A link to a hidden folder publishes this version.
   WriteVersion("everyday/.versions/abc");
   fs::create_directory_symlink(".versions/abc", root_ / "everyday/1");
   const auto found = LookAtModels(root_.string(), false);
@@ -201,8 +202,8 @@ TEST_F(ModelFoldersTest, R1FollowsLinksThatEndInTheRepository) {
   EXPECT_FALSE(after.complete);
 }
 
-// A process that sees files of its own at `folder`, written by `write`, as a
-// container does. Its number is -1 where that is not allowed.
+// A process that sees its own files at `folder`, like a container. `write`
+// writes them. Its number is -1 if the system does not allow it.
 class OtherContainer {
  public:
   OtherContainer(const fs::path& folder, const std::function<void()>& write) {
@@ -242,8 +243,8 @@ class OtherContainer {
   pid_t pid_ = -1;
 };
 
-// KServe's modelcar: /mnt/models is a link to /proc/<pid>/root/models, whose
-// name means something else, or nothing, to this process.
+// KServe's modelcar makes /mnt/models a link to /proc/<pid>/root/models. In
+// this process, the link's name means something else or nothing.
 TEST_F(ModelFoldersTest, R1AnotherContainersFilesAreTaken) {
   fs::create_directories(root_ / "models");
   WriteVersion("outside/1");
@@ -268,7 +269,7 @@ TEST_F(ModelFoldersTest, R1AnotherContainersFilesAreTaken) {
   EXPECT_TRUE(model.versions.at(2).complete);
   EXPECT_EQ(found->left_out.count("m/3"), 1) << "a link that leaves it";
   EXPECT_EQ(found->left_out.count("m/4"), 1) << "a link of another container";
-  // The flag --model=m=/mnt/models/m/1 allows links that lead anywhere.
+  // The flag --model=m=/mnt/models/m/1 accepts links to any place.
   const auto files = FindVersionFiles({mnt + "/m/1", ""});
   ASSERT_TRUE(files.ok()) << files.status();
   EXPECT_EQ(files->weights_size, 3);

@@ -23,8 +23,8 @@
 namespace sfmamba::repository {
 namespace {
 
-// What loading MambaVision beside another model added to the resident memory of
-// a server at most, in fp32 with AMX.
+// The measured maximum memory that loading a MambaVision model beside another
+// one adds to a server, in fp32 with AMX.
 TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
   struct Case {
     int64_t file_bytes, elements, measured_mib;
@@ -39,7 +39,7 @@ TEST(MemoryToLoadTest, IsNoLessThanWasMeasured) {
   }
 }
 
-// A fake model on a CPU that has BF16 and INT8. Calls `before` before each
+// A fake model on a CPU with BF16 and INT8. It calls `before` before each
 // batch.
 class CpuModel : public server::FakeModel {
  public:
@@ -65,7 +65,7 @@ class CpuModel : public server::FakeModel {
   const std::function<void()> before_;
 };
 
-// A fake model that computes in `precision` and answers logits of 10 and
+// A fake model that computes in `precision` and returns the logits 10 and
 // `second`.
 class ClassifyingModel : public server::FakeModel {
  public:
@@ -103,8 +103,9 @@ TEST_F(ModelLoaderTest, AutoIsBf16IfItIsFasterAndItsAnswersAreClose) {
   constexpr int64_t kMuch = int64_t{1} << 40, kLittle = 100 << 20;
   struct Case {
     const char* name;
-    Precision fast, computed;  // `computed` is what BF16 is computed in.
-    absl::StatusOr<float> reduced, full;  // The second logit in each.
+    // `computed` is the precision in which BF16 is really computed.
+    Precision fast, computed;
+    absl::StatusOr<float> reduced, full;  // The second logit in each precision.
     int64_t free_memory;
     Precision chosen;
     const char* loads;  // The precisions that were loaded.

@@ -13,7 +13,7 @@ using Numbers = std::vector<int64_t>;
 const absl::Time kNow = absl::UnixEpoch();
 constexpr absl::Duration kPeriod = absl::Seconds(5);
 
-// A folder of these versions, whose files are whole.
+// Returns a folder with these versions. All of their files are complete.
 ModelFolder Folder(const std::map<int64_t, std::string>& fingerprints) {
   ModelFolder folder;
   for (const auto& [number, fingerprint] : fingerprints) {
@@ -70,7 +70,7 @@ TEST(ModelPlanTest, TheOldVersionStaysWhileTheNewOneFails) {
   plan.Found(Folder({{1, "a"}, {2, "b"}}));
   plan.Failed(2, kNow, kPeriod);
   EXPECT_EQ(plan.ToUnload({}), Numbers());
-  // Even if its folder is gone.
+  // This holds even if its folder is gone.
   plan.Found(Folder({{2, "b"}}));
   EXPECT_EQ(plan.ToUnload({}), Numbers());
 }
@@ -125,7 +125,7 @@ TEST(ModelPlanTest, WaitsForWhatIsBeingWritten) {
   EXPECT_EQ(ToLoad(plan), Numbers());
   find("3 bytes", true);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));
-  // Nobody writes any more: a load will say what is wrong.
+  // No process writes any more, so a load will report the error.
   find("1 byte again", false);
   find("1 byte again", false);
   EXPECT_EQ(ToLoad(plan), Numbers({1}));

@@ -1,4 +1,4 @@
-// Requests, calls, the end and other writers while a repository changes.
+// Tests requests, calls, shutdown and other writers while a repository changes.
 
 #include <atomic>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 using server::WriteModel;
 
-// ---- Requests meanwhile ----
+// ---- Requests during changes ----
 
 TEST_F(ModelReloadTest, RequestsInFlightAreAnsweredByWhatTheyFound) {
   Start();
@@ -300,7 +300,7 @@ TEST_F(PollTest, TriesAgainWhatFailed) {
   fs::rename(folder_ + "/m/2.new", folder_ + "/m/2");
   AwaitStates({"1 READY", "2 UNAVAILABLE"});
   WaitUntil([this] { return loads_ > 4; }, "four loads of version 2");
-  fs::remove(folder_ + "/m/2/unloadable");  // Not one of the files watched.
+  fs::remove(folder_ + "/m/2/unloadable");  // Not one of the watched files.
   AwaitStates({"2 READY"});
   EXPECT_GE(tries[3] - tries[0], (1 + 2 + 4) * options_.poll_period)
       << "each waits twice as long as the one before";

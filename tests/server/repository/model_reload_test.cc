@@ -1,4 +1,4 @@
-// What calls change in a repository that serves.
+// Tests how calls change a repository that serves.
 
 #include <filesystem>
 #include <fstream>
@@ -208,8 +208,8 @@ TEST_F(ModelReloadTest, OnlyTheModelsOfTheStartAreLoaded) {
   EXPECT_EQ(repository_->Scan().code(), absl::StatusCode::kNotFound);
 }
 
-// What is left of a version that is replaced must not wait behind the batches
-// of the next: see DeviceTurns::Join().
+// The old version's remaining batches must not wait behind the new version's.
+// See DeviceTurns::Join().
 TEST_F(ModelReloadTest, TheVersionsOfAModelShareItsTurnsOnADevice) {
   WriteModel(folder_, "m", "2");
   WriteModel(folder_, "other", "1");
@@ -246,7 +246,7 @@ TEST_F(ModelReloadTest, RollsOutAndBackByLabels) {
   EXPECT_EQ(Found("m"), 2);
   ASSERT_TRUE(Load("m").ok());
   AwaitStates({"2 READY"});
-  // Back.
+  // Rolls back.
   ASSERT_TRUE(LoadVersion("m", 1).ok());
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 1).ok());
   ASSERT_TRUE(repository_->SetLabel("m", "canary", std::nullopt).ok());
@@ -279,7 +279,7 @@ TEST_F(ModelReloadTest, ThePolicysFileGivesLabelsThatSurviveARestart) {
   EXPECT_EQ(Found("models/m/labels/canary"), 2);
   EXPECT_FALSE(repository_->Find("models/m/labels/next", "model").ok());
 
-  // What a call says holds until the file says something else.
+  // A label set by a call stays until the file changes.
   ASSERT_TRUE(repository_->SetLabel("m", "stable", 2).ok());
   EXPECT_EQ(Load("m"), absl::OkStatus());
   EXPECT_EQ(Found("m"), 2);

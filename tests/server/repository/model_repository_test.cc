@@ -135,7 +135,7 @@ TEST_F(ModelRepositoryTest, FindsAModelByEachFormOfItsName) {
   server::WriteModel(folder_, "m", "3");
   const std::string longest(128, 'x');
   server::WriteModel(folder_, longest, "1");
-  server::WriteModel(folder_, longest + "x", "1");  // Too long to be one.
+  server::WriteModel(folder_, longest + "x", "1");  // Too long for a name.
   ModelRepository& repository = Make();
   ASSERT_TRUE(repository.Scan().ok());
   EXPECT_EQ(Names().size(), 2);

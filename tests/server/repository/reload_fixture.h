@@ -45,7 +45,8 @@ class NanModel : public server::FakeModel {
   }
 };
 
-// A repository of fake models that changes while it serves; "m" has version 1.
+// A repository of fake models that changes while it serves. It starts with
+// version 1 of "m".
 class ModelReloadTest : public testing::Test {
  protected:
   ModelReloadTest()
@@ -58,15 +59,15 @@ class ModelReloadTest : public testing::Test {
     options_.explicit_control = true;
   }
 
-  // Writes the policy of model "m" by renaming, so that it is never seen in
-  // part.
+  // Writes the policy of model "m" by renaming, so that no reader sees a
+  // partial file.
   void WritePolicy(const std::string& text) {
     const std::string path = folder_ + "/m/policy.textproto";
     std::ofstream(path + ".new") << text;
     std::filesystem::rename(path + ".new", path);
   }
 
-  // What the folder holds serves.
+  // Starts to serve the models in the folder.
   void Start() {
     repository_ = std::make_unique<ModelRepository>(
         options_,
@@ -112,7 +113,7 @@ class ModelReloadTest : public testing::Test {
     });
   }
 
-  // What a call was told.
+  // Runs a call and returns its status.
   static absl::Status Call(
       absl::FunctionRef<void(const ModelRepository::Done&)> call) {
     absl::Status told;
@@ -125,7 +126,7 @@ class ModelReloadTest : public testing::Test {
     return told;
   }
 
-  // "1 READY" and so on, of model "m".
+  // Returns the states of model "m" in the form "1 READY".
   std::vector<std::string> States() {
     std::vector<std::string> states;
     for (const auto& version : repository_->List()) {
@@ -159,7 +160,8 @@ class ModelReloadTest : public testing::Test {
     return false;
   }
 
-  // Answers one image by what `name` means now; its version, or an error.
+  // Answers one image with the model that `name` means now. Returns its version
+  // or an error.
   absl::StatusOr<int64_t> Predict(const std::string& name) {
     const auto version = repository_->Find(name, "model");
     if (!version.ok()) return version.status();
@@ -187,7 +189,7 @@ class ModelReloadTest : public testing::Test {
   ModelRepository::Options options_;
   server::Gate gate_;
   std::atomic<int> loads_{0}, changes_{0};
-  // By the last load.
+  // The precision that the last load asked for.
   std::atomic<model::Precision> asked_for_{model::Precision::kFloat16};
   std::atomic<bool> stop_{false};
   std::function<void()> on_load_;

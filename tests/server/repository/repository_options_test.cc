@@ -1,4 +1,4 @@
-// What a server's configuration says of its models.
+// Tests the options that a server's configuration gives its repository.
 
 #include <cstdint>
 #include <map>

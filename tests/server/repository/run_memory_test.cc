@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kMega = 1000000;
 
-// A model on a CPU whose images take what `bytes` returns.
+// A model on a CPU. An image takes as much memory as `bytes` returns.
 class Model : public model::VisionModel {
  public:
   using Bytes = std::function<int64_t(int64_t pixels)>;
@@ -39,7 +39,7 @@ class Model : public model::VisionModel {
   int fold_factor(int /*images*/) const override { return 1; }
 
   int contexts_ = 1;
-  int64_t largest_ = 0;  // Pixels of the largest image that was run.
+  int64_t largest_ = 0;  // Pixels of the largest image run.
 
  private:
   class Context : public model::ExecutionContext {
@@ -103,7 +103,7 @@ TEST_F(RunMemoryTest, AnImageThatCannotFitIsRefusedWithTheFigureUnrun) {
   Model model(Classifier(16384), Linear);
   const absl::Status status = Fit(model, 8000 * kMega).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  // 130 bytes for each of 16384 x 16384 pixels, and a tenth.
+  // 130 bytes for each of 16384 x 16384 pixels, plus a tenth.
   EXPECT_THAT(status.message(), HasSubstr("about 38.4 GB"));
   EXPECT_THAT(status.message(), HasSubstr("input.size 16384"));
   EXPECT_THAT(status.message(), HasSubstr("the 7.2 GB"));
@@ -120,7 +120,7 @@ TEST_F(RunMemoryTest, BatchesAreSmallerIfAnImageOnEachThreadDoesNotFit) {
   Model model(Classifier(1024), Linear);
   const auto fit = Fit(model, 400 * kMega);  // An image takes 150 MB.
   ASSERT_TRUE(fit.ok()) << fit.status();
-  EXPECT_EQ(fit->max_batch_size, 3);  // One by one with four threads.
+  EXPECT_EQ(fit->max_batch_size, 3);  // Four threads run one image each.
 }
 
 TEST_F(RunMemoryTest, EachContextRunsABatch) {
@@ -153,12 +153,12 @@ TEST_F(RunMemoryTest, OneLoadTakesMostOfTheMemoryAtATime) {
   const auto first = Fit(model, 800 * kMega);
   ASSERT_TRUE(first.ok());
   EXPECT_NE(first->most, nullptr);
-  stop_ = true;  // Another one waits until it is stopped.
+  stop_ = true;  // Stops another call that waits.
   EXPECT_EQ(memory_.TakeMost([] { return true; }), nullptr);
   EXPECT_TRUE(absl::IsCancelled(Fit(model, 800 * kMega).status()));
 }
 
-// A GPU measures no tensors. An input takes 805 MB.
+// Tensors on a GPU are not measured here. An input takes 805 MB.
 TEST_F(RunMemoryTest, AModelWithoutTensorsHereFitsIfItsInputDoes) {
   Model model(Classifier(16384), [](int64_t) { return 0; });
   EXPECT_TRUE(Fit(model, 1000 * kMega).ok());

@@ -25,7 +25,7 @@ weights::MambaOutShapes ShapesOf(const std::string& variant) {
   return shapes;
 }
 
-// timm 1.0.31 writes such files.
+// timm 1.0.31 writes files like this one.
 constexpr char kPlus384[] = R"({
   "architecture": "mambaout_base_plus_rw",
   "num_classes": 3,

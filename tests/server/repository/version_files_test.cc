@@ -193,7 +193,7 @@ TEST_F(VersionFilesTest, WhatStandsInPlaceOfTheWeightsIsNamed) {
   }
 }
 
-// Hugging Face's cache has links to blobs in place of files.
+// Hugging Face's cache contains links to blobs instead of files.
 TEST_F(VersionFilesTest, LinksMayEndAnywhereInTheRoot) {
   fs::create_directories(root_ / "blobs");
   std::ofstream(root_ / "blobs/1") << "{}";
@@ -214,7 +214,7 @@ TEST_F(VersionFilesTest, ALinkThatEndsNowhereIsNotThere) {
             "config.textproto: there is no such file, and no config.json");
 }
 
-// None of them is opened: the test would wait for a writer of the FIFO.
+// The server opens none of them. Opening the FIFO would block this test.
 TEST_F(VersionFilesTest, WhatIsNoFileIsNamed) {
   Write("config.textproto", "");
   const std::string folder = (root_ / "m/1").string();

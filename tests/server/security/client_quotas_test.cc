@@ -19,7 +19,7 @@ class ClientQuotasTest : public testing::Test {
                       double items_per_second = 0, int burst = 0) {
     return {name, true, {max_items, items_per_second, burst}};
   }
-  // When to try again, if it is refused.
+  // Returns the time until a retry if the images are refused.
   std::optional<absl::Duration> RefusedFor(const Caller& caller, int items) {
     auto hold = quotas_.Take(caller, items);
     if (hold.ok()) {
@@ -133,7 +133,7 @@ TEST_F(ClientQuotasTest, QuotasHoldAgainOnceACrowdHasGone) {
     crowd.push_back(*std::move(hold));
   }
   crowd.clear();
-  // Others come, one after another, and none of them has anything for long.
+  // Other clients come one after another, and each holds images only briefly.
   for (int i = 0; i < 2'000; ++i) {
     now_ += absl::Milliseconds(1);
     EXPECT_FALSE(RefusedFor(Named(absl::StrCat("other", i), 4, 1), 1));

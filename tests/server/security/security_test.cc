@@ -155,7 +155,7 @@ TEST_F(SecurityTest, AFileMayHaveAMebibyte) {
                                 "got more than 1048576 bytes"));
 }
 
-// It would be read once a second, and each time wait for somebody who writes.
+// The file is read once a second. A blocking read would wait for a writer.
 TEST_F(SecurityTest, APipeInAFilesPlaceHoldsNothingUp) {
   WritePair(MakeCertificate());
   const std::string path = folder_ + "tokens";

@@ -23,14 +23,14 @@ void ExpectWrong(const absl::StatusOr<TlsIdentity>& identity,
 
 class TlsIdentityTest : public testing::Test {
  protected:
-  // Signed by the authority.
+  // Returns a certificate signed by the authority.
   Certificate Issue(bool expired = false) const {
     CertificateOptions options;
     options.issuer = &authority_;
     options.expired = expired;
     return MakeCertificate(options);
   }
-  // The server's, which lasts for a day.
+  // Expects the server's own certificate, which is valid for a day.
   static void ExpectOwn(const TlsIdentity& identity) {
     EXPECT_GT(identity.expires, absl::Now() + absl::Hours(23));
     EXPECT_LT(identity.expires, absl::Now() + absl::Hours(25));

@@ -9,7 +9,7 @@
 
 namespace sfmamba::security {
 
-// The hash of a token, as it stands in a token file.
+// Returns the hash of a token in the form of a token file.
 inline std::string HashOf(const std::string& token) {
   unsigned char digest[SHA256_DIGEST_LENGTH];
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
@@ -18,8 +18,8 @@ inline std::string HashOf(const std::string& token) {
       absl::string_view(reinterpret_cast<const char*>(digest), sizeof(digest)));
 }
 
-// A client of a token file. `scopes` is "INFER" or "INFER, READ"; `more` are
-// further fields.
+// Returns a client of a token file. `scopes` is "INFER" or "INFER, READ".
+// `more` has further fields.
 inline std::string ClientText(const std::string& name, const std::string& token,
                               const std::string& scopes,
                               const std::string& more = "") {

@@ -71,7 +71,7 @@ TEST(TokensTest, QuotaIsTheClientsOrTheCommonOne) {
   const Quota& c = tokens->Find("3")->caller.quota;
   EXPECT_EQ(c.max_items, 7);
   EXPECT_EQ(c.items_per_second, 0.5);
-  EXPECT_EQ(c.burst, 0);  // The common one is that of another rate.
+  EXPECT_EQ(c.burst, 0);  // The common burst belongs to another rate.
 }
 
 TEST(TokensTest, NamesMayHave64Characters) {
@@ -81,7 +81,7 @@ TEST(TokensTest, NamesMayHave64Characters) {
   EXPECT_EQ(tokens->Find("one")->caller.name, name);
 }
 
-// Which field is wrong.
+// Expects an error that names `field`.
 void ExpectWrong(const std::string& text, const std::string& field) {
   const absl::Status status = Tokens::Parse(text, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;

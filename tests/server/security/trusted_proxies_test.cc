@@ -92,7 +92,7 @@ TEST(TrustedProxiesTest, AMalformedAddressIsNotTrusted) {
 }
 
 TEST(TrustedProxiesTest, NetworksEndAtAnyBit) {
-  // A proxy that is trusted names a client of the other family.
+  // A trusted proxy reports a client of the other address family.
   const auto is_trusted = [](const std::string& network,
                              const std::string& peer) {
     const bool is_v4 = absl::StartsWith(peer, "ipv4:");

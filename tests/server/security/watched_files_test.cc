@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Takes pairs of equal files.
+// Watches pairs of files and accepts only equal ones.
 class WatchedFilesTest : public testing::Test {
  protected:
   WatchedFilesTest()
@@ -90,7 +90,7 @@ TEST_F(WatchedFilesTest, FilesWrittenOneAfterAnotherAreNoError) {
   EXPECT_EQ(told_, std::vector<std::string>{"ok"});
 }
 
-// A file that is written in place is empty before it is whole.
+// A file that is written in place is empty before it is complete.
 TEST_F(WatchedFilesTest, WhatIsBeingWrittenIsNotTaken) {
   WriteBoth("1");
   WatchedFiles files = Watch();
@@ -113,7 +113,7 @@ TEST_F(WatchedFilesTest, ErrorThatStaysIsToldOnceAndTheOldFilesCount) {
   for (int i = 0; i < 5; ++i) files.Look();
   EXPECT_EQ(taken_, std::vector<std::string>{"1"});
   EXPECT_EQ(told_, std::vector<std::string>{"they differ"});
-  Write("key", "1");  // The contents in use again: nothing is to be taken.
+  Write("key", "1");  // The contents in use, so there is nothing to take.
   files.Look();
   Write("key", "3");
   for (int i = 0; i < 5; ++i) files.Look();
@@ -142,7 +142,7 @@ TEST_F(WatchedFilesTest, MissingAndHugeFilesAreErrors) {
   EXPECT_EQ(taken_, (std::vector<std::string>{"1", "2"}));
 }
 
-// Kubernetes has the files of a secret behind a link that it swaps.
+// Kubernetes puts a secret's files behind a link and replaces the link.
 TEST_F(WatchedFilesTest, SwappedLinkIsSeen) {
   for (const std::string version : {"1", "2"}) {
     fs::create_directory(Path(version));

@@ -30,7 +30,7 @@ std::string ErrorOf(const std::vector<std::string>& arguments) {
   return std::string(Parse(arguments, &line).message());
 }
 
-// `config` with the flags over it.
+// Returns `config` after the flags are applied.
 v1::ServerConfig Applied(const std::vector<std::string>& arguments,
                          v1::ServerConfig config = {}) {
   CommandLine line;
@@ -175,7 +175,6 @@ TEST(FlagsTest, ARemovedFlagNamesItsReplacement) {
             "liveness probe call grpc.health.v1.Health at the gRPC port");
 }
 
-// H8.
 TEST(FlagsTest, AMisspeltFlagIsSuggested) {
   EXPECT_EQ(ErrorOf({"--ports=1"}),
             "--ports=1: there is no such flag, did you mean --port");

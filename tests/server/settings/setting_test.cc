@@ -22,7 +22,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::MessageFactory;
 
-// Calls `visit` with each field below `message`.
+// Calls `visit` with each field of `message` and of its submessages.
 void ForEach(const Descriptor& message,
              const std::function<void(const FieldDescriptor&)>& visit) {
   for (int i = 0; i < message.field_count(); ++i) {
@@ -57,7 +57,7 @@ std::unique_ptr<Message> MessageOf(const FieldDescriptor& field) {
                                       ->New());
 }
 
-// What is wrong with `field` set to `text`.
+// Returns the error of setting `field` to `text`.
 std::string ErrorOf(const FieldDescriptor& field, const std::string& text) {
   const std::unique_ptr<Message> message = MessageOf(field);
   absl::Status status = SetFromText(field, text, message.get());

@@ -60,7 +60,7 @@ TEST(TextValuesTest, AnErrorShowsTheFormAndWhereItIs) {
        "line 1, column 20: max_message_bytes: got \"32MB\", expected a number "
        "of bytes such as 64MiB"},
       {"max_message_bytes: 32MB", "max_message_bytes: got \"32MB\""},
-      // Behind a value that was replaced, places are the file's.
+      // After a replaced value, positions still refer to the file.
       {"drain_delay: 5s prt: 1", "line 1, column 20"},
       {"drain_delay: 5s port: x", "line 1, column 23"}};
   for (const auto& [text, error] : cases) {

@@ -15,7 +15,7 @@ TEST(ClientOfTest, IsTheAddressWithoutThePort) {
   EXPECT_EQ(ClientOf(""), "");
 }
 
-// A hundred places that clients take one by one until they are refused.
+// A hundred places. Clients take them one by one until they are refused.
 class Places {
  public:
   explicit Places(double most_alone) : shares_(most_alone) {}
@@ -34,7 +34,7 @@ class Places {
 
  private:
   ClientShares shares_;
-  std::vector<std::string> taken_;  // By whom.
+  std::vector<std::string> taken_;  // The client of each place.
 };
 
 TEST(ClientSharesTest, OneClientAloneFillsItsMost) {

@@ -13,8 +13,8 @@ namespace {
 
 constexpr absl::Duration kCost = absl::Milliseconds(10);
 
-// Serves `services` times whose turn it is among the classes that wait, and
-// returns how often each was served.
+// Serves the next of the waiting classes `services` times. Returns how often
+// each class was served.
 std::map<Priority, int> Serve(FairShares<Priority>* shares,
                               const std::vector<Priority>& waiting,
                               int services) {

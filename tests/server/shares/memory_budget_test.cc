@@ -13,8 +13,9 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// A budget of 160 MiB: 40 are the transport's, 20 of them for messages, and 40
-// are decoding's; the last 10 of the other 80 are for small holds.
+// A budget of 160 MiB. 40 MiB belong to the transport, 20 of them for messages.
+// 40 MiB belong to decoding. The last 10 of the other 80 MiB are for small
+// holds.
 class MemoryBudgetTest : public testing::Test {
  protected:
   MemoryHold Take(MemoryUse use, int64_t bytes) {

@@ -34,7 +34,7 @@ Work Of(absl::AnyInvocable<void()> run, int64_t bytes = 0) {
   return work;
 }
 
-// Holds a thread of a pool until it is released.
+// Blocks a thread of a pool until it is released.
 class Held {
  public:
   explicit Held(FairPool* pool, int64_t bytes = 0) {
@@ -84,7 +84,7 @@ TEST(FairPoolTest, RunsAsManyAtOnceAsItHasThreads) {
   go.Notify();
 }
 
-// The hostile one: 64 pictures of 20 megapixels, then a small one.
+// A large request has 64 pictures of 20 megapixels. A small request follows.
 TEST(FairPoolTest, ASmallPieceWaitsForOneLargePieceAtMost) {
   absl::Mutex mu;
   std::vector<uint64_t> order;
@@ -116,7 +116,7 @@ Work Costing(absl::Duration cost, absl::AnyInvocable<void()> run) {
   return work;
 }
 
-// Two threads and 64 pictures of 50 megapixels.
+// Two threads have 64 pictures of 50 megapixels.
 TEST(FairPoolTest, WhileAllThreadsDoLongPiecesOneMoreDoesTheOthers) {
   absl::Notification go;
   std::atomic<int> running{0}, most{0}, done{0};
@@ -378,8 +378,8 @@ TEST(FairPoolTest, ManyProducersLoseNothing) {
   EXPECT_EQ(ran, 8000);
 }
 
-// Each thread is woken only when there may be a piece for it: were one wake
-// missing, pieces would stay behind.
+// A thread is woken only if there may be work for it. If a wake were missing,
+// work would stay behind.
 TEST(FairPoolTest, LongAndShortAndLargePiecesAreAllDone) {
   FairPool::Options options = Threads(2);
   options.long_piece = absl::Milliseconds(1);

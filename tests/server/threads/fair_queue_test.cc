@@ -45,7 +45,8 @@ void PushMany(FairQueue* queue, int count, const Work& like) {
   }
 }
 
-// The group of the next piece, which is done at once; 0 if there is none.
+// Pops the next work and finishes it at once. Returns its group, or 0 if there
+// is none.
 uint64_t PopGroup(FairQueue* queue, int64_t free_bytes = kMuch,
                   absl::Time now = kStart) {
   const std::optional<Work> work = queue->Pop(now, free_bytes);
@@ -110,7 +111,7 @@ TEST(FairQueueTest, HasNothingToStartWith) {
   EXPECT_FALSE(queue.Pop(kStart, kMuch).has_value());
 }
 
-// However many of them have been served.
+// This holds however many of the large ones have been served.
 TEST(FairQueueTest, ASmallPieceIsBeforeAllThatAreLeftOfSixtyFourLargeOnes) {
   for (int served = 0; served < 64; ++served) {
     FairQueue queue;
@@ -131,7 +132,7 @@ TEST(FairQueueTest, ASmallPieceIsBeforeLargeOnesOfManyRequests) {
   EXPECT_EQ(PopGroup(&queue), 100u);
 }
 
-// A new piece of an answer is pushed when the one before it is almost done.
+// The next step of an answer is pushed when the step before is almost done.
 TEST(FairQueueTest, ASmallPieceIsBeforeTheNextOneOfAChain) {
   FairQueue queue;
   queue.Push(MakeWork(1, kLarge));
@@ -144,7 +145,7 @@ TEST(FairQueueTest, ASmallPieceIsBeforeTheNextOneOfAChain) {
   }
 }
 
-// A chain has no advantage over pieces that all wait.
+// A chain has no advantage over work that is all queued at once.
 TEST(FairQueueTest, AChainThatHasHadMuchIsBehindTheManyPiecesOfAnother) {
   FairQueue queue;
   queue.Push(MakeWork(1, kLarge));
@@ -176,7 +177,7 @@ TEST(FairQueueTest, TheImagesOfARequestDoNotStandBeforeAnothers) {
   EXPECT_LE(first, 4);
 }
 
-// How much work of newcomers of priority HIGH overtakes a large piece.
+// Returns how much new work of priority HIGH overtakes large work.
 absl::Duration WaitOf(Priority priority) {
   FairQueue queue;
   queue.Push(MakeWork(1, kLarge, priority));
@@ -219,7 +220,7 @@ TEST(FairQueueTest, OfSmallPiecesTheUrgentAreFirst) {
   }
 }
 
-// Otherwise short deadlines would be a way past everybody else.
+// Otherwise short deadlines would be a way to overtake all other clients.
 TEST(FairQueueTest, ADeadlineDoesNotCarryLargePiecesPastSmallOnes) {
   FairQueue queue;
   for (int i = 0; i < 64; ++i) {
@@ -282,8 +283,8 @@ TEST(FairQueueTest, ASmallPieceThatDoesNotFitIsOvertakenBy5Milliseconds) {
   }
 }
 
-// Neither by what is behind it nor, for longer than anything else, by smaller
-// newcomers, which are before it.
+// Work behind it must not starve it. Smaller new work goes before it, but no
+// longer than before other work.
 TEST(FairQueueTest, WhatDoesNotFitIsNotStarved) {
   for (const absl::Duration other : {kLarge / 4, 3 * kLarge}) {
     FairQueue queue;
@@ -310,7 +311,7 @@ TEST(FairQueueTest, WhatDoesNotFitIsOvertakenByAsMuchAsItCosts) {
   EXPECT_EQ(PopGroup(&queue, 100), 1u);
 }
 
-// What is before it in the order is not held up by it.
+// Work before it in the order must not wait for it.
 TEST(FairQueueTest, WhatWaitsForMemoryHoldsUpOnlyWhatIsBehindIt) {
   FairQueue queue;
   queue.Push(Holding(1, kLarge, 100));

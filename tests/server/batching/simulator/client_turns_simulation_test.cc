@@ -1,4 +1,4 @@
-// What clients get of a device by the rule of ClientTurns, over 20 seeds.
+// Tests the device time that ClientTurns gives each client, over 20 seeds.
 
 #include <algorithm>
 #include <map>
@@ -44,20 +44,21 @@ SimulatedModel Model(int max_batch_size) {
   return model;
 }
 
-// Flooders that each send one image at a time again and again, beside a caller
-// that sends one at a time with a deadline of 10 s. Between two it pauses for
-// longer than all take once, so that it comes back when its turn is due.
+// Flooders send one image at a time, again and again. Another caller sends one
+// image at a time with a deadline of 10 s. Between two images it pauses for
+// longer than one round of all clients. It therefore comes back when its turn
+// is due.
 struct Flood {
   int batch = 1;
   int flooders = 8;
-  absl::Duration deadline;  // The flooders'.
+  absl::Duration deadline;  // The flooders' deadline.
   bool is_new_each_time = false;
   server::Priority priority = server::Priority::kNormal;
 };
 
 class StarvationTest : public ::testing::TestWithParam<int> {
  protected:
-  // Returns what became of the caller, whose images have class NORMAL.
+  // Returns the results of the caller, whose images have class NORMAL.
   ClientResult Caller(const Flood& flood) {
     std::mt19937 random(GetParam());
     std::uniform_real_distribution<double> part(0, 1);
@@ -91,7 +92,7 @@ class StarvationTest : public ::testing::TestWithParam<int> {
   }
 };
 
-// At most (clients that wait at once + 2) batches.
+// The wait is at most (clients that wait at once + 2) batches.
 TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   for (const auto& [batch, flooders] : {std::pair(1, 8), {1, 32}, {8, 32}}) {
     for (const double deadline : {0.5, 1.5, 30.0}) {
@@ -108,7 +109,7 @@ TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   }
 }
 
-// A class waits longer by total weight over its own.
+// A class waits longer by the total weight divided by its own weight.
 TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
   for (const bool is_new : {false, true}) {
     const ClientResult caller =
@@ -121,11 +122,11 @@ TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StarvationTest, Range(1, kSeeds + 1));
 
-// The load, the deadline in batches, and how many clients send it.
+// The load, the deadline in batches, and the number of clients.
 class GoodputTest
     : public ::testing::TestWithParam<std::tuple<double, int, int>> {};
 
-// One client, whose order is that of deadlines, is the reference.
+// The reference is a single client, whose images are ordered by deadline.
 TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
   const auto [load, batches, clients] = GetParam();
   Scenario scenario = CpuClassifier(batches);
@@ -149,7 +150,7 @@ TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
     reference_lost += edf.dropped + edf.late;
   }
   EXPECT_GE(turns, reference - 0.01);
-  // A client with a backlog may be overtaken by clients that come later.
+  // Clients that come later may overtake a client with a backlog.
   EXPECT_LE(lost_in_queue, reference_lost + 0.05 * admitted);
   std::printf(
       "load %g, %d batches, %d clients: %.3f, EDF %.3f; lost %.3f, %.3f\n",
@@ -164,15 +165,16 @@ INSTANTIATE_TEST_SUITE_P(Loads, GoodputTest,
 
 class SharesTest : public ::testing::TestWithParam<int> {
  protected:
-  // Greedy clients, of which each always has images of one model and size.
+  // A greedy client always has images of one model and size waiting.
   struct Greedy {
     int model = 0;
     int side = 224;
     double deadline = 1;  // Seconds.
-    int images = 64;      // That wait at a time.
+    int images = 64;      // The images that wait at a time.
   };
 
-  // The part of the device's time that each gets of 200 of the longest batches.
+  // Returns each client's share of the device's time, over 200 of the longest
+  // batches.
   std::vector<double> Shares(int models, const std::vector<Greedy>& clients) {
     SimulationOptions options;
     options.admits = false;
@@ -253,15 +255,15 @@ TEST_P(SharesTest, AreEqualHoweverManyImagesWait) {
 INSTANTIATE_TEST_SUITE_P(Seeds, SharesTest, Range(1, kSeeds + 1));
 
 struct Crowd {
-  double pause;     // Seconds until another of ten clients begins.
+  double pause;     // Seconds between the starts of ten clients.
   double deadline;  // Seconds.
-  double expire;    // The most of admitted images that may.
+  double expire;    // The maximum share of admitted images that expire.
 };
 
 class AdmissionTest : public testing::TestWithParam<Crowd> {};
 
-// Each client sends twice as much as the device can do. So each has images that
-// wait, and those of later clients may overtake them.
+// Each client sends twice as much as the device computes. Every client
+// therefore has waiting images, and images of later clients may overtake them.
 TEST_P(AdmissionTest, FewImagesExpireInTheQueue) {
   const Crowd& crowd = GetParam();
   int admitted = 0, in_time = 0;
@@ -304,12 +306,12 @@ TEST_P(AdmissionTest, FewImagesExpireInTheQueue) {
 INSTANTIATE_TEST_SUITE_P(Together, AdmissionTest,
                          Values(Crowd{0, 2, 0.05}, Crowd{0, 5, 0.05},
                                 Crowd{0, 10, 0.05}));
-// Who comes later takes turns that the first were promised.
+// Later clients take turns that were expected for the first clients.
 INSTANTIATE_TEST_SUITE_P(OneAfterAnother, AdmissionTest,
                          Values(Crowd{0.5, 2, 0.08}, Crowd{0.5, 10, 0.08},
                                 Crowd{6, 2, 0.08}, Crowd{6, 10, 0.08}));
 
-// One client's images of one model are in the order of their deadlines.
+// One client's images of one model run in the order of their deadlines.
 TEST(OneClientTest, IsServedByTheEarliestDeadlineFirst) {
   for (uint32_t seed = 1; seed <= kSeeds; ++seed) {
     std::mt19937 random(seed);

@@ -15,13 +15,13 @@
 
 namespace sfmamba::batching {
 
-// What other servers do, to compare with: a batch leaves when it is full or
-// after max_queue_delay, in order of arrival. There are no priorities and no
-// admission, and only what has expired is dropped. It stands in for a
-// BatchQueue in the simulator; see there what the methods mean.
+// The policy of other servers, for comparison. A batch leaves in order of
+// arrival, when it is full or after max_queue_delay. There are no priorities
+// and no admission, and only expired tasks are dropped. It replaces a
+// BatchQueue in the simulator, which documents the methods.
 class FixedQueue {
  public:
-  // Slots and devices change nothing.
+  // Slots and devices have no effect.
   FixedQueue(const BatchOptions& options, int slots,
              const std::vector<const DeviceTurns::Member*>& devices);
 
@@ -39,15 +39,15 @@ class FixedQueue {
   int size() const { return waiting_.size(); }
   int CountOf(absl::string_view /*client*/) const { return 0; }
 
-  // Predicts nothing: it is for SimulationOptions without `admits`.
+  // Predicts nothing. Use it only with SimulationOptions without `admits`.
   AdmissionEstimate Estimate(const AdmissionRequest& /*request*/,
                              absl::Time /*now*/) const {
     return {};
   }
-  BatchProfile& profile() { return profile_; }  // Which nothing asks.
+  BatchProfile& profile() { return profile_; }  // Never used.
 
  private:
-  // When the tasks of a key leave.
+  // Returns when the tasks of a key leave.
   absl::Time LeaveAt(const WaitingTasks::KeyTasks& waiting) const;
 
   const BatchOptions options_;

@@ -14,14 +14,14 @@ class Search {
          const std::vector<SimulatedRequest>& trace)
       : model_(model), trace_(trace) {}
 
-  // The most requests that can be answered from `now` on. Those in `gone`, a
-  // bit each, have been.
+  // Returns the maximum number of requests that can be answered from `now` on.
+  // `gone` has a bit for each request that has left.
   int Best(unsigned gone, absl::Duration now) {
     const auto [memo, is_new] = memo_.try_emplace({gone, now}, 0);
     if (!is_new) return memo->second;
     int best = 0;
     unsigned waiting = 0;
-    absl::Duration next = absl::InfiniteDuration();  // Arrival.
+    absl::Duration next = absl::InfiniteDuration();  // The next arrival.
     for (size_t i = 0; i < trace_.size(); ++i) {
       if (gone >> i & 1) continue;
       if (trace_[i].at <= now) {
@@ -63,11 +63,11 @@ int Optimum(const SimulatedModel& model,
 
 int OptimumOfOneSize(const SimulatedModel& model,
                      const std::vector<SimulatedRequest>& trace) {
-  // Batches of neighbours, in the order of arrival, are enough: whom a batch
-  // passes over can change places with one of its own.
+  // It is enough to try batches of neighbours in the order of arrival. A
+  // request that a batch skips can change places with a later one in the batch.
   //
-  // What can have happened to the first `i` requests: how many were answered,
-  // by the time at which the device is free again. More answers take longer.
+  // Each entry covers the first `i` requests. It maps the time at which the
+  // device is free again to the number of answers. More answers take longer.
   using Outcomes = std::map<absl::Duration, int>;
   std::vector<Outcomes> outcomes(trace.size() + 1);
   const auto add = [&outcomes](size_t i, absl::Duration free_at, int answered) {

@@ -8,20 +8,20 @@
 
 namespace sfmamba::batching {
 
-// How many requests one device can answer in time at best, if it knew all
-// arrivals beforehand. It tries every way to batch them, so there must be few:
-// 7 take milliseconds.
+// Returns how many requests one device can answer in time at best, if it knows
+// all arrivals beforehand. It tries every way to batch them, so the trace must
+// be short. 7 requests take milliseconds.
 int Optimum(const SimulatedModel& model,
             const std::vector<SimulatedRequest>& trace);
 
-// Optimum() for requests of one key that all have the same deadline, of which
-// there may be thousands, and for a device that is never slower than `model`.
+// Optimum() for requests of one key with the same deadline. The trace may have
+// thousands of requests. The device must never be slower than `model`.
 int OptimumOfOneSize(const SimulatedModel& model,
                      const std::vector<SimulatedRequest>& trace);
 
-// How many requests a server answers in time that computes images one by one,
-// in the order of their arrival and without noise, `capacity` a second, and
-// refuses those that would be late.
+// Returns how many requests a server without batching answers in time. It
+// computes images in order of arrival without noise, `capacity` images per
+// second. It refuses requests that would be late.
 int InTimeOneByOne(double capacity, const std::vector<SimulatedRequest>& trace);
 
 }  // namespace sfmamba::batching

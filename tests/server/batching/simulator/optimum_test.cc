@@ -27,11 +27,11 @@ TEST(OptimumTest, CountsWhatFits) {
   EXPECT_EQ(Optimum(model, {request(0, 10), request(0, 10)}), 1);
   EXPECT_EQ(Optimum(model, {request(0, 20), request(0, 20)}), 2);
   EXPECT_EQ(Optimum(model, {request(0, 15), request(0, 15, 64)}), 1);
-  // It knows that waiting pays.
+  // The optimum includes waiting for a later arrival.
   EXPECT_EQ(Optimum(model, {request(0, 30), request(5, 10)}), 2);
 }
 
-// Every way to batch few requests finds no more than the search for many.
+// For few requests, the exhaustive search finds no more than the fast search.
 TEST(OptimumTest, OfOneSizeIsThatOfEveryWayToBatch) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> part(0, 1);

@@ -1,17 +1,18 @@
 #!/usr/bin/env python3
 """Turns the simulator's CSV into a picture and a table.
 
-    bazel-bin/tests/server/batching/simulator/simulate | tests/server/batching/simulator/plot.py docs
+    bazel-bin/tests/server/batching/simulator/simulate | tests/server/batching/simulator/plot.py
+    docs
 
-Writes goodput.svg, goodput against load, into the folder, and replaces what stands between the
-marks `<!-- simulator -->` and `<!-- /simulator -->` of serving.md there by a table.
+Writes goodput.svg, which shows goodput against load, into the folder. Replaces the text between
+the marks `<!-- simulator -->` and `<!-- /simulator -->` of the folder's serving.md with a table.
 """
 
 import csv
 import pathlib
 import sys
 
-# Scenario, arrivals and title of each panel of the picture and group of rows of the table.
+# Scenario, arrivals and title of each panel, which is also a group of table rows.
 PANELS = (
     ('cpu_10_batches', 'poisson', 'One size, deadline 10 batch times'),
     ('cpu_2_batches', 'poisson', 'One size, deadline 2 batch times'),
@@ -20,7 +21,7 @@ PANELS = (
     ('gpu_mixed', 'poisson', 'Six sizes, four GPUs'),
     ('gpu_mixed', 'diurnal', 'Six sizes, four GPUs, load 0.2 to 1.8 times'),
 )
-# Column of the CSV, its mode, name and colour.
+# Column of the CSV, mode, name and colour of each line.
 LINES = (
     ('part_of_offered', 'latency', 'latency', '#0b62a4'),
     ('part_of_offered', 'fixed', 'fixed', '#c0392b'),
@@ -28,12 +29,12 @@ LINES = (
 )
 TABLE_LOADS = (0.7, 0.9, 1.0, 1.2, 2.0, 10.0)
 BEGIN, END = '<!-- simulator -->\n', '<!-- /simulator -->'
-WIDTH, HEIGHT, COLUMNS = 300, 190, 3  # Of a panel with its margins; panels in a row.
+WIDTH, HEIGHT, COLUMNS = 300, 190, 3  # A panel with margins; panels per row.
 LEFT, TOP, RIGHT, BOTTOM = 34, 26, 8, 30
 
 
 def read(lines):
-    """The rows of the CSV by scenario, arrivals, load and mode."""
+    """Returns the rows of the CSV by scenario, arrivals, load and mode."""
     return {(row['scenario'], row['arrivals'], float(row['load']), row['mode']): row
             for row in csv.DictReader(lines)}
 
@@ -48,7 +49,7 @@ def text(x, y, content, anchor='start', size=11):
 
 
 def panel(rows, scenario, arrivals, title, left, top):
-    """Goodput as a part of what is offered, from 0 to 1, against load, evenly spaced."""
+    """Draws goodput as a fraction of the offered load, 0 to 1. The loads are evenly spaced."""
     steps = loads(rows)
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
@@ -90,7 +91,12 @@ def picture(rows):
 
 
 def table(rows):
-    """For each panel and load: latency / fixed / one by one, and latency's waste at most."""
+    """Returns the Markdown table with a row for each panel.
+
+    Each cell is the goodput of latency / fixed / one by one, in percent of the offered load. The
+    last
+    column is the largest waste of the latency mode.
+    """
     out = ['| | ' + ' | '.join(f'{load:g}x' for load in TABLE_LOADS) + ' | wasted |',
            '|---' * (len(TABLE_LOADS) + 2) + '|']
     for scenario, arrivals, title in PANELS:
@@ -106,7 +112,7 @@ def table(rows):
 
 
 def replaced(page, new):
-    """The page with `new` between its marks."""
+    """Returns the page with `new` between its marks."""
     before, rest = page.split(BEGIN)
     return before + BEGIN + new + END + rest.split(END)[1]
 

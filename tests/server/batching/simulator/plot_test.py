@@ -1,4 +1,4 @@
-"""The picture and the table of the simulator's figures."""
+"""Tests the picture and the table of the simulator's figures."""
 
 import pathlib
 import sys

@@ -1,4 +1,4 @@
-// What the queue makes of a batch profile that is wrong, in virtual time.
+// Tests how the queue corrects a wrong batch profile, in virtual time.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -9,7 +9,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Twice as many images as can be computed.
+// Simulates twice as many images as can be computed.
 SimulationResult Overload(const Scenario& scenario) {
   const SimulationResult result = Simulate(
       scenario.options, TraceOf(scenario, Arrivals::kPoisson, /*load=*/2));
@@ -17,11 +17,11 @@ SimulationResult Overload(const Scenario& scenario) {
   return result;
 }
 
-// A model that is measured while others load may seem to take ten times as long
-// for every batch of several images.
+// A model that is measured beside other load may seem ten times slower for
+// every batch of several images.
 TEST(ProfileTest, AProfileOfABusyMachineHealsInTenSeconds) {
   for (const double deadline_batches : {2, 10}) {
-    for (const double slower : {1, 8}) {  // Up to 144 ms for an image.
+    for (const double slower : {1, 8}) {  // Up to 144 ms per image.
       Scenario scenario = CpuClassifier(deadline_batches * slower);
       SimulatedModel& model = scenario.options.models[0];
       model.cost = [cost = model.cost, slower](const BatchKey& key,
@@ -43,7 +43,7 @@ TEST(ProfileTest, AProfileOfABusyMachineHealsInTenSeconds) {
 
 TEST(ProfileTest, TrialsOfLargerBatchesCostAPercent) {
   Scenario scenario = CpuClassifier(100);
-  // Two images take far longer than two batches of one.
+  // Two images take much longer than two batches of one image.
   scenario.options.models[0].cost = [](const BatchKey&, int images) {
     return absl::Milliseconds(images == 1 ? 144 : 500 * images);
   };

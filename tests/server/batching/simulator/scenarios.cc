@@ -5,7 +5,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Pixels as a multiple of those of 224 x 224.
+// Returns the pixels as a multiple of 224 x 224.
 double Area(const BatchKey& key) {
   return key.height * key.width / (224.0 * 224.0);
 }

@@ -9,7 +9,7 @@
 #include "tests/server/batching/simulator/simulator.h"
 #include "tests/server/batching/simulator/trace.h"
 
-// What tests and the table simulate.
+// The scenarios of the tests and of the table.
 namespace sfmamba::batching {
 
 struct Scenario {
@@ -17,29 +17,29 @@ struct Scenario {
   SimulationOptions options;
   std::vector<RequestKind> kinds;
   absl::Duration length;
-  // Period of Arrivals::kPulses: four full batches of the first kind.
+  // The period of Arrivals::kPulses, four full batches of the first kind.
   absl::Duration period;
-  double capacity = 0;  // Images a second. Set by the functions below.
+  double capacity = 0;  // Images per second; set below.
 };
 
-// One size; the deadline is `deadline_batches` times a full batch.
+// Requests of one size. The deadline is `deadline_batches` times a full batch.
 Scenario CpuClassifier(double deadline_batches);
 Scenario GpuClassifier(double deadline_batches);
-// Batches take as long as their images would one by one.
+// Batching saves no time.
 Scenario CpuDense(double deadline_batches);
-// Six sizes and deadlines of 4 to 10 batches.
+// Six sizes, with deadlines of 4 to 10 batches.
 Scenario CpuMixed();
-// CpuMixed()'s sizes on four devices, 30,000 images a second.
+// The sizes of CpuMixed() on four devices, with 30,000 images per second.
 Scenario GpuMixed();
-// Three models, one of them dense, share four devices.
+// Three models share four devices. One model is dense.
 Scenario SeveralModels();
 
-// Arrivals at `load` times the scenario's capacity.
+// Returns arrivals at `load` times the scenario's capacity.
 std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
                                       Arrivals arrivals, double load,
                                       uint32_t seed = 1);
 
-// A scenario's options in `mode`, and with FixedQueue.
+// Return the scenario's options in `mode`, or with FixedQueue.
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode);
 SimulationOptions Fixed(const Scenario& scenario);
 

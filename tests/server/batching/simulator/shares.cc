@@ -1,4 +1,5 @@
-// Prints the figure of docs/serving.md, what clients get of a device over time:
+// Prints the figure of docs/serving.md that shows the clients' shares of a
+// device over time:
 //   bazel run //tests/server/batching/simulator:shares
 
 #include <cstdio>
@@ -16,7 +17,7 @@ constexpr absl::Duration kStep = absl::Seconds(2);
 constexpr int kSteps = 9;
 constexpr int kColumns = 40;  // The length of a bar for 100 %.
 
-// `images` of the client wait at a time from `start` until `end`.
+// The client keeps `images` images waiting from `start` until `end`.
 struct Client {
   const char* name;
   int images;

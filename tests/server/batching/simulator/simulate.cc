@@ -1,5 +1,5 @@
-// Prints goodput against load for each scenario, kind of arrivals and mode, as
-// CSV:  bazel run //tests/server/batching/simulator:simulate
+// Prints goodput by load for each scenario, kind of arrivals and mode, as CSV:
+//   bazel run //tests/server/batching/simulator:simulate
 
 #include <algorithm>
 #include <cstdio>

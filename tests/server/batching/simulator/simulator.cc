@@ -21,7 +21,7 @@ namespace {
 const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(30);
 
-// What an image takes in the best batch.
+// Returns the time per image in the most efficient batch.
 absl::Duration BestCost(const SimulatedModel& model, const BatchKey& key) {
   absl::Duration best = absl::InfiniteDuration();
   for (int n = 1; n <= model.options.max_batch_size; ++n) {
@@ -87,15 +87,15 @@ class Simulator {
     absl::Time start, end = absl::InfiniteFuture();
   };
 
-  // An image that is decoded.
+  // An image that is being decoded.
   struct Decoding {
-    absl::Time decoded;  // When it will have been.
+    absl::Time decoded;  // When it will be decoded.
     int id = 0;
     Reservation room;
   };
 
-  // Gives each queue what a server measures at load: a few batches of each
-  // size that is a power of two.
+  // Gives each queue the measurements that a server makes at load. These are a
+  // few batches of each power of two.
   void Measure() {
     std::map<std::pair<int, BatchKey>, bool> seen;
     for (const SimulatedRequest& request : trace_) {
@@ -177,7 +177,7 @@ class Simulator {
     trace_.push_back(std::move(request));
   }
 
-  // Takes `room` of a client that is known.
+  // Takes `room` for a known client.
   bool IsAdmitted(const SimulatedRequest& request, Reservation* room) {
     const Queue& queue = *queues_[request.model];
     const int decoding = static_cast<int>(decoding_[request.model].size());
@@ -260,8 +260,9 @@ class Simulator {
     }
   }
 
-  // The model whose turn on the device is next, of those with a batch that is
-  // due. FixedQueue has no turns: the model that used the least time is next.
+  // Returns the model that goes next on the device, among models with a due
+  // batch. FixedQueue has no turns, so the model with the least device time
+  // goes next.
   std::optional<int> NextModel(size_t device) {
     std::vector<int> models;
     for (size_t model = 0; model < queues_.size(); ++model) {
@@ -299,13 +300,13 @@ class Simulator {
     ++result_.batches;
     result_.busy += took;
     if (images == 1) result_.in_small += took;
-    // A model that was idle saves nothing up.
+    // An idle model saves up no device time.
     const absl::Duration least =
         *std::max_element(used_.begin(), used_.end()) - took;
     used_[model] = std::max(used_[model], least) + took;
   }
 
-  // Notes the batch, which takes `took`.
+  // Records the batch, which takes `took`.
   void Check(int model, const Batch& batch, absl::Duration took) {
     RanBatch& ran = result_.ran_batches.emplace_back();
     ran.start = now_ - kStart;
@@ -361,16 +362,16 @@ class Simulator {
   }
 
   const SimulationOptions& options_;
-  std::deque<SimulatedRequest> trace_;  // Grows by those that are sent again.
+  std::deque<SimulatedRequest> trace_;  // Grows when images are sent again.
   std::mt19937 random_;
   absl::Time now_;
-  std::set<std::pair<absl::Duration, int>> arrivals_;  // That will come.
+  std::set<std::pair<absl::Duration, int>> arrivals_;  // Future arrivals.
   std::vector<Device> devices_;
   std::vector<absl::Duration> used_;                 // Device time, by model.
   std::vector<std::unique_ptr<DeviceTurns>> turns_;  // By device.
   // By model and device.
   std::vector<std::vector<std::unique_ptr<DeviceTurns::Member>>> members_;
-  // By model. Before the queues, whose tasks hold room.
+  // By model. Declared before the queues, whose tasks hold room.
   std::vector<std::unique_ptr<QueueRoom>> rooms_;
   std::vector<std::unique_ptr<Queue>> queues_;  // By model.
   std::vector<std::deque<Decoding>> decoding_;  // By model.

@@ -12,11 +12,11 @@
 #include "server/batching/batch_queue.h"
 #include "tests/server/batching/simulator/trace.h"
 
-// The real BatchQueue, its decisions and its admission, in virtual time; or a
-// FixedQueue beside it.
+// Simulates the real BatchQueue, its decisions and its admission in virtual
+// time. A FixedQueue can replace it.
 namespace sfmamba::batching {
 
-// How long a batch of `images` images of `key` takes, without noise.
+// The time of a batch of `images` images of `key`, without noise.
 using BatchCost = std::function<absl::Duration(const BatchKey&, int images)>;
 
 struct SimulatedModel {
@@ -27,35 +27,36 @@ struct SimulatedModel {
 struct SimulationOptions {
   std::vector<SimulatedModel> models;
   int devices = 1;  // Each runs one batch at a time, of any model.
-  // Whether FixedQueue takes the BatchQueue's place.
+  // Whether FixedQueue replaces BatchQueue.
   bool is_fixed = false;
-  // Whether requests are refused that would not be answered in time. Without,
-  // only max_queue_items limits the queue.
+  // Whether requests that cannot be answered in time are refused. If not, only
+  // max_queue_items limits the queue.
   bool admits = true;
   absl::Duration drain = absl::Seconds(30);
-  // From arrival to the queue.
+  // The time from arrival to the queue.
   absl::Duration decode;
-  // The time of a batch is multiplied by a lognormal variable of this sigma,
-  // and with the probability `outliers` by 3, too.
+  // A batch's time is multiplied by a lognormal variable with this sigma. With
+  // the probability `outliers` it is also multiplied by 3.
   double noise = 0;
   double outliers = 0;
-  // Whether queues know beforehand how long batches take.
+  // Whether queues know the times of batches from the start.
   bool is_measured = true;
-  // The measured times of batches of several images are multiplied by this.
+  // Multiplies the measured times of batches of several images.
   double measured_factor = 1;
   uint32_t seed = 1;
 };
 
-// What became of one client's images.
+// The results of one client's images.
 struct ClientResult {
   int offered = 0;
   int refused = 0;
   int in_time = 0;
-  absl::Duration device;        // Its images' part of their batches' time.
-  absl::Duration longest_wait;  // From the queue to a batch, of all that ran.
+  absl::Duration device;  // Their share of batch time.
+  // The longest wait in the queue of any image that ran.
+  absl::Duration longest_wait;
 };
 
-// A batch that ran, and the device time that each client had of it.
+// A batch that ran, and the device time of each client in it.
 struct RanBatch {
   absl::Duration start;
   std::map<std::string, absl::Duration> device;
@@ -63,28 +64,29 @@ struct RanBatch {
 
 struct SimulationResult {
   int offered = 0;
-  int refused = 0;  // By admission or because the queue was full.
-  int dropped = 0;  // From the queue, unrun.
-  int late = 0;     // Computed, but not in time.
+  int refused = 0;  // By admission or a full queue.
+  int dropped = 0;  // Removed from the queue without running.
+  int late = 0;     // Computed too late.
   int in_time = 0;
-  int left = 0;  // Still waiting at the end, which is an error.
+  int left = 0;  // Waiting at the end, which is an error.
   int batches = 0;
   absl::Duration in_small;  // Device time in batches of one image.
   absl::Duration busy;      // Time of all devices.
-  // What of it those in time would have needed in the best batches.
+  // The part of `busy` that images in time would need in the best batches.
   absl::Duration useful;
-  absl::Duration end;           // When the last batch ended.
-  absl::Duration latency;       // The mean, of those in time.
-  absl::Duration longest_wait;  // From arrival to a batch, of all that ran.
+  absl::Duration end;      // End of the last batch.
+  absl::Duration latency;  // Mean over images in time.
+  // The longest time from arrival to a batch of any image that ran.
+  absl::Duration longest_wait;
   std::array<int, server::kPriorityCount> ran = {};  // Images, by Priority.
   std::vector<int> in_time_by_model;
   std::map<std::string, ClientResult> clients;
   std::vector<RanBatch> ran_batches;
-  std::vector<int> order;  // The trace's images that ran, in their order.
-  // Broken promises, in words; empty if there are none.
+  std::vector<int> order;  // Images of the trace in the order they ran.
+  // Descriptions of broken guarantees; empty if there are none.
   std::vector<std::string> errors;
 
-  // The part of the offered images that were answered in time.
+  // The fraction of the offered images that were answered in time.
   double goodput() const {
     return offered == 0 ? 1 : double(in_time) / offered;
   }
@@ -93,15 +95,15 @@ struct SimulationResult {
   }
 };
 
-// Runs a trace to its end. Checks on the way that no task is lost or comes
-// twice, no batch is larger than allowed or mixes keys, no more urgent task of
-// a batch's key and class stays behind, and no device is idle beyond what
-// max_queue_delay allows while a task waits.
+// Runs a trace to its end and checks the queue's guarantees. No task is lost or
+// leaves twice. No batch is larger than allowed or mixes keys. No batch leaves
+// behind a more urgent task of its key and class. No device is idle while a
+// task waits, beyond max_queue_delay.
 SimulationResult Simulate(const SimulationOptions& options,
                           const std::vector<SimulatedRequest>& trace);
 
-// Images a second that `devices` devices compute at best, for requests of these
-// kinds.
+// Returns the maximum images per second of `devices` devices for requests of
+// these kinds.
 double Capacity(const SimulationOptions& options,
                 const std::vector<RequestKind>& kinds);
 

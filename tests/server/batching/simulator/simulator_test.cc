@@ -1,5 +1,5 @@
-// The real BatchQueue in virtual time, against the best that is possible and
-// against FixedQueue.
+// Compares the real BatchQueue in virtual time with the best possible result
+// and with FixedQueue.
 
 #include "tests/server/batching/simulator/simulator.h"
 
@@ -43,20 +43,20 @@ SimulationResult RunFixed(const Scenario& scenario, Arrivals arrivals,
   return Run(Fixed(scenario), scenario, arrivals, load, seed);
 }
 
-// Images a second in time, as a part of the capacity.
+// Returns the images answered in time as a fraction of the capacity.
 double Goodput(const Scenario& scenario, const SimulationResult& result) {
   return result.in_time /
          (scenario.capacity * absl::ToDoubleSeconds(scenario.length));
 }
 
-// The devices' time that was put to use, as a part of all of it.
+// Returns the useful fraction of the devices' time.
 double Useful(const Scenario& scenario, const SimulationResult& result) {
   return absl::FDivDuration(result.useful,
                             scenario.options.devices * scenario.length);
 }
 
-// Seven requests of two sizes within 20 to 150 ms, with deadlines of 1.4 to 10
-// batches of two.
+// Seven requests of two sizes arrive within 20 to 150 ms. Their deadlines are
+// 1.4 to 10 batches of two.
 std::vector<SimulatedRequest> SmallTrace(const SimulatedModel& model,
                                          std::mt19937* random) {
   std::uniform_real_distribution<double> part(0, 1);
@@ -106,7 +106,7 @@ TEST(SimulatorTest, IsWithinTenPercentOfTheOptimumOfSmallCases) {
 class OverloadTest
     : public ::testing::TestWithParam<std::tuple<double, Arrivals>> {
  protected:
-  // What noise and outliers leave of the capacity.
+  // The fraction of the capacity that remains with noise and outliers.
   static constexpr double kPeak = 1 / 1.022;
 
   void Expect(const Scenario& scenario, double least) {
@@ -129,15 +129,15 @@ TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTenBatches) {
 }
 
 TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
-  // When 16 images arrive together, the last end just before their deadlines,
-  // so that noise makes some late.
+  // When 16 images arrive together, the last ones end just before their
+  // deadlines. Noise makes some of them late.
   const double least =
       std::get<1>(GetParam()) == Arrivals::kBursts ? 0.75 : 0.8;
   Expect(CpuClassifier(2), least);
   Expect(GpuClassifier(2), least);
 }
 
-// Many equal clients: those that hold little at the moment go before others,
+// There are many equal clients. Clients with little work go before others,
 // which costs few answers.
 TEST_P(OverloadTest, GoodputHoldsWithManyEqualClients) {
   const auto [load, arrivals] = GetParam();
@@ -156,8 +156,8 @@ TEST_P(OverloadTest, GoodputHoldsWithManyEqualClients) {
   }
 }
 
-// Those with the longest deadlines, which cost most, are admitted most, so the
-// devices' time is what counts, and then the images.
+// Requests with the longest deadlines cost most and are admitted most often.
+// The test therefore measures device time first, and images second.
 TEST_P(OverloadTest, MixedSizesHoldTheDevicesTime) {
   const auto [load, arrivals] = GetParam();
   if (load < 2) GTEST_SKIP() << "the load is below the capacity at times";
@@ -175,9 +175,9 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Arrivals::kPoisson,
                                          Arrivals::kBursts)));
 
-// Bursts like those of tools/benchmark_load.py: of each four batch times one
-// has four times the load. With deadlines of two batches a device that knew all
-// arrivals beforehand would answer two thirds of what it can compute.
+// The bursts resemble those of tools/benchmark_load.py. One of every four batch
+// times has four times the load. With deadlines of two batches, a device that
+// knew all arrivals beforehand would answer two thirds of its capacity.
 class PulsesTest : public ::testing::TestWithParam<double> {
  protected:
   static void Expect(Scenario scenario, double noise, double least) {
@@ -206,7 +206,7 @@ TEST_P(PulsesTest, AreNearTheOptimumIfBatchesTakeWhatTheyShould) {
   Expect(CpuClassifier(2), 0, GetParam() < 10 ? 0.8 : 0.7);
 }
 
-// Nobody is admitted whom noise would make late.
+// A request that noise would make late is not admitted.
 TEST_P(PulsesTest, KeepAMarginForNoise) { Expect(CpuClassifier(2), 0.15, 0.6); }
 
 INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
 
 class FixedTest : public ::testing::TestWithParam<Arrivals> {
  protected:
-  // Goodput as a multiple of that of FixedQueue.
+  // Returns the goodput relative to FixedQueue.
   double Ratio(const Scenario& scenario, double load) {
     const SimulationResult fixed = RunFixed(scenario, GetParam(), load);
     const SimulationResult ours =
@@ -243,9 +243,10 @@ TEST_P(FixedTest, IsFifteenPercentAboveItUnderOverload) {
   EXPECT_GE(Ratio(GpuMixed(), 1.0), 1.15);
 }
 
-// With Poisson arrivals at nine tenths of the capacity FixedQueue answers so
-// many in time that no policy can be 15 % above it. Of what it loses, ours
-// loses about half: 0.51 over these ten traces, 0.36 to 0.72 in each.
+// With Poisson arrivals at nine tenths of the capacity, FixedQueue answers so
+// many requests in time that no policy can be 15 % better. BatchQueue loses
+// about half of what FixedQueue loses: 0.51 over these ten traces, and 0.36 to
+// 0.72 in each.
 TEST(FixedBesideTest, LosesHalfAsMuchAtNineTenths) {
   const Scenario scenario = CpuMixed();
   int offered = 0, ours_lost = 0, fixed_lost = 0;
@@ -262,7 +263,7 @@ TEST(FixedBesideTest, LosesHalfAsMuchAtNineTenths) {
   EXPECT_LE(ours_lost, 0.55 * fixed_lost);
 }
 
-// Where the load changes, nine tenths of the capacity is too much at times.
+// If the load changes, nine tenths of the capacity is too much at times.
 TEST_P(FixedTest, IsFifteenPercentAboveItFromNineTenthsOnIfTheLoadChanges) {
   if (GetParam() == Arrivals::kPoisson || GetParam() == Arrivals::kBursts) {
     GTEST_SKIP() << "nine tenths are less than the capacity all the time";
@@ -288,7 +289,7 @@ TEST(SimulatorTest, NoClassStarves) {
     kind.priority = priority;
     scenario.kinds.push_back(kind);
   }
-  // Nobody has a deadline.
+  // No request has a deadline.
   scenario.options.models[0].options.max_batch_size = 1;
   scenario.options.admits = false;
   scenario.capacity = Capacity(scenario.options, scenario.kinds);
@@ -297,7 +298,8 @@ TEST(SimulatorTest, NoClassStarves) {
   EXPECT_THAT(result.errors, IsEmpty());
   const double all = result.ran[0] + result.ran[1] + result.ran[2];
   EXPECT_GT(all, 3000);
-  // Each class offers 5/3 of the capacity. The lowest one's share is a twelfth.
+  // Each class offers 5/3 of the capacity. The lowest class has a share of
+  // 1/12.
   for (const int ran : result.ran) EXPECT_GT(ran, 0.07 * all);
 }
 
@@ -309,7 +311,8 @@ TEST(SimulatorTest, CallersWithoutDeadlineDoNotStarve) {
   scenario.kinds.push_back(patient);
   const SimulationResult result =
       RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 3);
-  // It sends a seventh of what the device can do, and its share is a half.
+  // The client sends a seventh of the device's capacity and has a share of one
+  // half.
   const ClientResult& client = result.clients.at("0");
   EXPECT_EQ(client.in_time, client.offered);
   const absl::Duration batch = scenario.options.models[0].cost({224, 224}, 8);
@@ -348,8 +351,8 @@ TEST(SimulatorTest, LearnsWhatWasNotMeasured) {
   EXPECT_GE(Goodput(scenario, result), 0.8);
 }
 
-// More tasks in the queue never make a prediction earlier, but by a batch of
-// the request's own key that it fills up.
+// More tasks in the queue never make a prediction earlier, except by one batch
+// of the request's own key that fills up.
 TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 30; ++trial) {

@@ -20,40 +20,40 @@ struct SimulatedRequest {
   BatchKey key;
   absl::Duration deadline = absl::InfiniteDuration();  // Since the arrival.
   server::Priority priority = server::Priority::kNormal;
-  std::string client;  // Empty: unknown.
-  // If set, the caller pauses for this long after each answer or loss, then
-  // sends the image again, until the time `until`.
+  std::string client;  // Empty if unknown.
+  // If set, the caller sends the image again until the time `until`. It pauses
+  // for this long after each answer or loss.
   std::optional<absl::Duration> again;
   absl::Duration until = absl::InfiniteDuration();
-  bool is_new_each_time = false;  // Its client has another name each time.
+  bool is_new_each_time = false;  // Changes its client's name each time.
 };
 
-// A kind of request and how frequent it is among all.
+// A kind of request and its frequency.
 struct RequestKind {
   double weight = 1;
   int model = 0;
-  int side = 224;  // Pixels, height and width.
+  int side = 224;  // Height and width in pixels.
   absl::Duration deadline = absl::InfiniteDuration();
   server::Priority priority = server::Priority::kNormal;
-  int clients = 0;  // How many send it; 0: they are unknown.
+  int clients = 0;  // The number of clients; 0 if unknown.
 };
 
 enum class Arrivals {
   kPoisson,
-  // Poisson, but 16 images arrive together.
+  // Poisson arrivals, each of 16 images together.
   kBursts,
-  // Poisson at four times the rate for the first quarter of each period, then
-  // nothing, as tools/benchmark_load.py sends bursts.
+  // Poisson arrivals at four times the rate in the first quarter of each
+  // period, then none, like the bursts of tools/benchmark_load.py.
   kPulses,
-  // Poisson, alternately at 2.5 times the rate and at a quarter of it.
+  // Poisson arrivals, alternating between 2.5 times and a quarter of the rate.
   kWaves,
-  // Poisson, the rate a sine wave between 0.2 and 1.8 times the mean, one
-  // period in the whole trace.
+  // Poisson arrivals whose rate is a sine wave between 0.2 and 1.8 times the
+  // mean. The trace is one period long.
   kDiurnal,
 };
 
-// Arrivals over `length` at `rate` images a second on average. `period` is that
-// of kPulses.
+// Returns arrivals over `length` at `rate` images per second on average.
+// `period` applies to kPulses.
 std::vector<SimulatedRequest> MakeTrace(
     Arrivals arrivals, double rate, absl::Duration length,
     const std::vector<RequestKind>& kinds, uint32_t seed,

@@ -10,14 +10,14 @@ from PIL import Image
 
 CENTER_CROP, STRETCH = 0, 1
 
-# width, height, resize_size, size, mode
+# The columns are width, height, resize_size, size and mode.
 CASES = [
     (50, 37, 24, 24, CENTER_CROP),  # Shrinks both sides.
     (37, 50, 24, 24, CENTER_CROP),
     (20, 31, 48, 41, CENTER_CROP),  # Enlarges both; an odd margin.
-    (40, 60, 40, 32, CENTER_CROP),  # Not resampled at all.
+    (40, 60, 40, 32, CENTER_CROP),  # No resampling.
     (64, 33, 33, 33, STRETCH),  # Only rows are resampled.
-    (33, 64, 33, 33, STRETCH),  # Only columns are.
+    (33, 64, 33, 33, STRETCH),  # Only columns are resampled.
     (131, 97, 35, 32, STRETCH),  # Margin 1.5, rounded to 2.
     (131, 97, 33, 32, STRETCH),  # Margin 0.5, rounded to 0.
     (300, 200, 57, 56, CENTER_CROP),
@@ -25,13 +25,13 @@ CASES = [
     (90, 1, 16, 16, CENTER_CROP),
     (1, 1, 9, 8, STRETCH),
     (997, 3, 12, 11, CENTER_CROP),
-    (401, 399, 400, 40, STRETCH),  # One pixel less, one more.
+    (401, 399, 400, 40, STRETCH),  # One pixel less and one more.
     (1000, 667, 100, 96, CENTER_CROP),
 ]
 
 
 def picture(width, height, seed):
-    """Noise that needs no random generator: a hash of x, y, channel and seed."""
+    """Returns noise that needs no random generator: a hash of x, y, channel and seed."""
     y, x, c = np.meshgrid(
         np.arange(height, dtype=np.uint32),
         np.arange(width, dtype=np.uint32),

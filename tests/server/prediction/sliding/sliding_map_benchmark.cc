@@ -1,5 +1,5 @@
-// A class map of windows that slide over a picture, on one thread: what a
-// logit of a window and of the map's pixels costs (SlidingMap::Cost).
+// Times a class map of sliding windows on one thread. The result is the cost
+// per logit of windows and of map pixels, for SlidingMap::Cost().
 
 #include <random>
 #include <vector>
@@ -12,7 +12,8 @@ namespace {
 
 void BM_SlidingMap(benchmark::State& state) {
   const int classes = state.range(0), stride = state.range(1);
-  // ADE20K's scale with mmsegmentation's window, and a photograph's map.
+  // The scale of ADE20K with mmsegmentation's window, and the map of a
+  // photograph.
   const SlideGrid grid({512, 2048}, {512, 512}, {stride, stride});
   const image::PictureSize out = {1000, 4000};
   std::mt19937 random(1);

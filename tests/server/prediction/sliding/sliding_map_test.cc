@@ -58,7 +58,7 @@ TEST(SlideGridTest, TheRowsThatCoverAPixelAreKeptAndOneMore) {
   const SlideGrid grid({96, 40}, {16, 16}, {8, 8});
   EXPECT_EQ(grid.rows(), 11);
   EXPECT_EQ(grid.columns(), 4);
-  // Two rows cover a pixel, or three where the last one is moved inwards.
+  // Two rows cover a pixel, or three if the last row is moved inwards.
   EXPECT_EQ(grid.MostKept(), (3 + 1) * 4);
   EXPECT_EQ(SlideGrid({20, 40}, {16, 16}, {8, 8}).MostKept(), 2 * 4);
 }
@@ -130,7 +130,7 @@ TEST(SlidingMapTest, IsTheReferencesInAnyOrder) {
   }
 }
 
-// Windows are computed as soon as they are wanted, in the worst order.
+// Windows are computed in the worst order, as soon as they are wanted.
 TEST(SlidingMapTest, KeepsNoMoreThanItSays) {
   const PictureSize picture = {96, 40}, window = {16, 16};
   for (const int stride : {1, 3, 8, 15, 16}) {
@@ -171,7 +171,7 @@ TEST(SlidingMapTest, WindowsMayComeWhileRowsAreComputed) {
   recorded.ExpectRecorded(map.Take());
 }
 
-// AddressSanitizer finds a read behind the last row.
+// AddressSanitizer would find a read past the last row.
 TEST(SlidingMapTest, AnyThreadMayAskWhileTheLastRowsAreComputed) {
   std::deque<SlidingMap> maps;
   std::atomic<const SlidingMap*> asked{nullptr};
@@ -225,16 +225,16 @@ TEST(SlidingMapTest, ItsCostGrowsWithWindowsPixelsAndClasses) {
   EXPECT_LT(cost(grid, 1500, 1), 10 * cost(grid, 150, 1));
 }
 
-// What a map takes of the heap, beside itself, while windows come.
+// Compares Bytes() with what the map allocates while windows arrive.
 TEST(SlidingMapTest, TakesTheMemoryThatItSays) {
   const struct {
     PictureSize picture, window, stride;
     int classes;
   } cases[] = {
-      {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits.
-      {{64, 64}, {13, 14}, {6, 6}, 40},      // Those of small windows.
-      {{60, 60}, {4, 4}, {1, 1}, 2},         // Windows.
-      {{8, 4000}, {8, 4000}, {8, 8}, 100},   // Rows.
+      {{256, 256}, {65, 66}, {32, 32}, 40},  // Logits dominate.
+      {{64, 64}, {13, 14}, {6, 6}, 40},      // Logits of small windows.
+      {{60, 60}, {4, 4}, {1, 1}, 2},         // Many windows.
+      {{8, 4000}, {8, 4000}, {8, 8}, 100},   // Long rows.
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.classes);

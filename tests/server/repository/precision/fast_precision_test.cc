@@ -6,7 +6,7 @@
 namespace sfmamba::repository {
 namespace {
 
-// On a processor with AVX512-BF16 alone either may be faster.
+// On a CPU with AVX512-BF16 but no AMX, either precision may be faster.
 TEST(FastPrecisionTest, IsBf16WithAmxAndFp32WithoutNativeBf16) {
   const model::Precision fast = FastPrecision();
   if (kernels::HasAmxBf16()) EXPECT_EQ(fast, model::Precision::kBFloat16);

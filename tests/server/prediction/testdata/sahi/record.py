@@ -1,4 +1,4 @@
-"""Records what the sahi package makes of detections and of pictures' sizes; see README.md."""
+"""Records what the sahi package makes of detections and of pictures' sizes. See README.md."""
 
 import json
 import random
@@ -12,8 +12,10 @@ MERGES = {'NMS': NMSPostprocess, 'GREEDY_NMM': GreedyNMMPostprocess}
 
 
 def detections(rng, objects, copies):
-    """Boxes [x1, y1, x2, y2, score, class] in eighths of pixels: copies of objects, cut and moved
-    as tiles cut and move them."""
+    """Returns boxes [x1, y1, x2, y2, score, class], in multiples of an eighth of a pixel.
+
+    The boxes are copies of random objects, shifted and cut as tiles shift and cut them.
+    """
     boxes = []
     for _ in range(objects):
         x, y = rng.randrange(0, 700 * 8) / 8, rng.randrange(0, 500 * 8) / 8
