@@ -1,7 +1,7 @@
-// The default models through the real server, on held-out pictures: no change
-// may silently make them worse. The sets are made by
-// models/recipe/make_held_out.py and make_held_out_photographs.py; the figures
-// are those of the models' cards.
+// Runs the default models in the real server on held-out pictures, so that no
+// change makes them worse unnoticed. models/recipe/make_held_out.py and
+// make_held_out_photographs.py make the sets. The expected figures are those of
+// the model cards.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -24,15 +24,15 @@ namespace sfmamba {
 namespace {
 
 constexpr char kSets[] = "tests/e2e/testdata/held_out";
-// What other instruction sets' rounding may change: of 192 pictures, four.
+// The tolerance for rounding by other instruction sets: four of 192 pictures.
 constexpr double kMargin = 0.02;
-// What a reduced precision may change: 0.3 points, or a picture or an object if
-// that is more.
+// The tolerance for a reduced precision: 0.3 points, or one picture or object
+// if that is more.
 constexpr double kMarginOfReduced = 0.003;
-constexpr int kObjects = 165;  // In the scenes.
+constexpr int kObjects = 165;  // In all scenes.
 
-// The number after "<name>": in a line of JSON; fails the test if there is
-// none.
+// Returns the number after "<name>": in a line of JSON. Fails the test if there
+// is none.
 double Member(const std::string& json, const std::string& name) {
   const std::string key = absl::StrCat("\"", name, "\": ");
   const size_t at = json.find(key);
@@ -46,7 +46,7 @@ double Member(const std::string& json, const std::string& name) {
   return value;
 }
 
-// Debian's, which has NumPy.
+// Debian's Python, which has NumPy.
 constexpr char kPython[] = "/usr/bin/python3 ";
 
 bool HasScorer() {
@@ -70,11 +70,11 @@ void SetPrecision(const std::string& repository, const std::string& precision) {
   }
 }
 
-// A server of the default models in a precision.
+// Runs a server of the default models in a precision.
 class Models {
  public:
   explicit Models(const std::string& precision) {
-    // The runfile is a link, which the server would not follow.
+    // The server would not follow the link that a runfile is.
     const std::string models =
         absl::StrCat(testing::TempDir(), "/models_", precision);
     std::filesystem::remove_all(models);
@@ -86,7 +86,7 @@ class Models {
     EXPECT_TRUE(server_->WaitUntilServing()) << server_->output();
   }
 
-  // What `sfmamba eval --json` writes.
+  // Returns the output of `sfmamba eval --json`.
   std::string Eval(const std::string& set, const std::string& model,
                    const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments = {
@@ -101,7 +101,8 @@ class Models {
     return out.str();
   }
 
-  // The output of tools/coco_ap.py for the detections in the file `found`.
+  // Returns the output of tools/coco_ap.py for the detections in the file
+  // `found`.
   std::string Score(const std::string& found) const {
     FILE* scorer = popen(absl::StrCat(kPython, "tools/coco_ap.py ", kSets,
                                       "/scenes/annotations.json ", found)
@@ -119,7 +120,7 @@ class Models {
   std::unique_ptr<ServerProcess> server_;
 };
 
-// The part of a score that is of masks.
+// Returns the part of a score that covers masks.
 std::string OfMasks(const std::string& score) {
   const size_t mask = score.find("\"mask\"");
   EXPECT_NE(mask, std::string::npos) << score;
@@ -146,7 +147,7 @@ TEST_F(AccuracyTest, TheClassifierNamesThings) {
   EXPECT_NEAR(Member(report, "top5"), 0.979, kMargin);
 }
 
-// What is right here is what the complete EfficientNet-Lite0 answers.
+// The expected classes are the answers of the complete EfficientNet-Lite0.
 TEST_F(AccuracyTest, TheClassifierOfPhotographsAgreesWithItsTeacher) {
   const std::string report = models_->Eval("photographs", "photographs");
   EXPECT_EQ(Member(report, "images"), 80);
@@ -181,19 +182,19 @@ TEST_F(AccuracyTest, TheDetectorsFiguresAreThoseOfPycocotools) {
   }
 }
 
-// In BF16 or INT8.
+// The parameter is BF16 or INT8.
 class ReducedPrecisionTest : public AccuracyTest,
                              public testing::WithParamInterface<std::string> {
  protected:
-  // Without, the server computes in fp32.
+  // Without the instructions, the server computes in fp32.
   static bool ProcessorHas(const std::string& precision) {
     return precision == "INT8"
                ? kernels::HasInt8()
                : kernels::HasAvx512Bf16() || kernels::HasAmxBf16();
   }
 
-  // Expects the number `name` of the reports of fp32 and the reduced precision
-  // to be alike.
+  // Expects the number `name` to be nearly equal in the reports of fp32 and of
+  // the reduced precision.
   static void ExpectAlike(const std::string& fp32, const std::string& reduced,
                           const std::string& name, double margin) {
     EXPECT_NEAR(Member(reduced, name), Member(fp32, name), margin) << name;
@@ -226,7 +227,7 @@ TEST_P(ReducedPrecisionTest, IsAsGoodAsFp32) {
     ExpectAlike(objects, same_objects, figure,
                 std::max(kMarginOfReduced, 1.0 / kObjects));
   }
-  // They are not the same model twice.
+  // The two models must not be the same.
   EXPECT_NE(objects, same_objects);
 }
 

@@ -1,7 +1,7 @@
-// A library to preload: the process sees a wall clock that is off by what a
-// file says, which the environment variable CLOCK_JUMP names: nanoseconds, an
-// int64_t. Waits until a time of that clock, which Abseil's are, see it jump;
-// the steady clock goes on.
+// A library to preload. It shifts the process's wall clock by the offset in a
+// file, which the environment variable CLOCK_JUMP names. The offset is an
+// int64_t in nanoseconds. Waits until a time of the wall clock, such as
+// Abseil's, notice the jump. The steady clock is not affected.
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,7 +22,8 @@
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kSlice = kSecond / 100;  // How soon a wait sees a jump.
+constexpr int64_t kSlice =
+    kSecond / 100;  // The delay until a wait notices a jump.
 
 using Syscall = long (*)(long number, ...);
 
@@ -32,7 +33,7 @@ Syscall RealSyscall() {
   return real;
 }
 
-// Zero without a file.
+// Returns the offset, or zero if there is no file.
 int64_t Offset() {
   static const std::atomic<int64_t>* const offset = [] {
     static const std::atomic<int64_t> none{0};
@@ -63,7 +64,7 @@ int64_t WallNow() {
   return Nanoseconds(now) + Offset();
 }
 
-// A futex's wait until a time of the wall clock, in slices.
+// Waits on a futex until a time of the wall clock, in slices.
 long WaitUntil(long address, long operation, long value, int64_t end) {
   const long wait = FUTEX_WAIT | (operation & FUTEX_PRIVATE_FLAG);
   while (true) {

@@ -1,4 +1,4 @@
-// A real server whose CPU runs several batches at once.
+// Tests a real server whose CPU runs several batches at once.
 
 #include <sched.h>
 #include <signal.h>
@@ -50,7 +50,8 @@ class Caller {
                          std::chrono::seconds(60));
     return stub_->Classify(&context, GreyRequest(grey), response);
   }
-  // The scores of an image of one grey, as bytes; empty if the call fails.
+  // Returns the scores of an image of one grey as bytes, or "" if the call
+  // fails.
   std::string Scores(int grey) {
     v1::ClassifyResponse response;
     if (!Classify(grey, &response).ok()) return "";
@@ -61,7 +62,7 @@ class Caller {
   const std::unique_ptr<v1::VisionService::Stub> stub_;
 };
 
-// What each grey is answered by a server with one context.
+// Returns the answers of a server with one context, by grey.
 std::vector<std::string> ExpectedScores(const std::string& repository) {
   ServerProcess server(
       {"--model_repository=" + repository, "--cpu_contexts=1"});

@@ -1,6 +1,6 @@
-// Detect and Segment of a real server process with real models, whose weights
-// are random: what they say is of no use, but it must be well formed, the same
-// each time, and not depend on batch mates.
+// Tests Detect and Segment in a real server with real models. Their weights are
+// random, so the results are meaningless. The results must be well formed,
+// repeatable, and independent of other images in the batch.
 
 #include <chrono>
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Picture {
   int width, height;  // After orientation.
 };
 
-// Pictures of every kind that is easily got wrong.
+// Pictures of each kind that is often handled wrongly.
 std::vector<Picture> Pictures() {
   const image::RgbImage gradient = server::Gradient(120, 80);
   std::string rgba, deep;
@@ -132,7 +132,7 @@ class DenseModelsTest : public testing::Test {
                 &v1::VisionService::Stub::Segment);
   }
 
-  // Each picture alone, twice, and then all of them in one request.
+  // Sends each picture alone, twice, and then all pictures in one request.
   template <typename Request>
   void ExpectSameAloneAndTogether(const Request& options) {
     Request all = options;
@@ -182,7 +182,7 @@ TEST_F(DenseModelsTest, DetectsTheSameAloneAndTogether) {
   request.mutable_params()->set_mask_encoding(v1::DetectParams::COCO_RLE);
   request.mutable_params()->set_max_detections(10);
   ExpectSameAloneAndTogether(request);
-  // Random as they are, the boxes must have been something.
+  // The boxes are random, but there must be some.
   request.add_images()->set_encoded(
       server::EncodePng(server::Gradient(120, 80)));
   EXPECT_EQ(Answer(request).results(0).detections_size(), 10);

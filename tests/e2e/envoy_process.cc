@@ -30,7 +30,7 @@ namespace {
   std::abort();
 }
 
-// The program's path, or empty.
+// Returns the program's path, or "" if it is not installed.
 std::string Program() {
   for (const absl::string_view folder :
        absl::StrSplit(std::getenv("PATH"), ':')) {
@@ -47,8 +47,8 @@ std::string ReadFile(const std::string& path) {
 
 std::string Port(int port) { return absl::StrCat("port_value: ", port, "}"); }
 
-// Writes the configuration to `folder`, for the server's ports and free ports
-// of Envoy's own.
+// Writes the configuration to `folder`, with the server's ports and free ports
+// for Envoy.
 void WriteConfiguration(const std::string& folder, const ServerProcess& server,
                         const Certificate& certificate) {
   std::filesystem::create_directories(folder + "/certificate");
@@ -71,13 +71,15 @@ void WriteConfiguration(const std::string& folder, const ServerProcess& server,
   }
 }
 
-// The body of a page of Envoy's admin, which speaks no HTTP/1.0; or empty.
+// Returns the body of a page of Envoy's admin port, or "". The port does not
+// accept HTTP/1.0.
 std::string AdminPage(int port, const std::string& path) {
   const httplib::Result page = httplib::Client("127.0.0.1", port).Get(path);
   return page && page->status == 200 ? page->body : "";
 }
 
-// The port of a listener in a page of Envoy's admin: "name::address:port".
+// Returns the port of a listener from a page of Envoy's admin port, whose lines
+// are "name::address:port".
 int PortOf(const std::string& listeners, const std::string& name) {
   for (const absl::string_view line : absl::StrSplit(listeners, '\n')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(line, ':');

@@ -11,15 +11,15 @@
 
 namespace sfmamba {
 
-// Envoy with deploy/envoy/envoy.yaml in front of one server, on free ports of
-// this machine. Dies if Envoy does not start. Thread-compatible.
+// Runs Envoy with deploy/envoy/envoy.yaml in front of one server, on free local
+// ports. Ends the test process if Envoy does not start. Thread-compatible.
 class EnvoyProcess {
  public:
   // Whether deploy/setup.sh has installed Envoy.
   static bool IsInstalled();
 
-  // Returns once Envoy takes the server for healthy. Port tls_port() has the
-  // certificate.
+  // Returns once Envoy considers the server healthy. The port tls_port() uses
+  // `certificate`.
   EnvoyProcess(const ServerProcess& server, const Certificate& certificate);
   ~EnvoyProcess();
   EnvoyProcess(const EnvoyProcess&) = delete;
@@ -33,7 +33,7 @@ class EnvoyProcess {
   int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
  private:
-  // A gauge or counter of Envoy's.
+  // Returns a gauge or counter of Envoy.
   int64_t Stat(const std::string& name) const;
 
   pid_t pid_ = 0;

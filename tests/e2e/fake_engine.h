@@ -11,7 +11,8 @@
 
 namespace sfmamba {
 
-// An engine for ServerMain() that has no GPU and loads models with `load`.
+// Returns an engine for ServerMain() without a GPU, which loads models with
+// `load`.
 server::Engine FakeEngine(
     std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
         const model::ModelConfig& config)>

@@ -1,7 +1,7 @@
-// What goes wrong around a server, and that it serves on: clients of a byte a
-// second, ten thousand idle connections, a wall clock that jumps, a device that
-// runs out of memory. Elsewhere: devices that fail for good
-// (server_process_test), and what goes wrong when models change.
+// Tests that a server keeps serving through faults: clients that send a byte a
+// second, ten thousand idle connections, a wall clock that jumps, and a device
+// without memory. server_process_test covers devices that fail permanently.
+// Other tests cover faults of model changes.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -61,7 +61,7 @@ TEST(FaultTest, ClientsOfAByteASecondKeepNobodyWaiting) {
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   const int64_t before = server.resident_bytes();
   Victim victim(server);
-  // Each begins a call, and sends its message a byte at a time.
+  // Each client starts a call and sends its message one byte at a time.
   const std::string call = absl::StrCat(
       Http2Preface(), Http2Headers(1, "/sfmamba.v1.VisionService/Classify"));
   const std::string message = Http2Message(1, Request({1}).SerializeAsString());
@@ -100,7 +100,7 @@ TEST(FaultTest, TenThousandIdleConnectionsKeepNobodyWaiting) {
     idle.emplace_back(server.port());
     idle.back().SendSome(Http2Preface());
   }
-  // A new client is served, too.
+  // A new client is served as well.
   EXPECT_TRUE(server.WaitUntilServing());
   EXPECT_LT(server.resident_bytes(), before + 1024 * kMiB);
   ExpectAnswered(victim);
@@ -108,7 +108,7 @@ TEST(FaultTest, TenThousandIdleConnectionsKeepNobodyWaiting) {
   EXPECT_TRUE(server.WaitUntilServing());
 }
 
-// A server that sees a wall clock which Jump() sets.
+// A server whose wall clock is set by Jump().
 class ClockJumpTest : public testing::Test {
  protected:
   ClockJumpTest() {
@@ -124,7 +124,8 @@ class ClockJumpTest : public testing::Test {
     offset_->fetch_add(by / absl::Nanoseconds(1));
   }
 
-  // A program that starts the server with the library that moves its clock.
+  // Writes a program that starts the server with the library that moves its
+  // clock.
   std::string Program() {
     const std::string program = testing::TempDir() + "/jumping_server.sh";
     const std::string here = std::filesystem::current_path();
@@ -141,7 +142,7 @@ class ClockJumpTest : public testing::Test {
 };
 
 // An image waits for its batch, and its call has a deadline, while the clock
-// jumps. By the wall clock either would end at once or hours later.
+// jumps. By the wall clock, both would end at once or hours later.
 TEST_F(ClockJumpTest, IsSeenByNoCall) {
   ServerProcess server(
       {"--model_repository=" +
@@ -154,8 +155,9 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
   absl::Duration offset;
   for (const absl::Duration jump :
        {-absl::Hours(3), absl::Hours(30), -absl::Hours(20)}) {
-    // Abseil asks the clock for each time until it knows its own pace, after
-    // half a second, and every two seconds then: the jump falls between.
+    // Abseil reads the clock for each time until it knows its own rate after
+    // half a second. After that, it reads the clock every two seconds. The jump
+    // falls in between.
     for (int i = 0; i < 3; ++i) {
       const auto before = client.Classify(Request({0}), absl::Seconds(20));
       EXPECT_TRUE(before.ok()) << before.status();
@@ -174,7 +176,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
     Jump(jump);
     offset += jump;
     call.join();
-    // It really is another clock: the log has a line of its day, some time.
+    // The log has a line of the other day at some time, so the clock really
+    // jumped.
     const std::string day = absl::FormatTime(
         "\"ts\":\"%Y-%m-%d", absl::Now() + offset, absl::UTCTimeZone());
     WaitUntil(
@@ -186,8 +189,8 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
         "the log to be of " + day);
     EXPECT_TRUE(server.WaitUntilServing()) << jump;
   }
-  // What is done now and then is still done: the gauges are renewed.
-  // A request counts until gRPC has let its call go.
+  // Periodic work continues, because the gauges are updated. A request counts
+  // until gRPC has released its call.
   WaitUntil(
       [&] {
         return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
@@ -200,7 +203,7 @@ TEST_F(ClockJumpTest, IsSeenByNoCall) {
 
 class MemoryFaultTest : public testing::Test {
  protected:
-  // Its device has memory for two images of the value 254, and for none of 253.
+  // The device has memory for two images of the value 254, and for none of 253.
   ServerProcess server_{
       {"--model_repository=" + WriteTinyModel("max_batch_size: 16")},
       "tests/e2e/faulty_server"};

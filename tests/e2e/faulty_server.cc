@@ -1,7 +1,7 @@
-// The server's command with an engine that has no GPU, and whose device fails
-// for good at the first picture whose first pixel is white. It has memory for
-// two pictures whose first pixel is 254, and for none of 253. A model of nine
-// classes never loads, and says so.
+// The server's command with an engine that has no GPU. Its device fails
+// permanently at the first picture whose first pixel is white. It has memory
+// for two pictures whose first pixel is 254, and for none of 253. A model with
+// nine classes never loads and reports an error.
 
 #include <atomic>
 #include <iostream>

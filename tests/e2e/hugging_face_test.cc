@@ -1,5 +1,5 @@
-// Folders as Hugging Face lays them out, with weights of the published shapes,
-// served by a real server without a flag that says what they are.
+// Serves folders in Hugging Face's layout, with weights of the published
+// shapes, by a real server. No flag describes their contents.
 
 #include <algorithm>
 #include <filesystem>
@@ -35,7 +35,7 @@ namespace fs = std::filesystem;
 
 std::string Label(int class_id) { return absl::StrCat("class of ", class_id); }
 
-// The short form that the published configurations have, with labels.
+// Returns the short form of the published configurations, with labels.
 std::string ConfigJson(const model::ModelConfig& config) {
   const model::BackboneConfig& backbone = config.backbone;
   std::vector<std::string> labels;
@@ -53,7 +53,7 @@ std::string ConfigJson(const model::ModelConfig& config) {
       backbone.windows[1], absl::StrJoin(labels, ", "));
 }
 
-// The tensors as the published files name them, with PyTorch's counters.
+// Returns the tensors under their published names, with PyTorch's counters.
 std::map<std::string, at::Tensor> PublishedTensors(
     const model::ModelConfig& config) {
   std::map<std::string, at::Tensor> tensors;
@@ -99,7 +99,7 @@ void WriteFolder(const fs::path& folder, const model::ModelConfig& config,
   }
 }
 
-// Writes a folder as timm's tools do.
+// Writes a folder like timm's tools.
 void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
   std::vector<std::string> labels;
   for (int i = 0; i < config.num_classes; ++i) {
@@ -119,7 +119,7 @@ void WriteTimmFolder(const fs::path& folder, const model::ModelConfig& config) {
   WriteTensors(folder / "model.safetensors", DeterministicWeights(config));
 }
 
-// Returns the name of a VMamba's tensor in the form for Transformers.
+// Returns the name of a VMamba tensor in the form for Transformers.
 std::string TransformersName(const std::string& key) {
   if (absl::StartsWith(key, "classifier.head.")) {
     return absl::StrReplaceAll(key, {{"classifier.", ""}});
@@ -137,7 +137,7 @@ std::string TransformersName(const std::string& key) {
                    {"dt_projs_weight", "dt_projs.weight"}});
 }
 
-// Writes a folder as VMamba's for Transformers are.
+// Writes a folder in VMamba's form for Transformers.
 void WriteVMambaFolder(const fs::path& folder,
                        const model::ModelConfig& config) {
   std::vector<std::string> labels;
@@ -165,7 +165,7 @@ fs::path NewFolder() {
   return folder;
 }
 
-// A network that no table has, small enough to be loaded at once.
+// Returns a network that is in no table and small enough to load fast.
 model::ModelConfig Small() {
   model::ModelConfig config;
   config.backbone.dim = 16;
@@ -197,7 +197,7 @@ class HuggingFaceTest : public testing::Test {
     return model;
   }
 
-  // The logits of one normalised image, by class, and the labels by class.
+  // The logits of one normalized image and the labels, both by class.
   struct Answer {
     std::vector<float> logits;
     std::vector<std::string> labels;
@@ -226,8 +226,8 @@ class HuggingFaceTest : public testing::Test {
     return answer;
   }
 
-  // The served logits are the reference's of this network, within 1e-5 of
-  // their spread, and the labels are those of config.json.
+  // Expects the served logits to equal the reference of this network within
+  // 1e-5 of their spread. The labels must equal those of config.json.
   void ExpectServed(const std::string& id, const model::ModelConfig& config) {
     const at::Tensor images = DeterministicImages({2, 3, 224, 224});
     const Answer answer = Classify(id, images[0], config.num_classes);
@@ -267,7 +267,7 @@ TEST_P(PublishedShapesTest, AreServedAsTheyAre) {
   Start({"--model_repository=" + repository.string()});
   ExpectServed("net", config);
   server_.reset();
-  fs::remove_all(repository);  // Up to a gigabyte.
+  fs::remove_all(repository);  // It may take a gigabyte.
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PublishedShapesTest,
@@ -304,8 +304,8 @@ TEST_F(HuggingFaceTest, VMambasFoldersAreServedAsTheyAre) {
   fs::remove_all(repository);
 }
 
-// KServe's modelcar gives the folder as a link to another container's files,
-// and Hugging Face's cache has links to blobs in place of files.
+// KServe's modelcar provides the folder as a link to another container's files.
+// Hugging Face's cache has links to blobs instead of files.
 TEST_F(HuggingFaceTest, AFolderByItsNameMayBeALinkToLinks) {
   const fs::path folder = NewFolder();
   WriteFolder(folder / "blobs", Small());
@@ -323,7 +323,7 @@ TEST_F(HuggingFaceTest, AFolderByItsNameMayBeALinkToLinks) {
   ExpectServed("other", config);
 }
 
-// The layout in which kubelet mounts a ConfigMap.
+// Uses the layout in which kubelet mounts a ConfigMap.
 TEST_F(HuggingFaceTest, AReadOnlyFolderOfLinksToData) {
   const fs::path repository = NewFolder();
   const fs::path version = repository / "map/1";
@@ -347,7 +347,7 @@ TEST_F(HuggingFaceTest, AReadOnlyFolderOfLinksToData) {
   ExpectServed("flag", config);
 }
 
-// One bad folder says why, and touches no other.
+// A bad folder reports its error and affects no other model.
 TEST_F(HuggingFaceTest, WhatCannotBeServedSaysWhy) {
   const fs::path repository = NewFolder();
   WriteFolder(repository / "good/1", Small());

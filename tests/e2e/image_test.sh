@@ -1,24 +1,25 @@
 #!/usr/bin/env bash
-# Builds the CPU image of deploy/Dockerfile as a clean machine would and tries it:
+# Builds the CPU image of deploy/Dockerfile as on a clean machine, and tests it:
 #
 #   tests/e2e/image_test.sh
 #
-# Without an engine: buildah builds it on a Debian 12 made by debootstrap, and the
-# server runs in the image's root, mounted read-only, as the image's user. Needs
-# root, the packages' mirrors and 12 GB of disk; takes as long as a clean build does.
-# BAZEL_FLAGS, such as --jobs=2, are for the build; BAZEL_CACHE, a folder, keeps its
-# results, and the next run compiles only what has changed.
+# It needs no container engine. buildah builds the image on a Debian 12 made by
+# debootstrap. The server runs as the image's user in the image's root, which is
+# mounted read-only. The test needs root, the package mirrors and 12 GB of disk,
+# and takes as long as a clean build. BAZEL_FLAGS are flags for the build, such
+# as --jobs=2. BAZEL_CACHE is a folder that keeps build results, so that the
+# next run compiles only what has changed.
 set -euo pipefail
 
-BUDGET_MB=900     # Of the image.
-START_LIMIT=60    # Seconds until the server must be healthy,
-STOP_LIMIT=40     # and until it must have stopped.
+BUDGET_MB=900  # Megabytes of the image.
+START_LIMIT=60  # Seconds until the server must be healthy.
+STOP_LIMIT=40  # Seconds until the server must have stopped.
 
 if [ "$(id -u)" != 0 ]; then
   echo "image: needs root, to make and enter root file systems" >&2
   exit 1
 fi
-# A mount namespace of its own: what is mounted goes with it.
+# A separate mount namespace, whose mounts vanish with it.
 if [ "${1:-}" != --in-namespace ]; then
   exec unshare --mount --propagation private "$0" --in-namespace
 fi
@@ -49,7 +50,8 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# The base: Debian's smallest, with this machine's way to the packages' mirrors.
+# The base is Debian's smallest system, with this machine's access to the
+# package mirrors.
 say "making a Debian 12"
 debootstrap --variant=minbase bookworm "$work/base" \
   >"$work/debootstrap.log" || fail "debootstrap failed: $(tail -n 5 "$work/debootstrap.log")"
@@ -88,7 +90,7 @@ libtorch=$(stat -c %s "$root/usr/lib/x86_64-linux-gnu/libtorch_cpu.so")
 say "the image is built: $size MiB, of which libtorch_cpu.so $((libtorch >> 20)) MiB"
 [ "$size" -le $BUDGET_MB ] || fail "expected at most $BUDGET_MB MiB"
 
-# Its own list names every file of it, and no other.
+# The image's own file list must name exactly its files.
 listed=$(python3 -c 'import json, sys
 for file in json.load(open(sys.argv[1]))["files"]: print(file["fileName"])' \
   "$root/usr/share/sfmamba/sbom.spdx.json" | sort)
@@ -98,7 +100,7 @@ say "the SBOM lists its $(wc -l <<<"$held") files"
 [ "$(stat -c %a "$root/var/cache/sfmamba")" = 1777 ] ||
   fail "a volume over /var/cache/sfmamba could not be written"
 
-# What an engine would do with it, from the image's own configuration.
+# The settings that an engine reads from the image's configuration.
 config() { b inspect --type image --format "{{$1}}" localhost/sfmamba:cpu; }
 list() { b inspect --type image --format "{{range $1}}{{println .}}{{end}}" localhost/sfmamba:cpu; }
 [ "$(config .Docker.Config.User)" = 65532:65532 ] || fail "the user is $(config .Docker.Config.User)"
@@ -108,8 +110,8 @@ mapfile -t command < <(printf '%s\n' "${command[@]}" | grep .)
 mapfile -t check < <(list .Docker.Config.Healthcheck.Test | grep -v -x -e CMD -e '')
 say "it runs: ${command[*]}"
 
-# The image's root as an engine would give it: read-only, with /proc, and the sample
-# pictures where /tmp is.
+# Mounts the image's root like an engine: read-only, with /proc, and with the
+# sample pictures at /tmp.
 touch "$work/built"
 mkdir "$work/root"
 mount --bind "$root" "$work/root"

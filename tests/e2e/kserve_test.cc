@@ -1,5 +1,5 @@
-// A real server process asked by the Open Inference Protocol: its answers are
-// those of the typed API, bit for bit.
+// Calls a real server process over the Open Inference Protocol. Its answers
+// must equal those of the typed API, bit for bit.
 
 #include <memory>
 #include <string>
@@ -55,7 +55,7 @@ class KserveProcessTest : public testing::Test {
     return Infer(request);
   }
 
-  // The logits of the typed API, by class.
+  // Returns the logits of the typed API by class.
   std::vector<float> Logits(const v1::Image& image) {
     v1::ClassifyRequest request;
     request.set_model("tiny");

@@ -1,4 +1,4 @@
-"""The real server with the default models, for tests in Python."""
+"""Runs the real server with the default models, for tests in Python."""
 
 import json
 import pathlib
@@ -13,24 +13,24 @@ PATIENCE = 60  # Seconds.
 
 
 def wait_until(is_so):
-    """Asks again and again; AssertionError if it does not come to pass."""
+    """Polls until `is_so()` is true. AssertionError if that takes too long."""
     end = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < end, 'it does not come to pass'
 
 
 class Server:
-    """The server on free ports until close().
+    """Runs the server on free ports until close().
 
     Attributes:
-      address: gRPC's.
-      http_address: of REST and the console.
-      metrics_address: of /metrics alone.
-      url: the console's.
+      address: the address of gRPC.
+      http_address: the address of REST and the console.
+      metrics_address: the address of /metrics only.
+      url: the URL of the console.
     """
 
     def __init__(self, *flags):
-        # A copy, as the files here may be links, which the server does not follow.
+        # The server does not follow links out of its repository, so the models are copied.
         self._folder = tempfile.TemporaryDirectory()
         models = f'{self._folder.name}/models'
         shutil.copytree('models', models)
@@ -54,7 +54,7 @@ class Server:
         self._reader.start()
 
     def lines(self):
-        """How many the server has written since it serves."""
+        """Returns the number of lines that the server has written since it began to serve."""
         return self._lines
 
     def _read(self):

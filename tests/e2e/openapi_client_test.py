@@ -1,4 +1,4 @@
-"""A client that knows of the server what /openapi.json says, and no more.
+"""Tests a REST client that knows only what /openapi.json describes.
 
 It builds each call from the description, and compares each answer with it.
 """
@@ -18,7 +18,7 @@ PICTURE = (SAMPLES / 'scene_01.jpg').read_bytes()
 
 
 class Client:
-    """Calls operations by their names."""
+    """Calls operations by their operationId."""
 
     def __init__(self, address):
         self._address = address
@@ -37,7 +37,7 @@ class Client:
         return response.status, answer, response.headers
 
     def call(self, name, body=None, content_type=None, **arguments):
-        """The answer, which must be as described; an error's as well."""
+        """Calls an operation. Each answer, even an error, must match the description."""
         method, path, operation = self._operations[name]
         query = {}
         for parameter in operation.get('parameters', []):
@@ -65,7 +65,7 @@ class Client:
 
 
 def form(*parts):
-    """A body of multipart/form-data and its type, as browsers and `requests` write it."""
+    """Returns a multipart/form-data body and its type, as browsers and `requests` write them."""
     boundary = uuid.uuid4().hex
     body = b''
     for name, file, content in parts:

@@ -1,4 +1,7 @@
-"""The commands of docs/clients.md that print something, with the real server and default models."""
+"""Runs the commands of docs/clients.md with the real server and default models.
+
+Compares their output with the page.
+"""
 
 import doctest
 import pathlib
@@ -14,12 +17,12 @@ PATIENCE = 60  # Seconds.
 
 
 def section(text, title):
-    """The part of a page from its heading on to the next of the same rank."""
+    """Returns the section of a page under the heading `title`."""
     return re.search(rf'^## {title}\n(.*?)(?=^## |\Z)', text, re.M | re.S)[1]
 
 
 def examples(text):
-    """The commands after "$ ", and what each prints."""
+    """Yields each command after "$ " with the output that the page shows."""
     for block in re.findall(r'^```\n(.*?)^```$', text, re.M | re.S):
         for part in re.split(r'^\$ ', block, flags=re.M)[1:]:
             command, printed = re.match(r'((?:.*[\\|]\n)*.*\n)((?:.*\n)*)', part).groups()

@@ -26,7 +26,7 @@ RENDER = SAMPLES / 'render_04.jpg'
 SCENE = SAMPLES / 'scene_01.jpg'
 STRANGERS = pathlib.Path('tests/testdata/strangers')
 SCENES = sorted(SAMPLES.glob('scene_*.jpg'))
-PATIENCE = 60  # Seconds: detectors take their time on a busy machine.
+PATIENCE = 60  # Seconds. Detectors are slow on a busy machine.
 
 
 def setUpModule():
@@ -34,7 +34,7 @@ def setUpModule():
     global address
     folder = tempfile.TemporaryDirectory()
     unittest.addModuleCleanup(folder.cleanup)
-    # Bazel's are links, which the server does not follow out of its repository.
+    # The server does not follow links out of its repository, and Bazel's files are links.
     models = shutil.copytree('models', pathlib.Path(folder.name, 'models'))
     server = unittest.enterModuleContext(subprocess.Popen(
         ['server/sfmamba_server', f'--model_repository={models}', '--host=127.0.0.1', '--port=0',
@@ -81,7 +81,6 @@ class InstalledTest(unittest.TestCase):
         self.assertTrue((package / 'py.typed').exists())
         self.assertFalse((package.parent / 'google' / 'rpc').exists())
 
-    # H8.
     def test_there_is_one_version(self):
         self.assertEqual(importlib.metadata.version('sfmamba'), sfmamba.__version__)
         for program in ('client/sfmamba', 'server/sfmamba_server'):
@@ -89,7 +88,6 @@ class InstalledTest(unittest.TestCase):
                                   text=True).stdout
             self.assertEqual(said, f'{pathlib.Path(program).name} {sfmamba.__version__}\n')
 
-    # H8.
     def test_misspelt_verbs_and_flags_are_suggested(self):
         for arguments, says in [(['client/sfmamba', 'clasify'], 'did you mean classify'),
                                 (['client/sfmamba', 'models', '--sever=a:1'],
@@ -190,7 +188,7 @@ class SyncTest(unittest.TestCase):
         parts = [(x, y, mosaic[y:y + height, x:x + width])
                  for y in (0, height // 2, height) for x in (0, width // 2, width)]
         parts.append((0, 0, mosaic))
-        found = []  # (score, class, box), the best first.
+        found = []  # (score, class, box), best first.
         for x, y, part in parts:
             answer = self.client.detect(np.ascontiguousarray(part), timeout=PATIENCE)
             found += zip(answer.scores, answer.class_ids, answer.boxes + [x, y, x, y])
@@ -218,7 +216,7 @@ class SyncTest(unittest.TestCase):
         self.assertEqual(masks.dtype, bool)
         for box, mask in zip(answer.boxes, masks):
             rows, columns = np.nonzero(mask)
-            # The pixels that the box touches.
+            # The box may touch pixels at its edges.
             self.assertGreaterEqual(columns.min() + 1, box[0])
             self.assertGreaterEqual(rows.min() + 1, box[1])
             self.assertLessEqual(columns.max(), box[2])
@@ -252,7 +250,7 @@ class SyncTest(unittest.TestCase):
                          [area['pixel_count'] for area in printed['areas']])
         whole = self.client.segment(mosaic, timeout=PATIENCE)
         self.assertTrue((answer.class_map != whole.class_map).any())
-        # One window as large as the network's input changes nothing.
+        # A single window as large as the network's input has no effect.
         one = self.client.segment(mosaic, slide=sfmamba.Slide(320, 320), timeout=PATIENCE)
         self.assertLess(np.mean(one.class_map != whole.class_map), 1e-4)
 
@@ -294,7 +292,6 @@ class SyncTest(unittest.TestCase):
                 by_command = command('classify', path, model=name, resize='true')
                 self.assertEqual(by_command, command('classify', path, model=name))
 
-    # P1, P2 and P4 to P7.
     def test_strange_pictures_in_every_form(self):
         with open(STRANGERS / 'expect.tsv', encoding='utf-8') as file:
             rows = list(csv.DictReader(file, delimiter='\t'))

@@ -10,9 +10,8 @@
 
 namespace sfmamba {
 
-// A TCP connection to 127.0.0.1 on which the test says what it likes, from
-// another address of the loopback device if `from` is given.
-// Thread-compatible.
+// A TCP connection to 127.0.0.1 for arbitrary bytes. If `from` is given, it
+// comes from another address of the loopback device. Thread-compatible.
 class RawConnection {
  public:
   // Sends nothing.
@@ -22,17 +21,18 @@ class RawConnection {
   RawConnection& operator=(RawConnection&&) = delete;
 
   bool connected() const { return connected_; }
-  // Gives the socket to the caller. Afterwards this can only be destroyed.
+  // Gives the socket to the caller. Afterwards this object can only be
+  // destroyed.
   int Release() { return std::exchange(fd_, -1); }
-  // Blocks until the bytes are on their way; false if the peer has closed the
-  // connection, or takes no more until `end`, in SteadyNow()'s time.
+  // Blocks until the bytes are sent. Returns false if the peer has closed the
+  // connection, or if it accepts no more until `end`, in SteadyNow()'s time.
   bool Send(absl::string_view bytes, absl::Time end = absl::InfiniteFuture());
-  // Sends what can be sent at once.
+  // Sends as many bytes as possible without blocking.
   void SendSome(absl::string_view bytes);
-  // Reads and forgets what has come; false if the peer has closed the
-  // connection.
+  // Reads and discards the bytes that have arrived. Returns false if the peer
+  // has closed the connection.
   bool Discard();
-  // Waits for a byte; false if the peer closes the connection instead.
+  // Waits for a byte. Returns false if the peer closes the connection instead.
   bool WaitForByte();
   // Waits until the peer closes the connection.
   void WaitForEnd();
@@ -42,33 +42,33 @@ class RawConnection {
   bool connected_;
 };
 
-// HTTP/2 as a hostile client writes it (RFC 9113). Streams are odd numbers.
+// HTTP/2 frames of a hostile client (RFC 9113). Stream numbers are odd.
 //
 //   RawConnection connection(server.port());
 //   connection.Send(Http2Preface());
 //   connection.Send(Http2Headers(1, "/sfmamba.v1.VisionService/Classify"));
 //   connection.Send(Http2Reset(1));
 
-// The preface and a SETTINGS frame in which the client says how many bytes of
-// each answer it takes.
+// Returns the preface and a SETTINGS frame. `window` is the number of bytes
+// that the client accepts of each answer.
 std::string Http2Preface(uint32_t window = 65535);
-// The beginning of a gRPC call.
+// Returns the frame that starts a gRPC call.
 std::string Http2Headers(uint32_t stream, absl::string_view path);
-// Begins a gRPC call in the fewest bytes: the first call of a connection,
-// `is_first`, has the server remember its headers, and the others name them
-// (RFC 7541, 6.1).
+// Starts a gRPC call in as few bytes as possible. The first call of a
+// connection, `is_first`, makes the server index its headers. Later calls refer
+// to them (RFC 7541, 6.1).
 std::string Http2ShortHeaders(uint32_t stream, absl::string_view path,
                               bool is_first);
-// HEADERS that go on in frames of Http2Continuation(). `fields` are as RFC 7541
-// writes them.
+// Returns HEADERS that frames of Http2Continuation() continue. `fields` are
+// encoded by RFC 7541.
 std::string Http2HeadersPart(uint32_t stream, absl::string_view fields);
 std::string Http2Continuation(uint32_t stream, absl::string_view fields);
-// Frames of a gRPC message; the call's last if `is_end`.
+// Returns the frames of a gRPC message, which ends the call if `is_end`.
 std::string Http2Message(uint32_t stream, absl::string_view message,
                          bool is_end = true);
 std::string Http2Reset(uint32_t stream);
 std::string Http2Ping();
-// A SETTINGS frame that sets nothing and is to be acknowledged.
+// Returns an empty SETTINGS frame, which the peer must acknowledge.
 std::string Http2Settings();
 
 }  // namespace sfmamba

@@ -1,5 +1,5 @@
-// A real server process asked by REST: its answers are those of gRPC, bit for
-// bit.
+// Calls a real server process over REST. Its answers must equal those of gRPC,
+// bit for bit.
 
 #include <filesystem>
 #include <fstream>
@@ -28,8 +28,8 @@ std::string ReadFile(const std::string& path) {
   return bytes.str();
 }
 
-// The default models, copied: the files here may be links, which the server
-// does not follow out of its repository.
+// Returns a copy of the default models, because the server does not follow
+// links out of its repository.
 std::string DefaultModels() {
   const std::string folder = absl::StrCat(testing::TempDir(), "/models");
   std::filesystem::remove_all(folder);
@@ -69,7 +69,7 @@ class RestProcessTest : public testing::Test {
     return answer->body;
   }
 
-  // Asks for the same in every form that REST has; each answer must be
+  // Sends the request in every form that REST has. Each answer must equal
   // `expected`.
   template <typename Request, typename Response>
   void ExpectSame(const std::string& verb, const std::string& query,

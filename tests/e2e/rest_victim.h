@@ -9,17 +9,17 @@
 
 namespace sfmamba {
 
-// A polite caller over REST beside an attack: classifies one picture after
-// another with the model "tiny", one every `interval`. Each call has a
-// connection of its own and a deadline of five seconds.
+// A polite caller over REST beside an attack. It classifies a picture with the
+// model "tiny" every `interval`, one after another. Each call has its own
+// connection and a deadline of five seconds.
 class RestVictim {
  public:
-  // `port` of 127.0.0.1.
+  // Calls `port` of 127.0.0.1.
   explicit RestVictim(int port,
                       absl::Duration interval = absl::Milliseconds(100));
   ~RestVictim();
 
-  // Sends no more and waits for the answer. Called at most once.
+  // Sends no more requests and waits for the answer. Call it at most once.
   Victim::Count Stop();
 
  private:

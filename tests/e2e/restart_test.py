@@ -1,4 +1,4 @@
-"""Clients beside a real server that is stopped and started again."""
+"""Tests clients while the real server is stopped and started again."""
 
 import json
 import pathlib
@@ -19,7 +19,7 @@ PATIENCE = 60  # Seconds.
 
 
 class Server:
-    """The real server with the model "everyday", on one port until the test ends."""
+    """Runs the real server with the model "everyday", on one port until the test ends."""
 
     def __init__(self, test, *flags):
         folder = tempfile.TemporaryDirectory()
@@ -108,7 +108,7 @@ class RestartTest(unittest.TestCase):
             client.classify(picture)
             self.assertFalse(client.health())
 
-    # A pushback of 0 kept gRPC from retrying, and the call waited for its deadline.
+    # With a pushback of 0, gRPC did not retry, and the call waited for its deadline.
     def test_grpcs_own_retries_are_not_held_up(self):
         server = Server(self, '--drain_delay=0s')
         policy = {'maxAttempts': 5, 'initialBackoff': '0.01s', 'maxBackoff': '0.1s',
@@ -127,7 +127,7 @@ class RestartTest(unittest.TestCase):
             with self.assertRaises(grpc.RpcError) as raised:
                 while True:
                     classify(request, timeout=PATIENCE)
-        # gRPC cancels a call that meets the GOAWAY on the way.
+        # gRPC cancels a call that crosses the GOAWAY on its way.
         self.assertIn(raised.exception.code(),
                       (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED))
 

@@ -1,5 +1,5 @@
-// A rolling update as Kubernetes does it, under load: servers of a new version
-// start beside the old ones, which are then told to stop. No call is lost.
+// Tests a rolling update under load, like that of Kubernetes. Servers of a new
+// version start beside the old ones, which then stop. No call may be lost.
 
 #include <arpa/inet.h>
 #include <signal.h>
@@ -54,7 +54,7 @@ int FreePort() {
   return ntohs(address.sin_port);
 }
 
-// A way of calling again and again, on a thread of its own until Stop().
+// Calls repeatedly on a separate thread until Stop().
 class Load {
  public:
   virtual ~Load() = default;
@@ -74,7 +74,7 @@ class Load {
   }
 
   int answered() const { return answered_.load(); }
-  // What was not answered with OK. After Stop().
+  // The errors of calls that did not end with OK. Call it after Stop().
   const std::vector<std::string>& lost() const { return lost_; }
 
  protected:
@@ -108,9 +108,9 @@ class UnaryLoad : public Load {
   const v1::ClassifyRequest request_ = GreyRequest();
 };
 
-// Keeps four requests in flight on a stream. At the notice that the server
-// drains it sends no more there, and sends what was not answered, or with
-// UNAVAILABLE, on the next stream.
+// Keeps four requests in flight on a stream. When the server sends a notice
+// that it drains, no more requests go to this stream. Requests without an
+// answer, or with UNAVAILABLE, are sent again on the next stream.
 class StreamLoad : public Load {
  public:
   explicit StreamLoad(client::VisionClient* client) : client_(client) {}
@@ -152,7 +152,8 @@ class StreamLoad : public Load {
     return stream_->Send(message);
   }
 
-  // Sends no more here, and takes the answers that still come.
+  // Sends no more requests on this stream and takes the answers that still
+  // arrive.
   void Leave() {
     stream_->SendNoMore();
     v1::StreamPredictResponse answer;
@@ -162,12 +163,12 @@ class StreamLoad : public Load {
     stream_ = nullptr;
   }
 
-  // False at the notice.
+  // Returns false if the answer is a notice.
   bool Take(const v1::StreamPredictResponse& answer) {
     if (answer.has_notice()) return false;
     if (answer.has_error() &&
         answer.error().code() == int(absl::StatusCode::kUnavailable)) {
-      return true;  // It stays open.
+      return true;  // It stays open and is sent again.
     }
     if (answer.has_error()) Lost(answer.error().message());
     if (open_.erase(answer.correlation_id()) != 1) {
@@ -180,12 +181,12 @@ class StreamLoad : public Load {
   client::VisionClient* const client_;
   const v1::ClassifyRequest request_ = GreyRequest();
   std::unique_ptr<client::PredictStream> stream_;
-  std::map<std::string, bool> open_;  // By id: sent, without an answer.
+  std::map<std::string, bool> open_;  // Ids of requests without an answer.
   int last_ = 0;
 };
 
-// Stays on a connection while it is answered; at a 503, or when the connection
-// ends, goes to the next server.
+// Uses one connection as long as it gets answers. After a 503 or the end of the
+// connection, it switches to the next server.
 class RestLoad : public Load {
  public:
   explicit RestLoad(const std::vector<int>& ports) {
@@ -218,7 +219,7 @@ class RestLoad : public Load {
   size_t at_ = 0;
 };
 
-// Returns the images that a server has answered, over any transport.
+// Returns the number of images that a server has answered, over any transport.
 double AnsweredBy(const ServerProcess& server) {
   return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")),
                "sfmamba_items_total", {R"(outcome="ok")"});
@@ -264,7 +265,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
   EXPECT_GT(AnsweredBy(*first), 0);
   EXPECT_GT(AnsweredBy(*second), 0);
 
-  // An old server begins to stop while a new one starts.
+  // An old server starts to stop while a new server starts.
   first->Signal(SIGTERM);
   std::vector<std::string> new_flags = flags;
   new_flags.push_back(absl::StrCat("--port=", new_port));
@@ -273,7 +274,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
   each_has(20);
   EXPECT_EQ(first->Wait(), 0) << first->output();
   ASSERT_TRUE(third->WaitUntilServing()) << third->output();
-  // The client finds it.
+  // The client finds the new server.
   WaitUntil(
       [&] {
         absl::SleepFor(absl::Milliseconds(50));
@@ -281,7 +282,7 @@ TEST(RollingUpdateTest, NoCallIsLost) {
       },
       "calls to the new server");
 
-  // Then the other: all that was on it goes on elsewhere.
+  // The other old server stops, and its calls continue elsewhere.
   second->Signal(SIGTERM);
   each_has(20);
   EXPECT_EQ(second->Wait(), 0) << second->output();

@@ -38,7 +38,7 @@ num_classes: 5
 input { size: 64 }
 )";
 
-// The configuration that both dense models begin with.
+// The start of both dense models' configurations.
 constexpr char kDenseConfig[] = R"(
 num_classes: 5
 backbone {
@@ -52,7 +52,7 @@ backbone {
 input { short_side: 64 long_side: 96 }
 )";
 
-// The same, for the weights.
+// Returns the configuration above, to make weights for it.
 model::ModelConfig TinyModel() {
   model::ModelConfig config = *model::VariantConfig("custom");
   config.backbone.dim = 16;
@@ -70,7 +70,7 @@ model::ModelConfig TinyModel() {
   std::abort();
 }
 
-// The number after "key": in a line of the log; 0 if there is none.
+// Returns the number after "key": in a line of the log, or 0 if there is none.
 int NumberAfter(absl::string_view log, absl::string_view key) {
   const std::string quoted = absl::StrCat("\"", key, "\":");
   const size_t begin = log.find(quoted);
@@ -182,7 +182,7 @@ bool ServerProcess::WaitUntilServing() {
 
 bool ServerProcess::WaitForLog(absl::string_view text) {
   const auto decided = [this, text]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    // Whole lines, so that what follows on the line is there as well.
+    // Waits for the whole line, so that the text after `text` is there as well.
     const size_t found = output_.find(text.data(), 0, text.size());
     return ended_ || (found != std::string::npos &&
                       output_.find('\n', found) != std::string::npos);

@@ -14,27 +14,29 @@
 
 namespace sfmamba {
 
-// A line of /proc/<pid>/status that states kibibytes, such as "VmRSS:". In
-// bytes; 0 if there is none.
+// Returns the value of a line of /proc/<pid>/status in kibibytes, such as
+// "VmRSS:", converted to bytes. 0 if there is no such line.
 int64_t StatusBytes(pid_t pid, absl::string_view key);
 
-// A model repository in a new folder below the test's: the model "tiny" of five
-// classes and 64 x 64 pixels, with deterministic weights. `batching` is the
-// text of the config's message of that name. Dies if it cannot be written.
+// Writes a model repository to a new folder below the test's folder. Its model
+// "tiny" has five classes, inputs of 64 x 64 pixels and deterministic weights.
+// `batching` is the text of the configuration's message `batching`. Ends the
+// process if writing fails.
 std::string WriteTinyModel(const std::string& batching = "");
 
-// Adds a detector, "finder", and a segmenter, "painter", of five classes and
-// inputs of up to 64 x 96 pixels, without weights: for --random_init.
+// Adds a detector "finder" and a segmenter "painter" with five classes and
+// inputs of up to 64 x 96 pixels. They have no weights, so the server needs
+// --random_init.
 void AddRandomDenseModels(const std::string& repository);
 
-// A real server, in a process of its own, on free ports of 127.0.0.1 unless
-// `flags` say otherwise. The constructor waits until its models have loaded and
-// it listens, or until it has ended. The destructor kills it.
+// Runs a real server in a separate process, on free ports of 127.0.0.1 unless
+// `flags` differ. The constructor waits until the models are loaded and the
+// server listens, or until the server has ended. The destructor kills it.
 // Thread-compatible.
 class ServerProcess {
  public:
-  // `binary` is a runfile. The constructor waits for a line with `log` instead,
-  // if it is not empty. Then there are no ports.
+  // `binary` is a runfile. If `log` is not empty, the constructor waits for a
+  // line with it instead, and there are no ports.
   explicit ServerProcess(const std::vector<std::string>& flags,
                          const std::string& binary = "server/sfmamba_server",
                          absl::string_view log = "");
@@ -46,21 +48,22 @@ class ServerProcess {
   int metrics_port() const { return metrics_port_; }
   std::string address() const;  // "127.0.0.1:port"
 
-  // False if the server ends, or is not healthy for a minute.
+  // Returns false if the server ends, or is not healthy within a minute.
   bool WaitUntilServing();
-  // Blocks until the output contains `text`; false if it ends without.
+  // Blocks until the output contains `text`. Returns false if the output ends
+  // before.
   bool WaitForLog(absl::string_view text) ABSL_LOCKS_EXCLUDED(mu_);
 
   void Signal(int signal);
-  // Waits for the end; the exit code, or 128 + the signal that ended it.
+  // Waits for the end. Returns the exit code, or 128 plus the fatal signal.
   int Wait();
 
-  // The memory that it holds now, and the most it has held, in bytes of RAM;
-  // 0 once it has ended.
+  // The current and the maximum resident memory in bytes. 0 once the server has
+  // ended.
   int64_t resident_bytes() const { return StatusBytes(pid_, "VmRSS:"); }
   int64_t peak_resident_bytes() const { return StatusBytes(pid_, "VmHWM:"); }
 
-  // What it has written so far, the first MiB.
+  // The first MiB of its output so far.
   std::string output() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -1,5 +1,5 @@
-// A real server process: its exit codes, and what its clients see when it is
-// told to stop.
+// Tests a real server process: its exit codes, and how its clients are affected
+// when it stops.
 
 #include "tests/e2e/server_process.h"
 
@@ -64,7 +64,7 @@ int ExitCode(const std::vector<std::string>& flags, std::string* output,
              const std::string& binary = kServer) {
   ServerProcess server(flags, binary);
   const int code = server.Wait();
-  server.WaitForLog("\n\n\n");  // Until all of its output is read.
+  server.WaitForLog("\n\n\n");  // Waits until all of its output is read.
   *output = server.output();
   return code;
 }
@@ -96,8 +96,8 @@ TEST(ServerProcessTest, ACallerAloneIsAnswered) {
   EXPECT_GE(server.peak_resident_bytes(), server.resident_bytes());
 }
 
-// Each is the process's only one, so gRPC's threads of a client end with it:
-// they must not be the ones that end it.
+// Each client is the only one of the process, so gRPC's threads end with it.
+// These threads must not be the ones that destroy it.
 TEST(ServerProcessTest, ClientsComeAndGo) {
   ServerProcess server({"--model_repository=" + WriteTinyModel()});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
@@ -113,8 +113,8 @@ TEST(ServerProcessTest, ClientsComeAndGo) {
   }
 }
 
-// Clients that call all the time, and stop at the first UNAVAILABLE, or at a
-// call that a GOAWAY cancels, as one that has other servers would.
+// Clients that call without pause. Each stops at the first UNAVAILABLE or at a
+// call that a GOAWAY cancels, like a client that has other servers.
 class Load {
  public:
   Load(const ServerProcess& server, int clients) : running_(clients) {
@@ -139,7 +139,7 @@ class Load {
     }
   }
   int answered() const { return answered_.load(); }
-  // Codes other than OK and those that end a client.
+  // Codes other than OK and those with which a client stops.
   std::vector<std::string> wrong() {
     absl::MutexLock lock(&mu_);
     return wrong_;
@@ -155,7 +155,7 @@ class Load {
         answered_.fetch_add(1);
         continue;
       }
-      // gRPC 1.51 cancels a call that meets the GOAWAY on the way.
+      // gRPC 1.51 cancels a call that crosses the GOAWAY on its way.
       if (status.error_code() != grpc::StatusCode::UNAVAILABLE &&
           status.error_code() != grpc::StatusCode::CANCELLED) {
         absl::MutexLock lock(&mu_);
@@ -226,7 +226,8 @@ TEST(ServerProcessTest, ACallBeyondTheDrainTimeoutIsCancelledAndTheCodeIs6) {
   EXPECT_FALSE(status.ok());
 }
 
-// A batch of many seconds: large pictures, one thread.
+// A batch takes many seconds, because its pictures are large and it has one
+// thread.
 TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
   const std::string version = testing::TempDir() + "/slow/painter/1";
   std::filesystem::create_directories(version);
@@ -251,7 +252,7 @@ TEST(ServerProcessTest, ABatchThatOutlivesTheDrainEndsWithTheProcess) {
     v1::VisionService::NewStub(Connect(server))
         ->Segment(&context, request, &response);
   });
-  // In the batch: submitted, and no longer waiting.
+  // The image is in the batch once it is submitted and no longer waits.
   const auto sum = [&server](const char* name) {
     return SumOf(Samples(HttpGet(server.metrics_port(), "/metrics")), name, {});
   };

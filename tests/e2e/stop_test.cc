@@ -1,5 +1,5 @@
-// The server ends on a signal, whatever it is doing, and goes on if its log is
-// not read.
+// Tests that the server ends on a signal in any state, and that it keeps
+// running if its log is not read.
 
 #include <signal.h>
 #include <sys/stat.h>
@@ -41,8 +41,8 @@ v1::ClassifyRequest GreyRequest() {
   return request;
 }
 
-// Standard error is read until the server listens, then no more. The reader
-// ends with the server.
+// Standard error is read only until the server listens. The reader ends with
+// the server.
 TEST(StopTest, AnUnreadLogStopsNobody) {
   const std::string program = Program("unread.sh", R"(
 exec 2> >(python3 -c 'import fcntl; fcntl.fcntl(0, 1031, 4096)'
@@ -57,7 +57,7 @@ exec server/sfmamba_server "$@"
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
   auto stub = v1::VisionService::NewStub(grpc::CreateChannel(
       server.address(), grpc::InsecureChannelCredentials()));
-  // More than the pipe takes.
+  // The log is longer than the pipe accepts.
   for (int i = 0; i < 200; ++i) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() +
@@ -68,12 +68,12 @@ exec server/sfmamba_server "$@"
     ASSERT_TRUE(status.ok()) << i << ": " << status.error_message();
   }
   EXPECT_NE(HttpGet(server.metrics_port(), "/metrics"), "");
-  stub = nullptr;  // An idle client would be slow to hear of the end.
+  stub = nullptr;  // An idle client would notice the end late.
   server.Signal(SIGTERM);
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// A write beyond the limit of `ulimit -f` would end the process by SIGXFSZ.
+// A write beyond the limit of `ulimit -f` would end the process with SIGXFSZ.
 TEST(StopTest, ATraceFileOfTheLargestSizeAllowedStopsNobody) {
   const std::string program = Program("limited.sh", R"(
 ulimit -f 1
@@ -103,7 +103,8 @@ exec server/sfmamba_server "$@"
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// A terminal that closes sends it more than once, systemd with SIGTERM.
+// A closing terminal sends SIGHUP more than once. systemd sends it with
+// SIGTERM.
 TEST(StopTest, SighupDrains) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel(), "--drain_delay=1s"});
@@ -131,7 +132,7 @@ TEST(StopTest, NohupKeepsItRunning) {
   EXPECT_EQ(server.Wait(), 0) << server.output();
 }
 
-// The pipe's other end is open once the server reads it.
+// The other end of the pipe is open once the server reads it.
 TEST(StopTest, SigtermEndsAServerWhoseConfigurationDoesNotCome) {
   const std::string program = Program("unwritten.sh", R"(
 pipe=$TEST_TMPDIR/config.pipe
@@ -148,7 +149,7 @@ exit $status
   EXPECT_EQ(server.Wait(), 128 + SIGTERM) << server.output();
 }
 
-// Many large batches, whose times are not known, are measured for minutes.
+// Many large batches with unknown times are measured for minutes.
 TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   ServerProcess server(
       {"--model_repository=" + WriteTinyModel("max_batch_size: 4096"),
@@ -160,7 +161,7 @@ TEST(StopTest, SigtermEndsTheMeasuringOfAModel) {
   EXPECT_EQ(server.output().find("\"serving\""), std::string::npos);
 }
 
-// A model of nine classes never loads.
+// A model with nine classes never finishes loading.
 TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
   const std::string repository = testing::TempDir() + "/stuck";
   std::filesystem::create_directories(repository + "/stuck/1");
@@ -173,7 +174,7 @@ TEST(StopTest, SigtermEndsALoadThatCannotBeInterrupted) {
   EXPECT_EQ(server.Wait(), 6) << server.output();
 }
 
-// A client that has sent a call and reads nothing, not even the answer.
+// A client sends a call and reads nothing, not even the answer.
 TEST(StopTest, AStuckPeerDoesNotKeepItFromEnding) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(),
                         "--drain_delay=0s", "--drain_timeout=0.5s"});

@@ -1,6 +1,6 @@
-// Pictures that public reports are about, asked of a real server process by
-// each of its ways in: the size and the first class that
-// tests/testdata/strangers/expect.tsv names.
+// Sends pictures from public bug reports to a real server process over each
+// API. The results must have the size and the first class in
+// tests/testdata/strangers/expect.tsv.
 
 #include <algorithm>
 #include <filesystem>
@@ -27,7 +27,7 @@ namespace sfmamba {
 namespace {
 
 constexpr char kFolder[] = "tests/testdata/strangers/";
-constexpr float kClose = 0.01;  // Between logits of other decoders and ours.
+constexpr float kClose = 0.01;  // Tolerance for the logits of other decoders.
 
 struct Stranger {
   std::string file, kind;
@@ -52,8 +52,8 @@ std::vector<Stranger> Strangers() {
   return strangers;
 }
 
-// The models asked, copied: the files here may be links, which the server does
-// not follow out of its repository.
+// Returns a copy of the models, because the server does not follow links out of
+// its repository.
 std::string Models() {
   const std::string folder = absl::StrCat(testing::TempDir(), "/models");
   std::filesystem::remove_all(folder);
@@ -111,7 +111,7 @@ class StrangersTest : public testing::Test {
     EXPECT_NEAR(*first, one.logit, kClose);
   }
 
-  // Posts the picture as a body.
+  // Posts the picture as a request body.
   template <typename Response>
   Response ByRest(const std::string& target, const Stranger& one,
                   const httplib::Headers& headers = {}) {
@@ -136,8 +136,6 @@ class StrangersTest : public testing::Test {
 };
 
 ServerProcess* StrangersTest::server_ = nullptr;
-
-// P1, P4, P5, P6 and P7, by each way in.
 
 TEST_F(StrangersTest, TheTypedApiAnswersThem) {
   ASSERT_EQ(strangers_.size(), 20);
@@ -215,7 +213,6 @@ TEST_F(StrangersTest, KserveOverRestAnswersThem) {
   }
 }
 
-// P8.
 TEST_F(StrangersTest, WhatIsNoPictureIsNamed) {
   grpc::ClientContext context;
   v1::ClassifyResponse response;

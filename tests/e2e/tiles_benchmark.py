@@ -1,18 +1,20 @@
-"""Times tiles and crops against clients that cut pictures themselves, and a caller beside tilers.
+"""Compares the server's tiles and crops with clients that cut pictures themselves.
 
   python3 tests/e2e/tiles_benchmark.py ADDRESS [ROUNDS]
 
-ADDRESS is a server's with the default models. Needs the package in client/python, and Pillow. Says how long each takes:
+ADDRESS must be a server with the default models. Needs the package in client/python, and Pillow.
+First prints the time of each way to detect in tiles:
   tiled    one request with tiles
-  engine   one request of 24 pictures of the input's size: the network's own time
+  engine   one request of 24 pictures of the input's size, which shows the network's own time
   by one   a client that decodes the picture, cuts it, and sends one tile after another
   at once  the same client with all tiles in flight
-then eight detections whose crops are classified
+Then prints the time of each way to classify the crops of eight detections:
   one call  one request with crops
-  pixels    a client that classifies the crops' pixels with a second request, or
-  JPEGs     as files, or
-  parts     by sending the picture once more with the rectangle of each
-and then how a caller of Classify fares, four times a second, alone and beside four callers of the largest tiled pictures.
+  pixels    a second request with the crops' pixels
+  JPEGs     a second request with the crops as files
+  parts     a second request with the picture and the rectangle of each crop
+Finally prints the latency of a caller of Classify, four calls per second. The caller runs alone,
+and then beside four callers of the largest tiled pictures.
 """
 
 import concurrent.futures
@@ -30,10 +32,10 @@ import sfmamba
 
 WIDTH, HEIGHT = 4000, 3000
 TILES = sfmamba.Tiles(width=800, height=900, whole=False)  # 6 x 4.
-LARGEST = sfmamba.Tiles(width=500, height=500, overlap=0.1)  # 63, and the picture.
+LARGEST = sfmamba.Tiles(width=500, height=500, overlap=0.1)  # 63 tiles and the picture.
 DETECTOR, CLASSIFIER = 'everyday_detector', 'everyday'
 SAMPLES = pathlib.Path('client/samples')
-SECONDS = 15  # Of each count of the classifier's caller.
+SECONDS = 15  # For each number of callers.
 
 
 def jpeg(pixels):
@@ -55,7 +57,7 @@ def starts(side, tile):
 
 
 def cut(picture):
-    """The tiles of a picture, as files."""
+    """Yields the tiles of a picture, each as a JPEG file."""
     pixels = np.asarray(Image.open(io.BytesIO(picture)))
     for top in starts(HEIGHT, TILES.height):
         for left in starts(WIDTH, TILES.width):
@@ -63,7 +65,7 @@ def cut(picture):
 
 
 def measure(ways, rounds):
-    """Prints how long each takes, in turn, and as a part of the first."""
+    """Prints the median time of each way, also relative to the first. The ways run in turn."""
     seconds = {name: [] for name in ways}
     for _ in range(rounds + 1):  # The first warms up.
         for name, way in ways.items():
@@ -120,7 +122,9 @@ def compare_crops(client, size, rounds):
 
 
 def classify(address):
-    """Answers, failures, and the median and the longest latency of a paced caller."""
+    """Calls four times per second. Returns the number of answers and of failures, and the
+    median and the longest latency.
+    """
     picture = (SAMPLES / 'render_04.jpg').read_bytes()
     taken, failed = [], 0
     with sfmamba.Client(address) as client:

@@ -1,4 +1,5 @@
-// A real server process whose spans go to a collector in this one.
+// Tests a real server process that sends its spans to a collector in this
+// process.
 
 #include <atomic>
 #include <csignal>
@@ -38,7 +39,7 @@ using tracing::CollectorStandIn;
 constexpr int kImages = 3;
 constexpr char kParent[] = "00f067aa0ba902b7";
 
-// A trace id that ends with `number`.
+// Returns a trace id that ends with `number`.
 std::string Trace(int number) {
   return absl::StrCat("4bf92f3577b34da6a3ce929d",
                       absl::Hex(number, absl::kZeroPad8));
@@ -93,8 +94,8 @@ class TracingProcessTest : public testing::Test {
     return Samples(HttpGet(server_->metrics_port(), "/metrics"))[name];
   }
 
-  // The spans of the trace, by name, once its span "rpc", which is handed over
-  // last, has come.
+  // Returns the trace's spans by name, once its span "rpc" has arrived. That
+  // span is exported last.
   std::multimap<std::string, json> SpansOf(int number) {
     std::multimap<std::string, json> found;
     WaitUntil(
@@ -111,7 +112,7 @@ class TracingProcessTest : public testing::Test {
     return found;
   }
 
-  // One request of kImages images, whole.
+  // Expects the complete spans of one request with kImages images.
   void ExpectTree(int number, const std::string& system,
                   const std::string& method) {
     const std::multimap<std::string, json> spans = SpansOf(number);
@@ -198,9 +199,9 @@ TEST_F(TracingProcessTest, WhatIsNoTraceContextIsNoTrace) {
   EXPECT_TRUE(Classify({{"traceparent", Traceparent(1)},
                         {"traceparent", Traceparent(2)}})
                   .ok());
-  // More metadata than a call may have is gRPC's to refuse. Its connection is
-  // of no more use: gRPC 1.51 skips the rest of the headers, and with them what
-  // the next ones refer to (CVE-2023-32731).
+  // gRPC itself refuses calls with too much metadata. The connection is then
+  // unusable, because gRPC 1.51 skips the remaining headers, to which later
+  // headers refer (CVE-2023-32731).
   grpc::ChannelArguments alone;
   alone.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   const auto other = v1::VisionService::NewStub(grpc::CreateCustomChannel(

@@ -1,6 +1,6 @@
-"""tritonclient, unchanged, asks the real server over HTTP, and gets what it gets over gRPC.
+"""Tests that the unmodified tritonclient gets the same answers over HTTP as over gRPC.
 
-deploy/setup.sh --interop fetches it.
+The package is fetched by deploy/setup.sh --interop.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class TritonClientHttpTest(unittest.TestCase):
         self.assertIn('dynamic_batching', config)
 
     def check_same(self, model, make_input, outputs):
-        """The same bits come over gRPC, as binary data and as JSON."""
+        """Checks that binary data and JSON contain the same bits as the answer over gRPC."""
         expected = self.grpc.infer(model, [make_input(tritonclient.grpc)])
         binary = self.client.infer(model, [make_input(triton)])
         wanted = [triton.InferRequestedOutput(name, binary_data=False) for name in outputs]
@@ -141,7 +141,6 @@ class TritonClientHttpTest(unittest.TestCase):
             self.client.infer('other', [tensor(random_images(1))])
         self.assertEqual(raised.exception.status(), '404')
 
-    # H3.
     def test_requests_may_be_compressed_and_answers_are_not(self):
         values = random_images(2)
         expected = self.client.infer(MODEL, [tensor(values)]).as_numpy('logits')
@@ -228,7 +227,7 @@ class TritonClientHttpTest(unittest.TestCase):
             numpy.testing.assert_array_equal(answer.as_numpy('logits')[0], expected[i % 10])
 
     def value_of(self, name, **labels):
-        """The sum of a metric's series with these labels."""
+        """Returns the sum of the metric's series with these labels."""
         connection = http.client.HTTPConnection(self.server.http_address, timeout=PATIENCE)
         connection.request('GET', '/metrics')
         text = connection.getresponse().read().decode()
@@ -238,7 +237,10 @@ class TritonClientHttpTest(unittest.TestCase):
                    if line.startswith(name + '{') and all(label in line for label in wanted))
 
     def test_who_closes_the_connection_disturbs_nobody(self):
-        """TCP does not tell whether such a client still reads, so its requests are answered."""
+        """Checks that requests are still answered after their client has closed the connection.
+
+        TCP does not tell whether such a client still reads.
+        """
         def in_flight():
             return self.value_of('sfmamba_in_flight_requests', method='ModelInfer')
 
@@ -271,7 +273,7 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        # Until the last request has ended it is UNLOADING.
+        # The model is UNLOADING until the last request has ended.
         wait_until(lambda: ('everyday_segmenter', 'UNAVAILABLE') in self.index())
         self.client.load_model('everyday_segmenter')
         self.assertTrue(self.client.is_model_ready('everyday_segmenter'))

@@ -1,6 +1,6 @@
-"""tritonclient, unchanged, asks the real server with the default models.
+"""Tests the unmodified tritonclient on the real server with the default models.
 
-deploy/setup.sh --interop fetches it.
+The package is fetched by deploy/setup.sh --interop.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def pictures(*names):
 
 
 class Stream:
-    """A stream of a client of its own, until the end of `with`."""
+    """Opens a stream with its own client. The stream ends with the `with` block."""
 
     def __init__(self, address, headers=None):
         self._client = triton.InferenceServerClient(address)
@@ -53,7 +53,7 @@ class Stream:
         self._client.async_stream_infer(model, [image], **options)
 
     def next(self):
-        """The next result and error, one of which is None."""
+        """Returns the next (result, error). One of them is None."""
         return self._came.get(timeout=60)
 
     def stop(self, cancel_requests):
@@ -102,7 +102,7 @@ class TritonClientTest(unittest.TestCase):
         logits = result.as_numpy('logits')
         self.assertEqual(logits.shape, (2, CLASSES))
         self.assertEqual(result.get_response().id, 'seven')
-        # An image's answer is its own, whatever it came with.
+        # The answer to an image does not depend on the other images of its request.
         one = self.client.infer(MODEL, [tensor(values[1:])]).as_numpy('logits')
         numpy.testing.assert_array_equal(one[0], logits[1])
 
@@ -179,7 +179,7 @@ class TritonClientTest(unittest.TestCase):
         self.assertEqual(answered, set(range(300)))
 
     def test_streams_of_all_models_in_order(self):
-        # Requests without an id are answered in their order.
+        # Requests without an id are answered in the order sent.
         with Stream(self.server.address) as stream:
             for model in ('everyday_detector', MODEL, 'everyday_segmenter', MODEL):
                 stream.send(model, pictures('render_01.jpg'))
@@ -215,7 +215,7 @@ class TritonClientTest(unittest.TestCase):
                 stream.send('everyday_detector', pictures('render_01.jpg'), request_id=str(i))
             stream.next()
             stream.stop(cancel_requests=True)
-        # The server is free for others.
+        # The server is free for other callers.
         self.assertIsNotNone(self.client.infer(MODEL, [pictures('render_01.jpg')]))
 
     def test_models_stay(self):
@@ -255,7 +255,7 @@ class ModelControlTest(unittest.TestCase):
     def test_unloads_and_loads(self):
         self.client.unload_model('everyday_segmenter', unload_dependents=True)
         self.assertFalse(self.client.is_model_ready('everyday_segmenter'))
-        # Until the last request has ended it is UNLOADING.
+        # The model is UNLOADING until the last request has ended.
         wait_until(lambda: self.state_of('everyday_segmenter') == 'UNAVAILABLE')
         self.assertTrue(self.client.is_model_ready(MODEL))
         self.client.load_model('everyday_segmenter')

@@ -12,13 +12,13 @@
 namespace sfmamba {
 namespace {
 
-// The retries that docs/serving.md advises: a server that is short of memory
-// ends idle connections, and clients connect again.
+// The retries that docs/serving.md advises. A server that is short of memory
+// closes idle connections, and clients then connect again.
 constexpr char kRetries[] = R"({"methodConfig": [{"name": [{}], "retryPolicy": {
     "maxAttempts": 3, "initialBackoff": "0.05s", "maxBackoff": "1s",
     "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}]})";
 
-// A channel that shares its connection with no other of this process.
+// Returns a channel that shares its connection with no other channel.
 std::shared_ptr<grpc::Channel> OwnChannel(const std::string& address,
                                           const std::string& authority) {
   grpc::ChannelArguments arguments;
@@ -110,7 +110,7 @@ void Victim::Ended(const grpc::Status& status, absl::Duration took) {
   if (status.ok()) {
     ++count_.answered;
     count_.slowest = std::max(count_.slowest, took);
-    count_.mean += took;  // The sum, until Stop().
+    count_.mean += took;  // A sum until Stop().
   } else if (count_.first_error.empty()) {
     count_.first_error =
         absl::StrCat(status.error_code(), ": ", status.error_message());

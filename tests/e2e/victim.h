@@ -15,11 +15,10 @@
 
 namespace sfmamba {
 
-// A polite caller beside an attack: sends single Classify requests with
-// deadlines, by default of two seconds, to a model, one every `interval`
-// whether earlier ones are answered or not, over a connection of its own. Only
-// UNAVAILABLE is tried again, as by every good client. Calls from its
-// construction on until Stop().
+// A polite caller beside an attack. It sends a Classify request to a model
+// every `interval`, whether earlier requests are answered or not, over its own
+// connection. The deadline is two seconds by default. Like every good client,
+// it retries only UNAVAILABLE. It calls from construction until Stop().
 //
 //   Victim victim(server);
 //   Attack(server);
@@ -35,24 +34,25 @@ class Victim {
     absl::Duration mean;      // Mean time of an answered call.
   };
 
-  // A server that speaks TLS has a certificate of `authority`, in PEM.
+  // If the server uses TLS, `authority` is the authority of its certificate in
+  // PEM.
   explicit Victim(const ServerProcess& server,
                   absl::Duration interval = absl::Milliseconds(50),
                   const std::string& authority = "")
       : Victim(server.address(), interval, "tiny", authority) {}
-  // `address` as in "[::1]:8001".
+  // `address` has the form "[::1]:8001".
   explicit Victim(const std::string& address,
                   absl::Duration interval = absl::Milliseconds(50),
                   const std::string& model = "tiny",
                   const std::string& authority = "",
                   absl::Duration deadline = absl::Seconds(2));
-  // Over `channel`, with `token` unless it is empty.
+  // Calls over `channel`, with `token` unless it is empty.
   Victim(const std::shared_ptr<grpc::Channel>& channel, absl::Duration interval,
          const std::string& token, const std::string& model = "tiny",
          absl::Duration deadline = absl::Seconds(2));
   ~Victim();
 
-  // Sends no more and waits for the answers. Called at most once.
+  // Sends no more requests and waits for the answers. Call it at most once.
   Count Stop() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-// glibc's own, which the functions below stand in front of.
+// glibc's own functions, which the functions below replace.
 extern "C" {
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
@@ -18,7 +18,8 @@ void __libc_free(void* block);
 namespace sfmamba {
 namespace {
 
-// This thread's bytes. Plain data, so that malloc() may use it at any time.
+// This thread's bytes. They are plain data, so that malloc() may use them at
+// any time.
 thread_local int64_t live = 0;
 thread_local int64_t peak = 0;
 

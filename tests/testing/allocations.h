@@ -6,9 +6,9 @@
 
 namespace sfmamba {
 
-// Runs `fn` and returns the most bytes of the heap that this thread had
-// allocated at a time since its start and not freed, those of all libraries
-// included. A test that links this uses malloc() and its kin through it.
+// Runs `fn` and returns the peak of this thread's heap allocations during the
+// run, in bytes. Includes allocations by libraries. A test that links this
+// library uses its malloc() and related functions.
 int64_t PeakOfHeap(const std::function<void()>& fn);
 
 }  // namespace sfmamba

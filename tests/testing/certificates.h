@@ -5,25 +5,26 @@
 
 namespace sfmamba {
 
-// A certificate for TLS and its key, made anew for each test, as PEM.
+// A TLS certificate and its key as PEM, made for one test.
 struct Certificate {
   std::string pem;
   std::string key;
 };
 
 struct CertificateOptions {
-  std::string name = "localhost";  // Its subject, and a DNS name it is for.
-  // Who signs it; null: it signs itself and may sign others.
+  std::string name = "localhost";  // Its subject and a DNS name.
+  // The certificate that signs it. If null, it signs itself and may sign
+  // others.
   const Certificate* issuer = nullptr;
-  bool expired = false;  // Yesterday. Otherwise it lasts for a day.
-  bool rsa = false;      // 2048 bits; else an elliptic curve, P-256.
+  bool expired = false;  // Expired yesterday, otherwise valid for a day.
+  bool rsa = false;      // RSA with 2048 bits, otherwise P-256.
 };
 
-// It is for 127.0.0.1, ::1 and the name.
+// Makes a certificate for 127.0.0.1, ::1 and the name.
 Certificate MakeCertificate(const CertificateOptions& options = {});
 
-// Writes `text` to `name` in the test's folder at once, as a rename does, and
-// returns the file's path.
+// Writes `text` to `name` in the test's folder atomically and returns the
+// file's path.
 std::string WriteTestFile(const std::string& name, const std::string& text);
 
 }  // namespace sfmamba

@@ -10,7 +10,7 @@
 namespace sfmamba {
 namespace {
 
-// Calls value(u, i) for each element.
+// Fills a tensor with value(u, i) for each element.
 template <typename Value>
 at::Tensor Fill(absl::string_view key, at::IntArrayRef shape, Value value) {
   at::Tensor tensor = at::empty(shape, c10::kFloat);

@@ -7,13 +7,13 @@
 
 namespace sfmamba {
 
-// Returns an fp32 parameter whose values depend only on its key, so that a
-// model with known logits needs no weights file. The values are random bits,
-// seeded with the key's hash, and scaled according to the key's last part.
+// Returns an fp32 parameter whose values depend only on its key. A model with
+// known logits then needs no weights file. The values are random bits, seeded
+// with the key's hash and scaled by the key's last part.
 at::Tensor DeterministicParameter(const std::string& key,
                                   at::IntArrayRef shape);
 
-// Returns normalised fp32 images [N, 3, H, W] in [-1, 1), generated likewise.
+// Returns normalized fp32 images [N, 3, H, W] in [-1, 1), made in the same way.
 at::Tensor DeterministicImages(at::IntArrayRef shape);
 
 }  // namespace sfmamba

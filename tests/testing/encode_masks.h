@@ -10,19 +10,19 @@
 #include "absl/types/span.h"
 #include "base/mask.h"
 
-// Whole masks and maps, which the server encodes in pieces.
+// Encodes whole masks and maps. The server encodes them in steps.
 namespace sfmamba::base {
 
-// COCO's compressed string of run lengths, by its definition.
+// Returns COCO's compressed string of run lengths, by its definition.
 std::string CompressCounts(absl::Span<const int64_t> counts);
 
-// The compressed string of `mask`, shifted by `left` and `top` pixels, in a
-// picture of `height` x `width`, inside of which it lies.
+// Returns the compressed string of `mask` after a shift by `left` and `top`
+// pixels. The mask must lie inside the picture of `height` x `width` pixels.
 std::string EncodeRle(const Mask& mask, int left, int top, int height,
                       int width);
 
-// A string for each class 0 .. classes - 1 of a map [height, width] of class
-// indices; empty for those that do not occur.
+// Returns a string for each class 0 .. classes - 1 of a map [height, width] of
+// class indices. The string is empty if the class does not occur.
 std::vector<std::string> EncodeRlePerClass(const std::vector<uint16_t>& map,
                                            int height, int width, int classes);
 

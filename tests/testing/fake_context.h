@@ -12,8 +12,8 @@
 
 namespace sfmamba::model {
 
-// A context of a fake model. Computes each batch by a function, all images at
-// once and without padding.
+// A context of a fake model. It computes each batch with a function, all images
+// at once and without padding.
 class FakeContext : public ExecutionContext {
  public:
   using Compute = std::function<absl::StatusOr<std::vector<Result>>(

@@ -10,7 +10,7 @@
 
 namespace sfmamba {
 
-// The tensors of testdata/<folder>/<name>.safetensors: fp32, int64 or uint8.
+// The tensors of testdata/<folder>/<name>.safetensors, as fp32, int64 or uint8.
 class Fixture {
  public:
   // Aborts if the file does not exist.
@@ -20,8 +20,8 @@ class Fixture {
   // Returns a copy of a tensor. Aborts if it does not exist.
   at::Tensor operator[](const std::string& key) const;
 
-  // Returns views of the tensors whose keys begin with `prefix`, which is
-  // stripped. They are valid while this object lives.
+  // Returns views of the tensors whose keys begin with `prefix`, without the
+  // prefix. The views are valid while this object lives.
   std::map<std::string, weights::TensorView> Weights(
       const std::string& prefix) const;
 

@@ -11,8 +11,8 @@ namespace sfmamba {
 // empty string if the status is not 200.
 std::string HttpGet(int port, const std::string& path);
 
-// Returns the samples of a Prometheus text exposition. The keys are as in the
-// text: "name{label="value",...}".
+// Returns the samples of a Prometheus text exposition. The keys have the form
+// "name{label="value",...}", as in the text.
 std::map<std::string, double> Samples(const std::string& exposition);
 
 // Returns the sum of the samples of `name` that have all of `labels`, such as

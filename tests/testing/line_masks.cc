@@ -5,7 +5,7 @@
 namespace sfmamba {
 namespace {
 
-// Appends a line of pixels [begin, end), of which `is_set` tells.
+// Appends a line of pixels [begin, end). `is_set` says which are set.
 template <typename IsSet>
 void AddLine(int begin, int end, const IsSet& is_set, base::LineRuns* runs) {
   bool set = false;
@@ -25,7 +25,7 @@ base::Mask Unset(const base::LineMask& mask) {
   return pixels;
 }
 
-// Sets the pixels of the lines, whose edges count from `origin`.
+// Sets the pixels of the lines. Edges count from `origin`.
 void Set(const base::LineRuns& runs, int origin, size_t pixel_stride,
          size_t line_stride, base::Mask* mask) {
   for (int line = 0; line < runs.lines(); ++line) {

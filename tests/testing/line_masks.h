@@ -7,7 +7,7 @@
 
 namespace sfmamba {
 
-// A mask whose pixels are known.
+// A mask with known pixels.
 class PixelMask : public base::LineMask {
  public:
   explicit PixelMask(base::Mask mask) : mask_(std::move(mask)) {}
@@ -22,10 +22,10 @@ class PixelMask : public base::LineMask {
   const base::Mask mask_;
 };
 
-// The pixels within the mask's bounds, from its rows.
+// Returns the pixels within the mask's bounds, read by rows.
 base::Mask PixelsOf(const base::LineMask& mask);
 
-// The pixels within the mask's bounds, from its columns.
+// Returns the pixels within the mask's bounds, read by columns.
 base::Mask PixelsByColumns(const base::LineMask& mask);
 
 }  // namespace sfmamba

@@ -11,16 +11,16 @@
 
 namespace sfmamba {
 
-// How long a test waits for what must come: far longer than it takes, and
-// shorter than the limit of a small test.
+// How long a test waits for an event. It is much longer than the event takes,
+// and shorter than the limit of a small test.
 inline constexpr absl::Duration kPatience = absl::Seconds(30);
-// The limit for a whole test of servers or processes, and for what waits for
-// the test itself, which must give up first.
+// The limit for a whole test of servers or processes. Also limits waits for the
+// test itself, which must fail first.
 inline constexpr absl::Duration kTestPatience = absl::Minutes(2);
 
-// Ends the process, saying what did not come, if it lives longer than
-// its limit. A test that merely failed would hang in its destructors instead.
-// For waits that cannot be given a limit, such as a stream's Read:
+// Ends the process with a message that names the missing event, if this object
+// lives longer than its limit. A test that only failed would hang in its
+// destructors. Use it for waits without a timeout, such as a stream's Read:
 //   TimeLimit limit("the watch's next answer");
 //   reader->Read(&response);
 class TimeLimit {
@@ -33,14 +33,14 @@ class TimeLimit {
   std::thread watch_;
 };
 
-// Each waits under a TimeLimit.
+// Each function waits under a TimeLimit.
 void WaitFor(const absl::Notification& notification, std::string what,
              absl::Duration limit = kPatience);
 void WaitFor(absl::BlockingCounter& counter, std::string what,
              absl::Duration limit = kPatience);
 void Join(std::thread& thread, std::string what,
           absl::Duration limit = kPatience);
-// For what gives no signal: asks again and again.
+// Polls a condition that gives no signal.
 void WaitUntil(absl::FunctionRef<bool()> condition, std::string what,
                absl::Duration limit = kPatience);
 

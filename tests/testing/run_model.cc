@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<Result>> RunBatch(
 }
 
 std::unique_ptr<ExecutionContext> MakeContext(VisionModel& model, int index) {
-  return model.MakeContext(index).value();  // Throws if there is none.
+  return model.MakeContext(index).value();  // Throws if it fails.
 }
 
 }  // namespace sfmamba::model

@@ -12,8 +12,8 @@
 
 namespace sfmamba::model {
 
-// Runs one batch and returns one result for each image, in order. Fills `info`
-// unless that is null.
+// Runs one batch and returns one result per image, in order. Fills `info`
+// unless it is null.
 absl::StatusOr<std::vector<Result>> RunBatch(
     ExecutionContext& context, absl::Span<const ModelInput> images,
     RunInfo* info = nullptr);
@@ -23,8 +23,8 @@ absl::StatusOr<std::vector<Result>> RunBatch(
     VisionModel& model, absl::Span<const ModelInput> images,
     RunInfo* info = nullptr);
 
-// Makes the model's context `index`. Throws an exception if that fails, so that
-// the test fails.
+// Makes the model's context `index`. Throws an exception on failure, which
+// fails the test.
 std::unique_ptr<ExecutionContext> MakeContext(VisionModel& model,
                                               int index = 0);
 

@@ -2,10 +2,9 @@
 
 Usage: run_python_tests.py FOLDER [PATTERN [MODULE ...]]
 
-PATTERN, *_test.py unless given, names the files. Where one of the MODULEs that they need
-is missing, all are reported as one skipped case. Where the environment variable
-XML_OUTPUT_FILE names a file, the cases are written there in JUnit's form. Exits with 1
-unless all passed or were skipped and there were some.
+PATTERN names the files, by default *_test.py. The tests need the MODULEs. If one is missing, all
+tests are reported as one skipped case. The environment variable XML_OUTPUT_FILE may name a file
+for the cases in JUnit's form. Exits with 1 if a test failed or if there was none.
 """
 
 import importlib.util

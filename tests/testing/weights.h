@@ -10,8 +10,8 @@
 
 namespace sfmamba {
 
-// Returns every tensor that a model of this configuration takes, with
-// deterministic parameters. Aborts if the configuration is invalid.
+// Returns every tensor of a model with this configuration, with deterministic
+// parameters. Aborts if the configuration is invalid.
 std::map<std::string, at::Tensor> DeterministicWeights(
     const model::ModelConfig& config);
 

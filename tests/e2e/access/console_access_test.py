@@ -1,4 +1,4 @@
-"""The console before a server that asks for a token.
+"""Tests the console of a server that demands a token.
 
 Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
 """
@@ -8,7 +8,7 @@ import pathlib
 import sys
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / 'console'))  # Helpers of its tests.
+sys.path.append(str(pathlib.Path(__file__).parents[1] / 'console'))  # Helpers of the console tests.
 
 from console_case import TWO, ConsoleCase, detections, set_up_module
 
@@ -34,14 +34,14 @@ class AccessTest(ConsoleCase):
         for method, parameters in self.page.events:
             if method == 'Network.requestWillBeSent':
                 self.assertNotIn(TOKEN, parameters['request']['url'])
-        # The browser tells of answers with 401.
+        # The browser logs responses with 401.
         self.page.events[:] = [
             (method, parameters) for method, parameters in self.page.events
             if method != 'Log.entryAdded' or parameters['entry']['source'] != 'network']
         super().tearDown()
 
     def give_token(self, text):
-        """As with the keyboard: the field has the focus."""
+        """Types the token. The token field already has the focus."""
         self.assertEqual(self.page.evaluate('document.activeElement.id'), 'token')
         self.page.type(text)
         self.page.press('Enter')

@@ -1,5 +1,5 @@
-// Attacks on the HTTP port that speaks TLS: others are still answered, and the
-// server's memory does not grow with what a stranger sends.
+// Attacks on the HTTP port with TLS. The server must still answer other
+// clients, and its memory must not grow with what an attacker sends.
 
 #include <csignal>
 #include <memory>
@@ -22,7 +22,7 @@ using http::TlsClient;
 using http::TlsGet;
 
 constexpr int64_t kMiB = 1 << 20;
-// The beginning of a handshake: a record of 512 bytes, and eleven of them.
+// The start of a handshake: a record of 512 bytes, of which eleven are sent.
 constexpr absl::string_view kHello(
     "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11);
 
@@ -34,7 +34,7 @@ class HttpTlsAttackTest : public testing::Test {
     before_ = server_.resident_bytes();
   }
 
-  // After the attack: others are answered, memory has not grown.
+  // After the attack, other clients are answered and memory has not grown.
   void TearDown() override {
     EXPECT_TRUE(IsServing());
     EXPECT_NE(HttpGet(server_.metrics_port(), "/metrics"), "");
@@ -121,7 +121,7 @@ TEST_F(HttpTlsAttackTest, TinyRecordsHoldUpNobody) {
     if (!client.Send("x")) break;
     EXPECT_TRUE(i % 10'000 != 0 || IsServing());
   }
-  // It is no picture, or has come too slowly.
+  // The request is either not a picture or came too slowly.
   EXPECT_EQ(client.ReadAnswer().substr(0, 10), "HTTP/1.1 4");
 }
 

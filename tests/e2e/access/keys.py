@@ -1,4 +1,4 @@
-"""Certificates, keys and tokens that a test makes for a server and its clients."""
+"""Makes certificates, keys and tokens for a server and its clients."""
 
 import hashlib
 import os
@@ -11,15 +11,18 @@ def _openssl(folder, *arguments):
 
 
 def replace(path, text):
-    """Writes a file as a rename does: at once."""
+    """Replaces a file atomically, by a rename."""
     new = pathlib.Path(f'{path}.new')
     new.write_text(text)
     os.replace(new, path)
 
 
 class Keys:
-    """In `folder`: ca.pem; server.pem and server.key for localhost; client.pem and client.key;
-    tokens.textproto."""
+    """Writes keys and tokens into `folder`.
+
+    ca.pem is the CA. server.pem and server.key are for localhost. client.pem and client.key are for
+    clients. tokens.textproto contains the tokens' digests.
+    """
 
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
@@ -34,7 +37,7 @@ class Keys:
         return str(self.folder / name)
 
     def certify(self, name, days=2):
-        """Makes a new certificate, which replaces the one of that name."""
+        """Makes a certificate and key for `name`, replacing the current ones."""
         _openssl(self.folder, 'req', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256',
                  '-nodes', '-subj', '/CN=localhost', '-keyout', 'next.key', '-out', 'next.csr')
         (self.folder / 'extensions').write_text('subjectAltName=DNS:localhost,IP:127.0.0.1\n')
@@ -44,14 +47,14 @@ class Keys:
         os.replace(self.folder / 'next.pem', self.folder / f'{name}.pem')
 
     def give(self, name, token, scopes, more=''):
-        """A token to a client; `scopes` as "INFER, READ"."""
+        """Gives a token to a client. `scopes` is a list like "INFER, READ"."""
         digest = hashlib.sha256(token.encode()).hexdigest()
         self._clients[name] = (f"client {{ name: '{name}' sha256: '{digest}' scope: [{scopes}] "
                                f'{more} }}\n')
         self.write_tokens()
 
     def take(self, name):
-        """A client's token away."""
+        """Removes a client and its token."""
         del self._clients[name]
         self.write_tokens()
 
@@ -59,7 +62,7 @@ class Keys:
         replace(self.folder / 'tokens.textproto', ''.join(self._clients.values()))
 
     def flags(self):
-        """A server's, with TLS and tokens."""
+        """Returns the flags of a server with TLS and tokens."""
         return (f'--tls_cert_file={self.path("server.pem")}',
                 f'--tls_key_file={self.path("server.key")}',
                 f'--token_file={self.path("tokens.textproto")}')

@@ -1,4 +1,4 @@
-"""The Python client, installed from its wheel, before a server with TLS and tokens."""
+"""Tests the Python client, installed from its wheel, on a server with TLS and tokens."""
 
 import pathlib
 import sys
@@ -8,7 +8,7 @@ import unittest
 import grpc
 import sfmamba
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e tests.
 
 from keys import Keys
 from model_server import SAMPLES, Server

@@ -1,4 +1,4 @@
-"""TLS and tokens on the HTTP port of the real server, and how they change."""
+"""Tests TLS and tokens on the HTTP port of the real server, and changes of them."""
 
 import base64
 import http.client
@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e tests.
 
 from keys import Keys
 from model_server import SAMPLES, Server
@@ -39,7 +39,7 @@ def connect():
 
 
 def ask(method, path, token=None, body=None, connection=None):
-    """The status, and the body as JSON where it is."""
+    """Returns the status and the body, which is parsed if it is JSON."""
     connection = connection or connect()
     headers = {'Content-Type': 'image/jpeg'} if body else {}
     if token:
@@ -58,7 +58,7 @@ def reason(answer):
 
 
 def samples(name):
-    """The values of a metric by its labels, as text."""
+    """Returns the values of a metric. The keys are the labels as text."""
     text = ask('GET', '/metrics', 'camera-token')[1]
     return {line[len(name):].rpartition(' ')[0]: float(line.rpartition(' ')[2])
             for line in text.splitlines() if line.startswith(name)}
@@ -134,7 +134,7 @@ class TokenTest(unittest.TestCase):
 
 
 class ChangeTest(unittest.TestCase):
-    """Under load from a client that is not concerned."""
+    """Changes tokens and certificates while another client sends requests."""
 
     def setUp(self):
         self.failures, self.answered = [], 0
@@ -148,7 +148,7 @@ class ChangeTest(unittest.TestCase):
         self.load.join()
 
     def ask_on(self):
-        """New connections and requests on one that stays."""
+        """Sends requests on one kept connection and on new ones, until `stopped` is set."""
         kept = connect()
         while not self.stopped.is_set():
             for connection in (kept, connect()):

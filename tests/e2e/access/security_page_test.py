@@ -1,4 +1,4 @@
-"""The commands of docs/security.md, one after another, with the real server and default models."""
+"""Runs the commands of docs/security.md in order, with the real server and default models."""
 
 import doctest
 import pathlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e tests.
 
 from model_server import Server
 from page_examples_test import PATIENCE, examples

@@ -1,6 +1,6 @@
-"""tritonclient, unchanged, with TLS and a token, over gRPC and over HTTP.
+"""Tests the unmodified tritonclient with TLS and a token, over gRPC and over HTTP.
 
-deploy/setup.sh --interop fetches it.
+The package is fetched by deploy/setup.sh --interop.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ import tritonclient.grpc
 import tritonclient.http
 from tritonclient.utils import InferenceServerException
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e tests.
 
 from keys import Keys
 from model_server import SAMPLES, Server
@@ -25,7 +25,7 @@ TOKEN = {'authorization': 'Bearer camera-token'}
 
 
 def classify(module, client, headers):
-    """The best class of a picture."""
+    """Returns the best class of a picture."""
     image = module.InferInput('image', [1], 'BYTES')
     image.set_data_from_numpy(
         numpy.array([(SAMPLES / 'render_04.jpg').read_bytes()], dtype=numpy.object_))

@@ -1,5 +1,6 @@
-// Attacks by pictures and answers that take long: another client is still
-// answered, what nobody waits for is given up, and a stop does not wait for it.
+// Attacks with pictures and answers that take long. The server must still
+// answer another client, drop work that no client waits for, and stop without
+// waiting for it.
 
 #include <signal.h>
 
@@ -23,7 +24,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// All that a detector may find in it, each with a mask.
+// Asks for the maximum number of objects, each with a mask.
 v1::DetectRequest EveryMask(v1::DetectParams::MaskEncoding encoding) {
   v1::DetectRequest request;
   request.set_model("finder");
@@ -35,7 +36,7 @@ v1::DetectRequest EveryMask(v1::DetectParams::MaskEncoding encoding) {
   return request;
 }
 
-// Large pictures for "tiny", as many as a request may have.
+// A request of large pictures for "tiny", with the maximum number of images.
 v1::ClassifyRequest ManyPictures() {
   v1::ClassifyRequest request;
   request.set_model("tiny");
@@ -117,7 +118,7 @@ TEST_P(MaskAttackTest, AStopDoesNotWaitForMasks) {
   for (std::thread& caller : callers) caller.join();
 }
 
-// They are expected to take 45 s of two threads.
+// The pictures are expected to take two threads 45 s.
 TEST(PictureAttackTest, ManyLargePicturesKeepNobodyWaiting) {
   ServerProcess server(Flags());
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
@@ -134,7 +135,7 @@ TEST(PictureAttackTest, ManyLargePicturesKeepNobodyWaiting) {
   EXPECT_LT(server.peak_resident_bytes(), 1536 * kMiB);
 }
 
-// What was begun is given up too, not only what waits.
+// The server also drops pictures whose decoding has begun.
 TEST(PictureAttackTest, LargePicturesThatNobodyWaitsForAreGivenUp) {
   ServerProcess server(Flags({"--drain_delay=0s", "--drain_timeout=0.1s"}));
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();

@@ -1,5 +1,5 @@
-// Attacks by connections and streams: another client is still answered, and the
-// server's memory does not grow with them.
+// Attacks with connections and streams. The server must still answer another
+// client, and its memory must not grow with them.
 
 #include <sys/stat.h>
 
@@ -34,7 +34,7 @@ std::shared_ptr<grpc::Channel> NewChannel(const ServerProcess& server) {
       server.address(), grpc::InsecureChannelCredentials(), arguments);
 }
 
-// Whether a new connection is served. As a probe does, it tries again.
+// Whether a new connection is served. It tries several times, like a probe.
 bool IsHealthy(const ServerProcess& server) {
   for (int i = 0; i < 5; ++i) {
     grpc::ClientContext context;
@@ -50,7 +50,7 @@ bool IsHealthy(const ServerProcess& server) {
   return false;
 }
 
-// A program that runs the server with at most `descriptors` descriptors.
+// Writes a program that runs the server with at most `descriptors` descriptors.
 std::string LimitedServer(int descriptors) {
   const std::string path = testing::TempDir() + "/limited_server.sh";
   std::ofstream(path) << "#!/bin/sh\nulimit -n " << descriptors

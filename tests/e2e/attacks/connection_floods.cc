@@ -1,10 +1,10 @@
-// Floods of connections and streams, each for half a minute; run by hand:
+// Floods of connections and streams, each for half a minute. Run them by hand:
 //
 //   bazel run //tests/e2e/attacks:connection_floods
 //
-// Each comes four times, and prints the server's memory before and at the end,
-// and what a polite caller got. What the first two leave must do for the
-// others. Needs 11,000 descriptors.
+// Each flood comes four times. It prints the server's memory before and after
+// it, and the results of a polite caller. The memory left by the first two
+// rounds must suffice for the other rounds. The floods need 11,000 descriptors.
 
 #include <algorithm>
 #include <chrono>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr absl::Duration kFlood = absl::Seconds(30);
 constexpr int64_t kMiB = 1 << 20;
-// The budget and a tenth.
+// The memory budget plus a tenth.
 constexpr int64_t kMostMemory = 1536 * kMiB * 11 / 10;
 constexpr char kClassify[] = "/sfmamba.v1.VisionService/Classify";
 
@@ -66,7 +66,7 @@ class ConnectionFloods : public testing::Test {
     ASSERT_TRUE(server_.WaitUntilServing()) << server_.output();
   }
 
-  // Connections that have said hello.
+  // Opens connections that have completed the HTTP/2 preface.
   Connections Connect(int count, uint32_t window = 65535) {
     Connections connections;
     for (int i = 0; i < count; ++i) {
@@ -76,7 +76,7 @@ class ConnectionFloods : public testing::Test {
     return connections;
   }
 
-  // Calls `step` again and again for the time of the flood, four times.
+  // Floods four times. Each flood calls `step` repeatedly for its duration.
   void Flood(const std::function<Connections()>& begin,
              const std::function<void(Connections&)>& step) {
     FloodOnce(begin, step);
@@ -85,7 +85,7 @@ class ConnectionFloods : public testing::Test {
     EXPECT_LT(FloodOnce(begin, step), second + 50 * kMiB);
   }
 
-  // Returns the server's memory at its end.
+  // Returns the server's memory at the end.
   int64_t FloodOnce(const std::function<Connections()>& begin,
                     const std::function<void(Connections&)>& step) {
     const int64_t before = server_.resident_bytes();
@@ -139,7 +139,7 @@ TEST_F(ConnectionFloods, ThreeHundredDrippingStreams) {
       });
 }
 
-// Each asks again and again, and takes no byte of an answer.
+// Each connection sends requests repeatedly and reads no byte of an answer.
 TEST_F(ConnectionFloods, ReadersWithAWindowOfZero) {
   const std::string message = ClassifyMessage();
   uint32_t stream = 1;

@@ -1,6 +1,6 @@
-// Attacks on Envoy as deploy/envoy configures it, over gRPC and HTTP. Two
-// polite callers behind it, one over each, lose nothing, and the server's
-// memory stays where it was. An attack takes ATTACK_SECONDS, by default 4.
+// Attacks on Envoy with the configuration of deploy/envoy, over gRPC and HTTP.
+// Two polite callers, one over each protocol, must lose no request. The
+// server's memory must not grow. An attack takes ATTACK_SECONDS, by default 4.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -38,18 +38,18 @@ constexpr char kStream[] = "/sfmamba.v1.VisionService/StreamPredict";
 constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr char kAttacker[] = "127.0.0.2";
 
-// How long an attack lasts.
+// Returns how long an attack lasts.
 absl::Duration Round() {
   const char* const seconds = std::getenv("ATTACK_SECONDS");
   return absl::Seconds(seconds == nullptr ? 4 : std::atoi(seconds));
 }
 
-// An attack over one connection until `end`, or until Envoy ends the
+// Attacks over one connection until `end`, or until Envoy closes the
 // connection.
 using Attack = std::function<void(int port, absl::Time end)>;
 
-// A flood of packets. `packet` writes one, which begins with the given stream,
-// and moves the stream on.
+// Floods with packets. `packet` writes one that begins with the given stream
+// and advances the stream.
 Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   return [packet = std::move(packet)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -60,7 +60,7 @@ Attack Flood(std::function<std::string(uint32_t* stream)> packet) {
   };
 }
 
-// A flood of one frame or several for each stream.
+// Floods with one or more frames per stream.
 Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
   return Flood([frames = std::move(frames)](uint32_t* stream) {
     std::string packet;
@@ -69,7 +69,7 @@ Attack FloodOf(std::function<std::string(uint32_t stream)> frames) {
   });
 }
 
-// A connection that sends `begin` once and then holds on.
+// Sends `begin` once and then keeps the connection open.
 Attack Hold(std::string begin) {
   return [begin = std::move(begin)](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -93,7 +93,7 @@ std::string BeginCalls(const char* method, int calls) {
   return frames;
 }
 
-// HTTP/1.1 that begins with `head` and goes on with `part` until the end.
+// Sends HTTP/1.1 that begins with `head`, then repeats `part` until the end.
 Attack SendHttp(std::string head, std::string part, absl::Duration pause) {
   return [=](int port, absl::Time end) {
     RawConnection connection(port, kAttacker);
@@ -125,7 +125,7 @@ class FrontDoorTest : public testing::Test {
     envoy_ = std::make_unique<EnvoyProcess>(*server_, MakeCertificate());
   }
 
-  // `attack` runs again and again on each of `connections` threads.
+  // Each of `connections` threads runs `attack` repeatedly.
   void ExpectHarmless(int connections, const Attack& attack) {
     ExpectHarmless(connections, attack, envoy_->port());
   }
@@ -137,7 +137,7 @@ class FrontDoorTest : public testing::Test {
     std::vector<std::thread> attackers;
     for (int i = 0; i < connections; ++i) {
       attackers.emplace_back([&] {
-        // Attackers elsewhere would take none of the server's CPUs.
+        // Remote attackers would not use the server's CPUs.
         setpriority(PRIO_PROCESS, gettid(), 19);
         while (base::SteadyNow() < end) {
           attack(port, end);
@@ -192,7 +192,7 @@ TEST_F(FrontDoorTest, Pings) {
   ExpectHarmless(4, FloodOf([](uint32_t) { return Http2Ping(); }));
 }
 
-// One header of 2^30 bytes by its length (RFC 7541, 5.1).
+// Sends one header whose declared length is 2^30 bytes (RFC 7541, 5.1).
 TEST_F(FrontDoorTest, Continuations) {
   ExpectHarmless(4, FloodOf([](uint32_t stream) {
                    const std::string name = std::string("\0\3x-a", 5);
@@ -203,7 +203,7 @@ TEST_F(FrontDoorTest, Continuations) {
                  }));
 }
 
-// Calls with nearly as many headers as Envoy takes.
+// Sends calls with nearly the maximum number of headers that Envoy accepts.
 TEST_F(FrontDoorTest, LargeHeaders) {
   ExpectHarmless(4, FloodOf([](uint32_t stream) {
                    return Http2Headers(
@@ -234,7 +234,7 @@ TEST_F(FrontDoorTest, BodiesThatNeverEnd) {
   ExpectHarmless(8, HoldHttp2(absl::StrCat(Http2Headers(1, kClassify), most)));
 }
 
-// No byte of an answer is taken.
+// The attacker reads no byte of an answer.
 TEST_F(FrontDoorTest, AnswersThatNobodyReads) {
   std::string frames;
   for (int i = 0; i < 100; ++i) {

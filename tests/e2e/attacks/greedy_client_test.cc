@@ -1,5 +1,5 @@
-// A client that asks for all that the server can do, beside one that asks for
-// little.
+// Tests a client that requests all of the server's capacity, beside a client
+// that requests little.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -39,18 +39,18 @@
 namespace sfmamba {
 namespace {
 
-// Keeps `calls` requests of 16 images open, each followed by the next as soon
-// as it ends, refused or not.
+// Keeps `calls` requests of 16 images open. A new request follows each one that
+// ends, whether it was refused or not.
 class GreedyClient {
  public:
   struct Calls {
     int calls = 200;
     std::string model = "tiny";
-    // If there is none the server's default applies.
+    // If unset, the server's default applies.
     std::optional<std::chrono::seconds> deadline;
-    // From a refusal to the next try.
+    // The time from a refusal to the next try.
     absl::Duration pause = absl::Milliseconds(1);
-    std::string token = {};  // Empty: none.
+    std::string token = {};  // Empty if it has none.
   };
 
   GreedyClient(const std::string& address, const Calls& calls)
@@ -83,7 +83,7 @@ class GreedyClient {
     mu_.Await(absl::Condition(&none_open));
   }
 
-  // The images of its calls that were answered so far.
+  // Returns how many of its images have been answered.
   int images_answered() const {
     absl::MutexLock lock(&mu_);
     return answered_ * request_.images_size();
@@ -110,15 +110,16 @@ class GreedyClient {
     stub_->async()->Classify(&call->context, &request_, &call->response,
                              [this, call](const grpc::Status& status) {
                                const bool answered = status.ok();
-                               // Before this client may end: who holds the
-                               // channel last is not to be a thread of gRPC.
+                               // Deleted before this client may end, because a
+                               // gRPC thread must not be the last owner of the
+                               // channel.
                                delete call;
                                Ended(answered);
                              });
   }
   void Ended(bool answered) {
-    // Who is refused looks again after a moment, so that the client's own
-    // thread is not what the server's processors are spent on.
+    // Pauses after a refusal, so that the client's own thread does not use up
+    // the server's CPUs.
     if (!answered) absl::SleepFor(pause_);
     {
       absl::MutexLock lock(&mu_);
@@ -144,8 +145,8 @@ class GreedyClient {
   int answered_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// Processes that use processors for nothing. They pause for half of each
-// second, so that what the server has learned of its speed is wrong.
+// Processes that waste CPU time. They pause for half of each second, so that
+// the server's learned speed is wrong.
 class BusyProcesses {
  public:
   explicit BusyProcesses(int count) {
@@ -188,7 +189,7 @@ TEST(GreedyClientTest, LeavesTimeAndPlacesForAnother) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(), "--host=::"});
   if (server.port() == 0) GTEST_SKIP() << "no IPv6 on this machine";
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();
-  // The two differ by their addresses.
+  // The two clients differ by their addresses.
   Victim victim(absl::StrCat("[::1]:", server.port()));
   {
     GreedyClient greedy(server.address(),
@@ -201,8 +202,8 @@ TEST(GreedyClientTest, LeavesTimeAndPlacesForAnother) {
   EXPECT_GT(Refused(server, "CLIENT_QUOTA"), 0);
 }
 
-// What waits takes longer than the other's deadline: 150 images of a large
-// network.
+// 150 images of a large network wait, which takes longer than the other
+// client's deadline.
 TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   const std::string repository = WriteTinyModel();
   std::filesystem::create_directories(repository + "/large/1");
@@ -222,13 +223,12 @@ TEST(GreedyClientTest, WithoutDeadlinesItMakesNobodyLate) {
   absl::SleepFor(absl::Seconds(5));
   const Victim::Count count = victim.Stop();
   EXPECT_GE(count.sent, 8);
-  // None was, as long as the flood came before all that has a deadline.
+  // Fails if the flood goes before all requests with deadlines.
   EXPECT_GE(count.answered, 0.75 * count.sent) << count.first_error;
 }
 
-// A5: most calls are refused and come again at once, and other processes leave
-// little of the processors now and then: what was admitted then runs slower
-// than was predicted.
+// Most calls are refused and repeated at once. Other processes sometimes leave
+// little CPU time. Admitted requests then run slower than predicted.
 TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   ServerProcess server({"--model_repository=" + WriteTinyModel(), "--host=::",
                         "--memory_budget_bytes=1536MiB", "--drain_delay=0s"});
@@ -245,9 +245,10 @@ TEST(GreedyClientTest, RefusedCallsThatRepeatAtOnceLeaveTimeForAnother) {
   });
 }
 
-// A channel of one connection, from an address of this machine to `port`. It
-// knows how many streams Envoy allows, as every channel does that gRPC connects
-// itself. One that begins 131 calls without knowing is taken for an attacker.
+// Returns a channel with one connection from a local address to `port`. The
+// channel already knows how many streams Envoy allows, like a channel that gRPC
+// connects itself. Envoy takes a channel that starts 131 calls without knowing
+// for an attacker.
 std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
                                            int port) {
   const int socket = RawConnection(port, address).Release();
@@ -256,15 +257,15 @@ std::shared_ptr<grpc::Channel> ChannelFrom(const std::string& address,
       grpc::CreateInsecureChannelFromFd("envoy", socket);
   grpc::ClientContext context;
   v1::Model model;
-  // Any answer, a refusal too, comes after Envoy's settings.
+  // Any answer arrives after Envoy's settings, even a refusal.
   v1::VisionService::NewStub(channel)->GetModel(&context, {}, &model);
   return channel;
 }
 
-// Two callers whose connections Envoy joins differ by their address, or by
-// their token. Taken for one client, they would all wait longer than the polite
-// one's second. A server that answers 200 images a second is asked for 50 of
-// them by the polite one, and for all by the other.
+// Envoy joins the connections of two callers, who differ by address or by
+// token. If they counted as one client, all requests would wait longer than the
+// polite caller's deadline of a second. The server answers 200 images per
+// second. The polite caller asks for 50 of them, and the other caller for all.
 class BehindEnvoyTest : public testing::TestWithParam<bool> {};
 
 TEST_P(BehindEnvoyTest, APoliteCallerHasItsShareBesideAGreedyOne) {

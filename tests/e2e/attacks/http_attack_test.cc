@@ -1,5 +1,5 @@
-// Attacks on the HTTP port: /metrics is still answered, and the server's memory
-// does not grow with what a stranger sends.
+// Attacks on the HTTP port. The server must still answer /metrics, and its
+// memory must not grow with what an attacker sends.
 
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ class HttpAttackTest : public testing::Test {
     victim_ = std::make_unique<Victim>(server_);
   }
 
-  // After the attack: scrapes and calls are answered, memory has not grown.
+  // After the attack, scrapes and calls are answered and memory has not grown.
   void TearDown() override {
     EXPECT_NE(HttpGet(server_.metrics_port(), "/metrics"), "");
     const Victim::Count count = victim_->Stop();
@@ -35,8 +35,8 @@ class HttpAttackTest : public testing::Test {
     EXPECT_LT(server_.peak_resident_bytes(), before_ + 100 * kMiB);
   }
 
-  // Sends `begin`, then a megabyte again and again, at most `mebibytes` times.
-  // Returns how many the server took.
+  // Sends `begin` and then at most `mebibytes` megabytes. Returns how many
+  // megabytes the server accepted.
   int SendMuch(const std::string& begin, int mebibytes) {
     RawConnection connection(server_.metrics_port());
     connection.Send(begin);

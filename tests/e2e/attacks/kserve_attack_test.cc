@@ -1,4 +1,4 @@
-// Messages of the Open Inference Protocol made to cost more than they say.
+// Messages of the Open Inference Protocol that cost much more than their size.
 #include <functional>
 #include <string>
 #include <thread>
@@ -24,7 +24,7 @@ class KserveAttackTest : public testing::Test {
 
   void SetUp() override { ASSERT_TRUE(server_.WaitUntilServing()); }
 
-  // Calls a method on a connection of its own.
+  // Calls a method on a separate connection.
   grpc::StatusCode Send(const std::string& method,
                         const grpc::ByteBuffer& request) {
     grpc::ChannelArguments arguments;
@@ -49,7 +49,7 @@ class KserveAttackTest : public testing::Test {
   ServerProcess server_;
 };
 
-// 60 MiB of one thing again and again, after `start`.
+// Returns `start` followed by 60 MiB of repetitions of `part`.
 grpc::ByteBuffer Repeated(std::string start, const std::string& part) {
   start.reserve(60 * kMiB + part.size());
   while (start.size() < 60 * kMiB) start += part;
@@ -64,10 +64,10 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
     grpc::ByteBuffer message;
   } attacks[] = {
       {"ModelInfer", Repeated(tiny, std::string("\x2a\0", 2))},  // Inputs.
-      {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},  // Outputs.
+      {"ModelInfer", Repeated(tiny, std::string("\x32\0", 2))},  // Raw inputs.
       {"ModelInfer", Repeated(tiny, std::string("\x3a\0", 2))},  // Raw ones.
       {"ModelInfer", Repeated(tiny, std::string("\x22\0", 2))},  // Parameters.
-      // Shapes, in a single input of about 60 MiB.
+      // Shapes in a single input of about 60 MiB.
       {"ModelInfer", Repeated("\x2a\xf0\xff\xff\x1d", "\x18\x01")},
       {"RepositoryModelLoad", Repeated("", std::string("\x1a\0", 2))},
       {"ModelStatistics", Repeated("", std::string("\x0a\0", 2))},
@@ -87,7 +87,7 @@ TEST_F(KserveAttackTest, SmallPartsTakeNoMoreThanTheirBytes) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // The messages themselves, each once, and what gRPC reads them with.
+  // Enough for one copy of each message and for gRPC's read buffers.
   EXPECT_LT(server_.peak_resident_bytes() - before,
             static_cast<int64_t>(400 * kMiB));
 }

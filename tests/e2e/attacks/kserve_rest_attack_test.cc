@@ -1,5 +1,5 @@
-// Requests of the Open Inference Protocol over REST made to cost more than they
-// say.
+// Requests of the Open Inference Protocol over REST that cost much more than
+// their size.
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kMiB = 1 << 20;
 
-// 60 MiB of one thing again and again, after `start`.
+// Returns `start` followed by 60 MiB of repetitions of `part`.
 std::string Repeated(std::string start, const std::string& part) {
   start.reserve(60 * kMiB + part.size());
   while (start.size() < 60 * kMiB) start += part;
@@ -53,7 +53,7 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
         client.set_read_timeout(60);
         const auto answer = client.Post("/v2/models/tiny/infer", attack.data(),
                                         attack.size(), "application/json");
-        // A port that is full answers before the body has come.
+        // A full port answers before the body has arrived.
         if (answer) {
           EXPECT_NE(answer->status, 200) << attack.substr(0, 60);
         }
@@ -64,7 +64,7 @@ TEST(KserveRestAttackTest, JsonTakesMemoryAndTimeInProportion) {
   const Victim::Count count = victim.Stop();
   EXPECT_GT(count.sent, 0);
   EXPECT_GE(count.answered, 0.95 * count.sent) << count.first_error;
-  // Bodies and as much again.
+  // Enough for the bodies and the same amount again.
   EXPECT_LT(server.peak_resident_bytes() - before,
             static_cast<int64_t>(600 * kMiB));
 }

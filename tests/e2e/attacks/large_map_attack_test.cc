@@ -1,5 +1,5 @@
-// Attacks by maps of large pictures, which take far longer than the network.
-// Another client gets all its answers.
+// Attacks with maps of large pictures, which take much longer than the network.
+// Another client must get all its answers.
 
 #include <atomic>
 #include <filesystem>
@@ -60,7 +60,8 @@ std::string ClassifyAndSendNoMore(const ServerProcess& server) {
   return client.ReadAll();
 }
 
-// A copy, because the server does not follow links out of its repository.
+// Returns a copy, because the server does not follow links out of its
+// repository.
 std::string CopyOfModels() {
   const std::string folder = testing::TempDir() + "/models";
   std::filesystem::copy("models", folder,

@@ -14,10 +14,10 @@ namespace sfmamba {
 // The side of a square picture of 50 megapixels.
 inline constexpr int kLargeSide = 7071;
 
-// Returns a blank PNG of that size, a few kilobytes.
+// Returns a blank PNG of kLargeSide x kLargeSide pixels, a few kilobytes long.
 std::string BlankPng();
 
-// Returns a stub with a connection of its own, for answers of any size.
+// Returns a stub with its own connection, for answers of any size.
 std::unique_ptr<v1::VisionService::Stub> NewStub(const ServerProcess& server);
 
 void SetTimeout(absl::Duration timeout, grpc::ClientContext* context);

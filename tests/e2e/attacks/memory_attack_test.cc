@@ -1,5 +1,5 @@
-// Pictures, messages and answers made to take the server's memory. Whatever
-// comes, the server keeps to its budget and a polite caller is answered.
+// Pictures, messages and answers that try to use up the server's memory. The
+// server must stay within its budget and answer a polite caller.
 
 #include <chrono>
 #include <cstdint>
@@ -26,7 +26,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kBudget = 1536 * kMiB;
-// What malloc() may keep of an attack's memory.
+// The memory of an attack that malloc() may retain.
 constexpr int64_t kLeft = 256 * kMiB;
 
 std::string Repository() {
@@ -60,8 +60,8 @@ v1::SegmentRequest LargeRequest() {
   return request;
 }
 
-// Sends one request many times at once, over one connection. Its bytes
-// are in memory once.
+// Sends one request many times at once over one connection. The client stores
+// its bytes only once.
 class Flood {
  public:
   Flood(const ServerProcess& server, const std::string& method,
@@ -170,7 +170,7 @@ class MemoryAttackTest : public testing::Test {
                 static_cast<long>(peak / kMiB),
                 static_cast<long>(server_.resident_bytes() / kMiB));
     EXPECT_LE(peak, kBudget / 10 * 11);
-    // Nothing is left of the attack.
+    // All memory of the attack is released.
     for (const char* name :
          {"sfmamba_memory_held_bytes", "sfmamba_in_flight_requests"}) {
       WaitUntil([&] { return Sum(name, {}) == 0; }, name);
@@ -194,11 +194,11 @@ class MemoryAttackTest : public testing::Test {
 
   const TimeLimit limit_{"the end of the test", kTestPatience};
   ServerProcess server_;
-  int64_t before_ = 0;  // Its RSS before the attack.
+  int64_t before_ = 0;  // The RSS before the attack.
 };
 
-// Blank, so that they are small, but each takes 3 x 2 bytes a pixel in the
-// decoder, whatever size it is decoded to.
+// The JPEGs are blank and therefore small. The decoder takes 3 x 2 bytes per
+// pixel for each of them, at any output size.
 TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   constexpr int kSide = 7000;
   const std::string jpeg = [] {
@@ -219,7 +219,7 @@ TEST_F(MemoryAttackTest, ProgressiveJpegsOf49Megapixels) {
   ExpectUnharmed(&victim);
 }
 
-// Four fit into the transport's part of the memory.
+// Four messages fit into the transport's share of the memory.
 TEST_F(MemoryAttackTest, FourMessagesOf60MBOnAConnectionAreRead) {
   const v1::SegmentRequest request = LargeRequest();
   Flood flood(server_, "Segment", request, 4);
@@ -236,8 +236,8 @@ TEST_F(MemoryAttackTest, AnswersThatNobodyReads) {
   request.mutable_params()->set_encoding(v1::SegmentParams::RAW_INDEX);
   Victim victim(server_);
   const UnreadCalls calls(server_, "Segment", request, 60);
-  // All are answered or refused, and then ended although their client does not
-  // read.
+  // All calls are answered or refused. They then end, although the client does
+  // not read.
   WaitUntil(
       [this] {
         return Sum("sfmamba_requests_total", {"method=\"Segment\""}) == 60;

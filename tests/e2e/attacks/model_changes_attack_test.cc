@@ -1,5 +1,5 @@
-// Callers that load and unload models without pause, beside one that asks
-// another model.
+// Callers that load and unload models without pause, beside a caller of another
+// model.
 
 #include <chrono>
 #include <filesystem>
@@ -24,20 +24,20 @@ namespace {
 
 constexpr int kModels = 3;
 constexpr int kCallers = 12;
-// An addition to a small network.
+// An addition to the configuration of a small network.
 struct Addition {
   const char* backbone = "";
   const char* config = "";
 };
-// Additions with which a run takes gigabytes, or more than any machine has,
-// although the weights are small.
+// Additions with which a run takes gigabytes, or more memory than any machine
+// has, although the weights are small.
 constexpr Addition kHuge[kModels] = {{"", "input { size: 4096 }"},
                                      {"", "input { size: 16384 }"},
                                      {"windows: [16384, 16384]", ""}};
 
 std::string NameOf(int model) { return absl::StrCat("large", model); }
 
-// A small network, with random weights.
+// Writes a small network with random weights.
 void WriteSmallNetwork(const std::string& repository, const std::string& name,
                        const Addition& addition, int edition = 0) {
   const std::string folder = absl::StrCat(repository, "/", name, "/1");
@@ -49,7 +49,7 @@ void WriteSmallNetwork(const std::string& repository, const std::string& name,
       << addition.backbone << " } " << addition.config << " # " << edition;
 }
 
-// Loads or unloads the models in turns until `end`. Loads are cancelled then.
+// Loads or unloads the models in turn until `end`, which cancels pending loads.
 void ChangeModels(const std::string& address, int caller, absl::Time end) {
   const auto stub = v1::AdminService::NewStub(
       grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
@@ -71,7 +71,6 @@ void ChangeModels(const std::string& address, int caller, absl::Time end) {
   }
 }
 
-// A6.
 TEST(ModelChangesAttackTest, LeaveTimeForAnotherModel) {
   const std::string repository = WriteTinyModel();
   for (int i = 0; i <= kModels; ++i) {
@@ -119,7 +118,7 @@ TEST(ModelChangesAttackTest, ModelsThatTakeMuchMemoryLeaveSomeForOthers) {
       callers.emplace_back([&, i] { ChangeModels(server.address(), i, end); });
     }
     for (int i = 0; base::SteadyNow() < end; ++i) {
-      // It is found by polling, changed each time.
+      // Polling finds the model, which changes each time.
       WriteSmallNetwork(repository, "polled", kHuge[i % kModels], i);
       absl::SleepFor(absl::Seconds(1));
     }

@@ -12,25 +12,25 @@
 
 namespace sfmamba {
 
-// A real server with a small model of each task, and callers that ask it at
-// random.
+// A real server with a small model for each task, and callers with random
+// requests.
 class RandomCallsTest : public testing::Test {
  protected:
   static constexpr int kCallers = 6;
-  static constexpr int kCalls = 200;  // By each caller, one after the other.
+  static constexpr int kCalls = 200;  // By each caller, in sequence.
 
   RandomCallsTest();
   void SetUp() override { ASSERT_TRUE(server_->WaitUntilServing()); }
 
-  // Values of the API's fields, most of them valid.
+  // Values for fields of the API, most of them valid.
   RandomMessages::Words Words() const;
 
-  // Runs a thread for each of the callers, with a seed of its own, and waits
-  // for their end. --gtest_shuffle --gtest_random_seed=n makes other seeds.
+  // Runs a thread for each caller, with its own seed, and waits until all end.
+  // --gtest_shuffle --gtest_random_seed=n selects other seeds.
   void RunCallers(const std::function<void(int seed)>& caller);
 
-  // Expects that nothing is held or queued any more, that no gauge is below
-  // zero, and that the server ends when it is told to.
+  // Expects that nothing is held or queued, that no gauge is below zero, and
+  // that the server stops on request.
   void ExpectUnharmed();
 
   const TimeLimit limit_{"the end of the test", kTestPatience};

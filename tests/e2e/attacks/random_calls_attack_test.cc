@@ -1,5 +1,5 @@
-// Calls of every gRPC service at once with random messages, against orders and
-// contents that no other test thought of.
+// Calls every gRPC service concurrently with random messages, to find orders
+// and contents that no other test covers.
 
 #include <chrono>
 #include <cstdio>
@@ -28,7 +28,7 @@ namespace {
 
 namespace pb = google::protobuf;
 
-// Calls methods with messages of its own, one call after the other.
+// Calls methods with random messages, one call after another.
 class Caller {
  public:
   Caller(const std::string& address, int seed, RandomMessages::Words words)
@@ -41,7 +41,7 @@ class Caller {
 
   grpc::StatusCode Call(const pb::MethodDescriptor& method) {
     grpc::ClientContext context;
-    // Watches have no end of their own.
+    // Watches never end by themselves.
     const bool watches =
         method.server_streaming() && !method.client_streaming();
     const bool hurried = watches || random_.Below(5) == 0;
@@ -92,8 +92,8 @@ class Caller {
 
 using RandomCallsAttackTest = RandomCallsTest;
 
-// Returns the methods of all services. Those that ask or load models stand
-// there five times, so that most calls find their model loaded.
+// Returns the methods of all services. Methods that predict or load models
+// appear five times, so that most calls find their model loaded.
 std::vector<const pb::MethodDescriptor*> Methods() {
   std::vector<const pb::MethodDescriptor*> methods;
   for (const pb::FileDescriptor* file :
@@ -120,8 +120,9 @@ std::vector<const pb::MethodDescriptor*> Methods() {
 TEST_F(RandomCallsAttackTest, LeaveTheServerAsItWas) {
   const std::vector<const pb::MethodDescriptor*> methods = Methods();
   absl::Mutex mu;
-  std::map<std::string, std::map<int, int>> answers;  // Count by method, code.
-  int answered = 0;                                   // With OK.
+  std::map<std::string, std::map<int, int>>
+      answers;       // Count by method and code.
+  int answered = 0;  // With code OK.
   RunCallers([&](int seed) {
     Caller caller(server_->address(), seed, Words());
     for (int n = 0; n < kCalls; ++n) {

@@ -14,7 +14,7 @@ namespace pb = google::protobuf;
 
 namespace {
 
-constexpr int kMostDepth = 6;  // Most levels of messages in messages.
+constexpr int kMostDepth = 6;  // Maximum nesting of messages.
 
 }  // namespace
 

@@ -13,27 +13,28 @@
 
 namespace sfmamba {
 
-// Makes random messages of any type, by its descriptor. Most are valid if the
-// type's fields have words, and a few are no messages. Thread-compatible.
+// Makes random messages of any type from its descriptor. Most messages are
+// valid if the type's fields have words, and a few are malformed.
+// Thread-compatible.
 class RandomMessages {
  public:
-  // By "field" or "Message.field": the values that strings, bytes and numbers
-  // mostly have. These fields, and messages named here, are almost always set,
-  // and others one time in five.
+  // Usual values of strings, bytes and numbers, by "field" or "Message.field".
+  // These fields and the messages named here are almost always set. Other
+  // fields are set one time in five.
   using Words = std::map<std::string, std::vector<std::string>>;
 
   RandomMessages(uint32_t seed, Words words)
       : random_(seed), words_(std::move(words)) {}
 
-  // Returns a message of `type`, serialized. One in thirty has wrong bytes.
+  // Returns a serialized message of `type`. One in thirty has wrong bytes.
   std::string Next(const google::protobuf::Descriptor& type);
-  // Returns one as JSON.
+  // Returns a message of `type` as JSON.
   std::string NextJson(const google::protobuf::Descriptor& type);
 
-  // Makes up to three wrong bytes, one time in thirty.
+  // Puts in up to three wrong bytes, one time in thirty.
   void Spoil(std::string* bytes);
 
-  // Returns a number of 0 .. n - 1.
+  // Returns a number from 0 to n - 1.
   int Below(int n);
   bool OneIn(int n) { return Below(n) == 0; }
 
@@ -43,10 +44,10 @@ class RandomMessages {
   void Fill(google::protobuf::Message* message, int depth);
   void FillField(google::protobuf::Message* message,
                  const google::protobuf::FieldDescriptor& field, int depth);
-  // Null if the field has none.
+  // Returns the field's words, or null if it has none.
   const std::vector<std::string>* WordsOf(
       const google::protobuf::FieldDescriptor& field) const;
-  // One of the field's words; null if its value is to be anything.
+  // Returns one of the field's words, or null to let the value be anything.
   const std::string* Word(const google::protobuf::FieldDescriptor& field);
   std::string Text(const google::protobuf::FieldDescriptor& field);
   int64_t Number(const google::protobuf::FieldDescriptor& field);

@@ -1,5 +1,5 @@
-// Attacks on the port of REST: whatever strangers send, gRPC's callers are
-// answered and the server keeps to its memory.
+// Attacks on the REST port. The server must answer callers over gRPC and keep
+// to its memory budget.
 
 #include <csignal>
 #include <cstdio>
@@ -29,13 +29,14 @@ constexpr char kClassify[] = "/v1/models/tiny:classify";
 class RestAttackTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::signal(SIGPIPE, SIG_IGN);  // The server may refuse what is being sent.
+    std::signal(SIGPIPE,
+                SIG_IGN);  // The server may refuse data while it is sent.
     ASSERT_TRUE(server_.WaitUntilServing()) << server_.output();
     victim_ = std::make_unique<Victim>(server_);
   }
 
-  // After the attack: who is polite was answered all the time, the server has
-  // kept to its budget, and nothing is left.
+  // After the attack, the polite caller was answered throughout, the server
+  // stayed within its budget, and all memory is released.
   void TearDown() override {
     const Victim::Count count = victim_->Stop();
     std::printf("victim: %d of %d; RSS at most %ld MiB\n", count.answered,
@@ -55,7 +56,7 @@ class RestAttackTest : public testing::Test {
     }
   }
 
-  // The answer to a body; only its beginning.
+  // Returns the beginning of the answer to a body.
   std::string Post(const std::string& body, const std::string& type) {
     httplib::Client client("127.0.0.1", server_.http_port());
     client.set_read_timeout(absl::ToInt64Seconds(kTestPatience), 0);
@@ -65,7 +66,7 @@ class RestAttackTest : public testing::Test {
     return absl::StrCat(answer->status, " ", answer->body.substr(0, 400));
   }
 
-  // Posts one body from many clients at once. Returns their answers.
+  // Posts one body from many clients at once and returns their answers.
   std::vector<std::string> PostAtOnce(int clients, const std::string& body,
                                       const std::string& type) {
     std::vector<std::string> answers(clients);
@@ -97,7 +98,7 @@ TEST_F(RestAttackTest, LargeBodiesAtOnceAreBounded) {
       EXPECT_TRUE(absl::StartsWith(answer, "400 ") ||
                   absl::StartsWith(answer, "429 ") ||
                   absl::StartsWith(answer, "503 ") ||
-                  // Refused before all was sent.
+                  // Refused before all of it was sent.
                   answer == "Write")
           << answer;
     }
@@ -123,7 +124,7 @@ TEST_F(RestAttackTest, JsonBombsAreRefused) {
        {std::string(60 * kMiB, '['), objects, nested, quotes,
         std::string(60 * kMiB, '9'),
         "{\"model\":" + std::string(60 * kMiB, '\n')}) {
-    // A client's part of the port's room holds one of these.
+    // A client's share of the port's memory fits one of these bodies.
     const std::string answer = Post(bomb, "application/json");
     EXPECT_TRUE(absl::StartsWith(answer, "400 ")) << answer;
     EXPECT_TRUE(absl::StrContains(answer, "JSON: ")) << answer;
@@ -146,7 +147,7 @@ TEST_F(RestAttackTest, FormsOfManyPartsAreRefused) {
 }
 
 TEST_F(RestAttackTest, PackedBombsAreRefusedAtTheLimit) {
-  // 900 MiB in 900 KiB, and what is just below the limit.
+  // One body is 900 MiB compressed to 900 KiB, and one is just below the limit.
   std::string bomb;
   const std::string part = http::Gzip(std::string(60 * kMiB, ' '));
   for (int i = 0; i < 15; ++i) bomb += part;
@@ -176,7 +177,7 @@ TEST_F(RestAttackTest, BodiesThatDoNotComeHoldNothingUp) {
     slow.back()->Send(Head(60 * kMiB));
     slow.back()->SendSome("{");
   }
-  // Small requests find room beside them, at the latest when they are ended.
+  // Small requests find room beside them, at the latest when they are closed.
   WaitUntil(
       [this] {
         return absl::StartsWith(Post("{}", "application/json"), "400 ");

@@ -16,7 +16,7 @@ namespace {
 constexpr int kRounds = 5;
 constexpr int64_t kMiB = 1 << 20;
 
-// Returns the part of a polite caller's requests that is answered while
+// Returns the fraction of a polite caller's requests that are answered while
 // `during` runs.
 double PartAnswered(const Rounds& rounds, const ServerProcess& server,
                     const char* when, const std::function<void()>& during) {

@@ -10,22 +10,23 @@
 
 namespace sfmamba {
 
-// An attack that comes five times in a row.
+// The settings of an attack that comes five times in a row.
 struct Rounds {
-  // Bytes, as the server's --memory_budget_bytes.
+  // In bytes, as in the server's --memory_budget_bytes.
   int64_t memory_budget = int64_t{1536} << 20;
   absl::Duration round = absl::Seconds(3);
-  // What the polite caller asks: see Victim. Empty: the server's address.
+  // The address and model that the polite caller uses; see Victim. If empty,
+  // the server's address.
   std::string address;
   std::string model = "tiny";
   absl::Duration interval = absl::Milliseconds(50);
 };
 
-// Calls `attack`, which lasts until the time that it is given, in SteadyNow()'s
-// time, five times in a row. Expects that a polite caller gets at least 95 % of
-// what it got before, in the attacks and after them, that the server's memory
-// stays within its budget and a tenth, and that SIGTERM ends it. `server` was
-// started with --drain_delay=0s.
+// Calls `attack` five times in a row. Each call lasts until the given time, in
+// SteadyNow()'s time. A polite caller must get at least 95 % of the answers
+// that it got before, during the attacks and afterwards. The server's memory
+// must stay within its budget plus a tenth, and SIGTERM must end the server.
+// `server` must be started with --drain_delay=0s.
 void ExpectFiveRoundsHarmless(const Rounds& rounds, ServerProcess* server,
                               const std::function<void(absl::Time)>& attack);
 

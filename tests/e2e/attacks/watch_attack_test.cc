@@ -1,4 +1,5 @@
-// Watches of health by one caller, more than there may be: another's are kept.
+// One caller opens more health watches than allowed. Another caller's watches
+// must survive.
 
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ constexpr char kWatch[] = "/grpc.health.v1.Health/Watch";
 constexpr int kConnections = 5;
 constexpr int kWatchesOfOne = 220;
 
-// A client that balances by health, such as gRPC's own.
+// A client that balances by health, like gRPC's own.
 class Balancer {
  public:
   explicit Balancer(const std::string& address)
@@ -38,7 +39,7 @@ class Balancer {
     watch_->Finish();
   }
 
-  // Returns the status that comes next; UNKNOWN if the watch is ended.
+  // Returns the next status, or UNKNOWN if the watch has ended.
   HealthCheckResponse::ServingStatus Next() {
     TimeLimit limit("the watch's answer");
     HealthCheckResponse response;
@@ -52,7 +53,7 @@ class Balancer {
   const std::unique_ptr<grpc::ClientReader<HealthCheckResponse>> watch_;
 };
 
-// Opens 1,100 watches from another address. With a `window` of 0 none of their
+// Opens 1,100 watches from another address. If `window` is 0, none of their
 // answers is read.
 std::vector<RawConnection> OpenWatches(int port, uint32_t window) {
   std::vector<RawConnection> open;
@@ -81,11 +82,10 @@ void ExpectOthersServed(uint32_t window) {
     EXPECT_EQ(late.Next(), HealthCheckResponse::SERVING);
     absl::SleepFor(end - base::SteadyNow());
   });
-  // The watch lived until the server stopped.
+  // The watch lasted until the server stopped.
   EXPECT_EQ(early.Next(), HealthCheckResponse::NOT_SERVING);
 }
 
-// A4.
 TEST(WatchAttackTest, WatchesOfOneCaller) { ExpectOthersServed(65535); }
 
 TEST(WatchAttackTest, WatchesThatAreNotRead) { ExpectOthersServed(0); }

@@ -1,4 +1,4 @@
-// Messages made to cost more than they say, and messages that are none.
+// Messages that cost much more than their size, and malformed messages.
 #include <memory>
 #include <string>
 #include <thread>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 
-// The reason of a call's ErrorInfo, or its code without one.
+// Returns the reason of a call's ErrorInfo, or its code if it has none.
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status proto;
   proto.ParseFromString(status.error_details());
@@ -38,7 +38,7 @@ class WireAttackTest : public testing::Test {
 
   void SetUp() override { ASSERT_TRUE(server_.WaitUntilServing()); }
 
-  // Calls a method of VisionService on a connection of its own; returns the
+  // Calls a method of VisionService on a separate connection. Returns the
   // reason of its error.
   std::string Send(
       const std::string& method, const grpc::ByteBuffer& request,
@@ -99,7 +99,7 @@ TEST_F(WireAttackTest, EmptyImagesTakeNoMoreThanTheirBytes) {
     for (std::thread& sender : senders) sender.join();
   }
   ExpectUnharmed(&victim);
-  // The messages themselves, each once, and what gRPC reads them with.
+  // Enough for one copy of each message and for gRPC's read buffers.
   EXPECT_LT(server_.peak_resident_bytes() - before, 400 * kMiB);
   EXPECT_EQ(Sum("sfmamba_items_total", {R"(outcome="error")"}),
             kSenders * kRounds);
@@ -110,7 +110,7 @@ TEST_F(WireAttackTest, WhatIsNoMessageIsRefusedWithAReasonAndCounted) {
   Victim victim(server_);
   for (int i = 0; i < kCalls; ++i) {
     for (const char* method : {"Classify", "Detect", "Segment"}) {
-      // A length past the end, and a name that is not UTF-8.
+      // A length past the end, or a name that is not UTF-8.
       const std::string bytes = i % 2 == 0 ? std::string("\x12\x7fxyz", 5)
                                            : std::string("\x0a\x02\xc0\x80", 4);
       ASSERT_EQ(Send(method, Bytes(bytes)), "MALFORMED_MESSAGE");
@@ -122,7 +122,7 @@ TEST_F(WireAttackTest, WhatIsNoMessageIsRefusedWithAReasonAndCounted) {
             3 * kCalls);
 }
 
-// A MiB that is compressed to a KiB says nothing of what it will take.
+// A MiB compressed to a KiB does not show how much memory it will take.
 TEST_F(WireAttackTest, CompressedMessagesAreNotBlownUp) {
   const std::string zeros(kMiB, '\0');
   const std::vector<grpc::Slice> slices(

@@ -11,8 +11,8 @@ import tempfile
 import threading
 import time
 
-PROGRAM = 'chromium-headless-shell'  # Debian's package of this name.
-PATIENCE = 60  # Seconds: the machine may be busy.
+PROGRAM = 'chromium-headless-shell'  # From Debian's package of the same name.
+PATIENCE = 60  # Seconds. The machine may be busy.
 
 
 def is_installed():
@@ -20,9 +20,9 @@ def is_installed():
 
 
 class Browser:
-    """One browser with one page, until close(). Not thread-safe.
+    """Runs one browser with one page, until close(). Not thread-safe.
 
-    `events` are all that the browser has told of the page: (method, parameters).
+    `events` are all events of the page that the browser has sent, each as (method, parameters).
     """
 
     def __init__(self, width=1280, height=900):
@@ -31,7 +31,7 @@ class Browser:
         self._read, answers = os.pipe()
 
         def give_pipes():  # The browser reads from 3 and writes to 4.
-            # Out of the way first: either may be the other's place.
+            # Moves both out of the way first, because each may have the other's number.
             source, target = os.dup(commands), os.dup(answers)
             while source in (3, 4):
                 source = os.dup(source)
@@ -40,7 +40,7 @@ class Browser:
             os.dup2(source, 3)
             os.dup2(target, 4)
 
-        # The sandbox wants what a container's root has not; all pages here are our own.
+        # The sandbox needs permissions that a container's root lacks. All pages here are ours.
         self._process = subprocess.Popen(
             [PROGRAM, '--no-sandbox', '--remote-debugging-pipe', '--disable-gpu',
              '--force-color-profile=srgb', '--hide-scrollbars', '--no-first-run',
@@ -65,7 +65,7 @@ class Browser:
         self.resize(width, height)
 
     def close(self):
-        # It is a group of processes, which may hold the pipes open one by one.
+        # The browser is a group of processes, and each of them may hold the pipes open.
         os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
         self._reader.join()
@@ -74,7 +74,7 @@ class Browser:
         self._profile.cleanup()
 
     def _receive(self):
-        """Passes on each message, which a NUL ends; at the end None."""
+        """Queues every message. A NUL ends each message. Queues None at the end of the input."""
         rest = b''
         while piece := os.read(self._read, 1 << 16):
             *messages, rest = (rest + piece).split(b'\0')
@@ -83,7 +83,7 @@ class Browser:
         self._messages.put(None)
 
     def _next(self, deadline):
-        """Takes one message; False if none comes before the deadline."""
+        """Takes one message. Returns False if none comes before the deadline."""
         try:
             message = self._messages.get(timeout=max(0, deadline - time.monotonic()))
         except queue.Empty:
@@ -95,7 +95,7 @@ class Browser:
         return message
 
     def call(self, method, **parameters):
-        """The result of a method of the protocol; RuntimeError with what it failed with."""
+        """Calls a method of the protocol and returns its result. RuntimeError if it fails."""
         self._last_id += 1
         command = {'id': self._last_id, 'method': method, 'params': parameters}
         if self._session:
@@ -112,7 +112,7 @@ class Browser:
         raise TimeoutError(f'no answer to {method}')
 
     def evaluate(self, expression):
-        """What the expression is in the page, as JSON; promises are awaited."""
+        """Evaluates the expression in the page, awaits promises, and returns the value."""
         answer = self.call('Runtime.evaluate', expression=expression, awaitPromise=True,
                            returnByValue=True, userGesture=True)
         if 'exceptionDetails' in answer:
@@ -120,7 +120,7 @@ class Browser:
         return answer['result'].get('value')
 
     def wait_for(self, expression, patience=PATIENCE):
-        """Waits until the expression is true in the page; returns what it is then."""
+        """Waits until the expression is true in the page, and returns its value."""
         deadline = time.monotonic() + patience
         while not (value := self.evaluate(expression)):
             if time.monotonic() > deadline:
@@ -146,7 +146,7 @@ class Browser:
             {'name': 'prefers-reduced-motion', 'value': 'reduce'}])
 
     def press(self, key, text='', shift=False):
-        """Presses a key: 'Tab', 'Enter', 'ArrowDown', ' '."""
+        """Presses a key, such as 'Tab', 'Enter', 'ArrowDown' or ' '."""
         codes = {'Tab': 9, 'Enter': 13, ' ': 32, 'ArrowLeft': 37, 'ArrowRight': 39,
                  'ArrowUp': 38, 'ArrowDown': 40}
         text = text or {'Enter': '\r', ' ': ' '}.get(key, '')
@@ -157,23 +157,23 @@ class Browser:
         self.call('Input.dispatchKeyEvent', type='keyUp', **common)
 
     def type(self, text):
-        """Into the field that has the focus, as an input method does."""
+        """Enters text into the field that has the focus, like an input method."""
         self.call('Input.insertText', text=text)
 
     def choose_file(self, selector, path):
-        """What a user does with a file dialog."""
+        """Chooses a file, like a user of a file dialog."""
         root = self.call('DOM.getDocument')['root']['nodeId']
         node = self.call('DOM.querySelector', nodeId=root, selector=selector)['nodeId']
         self.call('DOM.setFileInputFiles', nodeId=node, files=[str(path)])
 
     def screenshot(self, whole=False):
-        """PNG of what is seen, or of the whole page."""
+        """Returns a PNG of the visible part of the page, or of the whole page."""
         return base64.b64decode(self.call('Page.captureScreenshot', format='png',
                                           captureBeyondViewport=whole)['data'])
 
     def complaints(self):
-        """What scripts, the network or a policy complained of: texts."""
-        self.evaluate('1')  # What was said before has come by now.
+        """Returns the texts of all errors from scripts, the network and policies."""
+        self.evaluate('1')  # Earlier messages have arrived by now.
         texts = []
         for method, parameters in self.events:
             if method == 'Runtime.exceptionThrown':
@@ -185,6 +185,6 @@ class Browser:
         return texts
 
     def requests(self):
-        """The address of everything that the page has asked for."""
+        """Returns the address of every request that the page has sent."""
         return [parameters['request']['url'] for method, parameters in self.events
                 if method == 'Network.requestWillBeSent']

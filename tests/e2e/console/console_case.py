@@ -1,4 +1,4 @@
-"""What tests of the console share: a browser with its page, before a stand-in server."""
+"""The base of the console's tests: a browser whose page is served by a stand-in server."""
 
 import json
 import pathlib
@@ -10,13 +10,13 @@ import zlib
 import browser
 from console_stand_in import TIMING, Answer, StandIn, rectangle
 
-WIDTH, HEIGHT = 200, 100  # Of the pictures that are sent,
-GREY = 120  # which are of this colour.
+WIDTH, HEIGHT = 200, 100  # The size of the pictures sent.
+GREY = 120  # The colour of the pictures sent.
 TWO = (('cup', 1, 0.9, (20, 20, 80, 60)), ('car', 2, 0.3, (120, 40, 180, 90)))
 
 
 def set_up_module():
-    """For setUpModule(): starts both, or skips the module."""
+    """Starts the server and the browser, or skips the module. Called by setUpModule()."""
     if not browser.is_installed():
         raise unittest.SkipTest(f'{browser.PROGRAM} is not installed')
     ConsoleCase.folder = pathlib.Path(unittest.enterModuleContext(tempfile.TemporaryDirectory()))
@@ -27,12 +27,12 @@ def set_up_module():
 
 
 def png(width=WIDTH, height=HEIGHT, color=(GREY, GREY, GREY)):
-    """A PNG of one colour."""
+    """Returns a PNG of one colour."""
     return encode_png(width, height, 2, (b'\0' + bytes(color) * width) * height)
 
 
 def grey_png(width, height, rows):
-    """An 8-bit grey PNG; each row begins with its filter, 0."""
+    """Returns an 8-bit grey PNG. Each row must begin with its filter, 0."""
     return encode_png(width, height, 0, rows)
 
 
@@ -46,7 +46,8 @@ def encode_png(width, height, color_type, rows):
 
 
 def detections(*objects):
-    """A DetectResponse; objects are (label, class, score, (left, top, right, bottom))."""
+    """Answers a DetectResponse. Each object is (label, class, score, (left, top, right, bottom)).
+    """
     found = [{'label': label, 'classId': number, 'score': score,
               'box': dict(zip(('xMin', 'yMin', 'xMax', 'yMax'), box)),
               'rle': rectangle(HEIGHT, WIDTH, *box)} for label, number, score, box in objects]
@@ -75,7 +76,7 @@ class ConsoleCase(unittest.TestCase):
             f'[...document.querySelectorAll({json.dumps(selector)})].map((e) => e.innerText)')
 
     def pixel(self, x, y):
-        """The colour that is seen at a place of the picture, [red, green, blue]."""
+        """Returns the colour shown at a place of the picture, as [red, green, blue]."""
         return self.page.evaluate(f"""(() => {{
             const view = document.getElementById('view');
             const [x, y] = [{x} / {WIDTH} * view.width, {y} / {HEIGHT} * view.height];
@@ -90,14 +91,14 @@ class ConsoleCase(unittest.TestCase):
         }})()""")
 
     def give(self, name='street.png', content=None):
-        """Chooses a picture's file."""
+        """Chooses a picture file and waits until the page shows its name."""
         path = self.folder / name
         path.write_bytes(content or png())
         self.page.choose_file('#file', path)
         self.wait_for_text('picture-note', name)
 
     def wait_for_text(self, element, text):
-        """Waits until the element of this id shows the text."""
+        """Waits until the element with this id shows the text."""
         self.page.wait_for(
             f'document.getElementById("{element}").innerText.includes({json.dumps(text)})')
 

@@ -1,4 +1,4 @@
-"""The console in a headless browser, served by the real server with the default models.
+"""Tests the console in a headless browser, on the real server with the default models.
 
 Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
 """
@@ -14,7 +14,7 @@ import unittest
 import urllib.error
 import urllib.request
 
-sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the tests beside.
+sys.path.append(str(pathlib.Path(__file__).parents[1]))  # Helpers of the e2e tests.
 
 import browser
 from model_server import SAMPLES, Server
@@ -34,7 +34,7 @@ def setUpModule():
 
 
 def turned(jpeg):
-    """The JPEG with an EXIF orientation of 6, a quarter turn to the right."""
+    """Returns the JPEG with an EXIF orientation of 6, a quarter turn to the right."""
     exif = b'Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0'
     return jpeg[:2] + b'\xff\xe1' + struct.pack('>H', len(exif) + 2) + exif + jpeg[2:]
 
@@ -51,7 +51,7 @@ class ServerTest(unittest.TestCase):
         self.assertEqual(others, [])
 
     def ask(self, model, picture):
-        """Asks by the page; the answer's rows, each the texts of its cells."""
+        """Sends the picture from the page. Returns the answer's rows, each a list of cell texts."""
         page.evaluate(f"""(() => {{
             const select = document.getElementById('model');
             select.value = 'models/{model}/versions/1';
@@ -66,13 +66,13 @@ class ServerTest(unittest.TestCase):
         page.evaluate(f'document.querySelector("[data-sample=\'{name}.webp\']").click()')
 
     def command(self, *arguments):
-        """What `sfmamba ... --json` says of the only picture."""
+        """Returns the output of `sfmamba ... --json`."""
         run = subprocess.run([SFMAMBA, *arguments, '--json', f'--server={server.address}'],
                              check=True, stdout=subprocess.PIPE, text=True)
         return run.stdout
 
     def drawn(self):
-        """The picture's canvas as text, which differs if anything drawn does."""
+        """Returns the picture's canvas as a data URL, for comparison."""
         return page.evaluate('document.getElementById("view").toDataURL()')
 
     def test_objects(self):
@@ -91,7 +91,7 @@ class ServerTest(unittest.TestCase):
     def test_samples_show_what_the_models_can_do(self):
         for sample, expected in (
                 ('room', ['cabinet', 'chair', 'potted plant', 'sofa', 'table']),
-                ('street', ['car', 'car', 'tree', 'tree', 'truck', 'two-wheeler'])):  # A car too many.
+                ('street', ['car', 'car', 'tree', 'tree', 'truck', 'two-wheeler'])):  # An extra car.
             with self.subTest(sample):
                 self.press_sample(sample)
                 page.wait_for(
@@ -151,7 +151,7 @@ class ServerTest(unittest.TestCase):
         said = page.evaluate('document.getElementById("error").innerText')
         self.assertIn('Choose a JPEG, PNG or WebP picture.', said)
         self.assertNotIn('Try again', said)
-        # The browser itself writes of the refusal.
+        # The browser also logs the refusal.
         page.events[:] = [event for event in page.events if event[0] != 'Log.entryAdded']
 
     @unittest.skipUnless(shutil.which('curl'), 'curl is not installed')
@@ -164,7 +164,7 @@ class ServerTest(unittest.TestCase):
         found = json.loads(said)['results'][0]['detections']
         self.assertEqual([(object['label'], f'{object["score"]:.3f}') for object in found],
                          [(label, score) for label, score, _ in rows])
-        # The page takes gRPC's port to be the next one; here it is any.
+        # The page assumes that gRPC uses the next port. Here gRPC uses any port.
         guessed = f'127.0.0.1:{int(server.url.rstrip("/").rsplit(":")[-1]) + 1}'
         self.assertIn(guessed, sfmamba)
         said = subprocess.run(

@@ -1,4 +1,4 @@
-"""A stand-in for the server: the console's own files, and whatever answers a test wants."""
+"""A stand-in for the server. It serves the console's files and any answer that a test sets."""
 
 import base64
 import http.server
@@ -23,7 +23,7 @@ TIMING = {'decode': '0.004s', 'preprocess': '0.002s', 'queue': '0.010s', 'infere
 
 
 def encode_runs(height, width, runs):
-    """COCO's compressed run lengths, as JSON has them."""
+    """Encodes COCO's compressed run lengths as they stand in JSON."""
     text = ''
     for i, run in enumerate(runs):
         value = run - runs[i - 2] if i > 2 else run
@@ -37,7 +37,7 @@ def encode_runs(height, width, runs):
 
 
 def rectangle(height, width, left, top, right, bottom):
-    """The mask of a rectangle."""
+    """Returns the mask of a rectangle."""
     runs, last = [], 0
     for x in range(left, right):
         runs += [x * height + top - last, bottom - top]
@@ -46,14 +46,14 @@ def rectangle(height, width, left, top, right, bottom):
 
 
 class Answer:
-    """What is answered to one request; `gate`, a threading.Event, is waited for before."""
+    """The answer to one request. It is held back until `gate`, a threading.Event, is set."""
 
     def __init__(self, body, status=200, headers=(), gate=None, cut=False):
         self.body = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.status = status
         self.headers = dict(headers)
         self.gate = gate
-        self.cut = cut  # The connection breaks in the middle.
+        self.cut = cut  # Whether to break the connection in the middle.
 
 
 def error(code, message, http, *details):
@@ -87,7 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._send(404, {}, b'no such page')
 
     def _refuses(self):
-        """Whoever does not bring the token that is asked for."""
+        """Refuses a request that lacks the required token. Returns whether it did."""
         state = self.server.state
         if state.token is None or self.headers['authorization'] == f'Bearer {state.token}':
             return False
@@ -120,7 +120,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.wfile.write(body[:len(body) // 2] if cut else body)
         except OSError:
-            pass  # The page has cancelled.
+            pass  # The page has cancelled the request.
         self.close_connection = self.close_connection or cut
 
 
@@ -128,7 +128,7 @@ class HttpServer(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """A browser that ends a connection is no error."""
+        """Ignores connections that the browser ends."""
 
 
 class StandIn:
@@ -147,12 +147,12 @@ class StandIn:
 
     def reset(self):
         self.models = list(MODELS)
-        self.lost = False  # API calls get no answer.
-        self.token = None  # What they have to bring.
-        self.refused = 0  # Calls without it.
-        self.metrics = lambda reading: ''  # The text, of how many readings there were.
+        self.lost = False  # Whether API calls get no answer.
+        self.token = None  # The token that API calls must have.
+        self.refused = 0  # API calls without the token.
+        self.metrics = lambda reading: ''  # Returns the text of a reading by its number.
         self.metrics_read = 0
-        self.asked = []  # Questions: path, query, headers, body.
+        self.asked = []  # Requests: path, query, headers, body.
         self.answer = lambda: error(5, 'no answer was prepared', 404)
 
     def close(self):

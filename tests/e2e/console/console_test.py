@@ -1,4 +1,4 @@
-"""The console's answers, errors and commands, in a headless browser before a stand-in server.
+"""Tests the console's answers, errors and commands in a headless browser with a stand-in server.
 
 Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
 """
@@ -39,9 +39,9 @@ class AnswerTest(ConsoleCase):
         self.assertIn('1 more is below', self.text('#answer caption'))
         self.assertTrue(self.text('#status').startswith('1 object, in '))
         self.assertEqual(self.text('#go'), 'Run')
-        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # Within the mask.
+        self.assertNotEqual(self.pixel(50, 40), [GREY] * 3)  # Inside the mask.
         self.assertNotEqual(self.pixel(20, 50), [GREY] * 3)  # On the box's edge.
-        self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # Beside both.
+        self.assertEqual(self.pixel(100, 80), [GREY] * 3)  # Outside both.
         self.assertEqual(self.pixel(150, 60), [GREY] * 3)  # Below the threshold.
 
     def test_the_threshold_shows_more_without_asking_again(self):
@@ -120,7 +120,7 @@ class AnswerTest(ConsoleCase):
         self.wait_for_answer()
         body = json.loads(self.server.answer().body)
         found = body['results'][0]['detections'][0]
-        # The left half of odd rows only, as a worst case of runs: 100 columns of 50 runs.
+        # Only odd rows of the left half, a worst case with 50 runs in each of 100 columns.
         found['rle'] = encode_runs(HEIGHT, WIDTH, [1] * (100 * HEIGHT) + [100 * HEIGHT])
         self.server.answer = lambda: Answer(body)
         self.page.evaluate('document.getElementById("go").click()')
@@ -229,7 +229,7 @@ class AnswerTest(ConsoleCase):
 
 
 class ErrorTest(ConsoleCase):
-    # A browser writes of each refused request to its log.
+    # The browser logs each refused request.
     def tearDown(self):
         self.page.events[:] = [
             (method, parameters) for method, parameters in self.page.events
@@ -258,7 +258,7 @@ class ErrorTest(ConsoleCase):
                         'INVALID_ARGUMENT · IMAGE_FORMAT_UNSUPPORTED · HTTP 400'])
         self.assertIn('this browser cannot show it', self.text('#picture-note'))
         self.assertEqual(self.text('#status'), '')
-        # Neither the same again nor from elsewhere would be answered.
+        # Neither a retry nor another source would be answered.
         self.assertEqual(self.texts('#error button'), [])
         self.assertTrue(self.page.evaluate('document.getElementById("commands").hidden'))
 
@@ -359,7 +359,7 @@ class CommandTest(ConsoleCase):
     NAME = "-rf $(touch x) 'it`s' \"so\".png"
 
     def arguments(self, command, program):
-        """What a shell would start the program with."""
+        """Returns the arguments that a shell passes to the program."""
         run = subprocess.run(
             ['bash', '-c', f'{program}() {{ printf "%s\\0" "$@"; }}\n{command}'],
             check=True, stdout=subprocess.PIPE, cwd=self.folder)

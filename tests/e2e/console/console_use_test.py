@@ -1,4 +1,4 @@
-"""How the console is used: its live view, keyboard, pictures of all ways, screens and eyes.
+"""Tests the console's live view, keyboard, picture sources, screen sizes and accessibility.
 
 Skipped without chromium-headless-shell, which deploy/setup.sh --interop installs.
 """
@@ -20,7 +20,10 @@ def setUpModule():
 
 
 def latencies(done):
-    """The finder's: half of its requests take 10 to 20 ms, the others 40 to 50 ms."""
+    """Writes the latency histogram of the model "finder".
+
+    Half of its `done` requests take 10 to 20 ms, the others 40 to 50 ms.
+    """
     name = 'sfmamba_request_duration_seconds'
     labels = 'method="Detect",model="finder",code="OK"'
     return '# HELP sfmamba_request_duration_seconds Time.\n' + ''.join(
@@ -30,7 +33,7 @@ def latencies(done):
 
 
 def metrics(second, start=1.0):
-    """What a server tells that has answered ten images a second for `second` seconds."""
+    """Writes the metrics of a server that answers ten images per second, after `second` seconds."""
     done = 10 * second
     model = 'model="finder"'
     return (latencies(done) +
@@ -54,7 +57,7 @@ class LiveTest(ConsoleCase):
         super().tearDown()
 
     def tiles(self):
-        """The first model's, by name."""
+        """Returns the values shown for the first model, by name."""
         return dict(self.page.evaluate(
             '[...document.querySelector("#live article").querySelectorAll("dd")]'
             '.map((e) => [e.dataset.tile, e.innerText])'))
@@ -64,7 +67,7 @@ class LiveTest(ConsoleCase):
             f'document.querySelector("[data-tile=p95]")?.innerText === {json.dumps(text)}')
 
     def wait_for_reading(self, reading):
-        """Until the page has asked for the metrics that often."""
+        """Waits until the page has fetched the metrics `reading` times."""
         self.page.wait_for(f'performance.getEntriesByType("resource")'
                            f'.filter((e) => e.name.endsWith("/metrics")).length >= {reading}')
 
@@ -72,7 +75,7 @@ class LiveTest(ConsoleCase):
         self.server.metrics = metrics
         self.wait_for_latency('49 ms')
         tiles = self.tiles()
-        # A reading is a second in the stand-in's account, about so in the page's.
+        # A reading takes a second for the stand-in, and about a second for the page.
         self.assertGreater(float(tiles.pop('Images/s')), 3)
         self.assertEqual(tiles, {'p50': '20 ms', 'p95': '49 ms', 'Queue': '9',
                                  'Predicted wait': '250 ms', 'Mean batch': '2.5'})
@@ -98,7 +101,7 @@ class LiveTest(ConsoleCase):
 
     def test_a_restart_begins_anew(self):
         start = 1.0
-        done = 100  # It counts from less after its restart, and faster.
+        done = 100  # After its restart it counts from a lower number, and faster.
         self.server.metrics = lambda reading: metrics(done + reading * start, start)
         self.page.open(self.server.url)
         self.wait_for_latency('49 ms')
@@ -142,7 +145,7 @@ class LiveTest(ConsoleCase):
             Object.defineProperty(document, 'hidden', {configurable: true, get: () => true});
             document.dispatchEvent(new Event('visibilitychange'));
         })()""")
-        # What was under way ends; then nothing is asked for in three periods.
+        # Pending requests end. No request follows in the next three periods.
         before = self.page.evaluate("""new Promise((done) => setTimeout(() => {
             window.before = performance.getEntriesByType('resource').length;
             setTimeout(() => done(
@@ -168,7 +171,7 @@ class PictureTest(ConsoleCase):
         self.transfer('paste', 'clipboardData')
 
     def transfer(self, event, field):
-        """As a browser does when the user drops a file or pastes one."""
+        """Gives the page a file, like a browser when the user drops or pastes one."""
         self.page.evaluate(f"""(() => {{
             const bytes = Uint8Array.from(atob('{base64.b64encode(png()).decode()}'),
                 (c) => c.charCodeAt(0));
@@ -183,7 +186,7 @@ class PictureTest(ConsoleCase):
         self.assertIn('moved.png: 200 x 100 pixels', self.text('#picture-note'))
 
     def test_a_turned_picture_is_drawn_upright(self):
-        # EXIF: orientation 6, a quarter turn to the right.
+        # EXIF orientation 6 is a quarter turn to the right.
         exif = b'Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0'
         jpeg = SCENE.read_bytes()
         turned = jpeg[:2] + b'\xff\xe1' + struct.pack('>H', len(exif) + 2) + exif + jpeg[2:]
@@ -192,11 +195,11 @@ class PictureTest(ConsoleCase):
         self.assertIn('420 x 560 pixels', self.text('#picture-note'))
         self.assertLess(self.page.evaluate('(({width, height}) => width / height)'
                                            '(document.getElementById("view"))'), 0.8)
-        # Sent as it is: the server turns it too.
+        # The page sends the file unchanged, because the server also applies the orientation.
         self.assertEqual(self.server.asked[0]['body'], turned)
 
     def try_sample(self, name):
-        """Presses the sample's button; the model that is asked."""
+        """Presses the sample's button. Returns the name of the model that the page asks."""
         self.page.evaluate(f'document.querySelector("[data-sample=\'{name}.webp\']").click()')
         self.wait_for_text('picture-note', f'{name}.webp')
         self.wait_for_answer()
@@ -246,7 +249,7 @@ class KeyboardTest(ConsoleCase):
                                   '(document.activeElement)')
 
     def tab_to(self, wanted):
-        """Presses Tab until this has the focus; every stop on the way can be seen."""
+        """Presses Tab until `wanted` has the focus. Its outline must be visible."""
         for _ in range(40):
             self.page.press('Tab')
             if self.focus() == wanted:
@@ -264,7 +267,7 @@ class KeyboardTest(ConsoleCase):
         self.tab_to('Room')
         self.page.press('Enter')
         self.wait_for_answer()
-        self.tab_to('cup1')  # In the legend: the class and how many.
+        self.tab_to('cup1')  # In the legend: class and count.
         self.page.press(' ')
         self.assertEqual(self.page.evaluate('document.activeElement.getAttribute("aria-pressed")'),
                          'false')
@@ -354,9 +357,9 @@ class ScreenTest(ConsoleCase):
         self.assertEqual(self.page.evaluate('scrollY'), 0)
 
     def test_text_is_readable_by_day_and_night(self):
-        """Contrast of at least 4.5 to 1, as WCAG 2.1 has it."""
+        """Checks that the contrast is at least 4.5 to 1, as WCAG 2.1 demands."""
         self.addCleanup(self.page.set_dark, False)
-        self.assertReadable()  # With a button that is disabled.
+        self.assertReadable()  # With a disabled button.
         self.server.answer = lambda: detections(*TWO)
         self.give()
         self.wait_for_answer()

@@ -1,4 +1,4 @@
-"""Replicas of a server whose batches sleep, Envoy in front of them, a name server, and callers."""
+"""Replicas of a server whose batches sleep, an Envoy, a name server and load generators."""
 
 import collections
 import json
@@ -42,7 +42,7 @@ def wait_until(is_so, what):
 
 
 def free_port(hosts=('127.0.0.1',)):
-    """A port that is free at each of the hosts."""
+    """Returns a port that is free at each of the hosts."""
     with socket.create_server((hosts[0], 0)) as free:
         port = free.getsockname()[1]
         for host in hosts[1:]:
@@ -51,10 +51,10 @@ def free_port(hosts=('127.0.0.1',)):
 
 
 class Replica:
-    """A server on one port until the test ends. Its batches take `milliseconds`.
+    """Runs a server on one port until the test ends. Each batch takes `milliseconds`.
 
     Attributes:
-      host, port: where gRPC is.
+      host, port: the address of gRPC.
     """
 
     def __init__(self, test, *flags, milliseconds=20, max_batch_size=8, host='127.0.0.1', port=0):
@@ -78,7 +78,7 @@ class Replica:
         return f'{self.host}:{self.port}'
 
     def start(self):
-        """Returns once it serves."""
+        """Starts the server and waits until it serves."""
         self._process = subprocess.Popen(self._command, stdout=subprocess.PIPE,
                                          stderr=subprocess.STDOUT, text=True)
         lines = []
@@ -107,7 +107,7 @@ class Replica:
             self._process.wait(PATIENCE)
 
     def stop(self):
-        """Returns once it has drained and ended."""
+        """Stops the server and waits until it has drained and ended."""
         self.signal(signal.SIGTERM)
         self._process.wait(PATIENCE)
 
@@ -116,7 +116,7 @@ class Replica:
         self.start()
 
     def answered(self):
-        """How many images it has answered since it started."""
+        """Returns the number of images answered since the start."""
         with urllib.request.urlopen(f'http://{self.host}:{self.metrics_port}/metrics',
                                     timeout=PATIENCE) as page:
             return sum(float(line.rpartition(' ')[2]) for line in page.read().decode().splitlines()
@@ -124,10 +124,10 @@ class Replica:
 
 
 class Envoy:
-    """Envoy with deploy/envoy/envoy.yaml in front of gRPC of the replicas, until the test ends.
+    """Runs Envoy with deploy/envoy/envoy.yaml in front of the replicas' gRPC, until the test ends.
 
     Attributes:
-      address: where it takes gRPC in clear.
+      address: the plaintext gRPC listener.
     """
 
     _POLICY = """load_balancing_policy:
@@ -155,7 +155,7 @@ class Envoy:
         text = text.replace(endpoint, ('\n' + 14 * ' ').join(
             endpoint.replace('server', one.host).replace('8001', str(one.port))
             for one in replicas))
-        text = text.replace('address: server,', 'address: 127.0.0.1,')  # HTTP: nothing is there.
+        text = text.replace('address: server,', 'address: 127.0.0.1,')  # Not used here.
         for own, here in ((8080, port), (8443, 0), (9901, self._admin), (9902, 0)):
             text = text.replace(f'port_value: {own}}}', f'port_value: {here}}}')
         text = text.replace('0.0.0.0', '127.0.0.1').replace('/etc/envoy/', folder.name + '/')
@@ -190,7 +190,7 @@ class Envoy:
 
 
 class NameServer:
-    """Answers each question for addresses with `hosts`, until the process ends.
+    """Answers each DNS question for addresses with `hosts`, until the process ends.
 
     Attributes:
       hosts: IPv4 addresses, which may change at any time.
@@ -203,7 +203,7 @@ class NameServer:
         threading.Thread(target=self._answer, daemon=True).start()
 
     def target(self, port):
-        """Where gRPC looks for the hosts."""
+        """Returns the gRPC target that resolves to the hosts."""
         return f'dns://127.0.0.1:{self._socket.getsockname()[1]}/{NAME}:{port}'
 
     def _answer(self):
@@ -214,13 +214,13 @@ class NameServer:
             hosts = self.hosts if is_ipv4 else []
             answer = (question[:2] + b'\x81\x80' + b'\0\1' + len(hosts).to_bytes(2, 'big') + bytes(4)
                       + question[12:end])
-            for host in hosts:  # The name above, type A, class IN, for no time.
+            for host in hosts:  # The name above, type A, class IN, TTL 0.
                 answer += b'\xc0\x0c\0\1\0\1' + bytes(4) + b'\0\4' + socket.inet_aton(host)
             self._socket.sendto(answer, peer)
 
 
 def plain_call(channel, timeout=5):
-    """A function that classifies a picture over gRPC alone: it retries nothing by itself."""
+    """Returns a function that classifies a picture with plain gRPC, without retries."""
     classify = channel.unary_unary(
         '/sfmamba.v1.VisionService/Classify', request_serializer=lambda request: request,
         response_deserializer=_messages.ClassifyResponse.FromString)
@@ -233,7 +233,7 @@ def plain_call(channel, timeout=5):
 
 
 class Bench:
-    """Calls by the C++ client: `rate` a second for `seconds`.
+    """Runs the C++ client's bench: `rate` calls per second for `seconds`.
 
       with Bench(target, seconds, deadline) as bench:
           ...
@@ -260,8 +260,9 @@ class Bench:
 
 
 class Load:
-    """Callers on threads of their own. Each calls every `period` seconds, or at once after the last
-    answer if that came late.
+    """Runs callers on their own threads.
+
+    Each calls every `period` seconds, or at once if the last answer took longer.
 
       with Load(call) as load:
           ...
@@ -292,7 +293,7 @@ class Load:
             due = max(due + self._period, time.monotonic())
             try:
                 self._call()
-            except Exception as error:  # Of any client.
+            except Exception as error:  # From any client.
                 text = ' '.join(str(error).split())[:200]
                 if isinstance(error, grpc.RpcError):
                     text = f'{error.code().name}: {error.details()}'

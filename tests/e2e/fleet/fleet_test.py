@@ -1,10 +1,10 @@
-"""Three replicas under steady load while one dies, drains, stands still or is added.
+"""Runs three replicas under steady load while one dies, drains, stands still or is added.
 
-Callers reach them in three ways at a time: through Envoy, which retries for callers that do not,
-and with the Python and the C++ client, which balance and retry by themselves.
+Callers use three ways at the same time. One goes through Envoy, which retries for its callers.
+The Python and the C++ client balance and retry by themselves.
 
-The short form is the default. FLEET_CALLS=2000 has each way send so many calls in each case, three
-times.
+The short form is the default. With FLEET_CALLS=2000, each way sends 2000 calls in each case, and
+each case runs three times.
 """
 
 import os
@@ -19,7 +19,7 @@ import sfmamba
 CALLS = int(os.environ.get('FLEET_CALLS', '0'))
 RUNS = 3 if CALLS else 1
 DEADLINE = 5  # Seconds.
-# Envoy needs two checks of health, a second apart, to see that a replica drains.
+# Envoy needs two health checks, a second apart, to see that a replica drains.
 FLAGS = ['--drain_delay=3s', '--drain_timeout=10s']
 STANDSTILL = 8  # Seconds.
 
@@ -30,7 +30,7 @@ class FleetCase(unittest.TestCase):
             self.skipTest('Envoy is not on the PATH')
 
     def start(self, replicas, target):
-        """Has callers ready for the replicas, which clients find at `target`."""
+        """Prepares callers for the replicas. The clients find the replicas at `target`."""
         channel = grpc.insecure_channel(fleet.Envoy(self, replicas).address)
         self.addCleanup(channel.close)
         client = sfmamba.Client(target, timeout=DEADLINE)
@@ -40,9 +40,9 @@ class FleetCase(unittest.TestCase):
         self.by_python = lambda: client.classify(fleet.picture())
 
     def check(self, what, fault, seconds, most_lost_by_envoy=0, most_lost=0):
-        """Has `fault`, which takes about `seconds`, happen under load, again and again until there
-        are enough calls."""
-        seconds = max(seconds, CALLS / 145)  # The C++ client's 160 calls a second come at random.
+        """Repeats `fault` under load until there are enough calls. One fault takes about `seconds`.
+        """
+        seconds = max(seconds, CALLS / 145)  # The C++ client's 160 calls per second come at random.
         for _ in range(RUNS):
             with fleet.Load(self.by_envoy) as envoy, fleet.Load(self.by_python) as python, \
                     fleet.Bench(self.target, seconds, DEADLINE) as cpp:
@@ -98,19 +98,19 @@ class FleetTest(FleetCase):
         def roll():
             for replica in self.replicas:
                 replica.restart()
-                time.sleep(3)  # A rollout waits so too: minReadySeconds.
+                time.sleep(3)  # A rollout also waits: minReadySeconds.
         self.check('rolling restart', roll, 20)
 
 
 class GrowingFleetTest(FleetCase):
-    """Two replicas, and a third that starts under load. Clients find them by a name."""
+    """Two replicas serve, and a third starts under load. Clients find them by a DNS name."""
 
     HOSTS = ['127.0.0.1', '127.0.0.2', '127.0.0.3']
 
     def setUp(self):
         super().setUp()
         port = fleet.free_port(self.HOSTS)
-        # Connections end at this age, and gRPC then looks up the name again.
+        # Connections end at this age, and gRPC then resolves the name again.
         flags = [*FLAGS, '--max_connection_age=3s']
         self.replicas = [fleet.Replica(self, *flags, host=host, port=port) for host in self.HOSTS]
         for replica in self.replicas[:2]:
@@ -122,12 +122,12 @@ class GrowingFleetTest(FleetCase):
         def grow():
             self.replicas[2].start()
             self.names.hosts.append(self.HOSTS[2])
-            time.sleep(8)  # The name is looked up every 5 s at most.
+            time.sleep(8)  # The name is resolved at most every 5 s.
             before = [replica.answered() for replica in self.replicas]
             time.sleep(3)
             parts = [replica.answered() - start for replica, start in zip(self.replicas, before)]
             print(f'added: answers of each replica at the end {parts}', flush=True)
-            # A third is its fair part. If one way of the three does not find it, it gets 2/9.
+            # A third is its fair share. If one of the three clients does not find it, it gets 2/9.
             self.assertGreater(parts[2], 0.28 * sum(parts))
             self.names.hosts.pop()
             self.replicas[2].stop()

@@ -1,5 +1,5 @@
-// The server's command with an engine that computes nothing: each batch sleeps
-// for as many milliseconds as its model has classes.
+// The server's command with an engine that computes nothing. Each batch sleeps
+// one millisecond for each class of its model.
 
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-"""Two servers of unequal speed behind balancers that read their load reports."""
+"""Tests balancers that read load reports, on two servers of unequal speed."""
 
 import json
 import time
@@ -10,16 +10,16 @@ import grpc
 DEADLINE = 2  # Seconds.
 SETTLE = 14  # Seconds until the shares have settled.
 MEASURE = 6  # Seconds.
-# Busy machines get less than docs/front-door.md says, and servers that report nothing a half.
+# Busy machines get less than docs/front-door.md states. Servers without reports get half.
 LEAST = 0.85
-CALLERS = 32  # For each server, so that neither runs dry while shares move.
+CALLERS = 32  # For each server, so that none idles while shares change.
 
 WEIGHTED = json.dumps({'loadBalancingConfig': [
     {'weighted_round_robin': {'blackoutPeriod': '1s', 'weightUpdatePeriod': '0.5s'}}]})
 
 
 def goodput(call, callers, settle):
-    """Calls a second that are answered by their deadline, while as many callers wait for one."""
+    """Returns the rate of answered calls, in calls per second, of `callers` concurrent callers."""
     with fleet.Load(call, callers, period=0) as load:
         time.sleep(settle)
         before, begin = load.answered, time.monotonic()
@@ -42,7 +42,7 @@ class WeightsTest(unittest.TestCase):
         self.target = 'ipv4:' + ','.join(replica.address for replica in self.replicas)
 
     def part(self, how, together, settle):
-        """Of the sum of what the servers do alone."""
+        """Returns the joint rate as a fraction of the sum of both servers' own rates."""
         alone = [goodput(call(self, replica.address), CALLERS, 1) for replica in self.replicas]
         both = goodput(together, 2 * CALLERS, settle)
         part = both / sum(alone)

@@ -15,7 +15,7 @@
 namespace sfmamba {
 namespace {
 
-constexpr int kSide = 64;  // The input of the model "tiny".
+constexpr int kSide = 64;  // The input size of the model "tiny".
 
 v1::ClassifyRequest Request(const std::string& model) {
   v1::ClassifyRequest request;
@@ -28,7 +28,7 @@ v1::ClassifyRequest Request(const std::string& model) {
   return request;
 }
 
-// The reason of an error, or its code if it has none.
+// Returns the reason of an error, or its code if it has none.
 std::string ReasonOf(const grpc::Status& status) {
   google::rpc::Status details;
   details.ParseFromString(status.error_details());
@@ -39,7 +39,7 @@ std::string ReasonOf(const grpc::Status& status) {
   return absl::StrCat("code ", status.error_code());
 }
 
-// "v4-" of "models/tiny/versions/4".
+// Returns "v4-" for "models/tiny/versions/4".
 std::string LabelsOf(const std::string& version) {
   return absl::StrCat("v", version.substr(version.rfind('/') + 1), "-");
 }
@@ -90,7 +90,8 @@ void Callers::Run(std::shared_ptr<grpc::Channel> channel) {
     v1::ClassifyResponse response;
     const grpc::Status status = stub->Classify(&context, request, &response);
     Ended(status, response, absl::Now() - start);
-    // A refusal is quick: a crowd of refused clients would only ask faster.
+    // Pauses, because refusals are fast and refused clients would only ask
+    // faster.
     if (!status.ok()) absl::SleepFor(absl::Milliseconds(5));
   }
 }

@@ -17,27 +17,28 @@
 
 namespace sfmamba {
 
-// A crowd of clients that ask one model without pause, from the construction
-// until Stop(): each sends a Classify request with a deadline of ten seconds,
-// waits for the answer, and sends the next. Nothing is tried again. The label
-// of an answer must be that of the version which says that it computed it:
-// labels begin with "v<number>-".
+// A crowd of clients that call one model without pause, from construction until
+// Stop(). Each client sends a Classify request with a deadline of ten seconds,
+// waits for the answer, and sends the next. It never retries. Labels begin with
+// "v<number>-". The label of an answer must match the version that the answer
+// names.
 //
 // Thread-safe.
 class Callers {
  public:
-  // `channel` makes a connection for each client.
+  // `channel` makes one connection for each client.
   Callers(const std::string& model, int clients,
           const std::function<std::shared_ptr<grpc::Channel>()>& channel);
   ~Callers();
 
-  // What has come since the last call: answers by the version that computed
-  // them, and errors by reason (or code), with the first's message.
+  // The outcomes since the last call. Answers are counted by the version that
+  // computed them, and errors by reason or code. `first_error` is the first
+  // message.
   struct Outcomes {
     std::map<std::string, int> answers;
     std::map<std::string, int> errors;
     std::string first_error;
-    std::vector<absl::Duration> latencies;  // One for each answer.
+    std::vector<absl::Duration> latencies;  // One per answer.
 
     int answered() const;
     int failed() const;
@@ -45,9 +46,9 @@ class Callers {
     absl::Duration Percentile(double percent) const;
   };
   Outcomes Take() ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for `count` more answers or errors, then does what Take() does.
+  // Waits for `count` more answers or errors, then returns them like Take().
   Outcomes TakeNext(int count) ABSL_LOCKS_EXCLUDED(mu_);
-  // Sends no more, and waits for the answers.
+  // Sends no more requests and waits for the answers.
   void Stop();
 
  private:
@@ -60,7 +61,7 @@ class Callers {
   absl::Mutex mu_;
   Outcomes outcomes_ ABSL_GUARDED_BY(mu_);
   int ended_ ABSL_GUARDED_BY(mu_) = 0;
-  std::vector<std::thread> clients_;  // Last: they use everything above.
+  std::vector<std::thread> clients_;  // Last: the threads use everything above.
 };
 
 }  // namespace sfmamba

@@ -1,5 +1,5 @@
-// What may go wrong with a model's files or the process: what served
-// before serves on, and a restart serves again.
+// Tests faults of a model's files and of the process. The models that served
+// before must keep serving, and a restart must serve again.
 
 #include <signal.h>
 
@@ -57,8 +57,8 @@ class ReloadFaultTest : public testing::Test {
     const auto model = client_->GetModel(name, kCallTime);
     return model.ok() ? *model : v1::Model();
   }
-  // The version that serves the next requests for "tiny", all of which must be
-  // answered.
+  // Returns the version that serves the next requests for "tiny". All of them
+  // must be answered.
   std::string Serves() {
     Callers callers("tiny", 1, [this] {
       return grpc::CreateChannel(server_->address(),
@@ -70,7 +70,8 @@ class ReloadFaultTest : public testing::Test {
     return outcomes.answers.empty() ? "" : outcomes.answers.begin()->first;
   }
 
-  // Version 2, whose weights `spoil` spoils, is not loaded, and 1 serves on.
+  // Expects that version 2 with weights damaged by `spoil` is not loaded, and
+  // that version 1 keeps serving.
   void ExpectNotLoaded(void (*spoil)(const std::string& path)) {
     Start();
     PublishSpoilt(repository_, "tiny", 2, spoil);
@@ -84,7 +85,7 @@ class ReloadFaultTest : public testing::Test {
       EXPECT_EQ(second.state(), v1::Model::UNAVAILABLE);
       EXPECT_THAT(second.state_reason(), HasSubstr("model.safetensors"));
     }
-    // It is mended.
+    // The version is repaired.
     PublishVersion(repository_, "tiny", 2);
     EXPECT_TRUE(Load("tiny").ok());
     EXPECT_EQ(Serves(), "models/tiny/versions/2");
@@ -113,7 +114,8 @@ TEST_F(ReloadFaultTest, TruncatedWeights) {
   });
 }
 
-// The network of 130 blocks is made before the weights are found to lack them.
+// The server builds the network of 130 blocks before it finds that the weights
+// lack them.
 TEST_F(ReloadFaultTest, AFailedLoadGivesItsMemoryBack) {
   Start();
   const int64_t before = server_->resident_bytes();
@@ -140,7 +142,7 @@ TEST_F(ReloadFaultTest, WeightsThatAreALinkOutside) {
   });
 }
 
-// Writes as `cp new old` does: the file shrinks to nothing and grows again.
+// Writes like `cp new old`: the file shrinks to nothing and grows again.
 void OverwriteInPlace(const std::string& bytes, const std::string& path) {
   std::ofstream file(path, std::ios::binary | std::ios::trunc);
   for (size_t at = 0; at < bytes.size(); at += 4096) {
@@ -148,7 +150,6 @@ void OverwriteInPlace(const std::string& bytes, const std::string& path) {
   }
 }
 
-// A2.
 TEST_F(ReloadFaultTest, WeightsOverwrittenInPlaceWhileTheyAreRead) {
   Start();
   PublishVersion(repository_, "tiny", 2);

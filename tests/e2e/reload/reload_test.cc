@@ -1,5 +1,6 @@
-// A real server's models change while a crowd asks them: no request fails that
-// was not asked to fail, and each answer says which version computed it.
+// Changes the models of a real server while a crowd calls them. Only requests
+// that are meant to fail may fail, and each answer names the version that
+// computed it.
 
 #include <cstdint>
 #include <iostream>
@@ -35,8 +36,8 @@ std::string Tiny(int number) {
 
 class ReloadTest : public testing::Test {
  protected:
-  // A server of "tiny" and "other", version 1 of each, whose models calls may
-  // change.
+  // Starts a server with version 1 of "tiny" and of "other". Calls may change
+  // its models.
   void Start(std::vector<std::string> flags = {}) {
     repository_ = WriteTinyModel("max_batch_size: 4");
     PublishVersion(repository_, "tiny", 1);
@@ -49,8 +50,8 @@ class ReloadTest : public testing::Test {
         << server_->output();
     admin_ = Operator("operator-1");
   }
-  // Starts a server with TLS and tokens: "caller" may infer, "operator-1" may
-  // administer.
+  // Starts a server with TLS and tokens. "caller" may infer, and "operator-1"
+  // may administer.
   void StartGuarded() {
     IssueCertificate();
     SetTokens("operator-1");
@@ -61,7 +62,8 @@ class ReloadTest : public testing::Test {
            "--token_file=" + Path("tokens")});
   }
 
-  // A new certificate for the server, and a new token for the operator.
+  // Makes a new certificate for the server. SetTokens() makes a new token for
+  // the operator.
   void IssueCertificate() {
     CertificateOptions options;
     options.issuer = &authority_;
@@ -74,7 +76,7 @@ class ReloadTest : public testing::Test {
                                 security::ClientText("operator", operator_token,
                                                      "ADMIN, READ"));
   }
-  // Waits until the server has read changed files, "tls" or "tokens".
+  // Waits until the server has reloaded the files "tls" or "tokens".
   void WaitForReload(const std::string& files) const {
     WaitUntil(
         [&] {
@@ -86,7 +88,7 @@ class ReloadTest : public testing::Test {
         "the change of " + files);
   }
 
-  // Who administers with this token.
+  // Returns a client that administers with this token.
   std::unique_ptr<client::VisionClient> Operator(
       const std::string& token) const {
     client::VisionClientOptions options;
@@ -96,7 +98,7 @@ class ReloadTest : public testing::Test {
     return std::make_unique<client::VisionClient>(server_->address(), options);
   }
 
-  // A connection of its own.
+  // Returns a channel with its own connection.
   std::shared_ptr<grpc::Channel> Connect() const {
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -111,7 +113,7 @@ class ReloadTest : public testing::Test {
   absl::Status Load(const std::string& name, bool again = false) {
     v1::LoadModelRequest request;
     request.set_name(name);
-    // A version that serves already is loaded again for other limits only.
+    // A version that already serves is loaded again only if its limits change.
     if (again) request.mutable_batching()->set_max_batch_size(4);
     return admin_->LoadModel(request, kCallTime).status();
   }
@@ -134,7 +136,7 @@ class ReloadTest : public testing::Test {
   }
 
   const Certificate authority_ = MakeCertificate();
-  client::ServerAccess access_;  // The callers' way to the server.
+  client::ServerAccess access_;  // How callers reach the server.
   std::string repository_;
   std::unique_ptr<ServerProcess> server_;
   std::unique_ptr<client::VisionClient> admin_;
@@ -144,8 +146,8 @@ void ExpectNoErrors(const Callers::Outcomes& outcomes) {
   EXPECT_EQ(outcomes.failed(), 0) << outcomes.first_error;
 }
 
-// The next `count` answers, without those to requests that were in flight
-// before. None of all is an error.
+// Returns the next `count` answers, without answers to requests that were
+// already in flight. None of them may be an error.
 Callers::Outcomes Next(Callers& crowd, int count) {
   ExpectNoErrors(crowd.TakeNext(100));
   const Callers::Outcomes next = crowd.TakeNext(count);
@@ -153,7 +155,7 @@ Callers::Outcomes Next(Callers& crowd, int count) {
   return next;
 }
 
-// Requests that come from now on are answered by `version` alone.
+// Expects that only `version` answers new requests.
 void ExpectAllBy(const std::string& version, Callers& crowd) {
   const Callers::Outcomes next = Next(crowd, 200);
   EXPECT_EQ(next.answers.size(), 1u);
@@ -166,21 +168,21 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   const auto other = Crowd("other", 2);
   ExpectAllBy(Tiny(1), *tiny);
 
-  // A new version.
+  // Publishes a new version.
   PublishVersion(repository_, "tiny", 2);
   ASSERT_TRUE(Load("tiny").ok());
   ExpectAllBy(Tiny(2), *tiny);
 
-  // Back to the old one.
+  // Goes back to the old version.
   ASSERT_TRUE(Load(Tiny(1)).ok());
   ASSERT_TRUE(Label("stable", 1).ok());
   ExpectAllBy(Tiny(1), *tiny);
 
-  // The other model goes: requests for it fail, and no others do.
+  // Unloads the other model. Only requests for it fail.
   ExpectNoErrors(other->Take());
   ASSERT_TRUE(Unload("other").ok());
   Callers::Outcomes gone = other->TakeNext(50);
-  gone = other->TakeNext(50);  // What was in flight has been answered.
+  gone = other->TakeNext(50);  // Requests in flight are answered by now.
   EXPECT_EQ(gone.answered(), 0);
   for (const auto& [reason, count] : gone.errors) {
     EXPECT_TRUE(reason == "MODEL_NOT_FOUND" || reason == "MODEL_NOT_READY")
@@ -188,13 +190,13 @@ TEST_F(ReloadTest, NoRequestFailsThatWasNotAskedTo) {
   }
   ExpectNoErrors(tiny->TakeNext(200));
 
-  // It comes back.
+  // Loads it again.
   ASSERT_TRUE(Load("other").ok());
   other->TakeNext(20);
   ExpectNoErrors(other->TakeNext(50));
 
-  // The certificate and the operator's token change. Who is connected stays so,
-  // and who connects anew is served too.
+  // Changes the certificate and the operator's token. Existing connections
+  // persist, and new connections are served as well.
   IssueCertificate();
   WaitForReload("tls");
   const auto newcomers = Crowd("tiny", 2);
@@ -216,8 +218,8 @@ TEST_F(ReloadTest, MemoryComesBackAfterTwentyReloads) {
   Start();
   const auto tiny = Crowd("tiny", 2);
   tiny->TakeNext(200);
-  // The heap of each thread that loads or frees a version grows to what that
-  // takes, which is seen after some ten loads.
+  // The heap of each thread that loads or frees a version grows to its maximum
+  // within about ten loads.
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(Load("tiny", /*again=*/true).ok());
   tiny->TakeNext(200);
   const int64_t before = server_->resident_bytes();
@@ -249,7 +251,8 @@ TEST_F(ReloadTest, LatencyDuringALoadIsShown) {
 
 TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
   Start();
-  // Version 1 stays, although the policy wants the latest alone.
+  // Version 1 stays because of its label, although the policy keeps only the
+  // latest version.
   ASSERT_TRUE(Label("stable", 1).ok());
   PublishVersion(repository_, "tiny", 2);
   ASSERT_TRUE(Load(Tiny(2)).ok());
@@ -263,11 +266,12 @@ TEST_F(ReloadTest, LoadsAndUnloadsBySeveralAtOnceFailNoRequest) {
         load.set_name(Tiny(i % 2 + 1));
         load.mutable_batching()->set_max_batch_size(4);
         const auto loaded = admin.LoadModel(load, kCallTime);
-        // Another operator's unload ends a load of version 2.
+        // Another operator's unload may end a load of version 2.
         EXPECT_TRUE(loaded.ok() || i % 2 == 1) << loaded.status();
         v1::UnloadModelRequest unload;
         unload.set_name(Tiny(2));
-        (void)admin.UnloadModel(unload, kCallTime);  // It may have gone.
+        (void)admin.UnloadModel(unload,
+                                kCallTime);  // It may be unloaded already.
       }
     });
   }

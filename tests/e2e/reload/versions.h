@@ -5,14 +5,14 @@
 
 namespace sfmamba {
 
-// Publishes version `number` of model `id` in a repository, as an operator
-// would: a copy of version 1 of the model "tiny" with labels that begin with
-// "v<number>-", made elsewhere and renamed.
+// Publishes version `number` of model `id` in a repository, like an operator.
+// The version is a copy of version 1 of "tiny" with labels that begin with
+// "v<number>-". It is made elsewhere and then renamed.
 void PublishVersion(const std::string& repository, const std::string& id,
                     int number);
 
-// The same, with the weights that `spoil` has made of the file at the path that
-// it gets.
+// Publishes a version like PublishVersion(), after `spoil` has damaged the
+// weights file at its path.
 void PublishSpoilt(const std::string& repository, const std::string& id,
                    int number, void (*spoil)(const std::string& path));
 

@@ -1,8 +1,8 @@
-"""Some 600 requests over every way into the server, always the same.
+"""Some 600 fixed requests over every transport of the server.
 
-A case is a dictionary. `way` is "grpc", "stream", "http" or "raw". The others are what that way
-sends. Pictures and tensors are made here, so that a case depends on nothing but this file, the
-samples and the corpora of the fuzzers.
+A case is a dictionary. `way` is "grpc", "stream", "http" or "raw". The other keys depend on the
+way. Pictures and tensors are made in this file. A case depends only on this file, the samples and
+the fuzzers' corpora.
 """
 
 import base64
@@ -22,7 +22,7 @@ VERBS = {'Classify': 'classify', 'Detect': 'detect', 'Segment': 'segment'}
 
 
 def text(data):
-    """Bytes as protobuf's JSON mapping has them."""
+    """Encodes bytes for protobuf's JSON mapping."""
     return base64.b64encode(data).decode()
 
 
@@ -31,7 +31,7 @@ def sample(name):
 
 
 def pictures():
-    """Every picture of the decoders' corpora, good and bad, by its name."""
+    """Yields every picture of the decoders' corpora with its name, and some broken pictures."""
     for folder in ('image_decoder', 'image_header'):
         for path in sorted((CORPUS / folder).iterdir()):
             yield f'{folder}/{path.name}', path.read_bytes()
@@ -119,7 +119,7 @@ NAMES = ['', 'everyday', 'models/everyday', 'models/everyday/versions/1',
 
 
 def query(params):
-    """The parameters as REST's query has them; None if a query cannot."""
+    """Returns the parameters as a REST query, or None if a query cannot express them."""
     fields = []
     for name, value in params.items():
         name = ''.join('_' + c.lower() if c.isupper() else c for c in name)
@@ -150,7 +150,7 @@ PROTOBUF = {'Accept': 'application/x-protobuf'}
 
 
 def typed():
-    """A prediction over gRPC and, with the same message, over REST."""
+    """Yields predictions over gRPC, and over REST with the same messages."""
     picture = {'encoded': text(sample('render_01.jpg'))}
     scene = {'encoded': text(sample('scene_01.jpg'))}
 

@@ -1,13 +1,14 @@
-"""Records what the server answers to the requests of cases.py, and compares two recordings.
+"""Records the server's answers to the requests of cases.py, and compares two recordings.
 
     tests/e2e/replay/run.sh record SERVER FILE
     tests/e2e/replay/run.sh compare BEFORE AFTER [--removed FILE]
 
-Record once with the binary before a change and once with the one after it, on one machine. A line
-of a recording is a request with its status, headers, body, the counters that it changed and the
-lines that it wrote to the log. Ids and times are replaced by their kind. `--removed` names a table
-of requests that shall answer otherwise, such as removed.tsv. A line is the request as the recording
-names it, a tab, and a JSON object: the parts of the new answer that are compared.
+Make one recording with the binary before a change and one with the binary after it, on one
+machine. A line of a recording is a request with its status, headers and body, the counters that
+it changed, and the log lines that it caused. Ids and times are replaced by their kind. The file
+of `--removed`, such as removed.tsv, lists the requests whose answers are meant to change. Each of
+its lines is the request as in the recording, a tab, and a JSON object with the parts of the new
+answer to compare.
 """
 
 import collections
@@ -30,7 +31,7 @@ import cases
 
 PROTOS = ['sfmamba/v1/vision.proto', 'sfmamba/v1/admin.proto', 'inference/grpc_service.proto',
           'grpc/health/v1/health.proto', 'google/rpc/error_details.proto', 'google/rpc/status.proto']
-# Ids and times, as texts have them.
+# Ids and times in texts, and their replacements.
 KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'\b[0-9a-f]{32}\b', b'<id>'),
     (rb'\b[0-9a-f]{16}\b', b'<span>'),
@@ -39,20 +40,20 @@ KINDS = [(re.compile(pattern), replacement) for pattern, replacement in [
     (rb'(Date: )[^\r\n]+', rb'\1<time>'),
     (rb'127\.0\.0\.1:\d+', b'<address>'),
 ]]
-# Counters of time, and those that count what is not a request's. Why a batch left depends on time.
+# Counters of time, and counters not caused by requests. The trigger of a batch depends on time.
 NOT_COUNTED = re.compile(
     r'_seconds|_bucket|_sum|^process_|memory|busy|profile|connections|spans|batches_total')
 
 
 def plain(data):
-    """The text without ids and times."""
+    """Returns the text with ids and times replaced by their kind."""
     for kind, replacement in KINDS:
         data = kind.sub(replacement, data)
     return data
 
 
 def sorted_details(data):
-    """JSON whose members and details of errors stand in one order, as the server's is random."""
+    """Sorts the members and the error details of JSON, whose order in the server is random."""
     def in_order(value):
         if isinstance(value, list):
             return [in_order(one) for one in value]
@@ -69,7 +70,7 @@ def sorted_details(data):
 
 
 def shown(data):
-    """The bytes in a recording: text as it is, and the digest of what is long or binary."""
+    """Returns the bytes for a recording: short text unchanged, anything else as a digest."""
     data = plain(sorted_details(data))
     try:
         words = data.decode()
@@ -81,7 +82,7 @@ def shown(data):
 
 
 class Messages:
-    """The messages of the protos, by their services and methods."""
+    """Decodes messages of the protos by service and method."""
 
     def __init__(self, protos='proto'):
         with tempfile.NamedTemporaryFile() as file:
@@ -101,14 +102,14 @@ class Messages:
         return filled.SerializeToString(deterministic=True)
 
     def decode_status(self, data):
-        """The trailer grpc-status-details-bin."""
+        """Decodes the trailer grpc-status-details-bin."""
         kind = self._pool.FindMessageTypeByName('google.rpc.Status')
         status = message_factory.GetMessageClass(kind).FromString(data)
         return shown(json_format.MessageToJson(status, indent=None,
                                                descriptor_pool=self._pool).encode())
 
     def decode(self, service, method, data):
-        """The response as text, without the times in it."""
+        """Returns the response as text, without its times."""
         try:
             kind = self._pool.FindServiceByName(service).FindMethodByName(method).output_type
         except KeyError:
@@ -157,10 +158,10 @@ class Server:
                 self._lines.append(line)
 
     def lines(self):
-        """The log's lines since the last call."""
+        """Returns the log lines since the last call."""
         with self._mutex:
             lines, self._lines = self._lines, []
-        # The log says by time how many lines it has left out.
+        # The number of lines left out of the log depends on time.
         return [plain(line).decode().rstrip() for line in lines if b'lines_left_out' not in line]
 
     def counters(self):
@@ -201,7 +202,7 @@ class Recorder:
         return answer
 
     def _settled(self):
-        """The counters once they stand still."""
+        """Returns the counters once they no longer change."""
         last = self._server.counters()
         for _ in range(20):
             time.sleep(0.02)
@@ -260,7 +261,7 @@ class Recorder:
     def _raw(self, case):
         with socket.create_connection(('127.0.0.1', self._server.http_port), timeout=30) as peer:
             peer.sendall(case['bytes'])
-            peer.settimeout(1)  # Then the answer is there, or none comes.
+            peer.settimeout(1)  # Seconds, after which no answer will come.
             answer = b''
             try:
                 while data := peer.recv(1 << 16):
@@ -271,7 +272,7 @@ class Recorder:
 
 
 def name_of(case):
-    """What a recording calls the request: the same each time."""
+    """Returns the request's name in a recording. The same request always has the same name."""
     words = dict(case)
     for key, value in words.items():
         if isinstance(value, (dict, list)):
@@ -303,7 +304,7 @@ def record(binary, file):
 
 
 def compare(before, after, removed=None):
-    """Prints what differs. Returns whether anything does that was not to."""
+    """Prints the differences. Returns whether there are any besides those in `removed`."""
     def read(path):
         lines = pathlib.Path(path).read_text(encoding='utf-8').splitlines()
         return {answer.pop('request'): answer for answer in map(json.loads, lines)}

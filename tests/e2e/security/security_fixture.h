@@ -20,7 +20,7 @@
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
 
-// What tests of a guarded server, in a process of its own, have in common.
+// The fixture for tests of a guarded server in a separate process.
 
 namespace sfmamba {
 
@@ -59,7 +59,7 @@ inline void AddToken(const std::string& token, grpc::ClientContext* context) {
 
 class SecurityTest : public testing::Test {
  protected:
-  // A file that this test replaces.
+  // Writes a file that this test replaces later.
   static std::string Write(const std::string& name, const std::string& text) {
     return WriteTestFile(
         absl::StrCat(
@@ -83,7 +83,8 @@ class SecurityTest : public testing::Test {
   std::string TokenFlag(const std::string& clients) {
     return "--token_file=" + Write("tokens", clients);
   }
-  // The server's pair; `client_ca` asks for certificates of clients.
+  // Returns the flags for the server's certificate and key. With `client_ca`,
+  // the server asks clients for certificates.
   std::vector<std::string> TlsFlags(const Certificate& pair, bool client_ca) {
     std::vector<std::string> flags = {
         "--tls_cert_file=" + Write("cert", pair.pem),
@@ -94,7 +95,7 @@ class SecurityTest : public testing::Test {
     return flags;
   }
 
-  // Returns a channel with its own connection; `own` is the client's
+  // Returns a channel with its own connection. `own` is the client's
   // certificate.
   std::shared_ptr<grpc::Channel> Connect(bool tls = false,
                                          const Certificate& own = {}) const {

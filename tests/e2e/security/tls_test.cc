@@ -1,5 +1,5 @@
-// A server that speaks TLS: who is let in, what a change of certificates does
-// to those who call, and what crowds of connections do.
+// Tests a server with TLS: which clients it accepts, how certificate changes
+// affect callers, and how it handles many connections.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -69,7 +69,7 @@ TEST_F(TlsTest, NewConnectionsGetTheNewCertificate) {
   Write("cert", renewed.pem);
   Write("key", renewed.key);
   WaitForReloads("tls", "taken", 1);
-  // Clients here trust the first one's authority alone.
+  // Clients here trust only the first certificate's authority.
   EXPECT_EQ(Classify(Connect(true), "").error_code(),
             grpc::StatusCode::UNAVAILABLE);
 }
@@ -89,7 +89,7 @@ TEST_F(TlsTest, AnExpiredCertificateIsTakenAndTheLogSaysSo) {
       << server_->output();
 }
 
-// Each call of each thread is on a connection of its own.
+// Each call of each thread uses a separate connection.
 TEST_F(TlsTest, NoCallFailsWhileCertificatesAndTokensChange) {
   auto flags = TlsFlags(Issue(), /*client_ca=*/false);
   const std::string keep = ClientText("keeper", "keep", "INFER");
@@ -127,7 +127,7 @@ TEST_F(TlsTest, NoCallFailsWhileCertificatesAndTokensChange) {
   EXPECT_GT(calls, 20);
 }
 
-// Connections that say nothing.
+// Connections that send nothing.
 class SilentConnections {
  public:
   SilentConnections(int port, int count) {

@@ -1,5 +1,5 @@
-// A guarded server: who is refused, with what code, and what a change of tokens
-// does to those who call.
+// Tests a guarded server: which callers it refuses with which code, and how
+// token changes affect callers.
 
 #include <signal.h>
 
@@ -43,7 +43,7 @@ TEST_F(SecurityTest, WhoMayNotCallIsToldWhy) {
   EXPECT_FALSE(absl::StrContains(server_->output(), "three"));
 }
 
-// What a request for the names of the services ends with.
+// Requests the names of the services and returns the status.
 grpc::Status ListServices(const std::shared_ptr<grpc::Channel>& channel,
                           std::vector<std::string>* names) {
   using grpc::reflection::v1alpha::ServerReflection;
@@ -92,11 +92,11 @@ TEST_F(SecurityTest, SeveralHeadersAreNoToken) {
                  UNAUTHENTICATED, "TOKEN_INVALID");
 }
 
-// Also of what has not been written yet.
+// This must also hold for methods that are added later.
 TEST_F(SecurityTest, EveryMethodNeedsAToken) {
   Start({TokenFlag(ClientText("camera", "one", "INFER"))});
   grpc::GenericStub stub(Connect());
-  // Else the linker would leave the services out.
+  // Otherwise the linker would drop the services.
   ASSERT_NE(inference::ServerLiveRequest::descriptor(), nullptr);
   ASSERT_NE(v1::GetBatchProfileRequest::descriptor(), nullptr);
   int methods = 0;
@@ -143,7 +143,7 @@ TEST_F(SecurityTest, RefusalTakesNoTime) {
   }
   std::nth_element(times.begin(), times.begin() + 100, times.end());
   RecordProperty("round_trip_us", absl::ToInt64Microseconds(times[100]));
-  // All are counted; the round trip is the bound of the check itself.
+  // All refusals are counted. The round trip is an upper bound for the check.
   EXPECT_EQ(Sum("sfmamba_request_duration_seconds_count",
                 {R"(code="UNAUTHENTICATED")"}),
             201);

@@ -1,14 +1,14 @@
-// Many mixed requests at twice what a real server can do: it must refuse half
-// of them and stay whole. Fails unless each request ends as asked for or with a
-// refusal, the server's counters equal the client's counts, and its memory
-// stays flat.
+// Sends many mixed requests to a real server at twice its capacity. The server
+// must refuse half of them and stay healthy. Each request must end as expected
+// or with a refusal. The server's counters must equal the client's counts, and
+// its memory must not grow.
 //
 //   bazel-bin/tests/e2e/soak/overload_soak --requests=100000
 //
-// First a closed loop finds what the server can do. Then requests come in an
-// open loop, whatever happened to those before. They wait for a batch for a
-// fifth of a second at most, which the server alone judges, so that both sides
-// know how each one ended.
+// A closed loop first finds the server's capacity. An open loop then sends
+// requests, whatever happened to earlier requests. They wait for a batch for at
+// most a fifth of a second. Only the server measures this wait, so both sides
+// know how each request ended.
 
 #include <algorithm>
 #include <atomic>
@@ -39,11 +39,11 @@ namespace {
 constexpr absl::Duration kQueueWait = absl::Milliseconds(200);
 constexpr char kClassifier[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter";
-// Most requests in flight, which bounds the client's own memory.
+// The maximum requests in flight, which limits the client's own memory.
 constexpr int kMaxInFlight = 2000;
 constexpr int kConcurrency = 32;  // Requests in flight in the closed loop.
 
-// Gives a request a limited wait and one of the priorities.
+// Gives a request a maximum queue wait and one of the priorities.
 SoakRequest Impatient(SoakRequest soak, int number) {
   std::visit(
       [number](auto& request) {
@@ -78,7 +78,8 @@ class OverloadSoak {
           GoodDenseRequests(kDetector, kSegmenter, stand.jpeg),
           BadDenseRequests(kDetector, kSegmenter, stand.jpeg)}) {
       for (const SoakRequest& soak : some) {
-        // A partial answer is OK even if its images were refused.
+        // Skipped, because a partial answer is OK even if its images were
+        // refused.
         if (soak.outcomes.size() > 1) continue;
         const int number = static_cast<int>(requests_.size());
         requests_.push_back(Impatient(soak, number));
@@ -86,7 +87,8 @@ class OverloadSoak {
     }
   }
 
-  // Requests a second that the server ends if some are always in flight.
+  // Returns the requests per second that the server completes if some are
+  // always in flight.
   double Capacity(absl::Duration length) {
     const absl::Time start = absl::Now();
     std::atomic<int> ended{0};
@@ -109,7 +111,7 @@ class OverloadSoak {
     return ended / absl::ToDoubleSeconds(absl::Now() - start);
   }
 
-  // Sends `requests` at `rate` a second and waits until all have ended.
+  // Sends `requests` at `rate` per second and waits until all have ended.
   void Run(int requests, double rate) {
     std::mt19937 random(1);
     std::exponential_distribution<double> gap(rate);

@@ -1,14 +1,13 @@
-// Many mixed requests against a real server: good, bad, cancelled at random
-// moments and with deadlines too short. Fails unless every answer is the one
-// asked for, the server's counters equal the client's counts, and its memory
-// stays flat.
+// Sends many mixed requests to a real server: valid, invalid, cancelled at
+// random times, and with deadlines that are too short. Every answer must be as
+// expected. The server's counters must equal the client's counts, and its
+// memory must not grow.
 //
 //   bazel-bin/tests/e2e/soak/soak --requests=100000
 //
-// Two models with the same weights: "tiny" is asked what ends the same way each
-// time, so that its counters are known exactly; "fickle" is asked what the
-// client gives up on at random, where only the server knows which calls it
-// finished before that.
+// Two models have the same weights. "tiny" gets requests that always end in the
+// same way, so its counters are known exactly. "fickle" gets requests that the
+// client abandons at random. Only the server knows which of these it completed.
 
 #include <unistd.h>
 
@@ -41,7 +40,8 @@
 namespace sfmamba {
 namespace {
 
-// Models whose counters must equal the client's, and one that is left alone.
+// The counters of these models must equal the client's, except those of
+// kFickle.
 constexpr char kSteady[] = "tiny", kDetector[] = "finder",
                kSegmenter[] = "painter", kFickle[] = "fickle";
 
@@ -65,10 +65,10 @@ class Soak {
     }
   }
 
-  // Sends everything; then all has been answered and counted.
+  // Sends all requests. They are answered and counted when it returns.
   void Run(int concurrency, client::ProgressBar* progress) {
     for (const SoakRequest& soak :
-         good_) {  // Alone: what must always come back.
+         good_) {  // Alone, to store the expected answer.
       expected_[soak.name] = Send(soak);
     }
     std::vector<std::thread> threads;
@@ -76,7 +76,7 @@ class Soak {
       threads.emplace_back([this, t, progress] { SendSome(t, progress); });
     }
     for (std::thread& thread : threads) thread.join();
-    // The server may still be about to notice the last cancellations.
+    // The server may not have noticed the last cancellations yet.
     const absl::Time deadline = absl::Now() + absl::Seconds(30);
     while (absl::Now() < deadline &&
            ServerMetric(server_.metrics_port(), "sfmamba_in_flight_requests") >
@@ -101,7 +101,7 @@ class Soak {
   }
 
  private:
-  // The share of thread `t`, of which each request is drawn at random.
+  // Thread `t` sends its share of the requests, each drawn at random.
   void SendSome(int t, client::ProgressBar* progress) {
     std::mt19937 random(t);
     for (int i; (i = sent_.fetch_add(1)) < requests_;) {
@@ -117,7 +117,7 @@ class Soak {
     }
   }
 
-  // Sends a request that ends the same way each time; the results it got.
+  // Sends a request that always ends in the same way and returns its results.
   std::string Send(const SoakRequest& soak) {
     absl::Status status;
     std::string results;
@@ -127,7 +127,7 @@ class Soak {
           status = response.status();
           if (!response.ok()) return;
           for (auto result : response->results()) {
-            result.clear_error();  // Its details come in any order.
+            result.clear_error();  // Its details have no fixed order.
             results += result.SerializeAsString();
           }
         },
@@ -146,17 +146,17 @@ class Soak {
     return results;
   }
 
-  // Sends a good one, whose answer must be as it was without other requests.
+  // Sends a valid request. Its answer must be the same as without other
+  // requests.
   void CheckAnswer(const SoakRequest& soak) {
     if (Send(soak) == expected_.at(soak.name)) return;
     report_.Complain(absl::StrCat(soak.name, ": another answer than alone"));
   }
 
-  // Sends a good one and gives up on it, or not, after a random time.
+  // Sends a valid request and randomly abandons it after a random time.
   void SendFickle(std::mt19937* random) {
     const absl::Duration patience = absl::Microseconds((*random)() % 8000);
-    const int way =
-        (*random)() % 3;  // 0: waits, 1: cancels, 2: sets a deadline.
+    const int way = (*random)() % 3;  // 0: waits, 1: cancels, 2: deadline.
     absl::Notification done;
     absl::Status status;
     const client::CallHandle call =
@@ -197,9 +197,9 @@ class Soak {
         absl::StrCat(what, ": the server counted", ToText(server)));
   }
 
-  // A call that the client gave up on may have ended on the server in any of
-  // three ways, or never have reached it; what the client saw end well, ended
-  // well.
+  // A call that the client abandoned may have ended on the server in three
+  // ways, or may never have arrived. A call that ended well for the client must
+  // have ended well on the server.
   void CheckFickle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
     Counts codes = ServerCounts(server_.metrics_port(),
                                 "sfmamba_requests_total", kFickle, "code");
@@ -222,8 +222,8 @@ class Soak {
         report_.Complain(absl::StrCat("fickle: outcome ", outcome));
       }
     }
-    // An image may end well whose caller left in the last moment, so that only
-    // the sums must agree.
+    // An image may end well although its caller left at the last moment.
+    // Therefore only the sums must agree.
     if (images != server_total) {
       report_.Complain(absl::StrCat("fickle: ", server_total,
                                     " requests of one image, ", images,

@@ -8,18 +8,18 @@
 
 namespace sfmamba {
 
-// Codes or outcomes by name, with how often each was seen.
+// The number of occurrences of each code or outcome.
 using Counts = std::map<std::string, int64_t>;
 
 std::string ToText(const Counts& counts);
 
-// The counter `name` of the server with this port for metrics, of `model`, by
-// the values of `label`. GetModel is left out: it is counted for those who ask,
-// too.
+// Returns the counter `name` of `model` by the values of `label`, from the
+// server's metrics port. Leaves out GetModel, which is also counted for other
+// callers.
 Counts ServerCounts(int metrics_port, const std::string& name,
                     const std::string& model, const std::string& label);
 
-// A metric of the server, added up over its labels.
+// Returns a metric of the server, added up over its labels.
 double ServerMetric(int metrics_port, const std::string& name);
 
 struct MemorySample {
@@ -27,8 +27,8 @@ struct MemorySample {
   double resident_bytes;
 };
 
-// How many bytes 10,000 requests added, by least squares over all samples but
-// the first fifth. NaN if there are fewer than two others.
+// Returns how many bytes 10,000 requests add, by least squares. Ignores the
+// first fifth of the samples. NaN if fewer than two others remain.
 double Growth(std::vector<MemorySample> samples);
 
 }  // namespace sfmamba

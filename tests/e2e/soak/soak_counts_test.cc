@@ -21,7 +21,7 @@ TEST(GrowthTest, IsThatOfTenThousandRequests) {
 
 TEST(GrowthTest, LeavesOutTheWarmUp) {
   std::vector<MemorySample> samples;
-  for (int i = 9; i >= 0; --i) {  // In any order.
+  for (int i = 9; i >= 0; --i) {  // The order does not matter.
     samples.push_back({1000.0 * i, i < 2 ? 10 * kMiB : 100 * kMiB});
   }
   EXPECT_NEAR(Growth(samples), 0, 1e-3);

@@ -22,7 +22,7 @@ v1::Image Tensor(const v1::Model& model, v1::Tensor::DataType type, int seed) {
   return *client::SyntheticTensor(model, type, seed);
 }
 
-// A gradient of 80 x 60 pixels.
+// Returns a gradient of 80 x 60 pixels.
 v1::Image Pixels() {
   v1::Image image;
   v1::PixelBuffer& pixels = *image.mutable_pixels();
@@ -57,7 +57,7 @@ SoakRequest Fails(SoakRequest soak, absl::StatusCode code, std::string reason,
   soak.reason = std::move(reason);
   const int images = std::visit(
       [](const auto& request) { return request.images_size(); }, soak.request);
-  // A request of more images than are allowed is one error.
+  // A request with too many images counts as one error.
   soak.outcomes = {{outcome, images > 64 ? 1 : images}};
   return soak;
 }

@@ -11,7 +11,7 @@
 
 namespace sfmamba {
 
-// A request, how it must end, and how the server must count its images.
+// A request, its expected end, and how the server must count its images.
 struct SoakRequest {
   std::string name;
   std::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
@@ -19,21 +19,21 @@ struct SoakRequest {
   absl::StatusCode code = absl::StatusCode::kOk;
   std::string reason;                   // The expected error's reason.
   std::map<std::string, int> outcomes;  // Expected growth of items_total.
-  std::string counts_for;  // Id of the model; "_unknown" if it is not known.
+  std::string counts_for;               // Model id; "_unknown" if it has none.
 };
 
-// Requests to classify that succeed, all of them different kinds of input.
-// `jpeg` is a picture, `model` names the size of tensors and is asked by `id`.
+// Returns valid Classify requests, each with another kind of input. `jpeg` is a
+// picture. `model` gives the size of tensors, and the requests go to `id`.
 std::vector<SoakRequest> GoodRequests(const std::string& id,
                                       const v1::Model& model,
                                       const std::string& jpeg);
 
-// Requests that fail in the same way each time, alone or among others.
+// Returns requests that always fail in the same way, alone or among others.
 std::vector<SoakRequest> BadRequests(const std::string& id,
                                      const v1::Model& model,
                                      const std::string& jpeg);
 
-// Requests for a detector and a segmenter.
+// Returns valid requests for a detector and a segmenter.
 std::vector<SoakRequest> GoodDenseRequests(const std::string& detector,
                                            const std::string& segmenter,
                                            const std::string& jpeg);

@@ -12,8 +12,8 @@
 namespace sfmamba {
 namespace {
 
-constexpr double kMaxGrowth = 1 << 20;  // Bytes in 10,000 requests.
-constexpr int kFewRequests = 12500;     // Too few to tell.
+constexpr double kMaxGrowth = 1 << 20;  // Bytes per 10,000 requests.
+constexpr int kFewRequests = 12500;     // Too few to measure the growth.
 
 }  // namespace
 
@@ -70,7 +70,7 @@ void SoakReport::CheckMemory(int requests) {
 
 int RunSoak(int argc, char** argv, client::FlagSet* flags,
             const std::function<void(const SoakStand&, SoakReport*)>& soak) {
-  // Run by hand, files are named from the root of the runfiles, as in a test.
+  // If started by hand, uses file names relative to the runfiles, as in a test.
   const std::string runfiles = absl::StrCat(argv[0], ".runfiles/sfmamba");
   if (std::filesystem::exists(runfiles)) {
     std::filesystem::current_path(runfiles);

@@ -17,10 +17,10 @@
 
 namespace sfmamba {
 
-// How long a request of a soak may take.
+// The maximum time of a request in a soak test.
 inline constexpr absl::Duration kSoakTimeout = absl::Seconds(60);
 
-// The call that the request is for.
+// Sends the request with the matching method.
 absl::StatusOr<v1::ClassifyResponse> Call(client::VisionClient& client,
                                           const v1::ClassifyRequest& request);
 absl::StatusOr<v1::DetectResponse> Call(client::VisionClient& client,
@@ -28,19 +28,19 @@ absl::StatusOr<v1::DetectResponse> Call(client::VisionClient& client,
 absl::StatusOr<v1::SegmentResponse> Call(client::VisionClient& client,
                                          const v1::SegmentRequest& request);
 
-// What was wrong in a soak, and the server's memory meanwhile. Thread-safe.
+// Collects the errors of a soak test and samples of the server's memory.
+// Thread-safe.
 class SoakReport {
  public:
-  // Prints the first 20.
+  // Records an error. Prints the first 20.
   void Complain(const std::string& what) ABSL_LOCKS_EXCLUDED(mu_);
   int complaints() const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Records the memory that the server holds after `done` requests and returns
-  // it, in bytes.
+  // Records and returns the server's memory in bytes after `done` requests.
   double SampleMemory(const ServerProcess& server, int done)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Prints what was noted. Complains if it grew by more than 1 MiB in 10,000
-  // requests and `requests` are enough to say so.
+  // Prints the samples. Reports an error if memory grew by more than 1 MiB per
+  // 10,000 requests and there were enough `requests` to tell.
   void CheckMemory(int requests) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -49,7 +49,7 @@ class SoakReport {
   std::vector<MemorySample> memory_ ABSL_GUARDED_BY(mu_);
 };
 
-// What a soak is given.
+// The environment of a soak test.
 struct SoakStand {
   // Serves "tiny", "fickle" with the same weights, "finder" and "painter".
   const ServerProcess& server;
@@ -57,8 +57,8 @@ struct SoakStand {
   std::string jpeg;  // A picture's bytes.
 };
 
-// The main function of a soak: reads `flags` and those that all have, starts a
-// server, lets `soak` run, and stops the server. Returns the exit status.
+// The main function of a soak test. It reads `flags` and the common flags,
+// starts a server, runs `soak`, and stops the server. Returns the exit status.
 int RunSoak(int argc, char** argv, client::FlagSet* flags,
             const std::function<void(const SoakStand&, SoakReport*)>& soak);
 
