@@ -13,8 +13,8 @@ namespace {
 
 constexpr int kClasses = 10;
 
-// A kind of scan and the small model's logits for two images, computed in fp64;
-// none for the last. Source: docs/network.md, "Other forms".
+// A kind of scan and the small model's fp64 logits for two images. The last
+// kind has no logits. Source: docs/network.md, "Other forms".
 struct Ablation {
   const char* name;
   ScanMode scan;
@@ -128,7 +128,7 @@ TEST_P(AblationTest, HalfPrecisionStaysClose) {
   const double difference = LargestDifference(
       model::LogitsOf(config_, Images(1), Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
-  EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
+  EXPECT_GT(difference, 1e-4);  // It really was bf16.
 }
 
 INSTANTIATE_TEST_SUITE_P(All, AblationTest, testing::ValuesIn(Ablations()),

@@ -2,7 +2,7 @@
 
 load("//third_party/libtorch:precompiled.bzl", "ATEN")
 
-#Where the machine's best is another one.
+# The instruction sets to test besides the best one of the machine.
 INSTRUCTION_SETS = ["avx512", "avx2", "scalar"]
 
 def against_reference_test(name, deps, size = "small", srcs = []):
@@ -43,7 +43,7 @@ def on_each_instruction_set(name):
     for isa in INSTRUCTION_SETS:
         native.cc_test(
             name = "%s_%s_test" % (name, isa),
-            size = "medium",  # All parts in one, beside other tests.
+            size = "medium",  # It contains all parts, and other tests run at the same time.
             env = {"SFMAMBA_CPU_ISA": isa},
             deps = cases,
         )

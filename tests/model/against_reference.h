@@ -25,18 +25,18 @@ struct TestedImplementation {
   bool reads_pixels;        // Whether a network's input may be pixels.
 };
 
-// All that this machine has: the CPU in fp32 by the kernels of the active
-// instruction set, the CPU in bf16 and in int8, and CUDA's on the emulator in
-// all three types. Where SFMAMBA_CPU_ISA names a lesser instruction set than
-// the machine's, only the first, since the others do not depend on it.
+// All implementations of this machine: the CPU in fp32 with the kernels of the
+// active instruction set, the CPU in bf16 and int8, and CUDA's on the emulator
+// in all three types. If SFMAMBA_CPU_ISA names a lesser instruction set than
+// the machine's, only the first is returned, because the others do not depend
+// on it.
 std::vector<TestedImplementation> TestedImplementations();
 
-// Returns values with a mean of 0 and a variance of 1, which depend on the key
-// only.
+// Returns values with mean 0 and variance 1. They depend only on the key.
 at::Tensor RandomValues(const std::string& key, at::IntArrayRef shape);
 
-// Compares a part of the network, made of each implementation's operators, with
-// the same part made of the reference's.
+// Compares a part of the network, made from each implementation's operators,
+// with the same part made from the reference's operators.
 class AgainstReference : public testing::TestWithParam<TestedImplementation> {
  protected:
   // A part of the network, made twice from the same parameters.
@@ -57,21 +57,21 @@ class AgainstReference : public testing::TestWithParam<TestedImplementation> {
                           make(weights.root(), reference())};
   }
 
-  // Return x as the tested implementation's operators read it: a map [N, C, H,
-  // W], and the result of a LayerNorm.
+  // Return x in the form that the tested implementation's operators read. Map()
+  // is for a map [N, C, H, W], and Normed() for the result of a LayerNorm.
   static at::Tensor Map(const at::Tensor& x);
   static at::Tensor Normed(const at::Tensor& x);
   // Returns a copy of x [rows, tokens, width] as the implementation's residual
   // stream.
   static ops::Residual Stream(const at::Tensor& x);
 
-  // Expects that no value differs from the reference's by more than a part of
-  // the reference's largest value, whatever the shapes and the depth are. In
-  // fp32 that is 2e-5: sums of some hundreds of products in another order round
-  // this much, and so does Winograd's method. In half precision it is four of
-  // the type's epsilons, since each product rounds its input, its weights and
-  // its result to the type and sums in fp32. In int8 it is six steps of 1/127,
-  // because modules have two or three products one after another.
+  // Expects that no value differs from the reference by more than a fraction of
+  // the reference's largest value, at all shapes and depths. In fp32 the
+  // fraction is 2e-5. Sums of some hundreds of products in another order, and
+  // Winograd's method, round this much. In half precision the fraction is four
+  // of the type's epsilons, because each product rounds its input, weights and
+  // result to the type and sums in fp32. In int8 it is six steps of 1/127,
+  // because modules have two or three products in sequence.
   static void ExpectNear(const at::Tensor& actual, const at::Tensor& expected);
   static double Tolerance();
 

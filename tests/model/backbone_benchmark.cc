@@ -1,8 +1,8 @@
 // Times a whole model with deterministic weights, as the server runs it:
 //   backbone_benchmark --variant=sf_mamba_t --batch=8 --dtype=fp32 --threads=2
-// With --models=2 two models run batches at once, as in a server that is
-// flooded with requests for both. With --contexts=2 one model runs two, each on
-// half of the processors, as in a server with cpu_contexts: 2.
+// With --models=2, two models run batches at once, as in a server with many
+// requests for both. With --contexts=2, one model runs two batches at once,
+// each on half of the CPUs, as in a server with cpu_contexts: 2.
 
 #include <algorithm>
 #include <atomic>
@@ -53,8 +53,8 @@ ABSL_FLAG(bool, json, false, "one line of JSON instead of text");
 namespace sfmamba::model {
 namespace {
 
-// Processor time of the calling thread: in all, and in libtorch's operators of
-// a kind.
+// CPU time of the calling thread: in total, and in libtorch's operators by
+// kind.
 struct Parts {
   absl::Duration all;
   absl::Duration convolutions, products;
@@ -76,7 +76,7 @@ Part PartOf(const char* name) {
   return Part::kOther;
 }
 
-// What RecordFunction keeps between the start and the end of an operator.
+// The data that RecordFunction passes from the start of an operator to its end.
 struct Started : at::ObserverContext {
   Part part = Part::kOther;
   absl::Duration start;
@@ -88,7 +88,8 @@ absl::Duration ThreadTime() {
   return absl::DurationFromTimespec(time);
 }
 
-// One measurement at a time; RecordFunction takes plain functions only.
+// Only one measurement runs at a time, because RecordFunction takes plain
+// functions.
 Parts* recorded_parts = nullptr;
 
 std::unique_ptr<at::ObserverContext> Start(const at::RecordFunction& function) {
@@ -149,7 +150,7 @@ void Print(const VisionModel& model, std::vector<double> ms,
   std::printf("%s\n", line.c_str());
 }
 
-// models/everyday*/1/config.textproto, with square inputs.
+// The configuration of models/everyday*/1/config.textproto, with square inputs.
 ModelConfig EverydayConfig(const std::string& variant) {
   ModelConfig config;
   config.backbone.stem = Stem::kEfficientNetLite0;
@@ -176,8 +177,8 @@ ModelConfig EverydayConfig(const std::string& variant) {
   return config;
 }
 
-// Returns the images per second that `count` batches compute at once: those of
-// several models, or of the contexts of one.
+// Returns the images per second of `count` concurrent batches, of several
+// models or of one model's contexts.
 double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                   int count) {
   const int loop_threads = at::get_num_threads();
@@ -186,7 +187,7 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   std::vector<std::thread> threads;
   for (int i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
-      at::set_num_threads(loop_threads);  // Each thread has a limit of its own.
+      at::set_num_threads(loop_threads);  // The limit is per thread.
       const std::unique_ptr<ExecutionContext> context =
           MakeContext(model, i % model.contexts());
       while (!stop) {
@@ -202,7 +203,7 @@ double RateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   return images / absl::ToDoubleSeconds(absl::Now() - start);
 }
 
-// Prints the rate of `count` batches at once.
+// Prints the rate of `count` concurrent batches.
 int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
                     int count) {
   const double rate = RateAtOnce(model, inputs, count);
@@ -216,7 +217,7 @@ int PrintRateAtOnce(VisionModel& model, const std::vector<ModelInput>& inputs,
   return 0;
 }
 
-// Divides the processors among the contexts.
+// Divides the CPUs among the contexts.
 std::vector<ProcessorGroup> Groups(int contexts) {
   const std::vector<int> processors = ops::ThreadProcessors();
   std::vector<ProcessorGroup> groups(contexts);
@@ -295,6 +296,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // The server does this too.
+  sfmamba::model::KeepTensorMemory();  // Like the server.
   return sfmamba::model::Main();
 }

@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A small model for a dense task, of which maps hang over their regions.
+// A small model for a dense task, whose maps reach beyond their regions.
 ModelConfig SmallDense(VisionTask task, Architecture architecture) {
   ModelConfig config = *VariantConfig("custom", task);
   if (architecture == Architecture::kVMamba) {
@@ -56,7 +56,7 @@ std::unique_ptr<VisionModel> MakeSmall(VisionTask task,
   return *std::move(model);
 }
 
-// A picture of noise and the input that it becomes.
+// A picture of noise and its model input.
 struct Picture {
   Picture(VisionTask task, int height, int width, int seed) {
     pixels.resize(height * width * 3);
@@ -84,7 +84,8 @@ std::vector<ModelInput> Inputs(const std::vector<Picture>& pictures) {
   return inputs;
 }
 
-// Three pictures that pad to 64 x 96 (detector) or are of one size.
+// Three pictures. For a detector they pad to 64 x 96, otherwise they have one
+// size.
 std::vector<Picture> Pictures(VisionTask task) {
   std::vector<Picture> pictures;
   const bool detector = task == VisionTask::kDetection;
@@ -224,7 +225,7 @@ TEST_P(DenseModelTest, ANanStaysInItsImage) {
   }
 }
 
-// Nearly equal scores may change places, so that few answers differ.
+// Nearly equal scores may change places, so a few answers may differ.
 TEST_P(DenseModelTest, AnswersAreTheReferences) {
   const auto reference = MakeSmall(task(), architecture(), /*reference=*/true);
   const Picture picture(task(), 53, 89, 6);
@@ -273,7 +274,7 @@ TEST_P(DenseModelTest, AnyImageSizeIsTaken) {
   }
 }
 
-// What a classifier makes of an image shows what the backbone sees.
+// A classifier's result for an image shows the backbone's input.
 TEST(PaddingTest, IsZerosAfterNormalisationRightAndBelow) {
   ModelConfig config = SmallModel();
   const auto plain = MakeModel(config);

@@ -1,7 +1,7 @@
 // Times the parts of a detector with random weights on one picture of noise:
 //   detector_benchmark --variant=sf_mamba_t --height=800 --width=1333
 //       --dtype=bf16
-// One round warms up; medians of the others are printed.
+// One round warms up. The program prints medians of the other rounds.
 
 #include <cstdio>
 #include <memory>
@@ -72,8 +72,8 @@ struct Detector {
   heads::RoiHead roi;
 };
 
-// What came out. The digest is of all boxes, scores and masks: the same however
-// many threads there are.
+// The results. The digest covers all boxes, scores and masks. It must not
+// depend on the number of threads.
 struct Outcome {
   int64_t proposals = 0, detections = 0, mask_pixels = 0;
   uint64_t digest = 0xcbf29ce484222325;
@@ -86,8 +86,8 @@ struct Outcome {
   }
 };
 
-// One picture [1, 3, H, W], padded, through all parts; height and width are
-// without padding. As DetectionHead does it.
+// Runs one padded picture [1, 3, H, W] through all parts, like DetectionHead.
+// `height` and `width` exclude the padding.
 Outcome Round(const ModelConfig& config, const Detector& detector,
               const at::Tensor& picture, int height, int width,
               Stopwatch& timed) {
@@ -176,7 +176,7 @@ int Main() {
     at::set_num_threads(absl::GetFlag(FLAGS_threads));
   }
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // The server runs models this way.
+  const ops::SerialOperators serial;  // Like the server.
   weights::StateDict weights(weights::MakeRandomWeights(/*seed=*/1));
   const ops::CpuImplementation implementation(absl::GetFlag(FLAGS_dtype),
                                               /*int8_convolutions=*/false);
@@ -207,6 +207,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // The server does this too.
+  sfmamba::model::KeepTensorMemory();  // Like the server.
   return sfmamba::model::Main();
 }

@@ -7,16 +7,16 @@
 
 namespace sfmamba::model {
 
-// How far one image's logits are from another precision's of it. In half
-// precision a model is right with a cosine of at least 0.9995, a deviation of
-// at most 0.05 and the same arg max.
+// The deviation of one image's logits from its logits in another precision. A
+// model in half precision is correct if the cosine is at least 0.9995, the
+// deviation is at most 0.05, and the arg max is the same.
 struct Deviation {
   double cosine;
   double largest;  // In standard deviations of the exact logits.
   bool same_argmax;
 };
 
-// The vectors are of one length.
+// The vectors must have the same length.
 inline Deviation DeviationOf(const std::vector<float>& logits,
                              const std::vector<float>& exact) {
   double ab = 0, aa = 0, bb = 0, sum = 0, largest = 0;

@@ -1,4 +1,4 @@
-// Classifiers on the device's way, by the emulator, against the CPU's engine.
+// Compares classifiers on the emulated device with the CPU's engine.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -23,7 +23,7 @@
 namespace sfmamba::model {
 namespace {
 
-// The issue model's plans on a GPU of this size.
+// Makes the issue model plan scans for a GPU of this size.
 tuning::ScanDevice SomeGpu() { return {"some GPU", 132, "some build"}; }
 
 at::Tensor SmallImages(int count) {
@@ -40,7 +40,7 @@ struct Way {
   double gamma = 1;  // Layer scales are multiplied by it.
 };
 
-// Deterministic parameters, with layer scales multiplied by `gamma`.
+// Returns deterministic parameters, with layer scales multiplied by `gamma`.
 weights::StateDict::Generator Scaled(double gamma) {
   return [gamma](const std::string& key, at::IntArrayRef shape) {
     at::Tensor values = DeterministicParameter(key, shape);
@@ -49,7 +49,7 @@ weights::StateDict::Generator Scaled(double gamma) {
   };
 }
 
-// The device's answer: logits, image after image.
+// Returns the device's logits, image after image.
 std::vector<float> OnDevice(const ModelConfig& config, const at::Tensor& images,
                             const Way& way = {}) {
   const c10::InferenceMode inference;
@@ -88,7 +88,7 @@ void ExpectEqualButForRounding(const std::vector<float>& a,
   EXPECT_LE(LargestDifference(a, b), 2e-5 * Scale(b));
 }
 
-// Logits of image `i`.
+// Returns the logits of image `i`.
 std::vector<float> Of(const std::vector<float>& logits, int i, int classes) {
   return std::vector<float>(logits.begin() + i * classes,
                             logits.begin() + (i + 1) * classes);
@@ -105,7 +105,7 @@ void ExpectRightInHalfPrecision(const ModelConfig& config,
                                             Of(exact, i, config.num_classes));
     EXPECT_GE(deviation.cosine, 0.9995);
     EXPECT_LE(deviation.largest, 0.05);
-    EXPECT_GT(deviation.largest, 1e-5);  // It was half precision indeed.
+    EXPECT_GT(deviation.largest, 1e-5);  // It really was half precision.
     EXPECT_TRUE(deviation.same_argmax);
   }
 }
@@ -150,7 +150,7 @@ TEST(DeviceTest, FoldingChangesRoundingOnly) {
   }
 }
 
-// A table that says `plan` whatever the scan.
+// Returns a table with `plan` for every scan.
 tuning::ScanPlanTable Always(const kernels::ScanPlan& plan) {
   tuning::ScanPlanTable table(SomeGpu());
   for (const int stage : {2, 3}) {
@@ -203,7 +203,7 @@ TEST(DeviceTest, AnImageOfNoNumbersHarmsNoOther) {
   }
 }
 
-// Black images behind a batch, with which it is padded.
+// Pads a batch with black images.
 TEST(DeviceTest, PaddingChangesNoAnswer) {
   const int classes = SmallModel().num_classes;
   const at::Tensor images = SmallImages(3).clone();
@@ -223,7 +223,7 @@ TEST(DeviceTest, HalfPrecisionStaysClose) {
   }
 }
 
-// The largest deviation and the cosine, which tests of half precision also say.
+// Prints the largest deviation and the cosine, and returns them.
 Deviation Said(const std::string& what, const std::vector<float>& logits,
                const std::vector<float>& exact) {
   const Deviation deviation = DeviationOf(logits, exact);
@@ -232,7 +232,7 @@ Deviation Said(const std::string& what, const std::vector<float>& logits,
   return deviation;
 }
 
-// In bf16 their residual streams are bf16, too, and GELU has its tanh form.
+// In bf16 the residual streams are bf16, too, and GELU uses its tanh form.
 TEST(DeviceTest, VariantsStayCloseInBFloat16) {
   const at::Tensor images = DeterministicImages({1, 3, 224, 224});
   for (const char* variant : {"sf_mamba_t", "sf_mamba_b"}) {
@@ -248,7 +248,7 @@ TEST(DeviceTest, VariantsStayCloseInBFloat16) {
   }
 }
 
-// The bound of what GELU's tanh form changes in a model's logits.
+// Bounds the effect of GELU's tanh form on a model's logits.
 TEST(DeviceTest, TanhGeluIsLostInHalfPrecision) {
   const at::Tensor images = DeterministicImages({1, 3, 224, 224});
   const ModelConfig config = *VariantConfig("sf_mamba_t");
@@ -259,14 +259,14 @@ TEST(DeviceTest, TanhGeluIsLostInHalfPrecision) {
   const std::vector<float> erf = OnDevice(config, images, way);
   EXPECT_NE(tanh, erf);
   EXPECT_LE(Said("tanh beside erf", tanh, erf).largest, 0.05);
-  // Nor is the model nearer to fp32 with the exact form by as much again.
+  // With the exact form, the deviation from fp32 is at least half as large.
   const std::vector<float> exact = OnCpu(config, images);
   EXPECT_LE(Said("tanh", tanh, exact).largest,
             2 * Said("erf", erf, exact).largest);
 }
 
-// Layer scales make what is added small beside the stream, down to where
-// training begins with it.
+// Layer scales make the additions small compared with the stream, down to the
+// scales at which training starts.
 TEST(DeviceTest, SmallLayerScalesStayCloseInBFloat16) {
   const at::Tensor images = SmallImages(2);
   for (const double gamma : {1.0, 0.1, 0.01, 2e-5}) {

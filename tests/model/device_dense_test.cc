@@ -1,5 +1,5 @@
-// Detectors and segmenters on the device's way, by the emulator, against the
-// CPU's engine; and the normalisation of images there.
+// Compares detectors and segmenters on the emulated device with the CPU's
+// engine. Also tests the normalization of images there.
 #include <cmath>
 #include <memory>
 #include <vector>
@@ -96,7 +96,7 @@ void ExpectClose(const Box& a, const Box& b) {
   EXPECT_NEAR(a.y2, b.y2, 0.05);
 }
 
-// Pixels in which two pictures differ, as a part of all.
+// Returns the fraction of pixels in which two pictures differ.
 template <typename T>
 double Differing(const std::vector<T>& a, const std::vector<T>& b) {
   if (a.size() != b.size() || a.empty()) return 1;
@@ -201,7 +201,7 @@ TEST(DeviceDenseTest, APoisonedImageIsToldApart) {
   EXPECT_TRUE(std::get<Segmentation>(maps[1]).finite);
 }
 
-// Images of two sizes, into places that are larger.
+// Images of two sizes, in larger places.
 TEST(DeviceImagesTest, AreNormalisedAsOnTheCpu) {
   const c10::InferenceMode inference;
   const std::array<float, 3> mean = {0.1f, 0.2f, 0.3f}, std = {1, 2, 3};

@@ -1,5 +1,5 @@
-// What an emulated GPU makes of a classifier's inputs: pixels, values, and what
-// is asked of each.
+// Tests how an emulated GPU handles a classifier's inputs: pixels, values, and
+// the options of each image.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -43,7 +43,7 @@ TEST_F(DeviceModelTest, ValuesArePaddedAndRecordedToo) {
   }
   EXPECT_EQ(recorded(), 1);
   EXPECT_EQ(replayed(), 2);
-  // Pixels of the same size have a graph of their own, which stays when batches
+  // Pixels of the same size have a separate graph, which persists when batches
   // of values grow.
   ExpectRight(*context, 9);
   images.resize(12, images[0]);
@@ -99,7 +99,7 @@ TEST_F(DeviceModelTest, ABatchWithoutEmbeddingsIsAnsweredByAGraph) {
   EXPECT_EQ(replayed(), 2);
 }
 
-// One graph serves all batches, however their images lie.
+// One graph serves all batches, with any mix of pixels and planes.
 TEST_F(DeviceModelTest, ABatchMayMixPixelsAndPlanes) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
@@ -125,7 +125,7 @@ TEST_F(DeviceModelTest, ABatchMayMixPixelsAndPlanes) {
   EXPECT_EQ(replayed(), 6);
 }
 
-// No graph serves a batch with a heat map, or one of pixels and values.
+// A batch with a heat map, or of pixels and values, runs without a graph.
 TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
@@ -149,8 +149,8 @@ TEST_F(DeviceModelTest, PlanesAreReadWithoutAGraphToo) {
   EXPECT_EQ(recorded(), 0);
 }
 
-// A dense model's images may have an odd size, so that those behind the first
-// begin at any address, and are padded on the device.
+// A dense model's images may have odd sizes and are padded on the device. Later
+// images of a batch may then begin at any address.
 TEST_F(DeviceModelTest, PlanesOfAnOddSizeAreAnsweredAsPixels) {
   constexpr int kHeight = 59, kWidth = 91, kImages = 3;
   ModelConfig config = *VariantConfig("custom", VisionTask::kSegmentation);
@@ -194,7 +194,8 @@ TEST_F(DeviceModelTest, PlanesOfAnOddSizeAreAnsweredAsPixels) {
   EXPECT_EQ(logits_of({false, true, true}), expected);
 }
 
-// Any other GPU may be another process's, whose memory would be taken.
+// Another GPU may belong to another process, and the allocation would use its
+// memory.
 TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
   for (const int gpu : {1, 0}) {
     ModelOptions options = OnGpu();
@@ -204,7 +205,7 @@ TEST_F(DeviceModelTest, PageLockedMemoryIsAllocatedByTheModelsGpu) {
   }
 }
 
-// A picture in page-locked memory goes to the device from where it lies. Others
+// A picture in pinned memory is copied to the device directly. Other pictures
 // are gathered first.
 TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
   const auto model = MakeModel(Config(), OnGpu());
@@ -212,8 +213,8 @@ TEST_F(DeviceModelTest, PageLockedPixelsAreNotGathered) {
   const auto memory = model->AllocateInputs(pixels_.size());
   std::copy(pixels_.begin(), pixels_.end(), memory.get());
   std::vector<uint8_t> noise(pixels_.size(), 99);
-  // By which of the images are page-locked: how many copies there are. The last
-  // one says how the images lie.
+  // The expected number of copies, by which of the images are in pinned memory.
+  // The last copy describes the layout of the images.
   for (const auto& [locked, copies] :
        std::vector<std::pair<std::vector<int>, int>>{
            {{}, 1}, {{0, 1, 2, 3, 4}, 6}, {{1, 3}, 5}, {{0, 1}, 3}}) {

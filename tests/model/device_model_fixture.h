@@ -11,7 +11,7 @@
 
 namespace sfmamba::model {
 
-constexpr int kSide = 32;  // Pixels a side of the images.
+constexpr int kSide = 32;  // Height and width of the images.
 
 inline ModelConfig Config() {
   ModelConfig config = SmallModel();
@@ -26,7 +26,7 @@ inline ModelOptions OnGpu() {
   return options;
 }
 
-// Images for a small classifier on an emulated GPU, and what it records.
+// Images for a small classifier on an emulated GPU, and the GPU's records.
 class DeviceModelTest : public testing::Test {
  protected:
   DeviceModelTest() : pixels_(size_t{3} * kSide * kSide) {
@@ -48,7 +48,7 @@ class DeviceModelTest : public testing::Test {
     input.pixels = pixels_.data();
     return std::vector<ModelInput>(count, input);
   }
-  // One image's logits on the CPU.
+  // Returns one image's logits, computed on the CPU.
   std::vector<float> Expected() const {
     return Of(RunBatch(*MakeModel(Config()), Images(1)))[0];
   }

@@ -1,5 +1,5 @@
-// Models on an emulated GPU, whole: what their contexts prepare, record and
-// give back, and what becomes of batches when something fails.
+// Tests whole models on an emulated GPU: what their contexts prepare, record
+// and free, and how batches end after failures.
 #include <memory>
 #include <string>
 #include <thread>
@@ -58,7 +58,7 @@ TEST_F(DeviceModelTest, APreparedContextHasAllItsGraphs) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(1, 12).ok());
-  // Graphs of pixels and of values.
+  // There are graphs for pixels and for values.
   const int all = 2 * static_cast<int>(engine::PaddedBatchSizes(12).size());
   EXPECT_EQ(recorded(), all);
   for (int count = 1; count <= 12; ++count) ExpectRight(*context, count);
@@ -81,7 +81,7 @@ TEST_F(DeviceModelTest, PreparationMayLeaveOutSmallBatches) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
   ASSERT_TRUE(context->Prepare(11, 11).ok());
-  EXPECT_EQ(recorded(), 2);  // Graphs of pixels and of values.
+  EXPECT_EQ(recorded(), 2);  // Graphs for pixels and for values.
   ExpectRight(*context, 11);
   EXPECT_EQ(recorded(), 2);
 }
@@ -116,7 +116,8 @@ TEST_F(DeviceModelTest, FoldRowsLeaveBatchesUnpadded) {
   RunInfo info;
   ExpectRight(*context, 9, &info);
   EXPECT_EQ(info.padded_images, 9);
-  ASSERT_TRUE(context->Prepare(1, 6).ok());  // It runs batches that 3 divides.
+  ASSERT_TRUE(
+      context->Prepare(1, 6).ok());  // It runs batch sizes divisible by 3.
 }
 
 TEST_F(DeviceModelTest, TheRunIsDescribedBeforeItsFirstResult) {
@@ -159,8 +160,8 @@ TEST_F(DeviceModelTest, WhatCannotBeRecordedIsRunAndTold) {
   emulated::RefuseToRecord(1);
   for (int run = 0; run < 3; ++run) ExpectRight(*context, 2);
   EXPECT_EQ(told, std::vector<std::string>({"this stream cannot be recorded"}));
-  EXPECT_EQ(recorded(), 0);  // Not tried again so soon.
-  ExpectRight(*context, 3);  // Another size is not concerned.
+  EXPECT_EQ(recorded(), 0);  // Not tried again immediately.
+  ExpectRight(*context, 3);  // Other sizes are not affected.
   EXPECT_EQ(recorded(), 1);
 }
 
@@ -194,7 +195,7 @@ TEST_F(DeviceModelTest, RecordingIsTriedAgainAfterAWhile) {
 TEST_F(DeviceModelTest, ABatchThatNeedsTooMuchMemoryHarmsNoSmallerOne) {
   const auto model = MakeModel(Config(), OnGpu());
   const auto context = MakeContext(*model);
-  // Behind the pixels a byte for each image says how it lies.
+  // One byte per image follows the pixels and describes the image's layout.
   emulated::LimitMemory((int64_t{3} * kSide * kSide + 1) * 5);
   EXPECT_TRUE(
       absl::IsResourceExhausted(RunBatch(*context, Images(6)).status()));
@@ -243,7 +244,8 @@ TEST_F(DeviceModelTest, TheOtherGpusGoOnAfterOneIsLost) {
     ExpectRight(*first, 1);
     ExpectRight(*second, 1);
     emulated::BreakDevice(true, lost);
-    // The batch during which the GPU fails is answered too, and those after it.
+    // The batch during which the GPU fails is answered, and so are later
+    // batches.
     for (int run = 0; run < 2; ++run) {
       ExpectRight(*first, 1);
       ExpectRight(*second, 2);

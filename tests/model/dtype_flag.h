@@ -6,7 +6,7 @@
 #include "absl/strings/string_view.h"
 #include "model/config.h"
 
-// A benchmark's --dtype as a flag of type Precision:
+// Makes a benchmark's --dtype a flag of type Precision:
 //   ABSL_FLAG(sfmamba::model::Precision, dtype, Precision::kFloat32, kDtypes);
 namespace sfmamba::model {
 

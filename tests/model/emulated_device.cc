@@ -17,9 +17,9 @@ namespace sfmamba {
 namespace model {
 namespace {
 
-// The emulator's convolutions are libtorch's on the CPU, whose oneDNN (of 2.11)
-// convolves small maps wrongly by AMX. It reads the variable before its first
-// operator.
+// The emulator's convolutions run in libtorch on the CPU. With AMX its oneDNN
+// (of 2.11) convolves small maps incorrectly. oneDNN reads the variable before
+// its first operator.
 const bool without_amx =
     setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16", /*overwrite=*/1) == 0;
 
@@ -39,8 +39,8 @@ State& TheState() {
 
 class EmulatedScope : public engine::DeviceStream::Scope {};
 
-// Like a CUDA graph it knows the addresses of its input and of its answers, and
-// no others.
+// Like a CUDA graph, it knows only the addresses of its input and of its
+// answers.
 class EmulatedGraph : public engine::DeviceGraph {
  public:
   using Enqueue = std::function<at::Tensor(const at::Tensor&)>;
@@ -162,7 +162,7 @@ int streams_alive() { return TheState().streams; }
 
 }  // namespace model
 
-// In place of the build's own.
+// Replaces the build's own function.
 namespace engine {
 
 const DeviceRuntime* Devices() {

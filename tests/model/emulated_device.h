@@ -8,31 +8,31 @@
 namespace sfmamba::model {
 
 // The operations of unmodified CUDA kernels on the emulator, with tensors in
-// the CPU's memory. What cuBLAS and cuDNN would do libtorch does on the CPU.
+// the CPU's memory. libtorch replaces cuBLAS and cuDNN on the CPU.
 //
-// Who links this also has two GPUs, on which models can be loaded
-// (ModelOptions::gpus = {0, 1}): their contexts, buffers and padded batches are
-// the real ones. A graph is a stand-in: it calls again what was recorded, on
-// the memory of then.
+// A program that links this has two GPUs, on which models can be loaded
+// (ModelOptions::gpus = {0, 1}). Contexts, buffers and padded batches are the
+// real ones. A graph is a stand-in. It repeats the recorded calls on the memory
+// of the recording.
 const ops::DeviceOps& EmulatedOps();
 
-// What the emulated GPUs did, and what goes wrong on them. Thread-safe.
+// Records the emulated GPUs' actions and controls their failures. Thread-safe.
 namespace emulated {
 
-// The next `count` recordings fail.
+// Makes the next `count` recordings fail.
 void RefuseToRecord(int count);
-// Allocations of more than `bytes` at a time fail; 0: none.
+// Makes single allocations of more than `bytes` fail. 0 removes the limit.
 void LimitMemory(int64_t bytes);
-// From now on GPU `gpu` has failed, or no longer has.
+// Makes GPU `gpu` fail from now on, or repairs it.
 void BreakDevice(bool broken, int gpu = 0);
 
-// Copies of inputs to the devices.
+// The number of copies of inputs to the devices.
 int copies_in();
-// The GPU that page-locked memory was last allocated by.
+// The GPU that last allocated pinned memory.
 int gpu_of_host_memory();
 int graphs_recorded();
 int graphs_replayed();
-// Those that still live.
+// The number of graphs and streams that still exist.
 int graphs_alive();
 int streams_alive();
 

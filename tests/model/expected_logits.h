@@ -9,27 +9,27 @@
 namespace sfmamba::model {
 
 // Logits of models with deterministic parameters on deterministic images,
-// computed in fp64: to be met within 1e-4 in fp32. docs/network.md, "How it is
-// checked", says what they rest on.
+// computed in fp64. fp32 must agree within 1e-4. docs/network.md, "How it is
+// checked", says what they are based on.
 
 // The logits of a published variant on two images of 224 x 224.
 struct ExpectedVariant {
   const char* variant;
-  std::vector<float> first;   // Logits of image 0, from its first on.
-  std::vector<float> second;  // Logits of image 1.
-  double sum;                 // The sum of both images' logits.
-  int argmax;                 // Both images' first class.
+  std::vector<float> first;   // First logits of image 0.
+  std::vector<float> second;  // First logits of image 1.
+  double sum;                 // Sum of both images' logits.
+  int argmax;                 // The top class of both images.
 };
 
 std::vector<ExpectedVariant> ExpectedVariants();
 std::ostream& operator<<(std::ostream& out, const ExpectedVariant& expected);
 
-// The logits of a kind of the small model on two images of kSmallHeight x
-// kSmallWidth.
+// The logits of a form of the small model on two images of kSmallHeight x
+// kSmallWidth pixels.
 struct ExpectedLogits {
   const char* name;
-  void (*change)(BackboneConfig&);  // Makes the kind of SmallModel().
-  std::vector<float> logits;        // Both images'.
+  void (*change)(BackboneConfig&);  // Makes the form from SmallModel().
+  std::vector<float> logits;        // Logits of both images.
 };
 
 std::vector<ExpectedLogits> ExpectedOfSmallModel();

@@ -9,7 +9,7 @@
 
 namespace sfmamba::model {
 
-// What a map [N, C, H, W] of the reference, computed in fp64, is known by.
+// Properties of a map [N, C, H, W] of the reference, computed in fp64.
 struct ExpectedMap {
   std::vector<int64_t> shape;
   double sum, sum_of_absolutes, first, last;

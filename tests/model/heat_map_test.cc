@@ -1,5 +1,5 @@
-// Heat maps of whole classifiers, with the default models' weights where there
-// are any.
+// Tests heat maps of whole classifiers, with the default models' weights if
+// they exist.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -30,7 +30,7 @@ struct Classifier {
   std::map<std::string, weights::TensorView> tensors;
 };
 
-// The classifier in the folder of this name, or a variant with deterministic
+// Returns the classifier in the folder `name`, or a variant with deterministic
 // parameters.
 Classifier Read(const std::string& name) {
   Classifier classifier;
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(Classifiers, HeatMapTest,
                            return std::string(info.param);
                          });
 
-// A batch of which some images ask, on the contexts that serve it.
+// Some images of a batch ask for heat maps, on the contexts of a server.
 TEST(HeatMapBatchTest, ChangesNoBitOfTheAnswers) {
   for (const bool reference : {false, true}) {
     ModelOptions options;

@@ -7,12 +7,12 @@
 
 namespace sfmamba::model {
 
-// The implementations on the CPU. They are never destroyed.
+// Return the implementations on the CPU, which are never destroyed.
 const ops::Implementation& Reference();
-// In fp32, bf16 or int8, whether the processor supports it or not.
+// Computes in fp32, bf16 or int8, even if the CPU does not support it natively.
 const ops::Implementation& Cpu(Precision precision = Precision::kFloat32);
 
-// For tests that run with both.
+// Selects an implementation in tests that run with both.
 inline const ops::Implementation& CpuOrReference(bool cpu) {
   return cpu ? Cpu() : Reference();
 }

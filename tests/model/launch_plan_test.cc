@@ -56,7 +56,7 @@ TEST(LaunchPlanTest, VariantsKeepToTheirTimes) {
 
 TEST(LaunchPlanTest, ATokenStageCutsItsWindowsInOneLaunchAndCopiesNoneBack) {
   for (const char* variant : {"sf_mamba_t", "sf_mamba_s", "sf_mamba_b"}) {
-    // One for each of two stages, and one before the head.
+    // One launch for each of two stages, and one before the head.
     EXPECT_EQ(
         Count(LaunchesOf(Bf16(variant), kImages), "windows, means, tokens"), 3);
   }
@@ -65,7 +65,7 @@ TEST(LaunchPlanTest, ATokenStageCutsItsWindowsInOneLaunchAndCopiesNoneBack) {
 TEST(LaunchPlanTest, AMambaBlockIsNineLaunchesAndAnAttentionBlockSeven) {
   ModelConfig config = Bf16("sf_mamba_t");
   const size_t launches = LaunchesOf(config, kImages).size();
-  config.backbone.depths[2] += 2;  // One block of each kind more.
+  config.backbone.depths[2] += 2;  // One more block of each kind.
   EXPECT_EQ(LaunchesOf(config, kImages).size() - launches, 9 + 7);
 }
 
@@ -73,7 +73,7 @@ TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
   const std::vector<Launch> launches = LaunchesOf(Bf16("sf_mamba_t"), 1);
   double flops = 0;
   for (const Launch& launch : launches) flops += launch.flops;
-  // 4.6 G multiply-adds, and what composing two projections adds to them.
+  // 4.6 G multiply-adds, plus the cost of combining two projections.
   EXPECT_NEAR(flops / 2e9, 4.6, 0.1);
   EXPECT_EQ(Count(launches, "selective scan"), 6);
   EXPECT_EQ(Count(launches, "attention"), 6);
@@ -82,19 +82,20 @@ TEST(LaunchPlanTest, CountsTheNetworksArithmetic) {
 
 TEST(LaunchPlanTest, WithTheExactGeluEachMlpHasAPassMore) {
   ModelConfig config = Bf16("sf_mamba_t");
-  config.precision = Precision::kFloat32;  // Where it always is exact.
+  config.precision = Precision::kFloat32;  // GELU is always exact in fp32.
   EXPECT_EQ(Count(LaunchesOf(config, 1), "GELU of the MLPs"), 12);
 }
 
-// cuDNN makes a plan of a convolution for each size of batch. With plans of its
-// depthwise ones, the default classifier was not ready in 90 s on an H200.
+// cuDNN plans each convolution for every batch size. With plans for its
+// depthwise convolutions, the default classifier was not ready after 90 s on an
+// H200.
 TEST(LaunchPlanTest, TheDefaultClassifierConvolvesWithoutPlans) {
   const std::vector<Launch> launches = LaunchesOf(LiteStride32Model(), 1);
   EXPECT_EQ(Count(launches, "depthwise convolutions"), 12);
   EXPECT_EQ(Count(launches, "convolutions"), 0);
 }
 
-// A library builds a plan of attention for each of its shapes.
+// A library builds an attention plan for each shape.
 TEST(LaunchPlanTest, PicturesOfManySizesHaveFewShapesOfAttention) {
   const ModelConfig config =
       *VariantConfig("sf_mamba_t", VisionTask::kDetection);
@@ -114,7 +115,7 @@ TEST(LaunchPlanTest, PicturesOfManySizesHaveFewShapesOfAttention) {
   EXPECT_LE(shapes.size(), 24);
 }
 
-// A launch of each kind, by hand.
+// Checks a launch of each kind by hand.
 TEST(LaunchModelTest, TakesTheLongerOfMemoryAndArithmetic) {
   Launch launch;
   launch.bytes = 3.65e6;

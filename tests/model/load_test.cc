@@ -21,7 +21,7 @@ namespace {
 using ::testing::HasSubstr;
 using Tensors = std::map<std::string, at::Tensor>;
 
-// Weights of the small model, written to a file and loaded from it.
+// Writes the small model's weights to a file and loads the file.
 class LoadTest : public testing::Test {
  protected:
   absl::StatusOr<std::unique_ptr<VisionModel>> Load(const Tensors& tensors) {
@@ -51,7 +51,7 @@ class LoadTest : public testing::Test {
 
 TEST_F(LoadTest, AFileGivesTheModelThatItHolds) { ExpectSameLogits(weights_); }
 
-// In a build without CUDA as in one with it.
+// This holds in builds with and without CUDA.
 TEST_F(LoadTest, AGpuThatIsNotThereIsRefused) {
   options_.gpus = {99};
   EXPECT_THAT(ErrorOf(weights_), HasSubstr("GPU"));
@@ -75,7 +75,7 @@ TEST_F(LoadTest, KeysOfCompiledAndWrappedModelsAreFound) {
   }
   ExpectSameLogits(compiled);
   ExpectSameLogits(wrapped);
-  // Which of two tensors is meant is not guessed.
+  // If two tensors could be meant, the loader does not guess.
   Tensors twice = weights_;
   twice["_orig_mod.head.bias"] = at::zeros_like(weights_["head.bias"]);
   EXPECT_THAT(ErrorOf(twice), HasSubstr("_orig_mod.head.bias"));
@@ -134,10 +134,10 @@ TEST_F(LoadTest, EveryTensorThatDoesNotFitIsNamed) {
 }
 
 TEST_F(LoadTest, EachTensorIsNeededInItsShape) {
-  config_.backbone.dim = config_.backbone.in_dim = 4;  // Files of 200 kB.
+  config_.backbone.dim = config_.backbone.in_dim = 4;  // Makes files of 200 kB.
   config_.backbone.num_heads = {1, 1, 2, 2};
   config_.backbone.depths = {1, 1, 2, 2};
-  options_.reference = true;  // Packing weights takes most of the time.
+  options_.reference = true;  // Avoids packing weights, which is slow.
   const Tensors weights = DeterministicWeights(config_);
   for (const auto& [key, tensor] : weights) {
     Tensors changed = weights;

@@ -1,5 +1,5 @@
-// Variants with public weights, of their registered sizes with deterministic
-// parameters, against logits that the original code computed in fp64.
+// Compares variants with public weights, in their registered sizes with
+// deterministic parameters, with logits of the original code in fp64.
 #include <algorithm>
 #include <numeric>
 #include <ostream>
@@ -17,7 +17,7 @@ namespace {
 struct Expected {
   const char* variant;
   int height, width;
-  std::vector<float> first;  // Logits from the first class on.
+  std::vector<float> first;  // The logits of the first classes.
   double sum;
   int argmax;
 };
@@ -35,7 +35,7 @@ TEST_P(OpenVariantsTest, LogitsAreThoseOfTheOriginalCode) {
       config, DeterministicImages({1, 3, expected.height, expected.width}),
       Cpu());
   ASSERT_EQ(logits.size(), 1000);
-  // VMamba's fp32 is closer to fp64 than the others'.
+  // VMamba's fp32 is closer to fp64 than that of other models.
   const bool is_vmamba = config.backbone.architecture == Architecture::kVMamba;
   for (size_t i = 0; i < expected.first.size(); ++i) {
     EXPECT_NEAR(logits[i], expected.first[i], is_vmamba ? 2e-5 : 1e-4) << i;

@@ -14,13 +14,13 @@
 namespace sfmamba::model {
 namespace {
 
-// A variant, changed, and what its published or specified size is.
+// A modified variant and its published or specified size.
 struct Case {
   const char* name;
   const char* variant;
   void (*change)(BackboneConfig&);
   int64_t parameters;
-  int tensors;  // Parameters only; 0: not stated.
+  int tensors;  // Only parameters; 0 if not stated.
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
@@ -42,7 +42,7 @@ void ScanWithoutAttention(BackboneConfig& config) {
 
 using Shape = std::vector<int64_t>;
 
-// The keys and shapes that a model takes.
+// Returns the keys and shapes of a model's parameters.
 std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
   EXPECT_EQ(Validate(config), absl::OkStatus());
   std::map<std::string, Shape> taken;
@@ -50,7 +50,7 @@ std::map<std::string, Shape> TakenBy(const ModelConfig& config) {
       [&](const std::string& key, at::IntArrayRef shape) {
         EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
             << key << " is taken twice";
-        // Never written to, so that the largest models take no memory either.
+        // Never written to, so that even the largest models take no memory.
         return at::empty(shape, c10::kFloat);
       });
   const auto model =
@@ -111,7 +111,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"L3", "mamba_vision_l3_256_21k", AsItIs, 739'570'472, 0},
         Case{"L3At512", "mamba_vision_l3_512_21k", AsItIs, 739'570'472, 0},
         Case{"DataTokensAddNothing", "sf_mamba_t", AsItIs, 31'794'248, 219},
-        // Two tokens of 320 and two of 640 channels.
+        // Two tokens of 320 channels and two tokens of 640 channels.
         Case{"LearnableTokens", "sf_mamba_t",
              [](BackboneConfig& b) { b.tokens = Tokens::kLearnable; },
              31'796'168, 223}),
@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SUniSwap", "vim_s_uni_swap", AsItIs, 25'853'800, 0}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// timm's models, by name.
+// The names of timm's models.
 INSTANTIATE_TEST_SUITE_P(
     MambaOut, ParameterCountTest,
     testing::Values(
@@ -201,8 +201,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"BS1L20", "vmamba_b_s1l20", AsItIs, 86'614'504, 492}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// The keys of a MambaVision checkpoint, as its reference implementation names
-// them.
+// The keys of a MambaVision checkpoint under the names of the reference
+// implementation.
 class MambaVisionKeys {
  public:
   explicit MambaVisionKeys(const ModelConfig& config) {

@@ -1,4 +1,4 @@
-// A model's contexts on groups of processors.
+// Tests a model whose contexts run on groups of CPUs.
 
 #include <sched.h>
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kImages = 3;
 
-// The processors that the calling thread may run on.
+// Returns the CPUs that the calling thread may run on.
 std::vector<int> Allowed() {
   std::vector<int> processors;
   cpu_set_t set;
@@ -34,7 +34,7 @@ std::vector<int> Allowed() {
   return processors;
 }
 
-// Groups of one processor, which repeat if there are fewer processors.
+// Returns groups of one CPU each. They repeat if there are fewer CPUs.
 ModelOptions Groups(const std::vector<int>& threads) {
   const std::vector<int> all = Allowed();
   ModelOptions options;
@@ -48,7 +48,7 @@ at::Tensor Images(int count = kImages) {
   return DeterministicImages({count, 3, kSmallHeight, kSmallWidth});
 }
 
-// All bytes of the answers.
+// Returns all bytes of the answers.
 std::string Bytes(const std::vector<Result>& results) {
   std::string bytes;
   for (const Result& result : results) {
@@ -61,7 +61,7 @@ std::string Bytes(const std::vector<Result>& results) {
   return bytes;
 }
 
-// The answers of context `index`, made by a thread of its own.
+// Returns the answers of context `index`, computed on a separate thread.
 std::string BytesOfContext(VisionModel& model, int index,
                            const at::Tensor& images) {
   std::string bytes;
@@ -153,7 +153,7 @@ TEST(ProcessorGroupsOfAModelTest, AThreadIsBoundAsLongAsItsContextLives) {
   EXPECT_EQ(Allowed(), all) << "one context binds nothing";
 }
 
-// A control group may lose processors after the server has started.
+// A control group may lose CPUs after the server has started.
 TEST(ProcessorGroupsOfAModelTest, ProcessorsThatAreGoneCostSpeedOnly) {
   ModelOptions options;
   options.processor_groups = {{{1000}, 2}, {{1001, 1002}, 1}};

@@ -49,7 +49,7 @@ double BytesOf(const ops::PixelBatch& pixels) {
   return bytes;
 }
 
-// ---- Our kernels and the libraries' ----
+// ---- This project's kernels and the libraries' kernels ----
 
 class RecordingOps : public ops::DeviceOps {
  public:
@@ -160,7 +160,7 @@ class RecordingOps : public ops::DeviceOps {
     const at::Tensor y =
         at::empty({x.size(0), weight.size(0), size(x.size(2)), size(x.size(3))},
                   x.options().memory_format(at::MemoryFormat::ChannelsLast));
-    // A 1x1 convolution is a product of pixels and channels.
+    // A 1x1 convolution is a matrix product of pixels and channels.
     const bool product = weight.size(2) == 1;
     Launch launch;
     launch.kind = product ? LaunchKind::kGemm : LaunchKind::kConvolution;
@@ -173,7 +173,7 @@ class RecordingOps : public ops::DeviceOps {
   }
   at::Tensor Attention(const at::Tensor& q, const at::Tensor& k,
                        const at::Tensor& v) const override {
-    // Libraries' kernels leave tokens before heads in memory, too.
+    // Libraries' kernels also store tokens before heads.
     const at::Tensor y =
         at::empty({q.size(0), q.size(2), q.size(1), q.size(3)}, q.options())
             .transpose(1, 2);
@@ -213,7 +213,7 @@ class RecordingOps : public ops::DeviceOps {
 
 // ---- libtorch's own operators ----
 
-// Those that launch a kernel, and the group it counts to.
+// The operators that launch a kernel, and the group of each.
 const std::map<std::string, const char*>& Kernels() {
   static const auto& kernels = *new std::map<std::string, const char*>{
       {"copy_", "windows, means, tokens"},
@@ -227,7 +227,7 @@ const std::map<std::string, const char*>& Kernels() {
   return kernels;
 }
 
-// Those that launch nothing, or whose parts are seen by themselves.
+// Operators that launch nothing, or whose parts are recorded separately.
 const std::set<std::string>& Free() {
   static const auto& free =
       *new std::set<std::string>{"_to_copy",   "_unsafe_view",
@@ -255,7 +255,7 @@ std::unique_ptr<at::ObserverContext> OnStart(const at::RecordFunction& call) {
     return nullptr;
   }
   if (inside_kernel++ > 0) return nullptr;
-  // The result is as large as the first operand, but of these.
+  // The result is as large as the first operand, except for these operators.
   double bytes = 0, first = -1;
   const auto add = [&](const at::Tensor& x) {
     if (first < 0) first = Bytes(x);
@@ -300,7 +300,7 @@ LaunchRecorder::~LaunchRecorder() {
 namespace {
 
 // Calls `run` with the weights and the implementation of a model on the
-// recording device, and returns what it launches.
+// recording device. Returns the recorded launches.
 template <typename Run>
 std::vector<Launch> Recorded(const ModelConfig& config, Run run) {
   const c10::InferenceMode inference;

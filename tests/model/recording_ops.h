@@ -7,11 +7,11 @@
 
 namespace sfmamba::model {
 
-// While one of these lives, tensors of libtorch's "meta" device count as a
-// GPU's, and what this thread enqueues on them is recorded: our kernels, the
-// libraries', and libtorch's own operators, of which an unknown one ends the
-// test. Without `operators`, libtorch's are not recorded, and none is unknown.
-// One at a time.
+// While an object exists, tensors of libtorch's "meta" device count as a GPU's.
+// It records the work that this thread enqueues on them: this project's
+// kernels, libraries' kernels and libtorch's own operators. An unknown operator
+// ends the test. Without `operators`, libtorch's operators are neither recorded
+// nor checked. Only one object may exist at a time.
 class LaunchRecorder {
  public:
   explicit LaunchRecorder(bool operators = true);

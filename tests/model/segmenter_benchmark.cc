@@ -1,7 +1,7 @@
 // Times the parts of UperNet with random weights on one picture of noise:
 //   segmenter_benchmark --variant=sf_mamba_t --height=512 --width=683
-// One round warms up; medians of the others are printed. The hash of the logits
-// tells whether other threads or another form give the same bits.
+// One round warms up. The program prints medians of the other rounds. The hash
+// of the logits shows whether another thread count or form gives the same bits.
 
 #include <cstdint>
 #include <cstdio>
@@ -47,7 +47,7 @@ std::vector<int> Widths(const BackboneConfig& config) {
   return {config.width(0), config.width(1), config.width(2), config.width(3)};
 }
 
-// FNV-1a of the values' bytes.
+// Returns FNV-1a of the values' bytes.
 uint64_t Hash(const at::Tensor& values) {
   const auto* bytes = static_cast<const uint8_t*>(values.const_data_ptr());
   uint64_t hash = 0xcbf29ce484222325;
@@ -57,7 +57,8 @@ uint64_t Hash(const at::Tensor& values) {
   return hash;
 }
 
-// One picture through all parts, as SegmentationHead does it. The logits' hash.
+// Runs one picture through all parts, like SegmentationHead. Returns the hash
+// of the logits.
 uint64_t Round(const backbones::Backbone& backbone,
                const heads::SegmentationHead& head, const at::Tensor& picture,
                const heads::ImageInfo& image, Stopwatch& timed) {
@@ -110,7 +111,7 @@ int Main() {
       absl::GetFlag(FLAGS_reference) ? Reference()
                                      : Cpu(absl::GetFlag(FLAGS_dtype));
   const c10::InferenceMode guard;
-  const ops::SerialOperators serial;  // The server runs models this way.
+  const ops::SerialOperators serial;  // Like the server.
   weights::StateDict weights(weights::MakeRandomWeights(0));
   const std::unique_ptr<backbones::Backbone> backbone = backbones::MakeBackbone(
       config->backbone, config->image_size, backbones::FeatureMaps::kAll,
@@ -145,6 +146,6 @@ int Main() {
 
 int main(int argc, char** argv) {
   absl::ParseCommandLine(argc, argv);
-  sfmamba::model::KeepTensorMemory();  // The server does this too.
+  sfmamba::model::KeepTensorMemory();  // Like the server.
   return sfmamba::model::Main();
 }

@@ -7,22 +7,21 @@
 
 namespace sfmamba::model {
 
-// Milliseconds on the clock and of all processors.
+// Milliseconds of wall time, and of CPU time on all CPUs.
 struct Time {
   double wall = 0, cpu = 0;
 
   static Time Now();
 };
 
-// The time of each part of a benchmark's rounds, the first of which only warms
-// up.
+// Measures each part of a benchmark's rounds. The first round only warms up.
 //
 //   for (int round = 0; round <= rounds; ++round) {
 //     const auto y = timed("part", [&] { return Part(x); });
 //   }
 class Stopwatch {
  public:
-  // Runs `part` and returns what it does.
+  // Runs `part` and returns its result.
   template <typename Part>
   auto operator()(const std::string& name, Part part) {
     const Time start = Time::Now();
@@ -33,8 +32,9 @@ class Stopwatch {
     return result;
   }
 
-  // The medians of all parts in their order, then "all", their sum: lines of
-  // text, or members of a JSON object, each with a comma before it.
+  // Returns the medians of all parts in order, followed by "all", their sum.
+  // The format is lines of text, or members of a JSON object with a comma
+  // before each.
   std::string Report(bool json) const;
 
  private:
@@ -42,7 +42,7 @@ class Stopwatch {
   std::map<std::string, std::vector<Time>> times_;
 };
 
-// The most memory that this process has had so far.
+// Returns the peak memory of this process so far.
 double PeakMemoryMiB();
 
 }  // namespace sfmamba::model

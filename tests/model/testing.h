@@ -15,36 +15,37 @@
 
 namespace sfmamba::model {
 
-// A small model with everything in it that the variants have: padded maps,
-// several windows, odd depths, layer scale. Made for images of 96 x 80.
+// A small model with every feature of the variants: padded maps, several
+// windows, odd depths and layer scale. Made for images of 96 x 80 pixels.
 ModelConfig SmallModel();
 constexpr int kSmallHeight = 96, kSmallWidth = 80;
 
-// A classifier on EfficientNet-Lite0's layers, made for images of 160 x 160.
+// A classifier with EfficientNet-Lite0's layers, for images of 160 x 160
+// pixels.
 ModelConfig LiteModel();
-// A classifier on EfficientNet-Lite0's layers down to stride 32, one token
-// stage and EfficientNet-Lite0's last layers.
+// A classifier with EfficientNet-Lite0's layers down to stride 32, one token
+// stage, and EfficientNet-Lite0's last layers.
 ModelConfig LiteStride32Model();
 
-// Options that ask a model of the task for all that it can compute.
+// Returns options that ask a model of the task for every result.
 PredictionOptions AskForAll(VisionTask task);
 
-// With deterministic parameters. Dies if that fails.
+// Makes a model with deterministic parameters. Ends the process on failure.
 std::unique_ptr<VisionModel> MakeModel(const ModelConfig& config,
                                        const ModelOptions& options = {});
 
-// The stage maps of `images` [N, 3, H, W], of a backbone with deterministic
-// parameters, in fp32.
+// Returns the stage maps of `images` [N, 3, H, W] in fp32. The backbone has
+// deterministic parameters.
 std::vector<at::Tensor> StageMaps(
     const ModelConfig& config, const at::Tensor& images,
     const ops::Implementation& implementation = Cpu());
 
-// The logits of a backbone and a head with deterministic parameters, image
-// after image, whatever the processor computes natively.
+// Returns the logits of a backbone and a head with deterministic parameters,
+// image after image, regardless of the CPU's native types.
 std::vector<float> LogitsOf(const ModelConfig& config, const at::Tensor& images,
                             const ops::Implementation& implementation);
 
-// The answers to `images` [N, 3, H, W], normalised.
+// Returns the answers to normalized `images` [N, 3, H, W].
 absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
                                              const at::Tensor& images);
 
@@ -52,11 +53,11 @@ absl::StatusOr<std::vector<Result>> RunModel(ExecutionContext& context,
 absl::StatusOr<std::vector<Result>> RunModel(VisionModel& model,
                                              const at::Tensor& images);
 
-// Return the logits, image after image. Die on an error.
+// Return the logits, image after image. End the process on an error.
 std::vector<float> Logits(ExecutionContext& context, const at::Tensor& images);
 std::vector<float> Logits(VisionModel& model, const at::Tensor& images);
 
-// The largest absolute difference; the vectors are of one length.
+// Return the largest absolute difference. Both arguments have the same size.
 double LargestDifference(const std::vector<float>& a,
                          const std::vector<float>& b);
 double LargestDifference(const at::Tensor& a, const at::Tensor& b);

@@ -1,5 +1,5 @@
-// No logits of Vim are known, so it is compared with the definition, written
-// down here once more, in fp64 loops over single numbers.
+// No expected logits of Vim exist. The tests therefore compare it with its
+// definition, written again here in fp64 loops over single numbers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,7 +33,7 @@ Vector Parameter(const std::string& key, std::vector<int64_t> shape) {
   return ToVector(DeterministicParameter(key, shape));
 }
 
-// W x, W [out, x.size()].
+// Returns W x, where W is [out, x.size()].
 Vector Product(const Vector& W, const Vector& x) {
   Vector y(W.size() / x.size());
   for (size_t o = 0; o < y.size(); ++o) {
@@ -54,7 +54,8 @@ Vector RmsNorm(const Vector& x, const Vector& weight) {
   return y;
 }
 
-// One direction: x [tokens][channels] to the scan's answer, before the gate.
+// Computes one direction from x [tokens][channels] to the scan's result, before
+// the gate.
 Sequence ScanOneWay(const std::string& prefix, const std::string& suffix,
                     int width, const Sequence& x) {
   const int d = x[0].size(), rank = (width + 15) / 16;
@@ -126,8 +127,8 @@ Sequence Mixer(const std::string& prefix, int expand, bool backward,
   return y;
 }
 
-// The tokens of `image` [3, size, size], with the class token in their middle
-// and the positions added.
+// Returns the tokens of `image` [3, size, size], with the class token in the
+// middle and the positions added.
 Sequence Embed(const at::Tensor& image, int E) {
   const int side = image.size(1) / 16, patches = side * side;
   const Vector weight = Parameter("patch_embed.proj.weight", {E, 3, 16, 16});
@@ -155,7 +156,8 @@ Vector MeanOf(const Sequence& x) {
   return mean;
 }
 
-// The whole model on `image`. As Vim defines it, residual and hidden apart.
+// Returns the logits of the whole model for `image`. Like Vim's definition, it
+// keeps residual and hidden state apart.
 Vector ExpectedLogits(const ModelConfig& config, const at::Tensor& image) {
   const BackboneConfig& backbone = config.backbone;
   const int E = backbone.vim_dim;
@@ -252,7 +254,7 @@ std::ostream& operator<<(std::ostream& out, const Kind& kind) {
   return out << kind.name;
 }
 
-// A small Vim: 16 patches, 24 channels, 3 layers.
+// A small Vim with 16 patches, 24 channels and 3 layers.
 class VimTest : public testing::TestWithParam<Kind> {
  protected:
   static constexpr int kImages = 4, kSize = 48, kClasses = 5;
@@ -326,7 +328,7 @@ TEST_P(VimTest, HalfPrecisionStaysClose) {
   const double difference = LargestDifference(
       model::LogitsOf(config_, images_, Cpu(Precision::kBFloat16)), full);
   EXPECT_LE(difference, 0.06);
-  EXPECT_GT(difference, 1e-4);  // It was bf16 indeed.
+  EXPECT_GT(difference, 1e-4);  // It really was bf16.
 }
 
 TEST_P(VimTest, RefusesImagesOfAnotherSize) {

@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(SmallModel, ExpectedLogitsTest,
                            return std::string(info.param.name);
                          });
 
-// Whether image `i` of the batch has the bytes of the answer `alone`.
+// Expects image `i` of the batch to have the same bytes as the answer `alone`.
 void ExpectSameBytes(const Result& alone, const Result& in_batch) {
   const auto& a = std::get<Classification>(alone);
   const auto& b = std::get<Classification>(in_batch);
@@ -78,7 +78,7 @@ void ExpectSameBytes(const Result& alone, const Result& in_batch) {
                            a.embedding.size() * sizeof(float)));
 }
 
-// A model and the side of its images, by name.
+// A model with a name and the side of its images.
 struct Sample {
   const char* name;
   ModelConfig config;
@@ -87,7 +87,7 @@ struct Sample {
 
 ModelConfig Tiny() { return *VariantConfig("sf_mamba_t"); }
 
-// In fp32 where the processor has no bf16 or no int8.
+// Falls back to fp32 if the CPU has no bf16 or int8.
 ModelConfig In(Precision precision, ModelConfig config) {
   config.precision = precision;
   return config;
@@ -168,7 +168,8 @@ INSTANTIATE_TEST_SUITE_P(
         Sample{"EfficientVim", *VariantConfig("efficientvim_m1"), 96, 128}),
     [](const auto& info) { return std::string(info.param.name); });
 
-// One thread computes several of these together, SmallModel() only by AMX.
+// One thread computes several of these images together. It does so with
+// SmallModel() only where the processor has AMX.
 TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
   const auto model = MakeModel(GetParam().config);
   const at::Tensor images = Images(19);
@@ -194,7 +195,7 @@ TEST_P(BatchOfManyTest, AnImageHasTheSameBytesBesideOthersOnOneThread) {
   at::set_num_threads(threads);
 }
 
-// A poisoned image in the batch, in every way that batches are run.
+// A poisoned image in a batch, for every way to run batches.
 class IsolationTest : public testing::TestWithParam<ModelOptions> {};
 
 TEST_P(IsolationTest, ANonFiniteImageLeavesItsBatchMatesAlone) {
@@ -304,7 +305,8 @@ TEST(VisionModelTest, RefusesAFoldThatDoesNotDivideTheSequences) {
 }
 
 TEST(VisionModelTest, TellsHowItFolds) {
-  // 96 x 96: stage 3 is 6 x 6, four windows of 4 x 4. Images run one by one.
+  // 96 x 96 pixels give 6 x 6 in stage 3, which is four windows of 4 x 4.
+  // Images run one by one.
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(1), 4);
   EXPECT_EQ(MakeModel(SmallModel())->fold_factor(2), 4);
   EXPECT_EQ(MakeModel(SmallModel(), {true, 2})->fold_factor(2), 2);

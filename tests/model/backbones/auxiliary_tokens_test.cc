@@ -14,11 +14,11 @@ namespace {
 
 constexpr int kWidth = 4;
 
-at::Tensor Sequences() {  // Three of five tokens.
+at::Tensor Sequences() {  // Three sequences of five tokens.
   return at::arange(3 * 5 * kWidth, at::kFloat).view({3, 5, kWidth});
 }
 
-// Learnable tokens of 7 (head) and 9 (tail) are there to be taken.
+// Learnable tokens of 7 (head) and 9 (tail) are available.
 AuxiliaryTokens Make(model::Tokens tokens, bool swap, bool cpu) {
   model::BackboneConfig config;
   config.tokens = tokens;

@@ -62,7 +62,7 @@ TEST(HybridBackboneSequencesTest, AreThoseOfTheStagesOfTokens) {
     const HybridBackbone backbone(config.backbone, config.image_size,
                                   FeatureMaps::kAll, weights.root(),
                                   model::Reference());
-    // Maps of 21 x 11 and of 11 x 6, in windows of 10 and of 5.
+    // Maps of 21 x 11 and 11 x 6, in windows of 10 and 5.
     const std::vector<int64_t> expected =
         longer ? std::vector<int64_t>{3 * 3 * 2}
                : std::vector<int64_t>{3 * 3 * 2, 3 * 3 * 2};

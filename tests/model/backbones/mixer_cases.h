@@ -8,13 +8,13 @@
 
 namespace sfmamba::backbones {
 
-// A mixer's input, [rows, sequences * length, width].
+// The shape of a mixer's input, [rows, sequences * length, width].
 struct MixerCase {
   int64_t rows, sequences, length;
 };
 
-// One token, sequences shorter than a convolution, of odd lengths, and folded
-// into rows.
+// One token, sequences shorter than a convolution, odd lengths, and sequences
+// folded into rows.
 inline std::vector<MixerCase> MixerCases() {
   return {{1, 1, 1}, {3, 1, 2}, {1, 3, 7}, {3, 2, 5}};
 }

@@ -1,5 +1,5 @@
-// Small networks with the architectures of public weights, against what the
-// original code computed in fp64; tests/testing/testdata/open_weights.
+// Compares small networks with the architectures of public weights with the
+// original code's results in fp64. See tests/testing/testdata/open_weights.
 #include <ostream>
 #include <string>
 #include <vector>
@@ -14,7 +14,7 @@ namespace sfmamba::backbones {
 namespace {
 
 struct Case {
-  const char* name;  // The fixture's.
+  const char* name;  // The fixture's name.
   model::BackboneConfig backbone;
 };
 
@@ -75,8 +75,9 @@ std::vector<Case> Cases() {
 
 class OpenWeightsTest : public model::AgainstReference {
  protected:
-  // In fp32 within a part of the expected values' standard deviation; in half
-  // precision, where each product rounds, within a part of the largest.
+  // In fp32 the tolerance is a fraction of the expected values' standard
+  // deviation. In half precision each product rounds, so the tolerance is a
+  // fraction of the largest value.
   static void ExpectValues(const at::Tensor& actual,
                            const at::Tensor& expected) {
     const at::Tensor values = expected.to(at::kDouble);
@@ -122,7 +123,7 @@ TEST_P(OpenWeightsTest, MapsAndLogitsAreThoseOfTheOriginalCode) {
   }
 }
 
-// The maps of a detector or segmenter, which norms of their own follow.
+// The maps of a detector or segmenter, with their output norms.
 TEST_P(OpenWeightsTest, NormedMapsAreThoseOfTheOriginalCode) {
   model::BackboneConfig config = VMamba("vmamba_t_s1l8", 8, {1, 1, 1, 1});
   config.output_norms = true;
@@ -158,7 +159,7 @@ TEST_P(OpenWeightsTest, AnImagesMapsDoNotDependOnTheBatch) {
   }
 }
 
-// What a map's edges and blocks of columns make of every size.
+// Maps of any size must be right at their edges and blocks of columns.
 TEST_P(OpenWeightsTest, MapsOfAnySizeAreTheReferences) {
   for (const Case& each : Cases()) {
     SCOPED_TRACE(each.name);

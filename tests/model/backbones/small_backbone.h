@@ -5,9 +5,8 @@
 
 namespace sfmamba::backbones {
 
-// A hybrid backbone with everything in it that the variants have, of
-// widths that are no multiples of a vector: 10, 20, 40 and 80. The scans have
-// 20 and 40 channels.
+// A hybrid backbone with every feature of the variants. Its widths of 10, 20,
+// 40 and 80 are no multiples of a vector. The scans have 20 and 40 channels.
 inline model::BackboneConfig SmallBackbone() {
   model::BackboneConfig config;
   config.dim = 10;

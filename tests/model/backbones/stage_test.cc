@@ -9,14 +9,14 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Images, height and width. In stage 3's windows of 4 x 4 they are less than a
-// window, a whole one, and two with padding.
+// Images, height and width. In stage 3's windows of 4 x 4, they are less than
+// one window, exactly one window, and two windows with padding.
 const std::vector<std::array<int64_t, 3>> kSizes = {
     {1, 1, 1}, {1, 4, 4}, {3, 5, 2}};
 
 class StageTest : public model::AgainstReference {
  protected:
-  // Compares stage 3 on maps, each sequence in a row of its own.
+  // Compares stage 3 on maps, with each sequence in a separate row.
   static void ExpectEqualTokenStages(const model::BackboneConfig& config) {
     constexpr int kStage = 2;
     const auto stage = Both([&](const auto& scope, const auto& ops) {
@@ -87,7 +87,7 @@ TEST_P(StageTest, FoldsSequencesIntoRows) {
   const auto stage = Both([&](const auto& scope, const auto& ops) {
     return TokenStage(scope, /*stage=*/2, config, ops);
   });
-  // Twelve windows.
+  // There are twelve windows.
   const at::Tensor x = model::RandomValues("x", {3, config.width(2), 7, 5});
   for (const int64_t rows : {1, 4, 6}) {
     ExpectNear(stage.tested.Forward(Map(x), rows),

@@ -6,7 +6,7 @@
 namespace sfmamba::backbones {
 namespace {
 
-// Stage 3 has two Mamba blocks; its last block has attention.
+// Stage 3 has two Mamba blocks. Its last block has attention.
 constexpr int kStage = 2, kMamba = 1, kAttention = 2;
 
 class TokenBlockTest : public model::AgainstReference {

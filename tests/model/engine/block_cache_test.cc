@@ -76,7 +76,7 @@ TEST(BlockCacheTest, TakesTheSmallestThatFits) {
 
 TEST(BlockCacheTest, TakesABlockOnItsOwnNodeOnly) {
   BlockCache cache(kKeep);
-  // So many that both blocks may be kept.
+  // Large enough to allow both blocks in the cache.
   EXPECT_TRUE(cache.Return(cache.Take(8 * kMegabyte, 0, kStart), kStart));
   void* const block = cache.Take(kMegabyte, 0, kStart);
   EXPECT_TRUE(cache.Return(block, kStart));
@@ -110,7 +110,7 @@ TEST(BlockCacheTest, GivesBackWhenOthersAreTakenToo) {
   EXPECT_TRUE(cache.Return(other, kStart + kKeep));
 }
 
-// Blocks of ever new sizes occur where every picture has another size.
+// If every picture has another size, blocks always have new sizes.
 TEST(BlockCacheTest, EverNewSizesTakeLittleMoreThanTheLargest) {
   BlockCache cache(kKeep);
   for (int64_t bytes = 64 * kMegabyte; bytes >= kMegabyte;

@@ -12,7 +12,8 @@
 namespace sfmamba::model {
 namespace {
 
-// Floats. malloc() maps so large a tensor anew each time, full of zeros.
+// In floats. malloc() maps a tensor of this size anew each time, filled with
+// zeros.
 constexpr int64_t kLarge = 16 << 20;
 
 class TensorMemoryTest : public testing::Test {
@@ -23,7 +24,7 @@ class TensorMemoryTest : public testing::Test {
 // Makes a tensor full of sevens and frees it.
 void UseMemory() { at::full({kLarge}, 7.0f); }
 
-// What new memory has in it.
+// Returns a value of newly allocated memory.
 float Content() { return at::empty({kLarge})[kLarge - 1].item<float>(); }
 
 TEST_F(TensorMemoryTest, ALargeTensorTakesTheMemoryOfTheLast) {
@@ -57,7 +58,7 @@ TEST_F(TensorMemoryTest, AnAccountKnowsTheMostThatAThreadsTensorsHadAtOnce) {
   engine::TensorAccount account(/*most_bytes=*/int64_t{12} * kLarge,
                                 [] { return false; });
   { const at::Tensor a = at::zeros({kLarge}), b = at::zeros({kLarge}); }
-  std::thread([] { UseMemory(); }).join();  // Is another's.
+  std::thread([] { UseMemory(); }).join();  // Counts for another thread.
   const at::Tensor c = at::zeros({kLarge});
   EXPECT_EQ(account.peak(), int64_t{8} * kLarge);
   const at::Tensor d = at::zeros({2 * kLarge});

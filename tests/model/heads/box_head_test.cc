@@ -18,7 +18,7 @@ TEST_P(BoxHeadTest, ClassifiesAndMovesRegions) {
       const auto head = Both([&](const auto& scope, const auto& ops) {
         return BoxHead(config, kSmallClasses, scope, ops);
       });
-      // More regions than a part has.
+      // The last number exceeds the regions of one part.
       for (const int64_t regions : {1, 3, 53}) {
         const at::Tensor x =
             model::RandomValues("x", {regions, config.channels, 3, 3});

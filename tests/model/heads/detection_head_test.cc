@@ -45,7 +45,7 @@ at::Tensor ScoresOf(const model::Detections& detections) {
   return scores;
 }
 
-// A mask laid into the picture, uint8 [height, width].
+// Pastes a mask into the picture, uint8 [height, width].
 at::Tensor Canvas(const base::Mask& mask, int height, int width) {
   const at::Tensor canvas = at::zeros({height, width}, at::kByte);
   for (int y = 0; y < mask.height; ++y) {
@@ -55,7 +55,7 @@ at::Tensor Canvas(const base::Mask& mask, int height, int width) {
   return canvas;
 }
 
-// Everything a result says, byte by byte.
+// Returns all bytes of a result.
 std::string Bytes(const model::Result& result) {
   const model::Detections& detections = std::get<model::Detections>(result);
   std::string bytes = detections.finite ? "finite" : "not finite";
@@ -119,8 +119,8 @@ void DetectionHeadTest::ExpectReference(const DetectionHead& head) const {
   }
 }
 
-// In half precision rounding changes which boxes are kept; RoiHeadTest and
-// others compare the head's parts in it.
+// In half precision, rounding changes which boxes remain. RoiHeadTest and other
+// tests compare the head's parts in half precision.
 TEST_P(DetectionHeadTest, GivesTheReferencesDetections) {
   ExpectReference(*MakeDetector(model::Reference()));
   for (const auto& implementation : model::TestedImplementations()) {
@@ -177,7 +177,7 @@ TEST_P(DetectionHeadTest, ValuesOfTheHeadsThatOverflowAreNotFinite) {
 TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
   model::DetectorConfig agnostic = config_;
   agnostic.class_agnostic_boxes = agnostic.class_agnostic_masks = true;
-  // The first class's, `times` times.
+  // Repeats the first class `times` times.
   const auto first_class = [](int64_t times) {
     return [times](const std::string& key, at::Tensor& tensor) {
       const bool boxes = absl::StrContains(key, "fc_reg.");
@@ -195,7 +195,7 @@ TEST_P(DetectionHeadTest, OneBoxAndMaskForAllClassesAreOneForEach) {
 }
 
 TEST_P(DetectionHeadTest, NoProposalsMeanNoDetections) {
-  // All anchors end at the right edge.
+  // All anchors end at the right edge of the picture.
   const auto head = MakeChanged([](const std::string& key, at::Tensor& tensor) {
     if (key == "rpn_head.rpn_reg.bias") tensor.fill_(1e6);
   });
@@ -234,7 +234,8 @@ TEST_P(DetectionHeadTest, FewerDetectionsAreTheBest) {
   for (int k = 0; k < 3; ++k) {
     EXPECT_EQ(best.detections[k].score, all.detections[k].score);
   }
-  options.score_threshold = best.detections[1].score;  // Strict.
+  options.score_threshold =
+      best.detections[1].score;  // The threshold is exclusive.
   EXPECT_EQ(Run(*head_, options).detections.size(), 1);
 }
 
@@ -265,7 +266,7 @@ TEST_P(DetectionHeadTest, ThresholdAndClassesOfSuppressionCount) {
   EXPECT_GT(Run(*head_, options).detections.size(), usual);
 }
 
-// The widths of the published detectors, on an image small enough for a test.
+// The widths of the published detectors, on a small image.
 TEST(DetectionHeadWidthTest, ThreadsDoNotShow) {
   const c10::InferenceMode guard;
   model::DetectorConfig config;

@@ -17,7 +17,7 @@ namespace sfmamba::heads {
 constexpr double kTolerance = 1e-4;
 constexpr int kClasses = 5;
 
-// A detector with weights, features and answers of the reference's.
+// A detector with the reference's weights, features and answers.
 struct Case {
   std::string fixture, answers;  // "out." or "faster."
   model::DetectorConfig config;
@@ -52,7 +52,7 @@ inline Case FasterRcnn() {
 
 inline const std::vector<int> kInChannels = {8, 16, 24, 32};
 
-// The detector's weights, checked for the surplus of other keys.
+// Returns the detector's weights. Expects no other keys in the fixture.
 inline std::map<std::string, weights::TensorView> Weights(
     const Fixture& fixture, const model::DetectorConfig& config) {
   std::map<std::string, weights::TensorView> weights;
@@ -94,7 +94,7 @@ inline std::vector<ImageInfo> ImagesOf(const Fixture& fixture) {
   return images;
 }
 
-// Image `i` of a batch.
+// Returns image `i` of a batch.
 inline layers::Features Only(const layers::Features& features, int64_t i) {
   layers::Features own;
   for (const at::Tensor& map : features) own.push_back(map.narrow(0, i, 1));
@@ -115,7 +115,7 @@ class DetectorFixture : public testing::TestWithParam<Case> {
     return head;
   }
 
-  // With weights changed by change(key, tensor).
+  // Makes the detector with weights changed by change(key, tensor).
   template <typename Change>
   std::unique_ptr<DetectionHead> MakeChanged(
       const model::DetectorConfig& config, Change change) {

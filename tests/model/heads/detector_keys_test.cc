@@ -13,7 +13,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// What a checkpoint holds of a part of the model ("neck", "roi_head", ...).
+// The size of a part ("neck", "roi_head", ...) of a model in a checkpoint.
 struct Part {
   int entries = 0;         // With each BatchNorm's num_batches_tracked.
   int64_t parameters = 0;  // Without the BatchNorms' running statistics.
@@ -26,7 +26,7 @@ std::map<std::string, Part> PartsOf(const model::ModelConfig& config) {
       [&](const std::string& key, at::IntArrayRef shape) {
         Part& part = parts[key.substr(0, key.find('.'))];
         const at::Tensor tensor = at::empty(shape, c10::kFloat);
-        // Beside it stands num_batches_tracked.
+        // It has a num_batches_tracked beside it.
         part.entries += absl::EndsWith(key, ".running_var") ? 2 : 1;
         if (!absl::StrContains(key, ".running_"))
           part.parameters += tensor.numel();
@@ -47,12 +47,12 @@ int Entries(const std::map<std::string, Part>& parts) {
 struct Expected {
   const char* variant;
   int entries;
-  int64_t backbone, neck;  // Parameters.
+  int64_t backbone, neck;  // Numbers of parameters.
 };
 
 class CascadeKeysTest : public testing::TestWithParam<Expected> {};
 
-// Counts of the reference's modules: docs/heads.md, "Checkpoint keys".
+// Counts of the reference's modules. See docs/heads.md, "Checkpoint keys".
 INSTANTIATE_TEST_SUITE_P(
     Variants, CascadeKeysTest,
     testing::Values(Expected{"mamba_vision_t", 401, 31154368, 2668544},
@@ -77,7 +77,7 @@ TEST_P(CascadeKeysTest, AreAsManyAsTheReferences) {
   EXPECT_EQ(parts["roi_head"].parameters, 54785187);
 }
 
-// Mask R-CNN, which has one stage.
+// Returns a Mask R-CNN, which has one box stage.
 model::ModelConfig MaskRcnn(const char* variant) {
   model::ModelConfig config =
       *model::VariantConfig(variant, model::VisionTask::kDetection);

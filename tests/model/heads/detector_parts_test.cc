@@ -47,7 +47,7 @@ Deltas ToDeltas(const at::Tensor& four) {
   return {values[0], values[1], values[2], values[3]};
 }
 
-// Tests with both forms of the layers.
+// Tests both implementations of the layers.
 class DetectorPartsTest : public testing::TestWithParam<bool> {
  protected:
   const c10::InferenceMode guard_;
@@ -105,7 +105,8 @@ TEST(BoxCoderTest, MovesRegionsForEachClass) {
   }
 }
 
-// Logits [n, 6] whose largest is that of the label, the background's apart.
+// Returns logits [n, 6]. The label has the largest logit apart from the
+// background.
 at::Tensor LogitsOf(const at::Tensor& labels) {
   const at::Tensor logits = at::full({labels.size(0), 6}, -1.0f);
   for (int64_t i = 0; i < labels.size(0); ++i) {
@@ -194,7 +195,7 @@ TEST_P(DetectorPartsTest, MaskHead) {
   }
 }
 
-// In bf16 nothing is exact, but everything fits together.
+// In bf16 no value is exact, but all parts must agree.
 TEST(DetectorHalfPrecisionTest, IsClose) {
   const c10::InferenceMode guard;
   const ops::Implementation& bf16 = model::Cpu(model::Precision::kBFloat16);
@@ -297,7 +298,7 @@ TEST_F(MulticlassNmsTest, AScoreMustExceedTheThreshold) {
   EXPECT_TRUE(at::equal(kept.labels, at::tensor({0}, at::kLong)));
 }
 
-// Two boxes of two classes at one place, and one of no size.
+// Two boxes of different classes at the same place, and one empty box.
 TEST_F(MulticlassNmsTest, ClassesCompeteIfAgnostic) {
   const at::Tensor boxes =
       at::tensor({0., 0., 10., 10., 1., 0., 10., 10., 5., 5., 5., 5.},

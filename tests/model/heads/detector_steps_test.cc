@@ -1,5 +1,5 @@
-// The detectors' parts, one after the other, against what the reference gives
-// on the way.
+// Compares the detectors' parts, one after another, with the reference's
+// intermediate results.
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/full.h"
@@ -12,17 +12,18 @@
 namespace sfmamba::heads {
 namespace {
 
-// The rows that belong to image `i`; rois are of image index and box.
+// Returns the rows of image `i`. `rois` has the image index and the box of each
+// row.
 at::Tensor RowsOf(const at::Tensor& rows, const at::Tensor& rois, int64_t i) {
   return rows.index_select(0, (rois.select(1, 0) == i).nonzero().squeeze(1));
 }
 
-// The boxes among rois of image `i`.
+// Returns the boxes of image `i` among `rois`.
 at::Tensor RoisOf(const at::Tensor& rois, int64_t i) {
   return RowsOf(rois, rois, i).narrow(1, 1, 4).contiguous();
 }
 
-// What the parts give on the way, image by image.
+// Compares intermediate results image by image.
 class DetectorStepsTest : public DetectorFixture {
  protected:
   weights::StateDict weights_{Weights(fixture_, config_)};
@@ -103,7 +104,7 @@ TEST_P(DetectorStepsTest, MasksAreTheReferences) {
                             RowsOf(fixture_["out.mask_prob"], all, i)),
               kTolerance);
   }
-  // All classes of the first two regions.
+  // Compares all classes of the first two regions.
   const layers::Features pyramid = neck_.Forward(Only(features_, 0));
   const at::Tensor rois = RoisOf(all, 0).narrow(0, 0, 2);
   for (int64_t label = 0; label < kClasses; ++label) {
@@ -125,7 +126,7 @@ TEST_P(DetectorStepsTest, RegionsOfNoSizeAreAnswered) {
   rois[1].fill_(30);
   const BoxOutput output = roi_.ForwardBoxes(0, pyramid, rois);
   EXPECT_TRUE(output.logits.isfinite().all().item<bool>());
-  // Both regions read zeros only, so their outputs are equal.
+  // Both regions read only zeros, so their outputs are equal.
   EXPECT_TRUE(output.logits[0].equal(output.logits[1]));
 }
 

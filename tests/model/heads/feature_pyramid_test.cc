@@ -13,7 +13,8 @@ TEST_P(FeaturePyramidTest, GivesFiveLevels) {
     return FeaturePyramid(in_channels, /*channels=*/7, scope, ops);
   });
   for (const int64_t images : {1, 3}) {
-    // The coarsest map has one pixel, or as many as a map of odd sides.
+    // With the first size, the coarsest map has one pixel. The second has odd
+    // sides.
     for (const int64_t side : {8, 17}) {
       layers::Features features, own;
       int64_t height = side, width = side - 3;

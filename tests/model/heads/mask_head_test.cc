@@ -17,7 +17,7 @@ TEST_P(MaskHeadTest, GivesEachRegionsMaskOfItsClass) {
     const auto head = Both([&](const auto& scope, const auto& ops) {
       return MaskHead(config, kSmallClasses, scope, ops);
     });
-    // More regions than a part has.
+    // The last number exceeds the regions of one part.
     for (const int64_t regions : {1, 3, 13}) {
       const at::Tensor x =
           model::RandomValues("x", {regions, config.channels, 5, 5});

@@ -18,7 +18,7 @@ namespace {
 constexpr int kHeight = 256, kWidth = 256;
 constexpr int kSide = 64;  // The side of the first level's map.
 
-// Four candidates a level; boxes suppress none but their equals.
+// Four candidates per level. A box suppresses only equal boxes.
 model::DetectorConfig Config() {
   model::DetectorConfig config;
   config.channels = 4;
@@ -37,7 +37,7 @@ class RegionProposalsTest : public testing::Test {
     return RegionProposals(config_, weights.root(), model::Cpu())
         .Select(levels, kHeight, kWidth);
   }
-  // Expects boxes[row] to be anchor `index` of the first level, unmoved.
+  // Expects boxes[row] to be anchor `index` of the first level, not moved.
   void ExpectAnchor(const at::Tensor& boxes, int64_t row, int64_t index) {
     const model::Box anchor =
         Anchors(4, config_.anchor_scale, config_.anchor_ratios)
@@ -51,12 +51,12 @@ class RegionProposalsTest : public testing::Test {
   const c10::InferenceMode guard_;
   const model::DetectorConfig config_ = Config();
   const int64_t anchors_ = config_.anchor_ratios.size();
-  // Deltas of 0: each anchor stays.
+  // All deltas are 0, so each anchor stays.
   const at::Tensor level_ = at::zeros({kSide, kSide, 5 * anchors_}, at::kFloat);
 };
 
 TEST_F(RegionProposalsTest, EqualScoresKeepTheAnchorsOrder) {
-  // In the middle, where nothing is clipped; the others score less.
+  // In the middle no anchor is clipped. Other anchors score less.
   const int64_t y = 32, x = 30;
   level_.narrow(2, 0, anchors_).fill_(-1);
   level_[y].narrow(0, x, 3).narrow(1, 0, anchors_).fill_(1);
@@ -89,14 +89,14 @@ TEST_F(RegionProposalsTest, ABoxWithoutHeightOrWidthIsLeftOut) {
   level_.narrow(2, 0, anchors_).fill_(-1);
   const at::Tensor pixel = level_[y][x];
   pixel.narrow(0, 0, anchors_).fill_(1);
-  pixel[anchors_].fill_(100);          // The first one's move to the right,
-  pixel[anchors_ + 4 + 1].fill_(100);  // and the second one's down: outside.
+  pixel[anchors_].fill_(100);          // Moves the first one right,
+  pixel[anchors_ + 4 + 1].fill_(100);  // and the second one down, outside.
   const Proposals proposals = Select({level_});
   ASSERT_EQ(proposals.boxes.size(0), 2);
   ExpectAnchor(proposals.boxes, 0, (y * kSide + x) * anchors_ + 2);
 }
 
-// A box of the second level, halved to be one of the first.
+// Halves a box of the second level, which makes it equal to one of the first.
 TEST_F(RegionProposalsTest, LevelsDoNotSuppressEachOther) {
   const int64_t y = 32, x = 30;
   level_.narrow(2, 0, anchors_).fill_(-1);
@@ -146,7 +146,7 @@ TEST_P(RegionProposalsAgainstReferenceTest, ScoresAndMovesAnchors) {
   }
 }
 
-// From the same scores, so that no rounding changes the choice.
+// Uses the same scores, so that rounding does not affect the choice.
 TEST_P(RegionProposalsAgainstReferenceTest, SelectsTheSame) {
   const auto rpn = Make();
   const std::vector<at::Tensor> levels = rpn.reference.Forward(Pyramid());

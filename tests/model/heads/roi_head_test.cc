@@ -7,7 +7,7 @@
 namespace sfmamba::heads {
 namespace {
 
-// Regions on several levels, at edges and of no size.
+// Regions on several levels, at edges, and empty ones.
 at::Tensor Regions() {
   return at::tensor({0., 0., 42., 65., 3., 5., 10., 9.,  //
                      20., 10., 41., 60., 7., 7., 7., 20.},
@@ -17,7 +17,7 @@ at::Tensor Regions() {
 
 class RoiHeadTest : public model::AgainstReference {
  protected:
-  // SmallPyramid() as each implementation's FeaturePyramid gives it.
+  // Returns SmallPyramid() in the form of each implementation's FeaturePyramid.
   static Compared<layers::Features> Pyramid() {
     Compared<layers::Features> pyramid;
     for (const at::Tensor& map :

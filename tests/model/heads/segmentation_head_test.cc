@@ -26,7 +26,8 @@ constexpr double kTolerance = 1e-4;
 const std::vector<int> kInChannels = {8, 16, 24, 32};
 constexpr int kChannels = 16, kClasses = 7;
 
-// Dense maps of two images, as a backbone gives them for inputs of this size.
+// Returns dense maps of two images like those of a backbone for inputs of this
+// size.
 layers::Features RandomFeatures(int height, int width) {
   layers::Features features;
   for (int i = 0; i < 4; ++i) {
@@ -69,7 +70,7 @@ at::Tensor LogitsOf(const SegmentationHead& head,
   return head.Classify(head.Fuse(head.Refine(head.Merge(features))));
 }
 
-// The reference's head, its features and its answers, for both forms of ours.
+// The reference's head, features and answers, for both implementations.
 class UpernetTest : public testing::TestWithParam<bool> {
  protected:
   UpernetTest()
@@ -93,7 +94,7 @@ class UpernetTest : public testing::TestWithParam<bool> {
     return keys;
   }
 
-  // The share of the pixels whose class is another than in `expected` [2, H,
+  // Returns the fraction of pixels whose class differs from `expected` [2, H,
   // W].
   double Wrong(const std::vector<model::Result>& results,
                const std::string& key) {
@@ -171,7 +172,7 @@ INSTANTIATE_TEST_SUITE_P(All, SegmentationHeadAgainstReferenceTest,
                          model::NameOf);
 
 TEST_P(SegmentationHeadAgainstReferenceTest, GivesLogitsOfOddSizes) {
-  // Channels that are no multiples of a vector.
+  // The channels are no multiples of a vector.
   const std::vector<int> in_channels = {5, 10, 20, 40};
   const auto head = Both([&](const auto& scope, const auto& ops) {
     return SegmentationHead(in_channels, /*channels=*/11, kClasses, scope, ops);

@@ -16,14 +16,14 @@ namespace {
 
 using Shapes = std::map<std::string, std::vector<int64_t>>;
 
-// The keys and shapes that a segmenter takes.
+// Returns the keys and shapes of a segmenter's parameters.
 Shapes TakenBy(const model::ModelConfig& config) {
   Shapes taken;
   weights::StateDict weights(
       [&](const std::string& key, at::IntArrayRef shape) {
         EXPECT_TRUE(taken.emplace(key, shape.vec()).second)
             << key << " is taken twice";
-        // Never written to, so that the largest models take no memory either.
+        // Never written to, so that even the largest models take no memory.
         return at::empty(shape, c10::kFloat);
       });
   const auto model =
@@ -32,8 +32,8 @@ Shapes TakenBy(const model::ModelConfig& config) {
   return taken;
 }
 
-// Entries of a checkpoint: what is taken, and a counter beside each running
-// mean.
+// Returns the number of a checkpoint's entries: the parameters, and a counter
+// for each running mean.
 int Entries(const Shapes& shapes, const std::string& prefix) {
   int entries = 0;
   for (const auto& [key, shape] : shapes) {
@@ -57,8 +57,9 @@ int64_t Parameters(const Shapes& shapes, const std::string& prefix) {
 
 struct Case {
   const char* variant;
-  int entries;  // With the 8 of the auxiliary head, which are not taken.
-  int64_t backbone, decode_head;  // Parameters.
+  // Includes the 8 entries of the auxiliary head, which is not loaded.
+  int entries;
+  int64_t backbone, decode_head;  // Numbers of parameters.
 };
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {

@@ -26,11 +26,11 @@ inline model::DetectorConfig SmallDetector() {
 }
 constexpr int kSmallClasses = 5;
 
-// The size of the images that SmallPyramid() is made for.
+// The size of the images for SmallPyramid().
 constexpr int kSmallDetectorHeight = 65, kSmallDetectorWidth = 42;
 
-// Maps of odd sizes, [images, channels, H, W], at strides 4 to 4 << (levels -
-// 1).
+// Returns maps of odd sizes, [images, channels, H, W], at strides from 4 to 4
+// << (levels - 1).
 inline layers::Features SmallPyramid(int64_t images, int64_t channels,
                                      int levels) {
   layers::Features maps;

@@ -17,7 +17,7 @@ const std::vector<std::array<int64_t, 3>> kSizes = {
 
 class ConvolutionTest : public model::AgainstReference {
  protected:
-  // Makes a convolution of this shape, with a bias, without a norm.
+  // Makes a convolution of this shape with a bias and without a norm.
   static Compared<Convolution> Plain(const Convolution::Shape& shape) {
     return Both([&](const auto& scope, const auto& ops) {
       return Convolution(shape, Convolution::Take(scope, shape, /*bias=*/true),
@@ -28,7 +28,7 @@ class ConvolutionTest : public model::AgainstReference {
   static void ExpectForward(const Convolution::Shape& shape,
                             const Compared<Convolution>& convolution) {
     for (const auto& [images, height, width] : kSizes) {
-      // Large enough for ReLU6's 6.
+      // Large enough to reach ReLU6's limit of 6.
       const at::Tensor x =
           model::RandomValues("x", {images, shape.in, height, width}) * 5;
       ExpectNear(convolution.tested.Forward(Map(x)),

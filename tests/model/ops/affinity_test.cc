@@ -42,7 +42,7 @@ TEST(AffinityTest, AMovedThreadRunsThereAndMayRunWhereItMightBefore) {
   const std::vector<int> all = ThreadProcessors();
   std::atomic<pid_t> id{0};
   std::atomic<bool> end{false};
-  std::atomic<int> seen{-1};  // The processor.
+  std::atomic<int> seen{-1};  // The CPU that it runs on.
   std::thread thread([&] {
     id = gettid();
     while (!end.load()) seen = sched_getcpu();

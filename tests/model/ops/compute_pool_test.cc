@@ -19,8 +19,8 @@
 namespace sfmamba::ops {
 namespace {
 
-// Runs a loop of two parts, each of which calls body() once both have begun, so
-// that it takes two threads.
+// Runs a loop of two parts. Each part calls body() once both have begun, so the
+// loop needs two threads.
 template <typename Body>
 void RunOnTwoThreads(ComputePool& pool, Body body) {
   absl::Barrier barrier(2);
@@ -68,7 +68,7 @@ TEST(ComputePoolTest, MakesOneCallOnOneThreadOrForLessThanTwoGrains) {
   }
 }
 
-// Also where the workers have gone to sleep between the loops.
+// This also holds if the workers fall asleep between the loops.
 TEST(ComputePoolTest, AWorkerHelps) {
   ComputePool pool;
   std::atomic<int> parts{0};
@@ -88,7 +88,7 @@ TEST(ComputePoolTest, ThrowsWhatTheCallerOrAWorkerThrew) {
     };
     EXPECT_THROW(run(), std::runtime_error);
   }
-  RunOnTwoThreads(pool, [] {});  // It still works.
+  RunOnTwoThreads(pool, [] {});  // The pool still works.
 }
 
 TEST(ComputePoolTest, ComputesNoMorePartsOnceOneFailed) {
@@ -123,8 +123,8 @@ TEST(ComputePoolTest, ServesManyCallersAtOnce) {
   for (int64_t sum : sums) EXPECT_EQ(sum, 300 * 4950);
 }
 
-// Until the pool has noticed that its processors are busy, and for a while
-// then.
+// The pool needs time to notice that its CPUs are busy. The test covers the
+// time before and after.
 TEST(ComputePoolTest, ServesCallersWhoseProcessorsAreBusy) {
   constexpr int kDisturbedLoops = 300;
   const std::vector<int> all = ThreadProcessors();
@@ -176,7 +176,7 @@ TEST(ComputePoolTest, WorkersStayOnTheirPoolsProcessors) {
   }
 }
 
-// All threads that may compute at once do, so none helps the second caller.
+// All threads that may compute are busy, so none helps the second caller.
 TEST(ComputePoolTest, ACallerComputesAloneWhileTheThreadsAreBusyElsewhere) {
   ComputePool pool;
   absl::BlockingCounter busy(2);

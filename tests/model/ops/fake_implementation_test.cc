@@ -1,5 +1,5 @@
-// An implementation that only tests know runs whole models: nothing else knows
-// which implementation a model has.
+// Runs whole models with an implementation that only tests know, because no
+// other code may depend on a model's implementation.
 #include <map>
 #include <memory>
 #include <string>
@@ -37,8 +37,8 @@ class CountedLinear : public LinearOp {
   int* const calls_;
 };
 
-// Counts the operators that another implementation makes, and the calls of the
-// operators without parameters and of the linear ones. Not thread-safe.
+// Counts the operators that another implementation makes. Also counts calls of
+// linear operators and of operators without parameters. Not thread-safe.
 class FakeImplementation : public Implementation {
  public:
   explicit FakeImplementation(const Implementation& real) : real_(real) {}

@@ -1,4 +1,4 @@
-// Every implementation's operators against the reference's, at odd sizes.
+// Compares every implementation's operators with the reference's, at odd sizes.
 #include <array>
 #include <optional>
 #include <string>
@@ -37,7 +37,7 @@ class ImplementationsTest : public model::AgainstReference {
     const auto convolution = tested().MakeConvolution(parameters);
     const auto expected = reference().MakeConvolution(parameters);
     for (const auto& [images, height, width] : kMaps) {
-      // Large enough for ReLU6's 6.
+      // Large enough to reach ReLU6's limit of 6.
       const at::Tensor x =
           model::RandomValues("x", {images, parameters.in(), height, width}) *
           5;
@@ -54,7 +54,7 @@ class ImplementationsTest : public model::AgainstReference {
       ExpectNear(a, b);
     }
   }
-  // Compares NHWC windows and maps, which are copies.
+  // Compares NHWC windows and maps, which are copies of the input.
   static void ExpectEqualWindows(const at::Tensor& x, const WindowGrid& grid) {
     const auto windows = tested().MakeWindows({});
     const auto expected = reference().MakeWindows({});
@@ -176,7 +176,7 @@ TEST_P(ImplementationsTest, StemOfValues) {
   }
 }
 
-// Images of two sizes, in places that are larger.
+// Images of two sizes, in larger places.
 TEST_P(ImplementationsTest, StemOfPixels) {
   if (!GetParam().reads_pixels) GTEST_SKIP() << "It reads values only.";
   constexpr int kHeight = 9, kWidth = 7;
@@ -188,7 +188,7 @@ TEST_P(ImplementationsTest, StemOfPixels) {
                           {0.1f, 0.2f, 0.3f},
                           {0.2f, 0.3f, 0.4f}};
   const ImageBatch images(pixels, at::kCPU, GetParam().type);
-  // The same, the second image in planes.
+  // `mixed_pixels` has the same images, but the second one is in planes.
   const uint8_t* const second = pixels.images[1].rgb;
   const std::vector<uint8_t> planes = PlanesOf({second, second + 5 * 6 * 3});
   const std::vector<uint8_t> planar = {0, 1};
@@ -278,7 +278,7 @@ TEST_P(ImplementationsTest, ShortConvolution) {
 TEST_P(ImplementationsTest, ScanWithItsProjections) {
   constexpr int kChannels = 18, kLength = 7;
   for (const int states : {8, 16}) {
-    // With the higher rank, both projections may be one product.
+    // With the higher rank, one product may compute both projections.
     for (const int rank : {1, 9}) {
       const ScanProjectionParameters projection{
           {Values("x_proj.weight", {rank + 2 * states, kChannels}), {}},
@@ -346,7 +346,7 @@ TEST_P(ImplementationsTest, Attention) {
   for (const auto& [sequences, heads, tokens, queries, d] :
        std::vector<std::array<int64_t, 5>>{
            {1, 1, 1, 1, 1}, {3, 2, 7, 7, 5}, {1, 3, 17, 4, 12}}) {
-    // [3, sequences, heads, tokens, d], as a product computes it.
+    // [3, sequences, heads, tokens, d], in the memory layout of a product.
     const at::Tensor qkv =
         model::RandomValues("qkv", {sequences, tokens, 3, heads, d})
             .permute({2, 0, 3, 1, 4});

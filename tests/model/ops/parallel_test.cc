@@ -45,7 +45,7 @@ TEST_F(ParallelTest, LoopsAndOperatorsWithinALoopAreSerial) {
   EXPECT_EQ(at::get_num_threads(), 3);
 }
 
-// What is called once may use all threads.
+// A single call may use all threads.
 TEST_F(ParallelTest, OneCallKeepsTheThreads) {
   ParallelFor(10, 10,
               [&](int64_t, int64_t) { EXPECT_EQ(at::get_num_threads(), 3); });
@@ -84,7 +84,7 @@ TEST_F(ParallelTest, LoopsAreParallelAmongSerialOperators) {
     ParallelFor(2, 1, [&](int64_t, int64_t) {
       if (++parts == 2) second_part.Notify();
       EXPECT_EQ(LoopThreads(), 1);
-      // Each part waits for the other, so that two threads compute.
+      // Each part waits for the other, so two threads must compute.
       EXPECT_TRUE(second_part.WaitForNotificationWithTimeout(absl::Minutes(1)));
     });
     EXPECT_EQ(parts.load(), 2);
@@ -108,8 +108,8 @@ TEST_F(ParallelTest, PartsHaveOneSizeWhateverTheThreads) {
   }
 }
 
-// Runs a loop of two parts that wait for each other, so that it takes two
-// threads, and calls body() in each.
+// Runs a loop of two parts that wait for each other and call body(). The loop
+// therefore needs two threads.
 void RunOnTwoThreads(absl::FunctionRef<void()> body) {
   absl::Barrier barrier(2);
   ParallelFor(2, 1, [&](int64_t, int64_t) {
@@ -140,7 +140,7 @@ TEST_F(ParallelTest, AGroupsThreadsStayOnItsProcessors) {
 
 TEST_F(ParallelTest, TheThreadsOfOperatorsStayOnTheirGroupsProcessors) {
   std::thread([] {
-    // libtorch sets up a thread's limits at its first loop, apart for those
+    // libtorch sets a thread's limits in its first loop, separately for loops
     // that are compiled into this test.
     at::parallel_for(0, 1, 1, [](int64_t, int64_t) {});
     const std::vector<int> own = {ThreadProcessors().back()};

@@ -18,7 +18,7 @@ at::Tensor Normalized(const at::Tensor& x, const BatchNorm& norm) {
                         0, norm.eps, false);
 }
 
-// The largest difference in parts of the largest value.
+// Returns the largest difference divided by the largest value.
 double RelativeDifference(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).abs().max() / b.abs().max()).item<double>();
 }

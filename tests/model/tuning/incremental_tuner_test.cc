@@ -21,7 +21,7 @@ ScanShape Shape(int sequences, int length = 198) {
   return {ScanShape::kBFloat16, 160, 8, sequences, length, false};
 }
 
-// A plan that no default and no fallback is.
+// A plan that is neither a default nor a fallback.
 kernels::ScanPlan OddPlan() {
   kernels::ScanPlan plan;
   plan.kernel = kernels::ScanPlan::kFold;
@@ -33,8 +33,8 @@ bool IsOddPlan(const kernels::ScanPlan& plan) {
   return plan.kernel == kernels::ScanPlan::kFold && plan.rows == 1;
 }
 
-// A tuner of a device on which OddPlan() is always the fastest and a
-// measurement takes 10 ms by a clock of its own.
+// A tuner for a device on which OddPlan() is always fastest. Each measurement
+// takes 10 ms on a fake clock.
 class IncrementalTunerTest : public testing::Test {
  protected:
   IncrementalTunerTest()
@@ -62,7 +62,7 @@ class IncrementalTunerTest : public testing::Test {
         },
         [this] { return time_; });
   }
-  // A tuner as a start of the server makes it.
+  // Makes a tuner like a server that starts.
   std::unique_ptr<IncrementalTuner> Start() {
     auto tuner = Create();
     EXPECT_TRUE(tuner.ok()) << tuner.status();
@@ -76,7 +76,7 @@ class IncrementalTunerTest : public testing::Test {
     if (fails_) return absl::InternalError("device lost");
     return IsOddPlan(plan) ? 1 : 2;
   }
-  // How long it takes to measure these.
+  // Returns the time to measure these shapes.
   absl::Duration TimeFor(const std::vector<ScanShape>& shapes) const {
     size_t plans = 0;
     for (const ScanShape& shape : shapes) {
@@ -91,7 +91,7 @@ class IncrementalTunerTest : public testing::Test {
   absl::Time time_ = absl::UnixEpoch();
   bool fails_ = false;
   int timers_ = 0;
-  std::set<std::string> measured_;  // The shapes.
+  std::set<std::string> measured_;  // The measured shapes.
   std::vector<model::ScanMeasurement> measurements_;
   std::string failures_;
 };
@@ -137,7 +137,7 @@ TEST_F(IncrementalTunerTest, AnEntryOfTheFileIsNotMeasuredAgain) {
   EXPECT_EQ(table.entries()[0].microseconds, 9);
 }
 
-// Another build's entries are no guide to these kernels.
+// Entries of another build do not apply to these kernels.
 TEST_F(IncrementalTunerTest, ATableOfAnotherBuildIsReplaced) {
   options_.path = folder_ + "/table";
   device_.build = "another";
@@ -165,13 +165,13 @@ TEST_F(IncrementalTunerTest, ATableOfAnotherGpuIsLeftAsItIs) {
 
 TEST_F(IncrementalTunerTest, KeepsToItsBudgetForEachModel) {
   options_.budget = TimeFor({Shape(1), Shape(8)}) +
-                    absl::Milliseconds(50);  // A part of the third.
+                    absl::Milliseconds(50);  // Enough for part of the third.
   const auto tuner = Start();
   const absl::Time start = time_;
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             2);
   EXPECT_LE(time_ - start, options_.budget + absl::Milliseconds(10));
-  // What was left out comes with the next model or start.
+  // The next model or start measures the rest.
   EXPECT_EQ(tuner->TableFor({Shape(1), Shape(8), Shape(64)}).entries().size(),
             3);
 }
@@ -181,7 +181,7 @@ TEST_F(IncrementalTunerTest, SurvivesAFileThatCannotBeWritten) {
   const auto tuner = Start();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
   EXPECT_THAT(failures_, HasSubstr("the fold table is not written"));
-  // It is known to this process all the same.
+  // This process remembers the result anyway.
   measured_.clear();
   EXPECT_EQ(tuner->TableFor({Shape(1)}).entries().size(), 1);
   EXPECT_TRUE(measured_.empty());

@@ -1,5 +1,5 @@
-// The shapes that are listed for tuning are those by which a backbone that runs
-// chooses its plans.
+// Compares the shapes listed for tuning with the shapes by which a running
+// backbone chooses its plans.
 #include <array>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace sfmamba::tuning {
 namespace {
 
-// The stages' blocks have the same scan, so each shape counts once.
+// A stage's blocks have the same scan, so each shape counts once.
 std::vector<std::string> Names(const std::vector<ScanShape>& shapes) {
   std::vector<std::string> names;
   for (const ScanShape& shape : shapes) {
@@ -21,8 +21,8 @@ std::vector<std::string> Names(const std::vector<ScanShape>& shapes) {
   return names;
 }
 
-// Compares the listed scans with those of batches of one and two images of the
-// configured size.
+// Compares the listed scans with the scans of batches of one and two images of
+// the configured size.
 void ExpectListsWhatRuns(const model::ModelConfig& config) {
   const bool ratio = config.resize == model::Resize::kKeepRatio;
   const int height =
@@ -65,7 +65,7 @@ TEST(ScanShapesTest, WholeMapsAreTheRuns) {
   }
 }
 
-// The map is rounded up to whole sub-windows, unless one holds all of it.
+// The map is rounded up to whole sub-windows, unless one sub-window covers it.
 TEST(ScanShapesTest, WholeMapsOfSubWindowsAreTheRuns) {
   for (const int size : {32, 224, 225, 300, 513}) {
     for (const std::array<int, 2>& sides :
@@ -95,7 +95,7 @@ TEST(ScanShapesTest, DenseModelsAreTheRuns) {
   }
 }
 
-// Its four directions have the same shapes.
+// The four directions have the same shapes.
 TEST(ScanShapesTest, VMambasMapsAreTheRuns) {
   for (const int size : {32, 225}) {
     SCOPED_TRACE(size);

@@ -48,7 +48,7 @@ TEST(ScanShapesTest, FollowPrecisionAndTokens) {
 
 TEST(ScanShapesTest, WindowsAreSequences) {
   model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
-  config.image_size = 225;  // A map of 15 x 15 and one of 8 x 8.
+  config.image_size = 225;  // Maps of 15 x 15 and 8 x 8.
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 4 x 198",
                                        "fp32 320 channels 8 states 4 x 51"}));
   config.backbone.window_mode = model::WindowMode::kFull;
@@ -58,7 +58,7 @@ TEST(ScanShapesTest, WindowsAreSequences) {
 
 TEST(ScanShapesTest, AWholeMapIsRoundedUpToSubWindows) {
   model::ModelConfig config = *model::VariantConfig("sf_mamba_t");
-  config.image_size = 225;  // A map of 15 x 15 and one of 8 x 8.
+  config.image_size = 225;  // Maps of 15 x 15 and 8 x 8.
   config.backbone.window_mode = model::WindowMode::kFull;
   config.backbone.attention_windows = {4, 8};
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 258",
@@ -68,7 +68,7 @@ TEST(ScanShapesTest, AWholeMapIsRoundedUpToSubWindows) {
 TEST(ScanShapesTest, DenseModelsScanTheirPaddedPicture) {
   const model::ModelConfig config =
       *model::VariantConfig("sf_mamba_t", model::VisionTask::kDetection);
-  // 800 x 1344 pixels: a map of 50 x 84 and one of 25 x 42.
+  // 800 x 1344 pixels give maps of 50 x 84 and 25 x 42.
   EXPECT_EQ(Names(config, 1), Strings({"fp32 160 channels 8 states 1 x 7058",
                                        "fp32 320 channels 8 states 1 x 1766"}));
 }

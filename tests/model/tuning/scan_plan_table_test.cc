@@ -146,19 +146,20 @@ TEST(FoldTableTest, FindsTheNearestInPowersOfTwo) {
   EXPECT_EQ(table.Nearest(Shape(2, 198))->shape.sequences, 1);
   EXPECT_EQ(table.Nearest(Shape(16, 198))->shape.sequences, 128);
   EXPECT_EQ(table.Nearest(Shape(8, 198))->shape.sequences, 1);
-  // Nearness in lengths counts by the logarithm too.
+  // The distance between lengths is logarithmic, too.
   ScanPlanTable lengths(kDevice);
   lengths.Set({Shape(32, 200), Lane(1), 1});
   lengths.Set({Shape(32, 1600), Lane(2), 1});
   EXPECT_EQ(lengths.Nearest(Shape(32, 500))->plan.lanes, 1);
   EXPECT_EQ(lengths.Nearest(Shape(32, 600))->plan.lanes, 2);
-  // And for sequences of one length.
+  // The distance between numbers of sequences is logarithmic as well.
   ScanPlanTable sequences(kDevice);
   sequences.Set({Shape(32, 198), Lane(1), 1});
   sequences.Set({Shape(256, 198), Lane(2), 1});
   EXPECT_EQ(sequences.Nearest(Shape(80, 198))->plan.lanes, 1);
   EXPECT_EQ(sequences.Nearest(Shape(100, 198))->plan.lanes, 2);
-  // Both count: 2 powers in the one are farther than 1 in each.
+  // Both distances add up. Two powers in one are farther than one power in
+  // each.
   ScanPlanTable both(kDevice);
   both.Set({Shape(128, 200), Lane(1), 1});
   both.Set({Shape(64, 400), Lane(2), 1});
@@ -185,9 +186,9 @@ TEST(ChooseScanPlanTest, TakesTheTablesPlanWithItsShareOfRows) {
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(128, 198)), Lane(4, 32));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(256, 198)), Lane(4, 64));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(96, 198)), Lane(4, 24));
-  // A prime number of sequences: uneven rows, not one or all.
+  // A prime number of sequences gives uneven rows, not one row or all.
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(127, 198)), Lane(4, 32));
-  // Never less than one row; none stays none.
+  // At least one row. A plan without folding stays without.
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(16, 51, 320)), Fold(1));
   EXPECT_EQ(ChooseScanPlan(&table, kDevice, Shape(2, 198)), Lane(8));
 }
@@ -315,8 +316,8 @@ TEST(FoldTableFileTest, HugeAndBinaryTextsAreRefused) {
   EXPECT_LT(ParseError(Changed("NVIDIA H200", name)).size(), 400);
 }
 
-// Mutations, the same ones in each run: refused, or a table that says what the
-// file said.
+// The mutations are the same in each run. The parser must refuse the text, or
+// return a table with exactly its contents.
 TEST(FoldTableFileTest, NoMutantIsBelieved) {
   std::mt19937 random(7);
   const auto below = [&](int limit) {
@@ -379,7 +380,7 @@ class FoldTableFolderTest : public testing::Test {
 
 TEST_F(FoldTableFolderTest, IsWrittenWholeAndReadBack) {
   ASSERT_EQ(SomeTable().Write(path_), absl::OkStatus());
-  EXPECT_EQ(Files(), 1);  // Nothing temporary is left.
+  EXPECT_EQ(Files(), 1);  // No temporary file is left.
   const auto table = ScanPlanTable::Read(path_);
   ASSERT_TRUE(table.ok()) << table.status();
   EXPECT_EQ(table->Text(), kSomeText);

@@ -78,8 +78,8 @@ TEST(CandidatePlansTest, LanesFoldOnlyWhileTheDeviceStaysFull) {
   EXPECT_EQ(lanes, std::set<int>({1, 2, 4, 8}));
 }
 
-// 96 channels are 3 warps a row: 176 rows give each scheduler of the 132
-// multiprocessors one.
+// 96 channels are 3 warps per row. 176 rows give one warp to each scheduler of
+// the 132 multiprocessors.
 TEST(CandidatePlansTest, ADeviceIsFullWithAWarpForEachScheduler) {
   const auto rows = [](int sequences) {
     std::set<int> rows;
@@ -99,7 +99,7 @@ TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
       OfKernel(CandidatePlans(132, Shape(128, 51)), kernels::ScanPlan::kFold);
   EXPECT_EQ(Rows(folds), std::set<int>({1, 2, 4, 8, 16, 32, 64, 128}));
   for (const kernels::ScanPlan& plan : folds) {
-    // The fewest with which 32 threads span 51 and 102 tokens.
+    // The fewest items with which 32 threads cover 51 and 102 tokens.
     if (plan.rows == 128) {
       EXPECT_EQ(plan.items, 2);
     } else if (plan.rows == 64) {
@@ -111,7 +111,7 @@ TEST(CandidatePlansTest, FoldsSweepThePapersRowsWithItemsOfTheRightSize) {
     if (plan.rows == 1) items.insert(plan.items);
   }
   EXPECT_EQ(items, std::set<int>({7, 8, 13, 16}));
-  // A prime number of sequences folds too.
+  // A prime number of sequences can be folded, too.
   EXPECT_EQ(Rows(OfKernel(CandidatePlans(132, Shape(31, 51)),
                           kernels::ScanPlan::kFold)),
             std::set<int>({1, 3, 7, 15, 31}));
@@ -124,7 +124,8 @@ TEST(CandidatePlansTest, OnlyFewLongSequencesAreCutIntoChunks) {
   EXPECT_TRUE(
       OfKernel(CandidatePlans(132, Shape(512, 3138)), kernels::ScanPlan::kChunk)
           .empty());
-  // With each number of lanes: the default plan alone has but one.
+  // Every number of lanes occurs, because only the default plan has a single
+  // one.
   std::set<std::pair<int, int>> chunks, expected;
   for (const kernels::ScanPlan& plan : OfKernel(
            CandidatePlans(132, Shape(1, 3138)), kernels::ScanPlan::kChunk)) {
@@ -145,7 +146,7 @@ TEST(RaggedLengthsTest, AreEvenFromAQuarterUp) {
 
 // ---- Tuning ----
 
-// A device whose fastest plan is known, on a clock of its own.
+// A device with a known fastest plan and a fake clock.
 class FakeDevice {
  public:
   absl::StatusOr<double> Measure(const ScanShape& shape,
@@ -215,7 +216,7 @@ TEST(SearchScanPlansTest, StopsWhenTheTimeIsUsedUp) {
   const int first = CandidatePlans(132, shapes[0]).size();
   const int second = CandidatePlans(132, shapes[1]).size();
   FakeDevice device;
-  // Into the midst of the second shape, which is left out.
+  // The time ends during the second shape, which is left out.
   const auto table =
       device.Tune(shapes, (first + second - 1) * absl::Milliseconds(10));
   ASSERT_TRUE(table.ok()) << table.status();

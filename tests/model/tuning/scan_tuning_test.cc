@@ -7,7 +7,7 @@
 namespace sfmamba::model {
 namespace {
 
-// No machine has this GPU, and a build without CUDA has none at all.
+// No machine has this GPU. A build without CUDA has no GPU at all.
 constexpr int kNoGpu = 1 << 20;
 
 TEST(ScanTunerTest, AGpuThatThereIsNotIsAnError) {

@@ -34,7 +34,7 @@ std::string LittleEndian(uint64_t value) {
   return bytes;
 }
 
-// A file of this header and `data_size` bytes 0, 1, 2, ...
+// Returns a file with this header and `data_size` bytes 0, 1, 2, ...
 std::string FileOf(const std::string& header, int data_size) {
   std::string file = LittleEndian(header.size()) + header;
   for (int i = 0; i < data_size; ++i) file.push_back(static_cast<char>(i));
@@ -81,7 +81,7 @@ TEST(SafetensorsTest, ReadsWhatItWrote) {
 
 TEST(SafetensorsTest, ReadsForeignLayouts) {
   // Members in any order, white space, escapes, metadata, misaligned data, and
-  // tensors that are not in the order of their names.
+  // tensors that are not sorted by name.
   const auto file = OpenBytes(FileOf(
       R"({"__metadata__" : {"format":"pt","\u00e9":""},)"
       "\n\t"
@@ -143,7 +143,7 @@ TEST(SafetensorsTest, RefusesLengthsThatDoNotFit) {
   ExpectRefused(LittleEndian(3) + "{}", "header length");
   ExpectRefused(LittleEndian(~uint64_t{0}) + "{}", "18446744073709551615");
   ExpectRefused(LittleEndian(uint64_t{1} << 63) + "{}", "header length");
-  // Within the file but above the cap.
+  // Fits the file but exceeds the limit.
   ExpectRefused(FileOf(std::string(10'000'001, ' '), 0),
                 "expected at most 10000000, got 10000001");
 }
@@ -256,7 +256,7 @@ TEST(SafetensorsTest, RefusesTensorsThatDoNotFitTheData) {
       {tensor("t", "F32", "", "0,16"), "expected 4 bytes, got 16"},
       {tensor("t", "F32", "0", "0,16"), "expected 0 bytes, got 16"},
       {tensor("t", "F32", "2,3", "0,16"), "expected 24 bytes, got 16"},
-      // 2^62 * 4 elements: 0 modulo 2^64.
+      // 2^62 * 4 elements are 0 modulo 2^64.
       {tensor("t", "U8", "4611686018427387904,4", "0,0"), "fewer"},
       {tensor("t", "F32", "4294967296,4294967296", "0,0"), "fewer"},
       {tensor("t", "F32", "9223372036854775807,9223372036854775807,0", "0,0"),
@@ -294,7 +294,8 @@ TEST(SafetensorsTest, APageOfErrorsIsNamed) {
 }
 
 TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
-  // A file with a hole of a terabyte takes no disk, and reading it no memory.
+  // A sparse file of a terabyte takes no disk space, and reading it takes no
+  // memory.
   const int64_t size = int64_t{1} << 40;
   const std::string header =
       absl::StrCat(R"({"a":{"dtype":"U8","shape":[)", size,
@@ -308,7 +309,7 @@ TEST(SafetensorsTest, ShapesAreReadWithoutTheData) {
   ASSERT_EQ(truncate(TestPath().c_str(), 8 + header.size() + size - 1), 0);
   EXPECT_EQ(ReadSafetensorsShapes(TestPath()).status().code(),
             absl::StatusCode::kInvalidArgument);
-  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);  // Frees what was touched.
+  ASSERT_EQ(truncate(TestPath().c_str(), 0), 0);  // Frees the used blocks.
 }
 
 TEST(SafetensorsTest, WhatHappensToTheFileLaterChangesNothing) {

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Tensors for a StateDict, and the memory that they view.
+// Tensors for a StateDict, with the memory that they view.
 class Checkpoint {
  public:
   template <typename T>

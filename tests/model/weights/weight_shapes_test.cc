@@ -77,7 +77,7 @@ TEST(WeightShapesTest, OneClassHasItsOwnBoxAndMask) {
   EXPECT_EQ(Read(tensors).class_agnostic_masks, false);
 }
 
-// Names and shapes of a VMamba classifier's tensors, without data.
+// Returns the names and shapes of a VMamba classifier's tensors, without data.
 Tensors VMambaTensors(int64_t dim, int64_t ratio,
                       const std::array<int, 4>& depths) {
   Tensors tensors;
@@ -130,7 +130,7 @@ TEST(WeightShapesTest, OfVMambaUnderOtherNames) {
 TEST(WeightShapesTest, OtherVMambasAreRefusedByATensor) {
   struct Case {
     const char* key;
-    std::vector<int64_t> shape;  // Empty: the tensor is missing.
+    std::vector<int64_t> shape;  // Empty if the tensor is missing.
     const char* message;
   };
   const std::string block = "layers.0.blocks.0.";
@@ -224,7 +224,8 @@ TEST(WeightShapesTest, AnImpossibleShapeIsNamed) {
             "roi_head.bbox_head.0.fc_reg.weight: missing");
 }
 
-// The tensors that tell a classifier's make-up, of one with these depths.
+// Returns the tensors that determine the structure of a classifier with these
+// depths.
 Tensors Classifier(const std::vector<int>& depths) {
   Tensors tensors = {
       {"model.patch_embed.conv_down.0.weight",
@@ -253,7 +254,7 @@ TEST(ClassifierShapesTest, OfAHybridClassifier) {
   EXPECT_TRUE(shapes->attention);
   EXPECT_FALSE(shapes->layer_scale);
   EXPECT_FALSE(shapes->learnable_tokens);
-  // A factor of stages 1 and 2 is another one.
+  // A factor in stages 1 and 2 is another parameter.
   tensors["model.levels.0.blocks.0.gamma_1"] = {DType::kF32, {80}, {}};
   EXPECT_FALSE(ReadClassifierShapes(tensors)->layer_scale);
   tensors["model.levels.2.blocks.0.gamma_1"] = {DType::kF32, {320}, {}};

@@ -47,7 +47,7 @@ TEST(GemmConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// With this few pixels, threads divide the outputs.
+// The threads divide the outputs if there are few pixels.
 TEST(GemmConvTest, FewPixelsHaveTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor x = Map(1, 32, 9, 9);
@@ -102,7 +102,7 @@ TEST(DepthwiseConvTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   at::set_num_threads(threads);
 }
 
-// Windows, heads and, if there are many, queries are divided among the threads.
+// The threads divide windows, heads and, if there are many, queries.
 TEST(AttentionTest, IsLibtorchsWithTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   for (const auto& [sequences, tokens, queries] :

@@ -35,7 +35,7 @@ class RoiAlignOpTest : public testing::Test {
 
   const Fixture fixture_{"roi_extractor"};
   std::vector<at::Tensor> maps_;
-  // Without the index of their image; rows are 5 apart.
+  // Without the image index. Rows are 5 values apart.
   const at::Tensor rois_ = fixture_["extract.rois"].narrow(1, 1, 4);
 };
 
@@ -96,7 +96,7 @@ TEST(NmsOpTest, AgreesWithTheReference) {
 
 TEST(NmsOpTest, ReadsColumnsOfWiderTensors) {
   const Fixture fixture("nms");
-  const at::Tensor dets = fixture["rpn.dets"];  // [n, 5], kept already.
+  const at::Tensor dets = fixture["rpn.dets"];  // [n, 5], after suppression.
   const at::Tensor kept =
       ops::Nms(dets.narrow(1, 0, 4), dets.select(1, 4), {}, 1.0f, 5);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(kept.const_data_ptr<int64_t>()[i], i);

@@ -30,7 +30,7 @@ at::Tensor Multiply(const at::Tensor& x, const at::Tensor& weight,
   return y;
 }
 
-// Threads share outputs or rows.
+// The threads share outputs or rows.
 TEST(ProductTest, HasTheSameBitsOnAnyThreads) {
   const int threads = at::get_num_threads();
   for (const auto& [rows, out] : {std::pair(300, 20), {51, 1000}, {3, 70}}) {
@@ -57,7 +57,7 @@ TEST(ProductTest, ReadsAndWritesRowsOfWiderTensors) {
   ops::Gemm(half, ops::PackGemm(w), {}, GemmOutput::kSet,
             wide.narrow(1, 16, 48));
   EXPECT_TRUE(at::equal(wide.narrow(1, 16, 48), expected));
-  // Columns far apart, too.
+  // The columns may also be far apart.
   EXPECT_TRUE(at::equal(Multiply(half.t().contiguous().t(), w, {}), expected));
 }
 
@@ -68,7 +68,8 @@ TEST(ProductTest, Adds) {
   EXPECT_TRUE(at::equal(y, before + Multiply(x, w, {})));
 }
 
-// Rounding before the product or in it, and after it or in it.
+// Rounding before or inside the product, and after or inside it, must be the
+// same.
 TEST(ProductTest, TakesAndReturnsBf16WithTheBitsOfFp32) {
   const at::Tensor x = Values("x", 51, 640), w = Values("w", 100, 640);
   const at::Tensor bias = Values("bias", 1, 100).view({100});
@@ -85,7 +86,7 @@ TEST(ProductTest, TakesAndReturnsBf16WithTheBitsOfFp32) {
   }
 }
 
-// GELU of contiguous sums, in place.
+// Applies GELU to contiguous sums in place.
 void GeluErf(const at::Tensor& sums) {
   float* values = sums.data_ptr<float>();
   const int64_t count = sums.numel();

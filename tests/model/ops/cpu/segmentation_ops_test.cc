@@ -14,9 +14,9 @@
 namespace sfmamba::ops {
 namespace {
 
-constexpr int kInputHeight = 100, kInputWidth = 136;  // The fixture's.
+constexpr int kInputHeight = 100, kInputWidth = 136;  // The fixture's size.
 
-// Runs `body` on 1 and on 3 threads.
+// Runs `body` on 1 thread and on 3 threads.
 template <typename Body>
 void OnThreads(Body body) {
   const int threads = at::get_num_threads();

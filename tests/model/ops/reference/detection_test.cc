@@ -1,5 +1,5 @@
-// The reference's operators for detectors against tensors of the papers' own
-// implementations.
+// Compares the reference's operators for detectors with tensors of the papers'
+// own implementations.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ class ReferenceRoiAlignTest : public testing::Test {
 
   const Fixture fixture_{"roi_extractor"};
   std::vector<at::Tensor> maps_;
-  // Without the index of their image.
+  // Without the image index.
   const at::Tensor rois_ = fixture_["extract.rois"].narrow(1, 1, 4);
 };
 
