@@ -12,9 +12,10 @@
 
 namespace sfmamba::kernels {
 
-constexpr int kDense = 0;  // The padding of a Matrix that a model would use.
+constexpr int kDense = 0;  // The padding of a Matrix as in a model.
 
-// The machine is rarely quiet: the least of several runs is the kernel's own.
+// The machine is rarely idle, so the minimum of several runs is the kernel's
+// time.
 inline void LeastOfFive(benchmark::internal::Benchmark* benchmark) {
   benchmark->Repetitions(5)
       ->ComputeStatistics("min",
@@ -26,17 +27,18 @@ inline void LeastOfFive(benchmark::internal::Benchmark* benchmark) {
       ->ReportAggregatesOnly();
 }
 
-// One benchmark per instruction set of this processor, the least of five runs.
+// Adds a benchmark for each instruction set of this CPU, with the minimum of
+// five runs.
 inline void IsaCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgName("isa")->Unit(benchmark::kMillisecond);
   for (CpuIsa isa : SupportedCpuIsas()) benchmark->Arg(static_cast<int>(isa));
   LeastOfFive(benchmark);
 }
 
-// One benchmark per instruction set of this processor, per stage 3 and 4 of
-// SF-Mamba T, S and B at 224 x 224 (196 and 49 tokens and the two auxiliary
-// ones), per batch of 1 and 8. kWidth is the kernel's channels over the scan's
-// (C/2).
+// Adds a benchmark for each instruction set of this CPU, for stages 3 and 4 of
+// SF-Mamba T, S and B at 224 x 224 pixels, with batches of 1 and 8. The stages
+// have 196 and 49 tokens plus two auxiliary ones. kWidth is the ratio of the
+// kernel's channels to the scan's channels (C/2).
 template <int kWidth>
 void StageCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "batch", "tokens", "channels"});
@@ -53,7 +55,7 @@ void StageCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// The activations of a stage's case, as a model holds them.
+// The activations of a stage's case, stored as in a model.
 template <typename T>
 struct StageTokens {
   explicit StageTokens(const benchmark::State& state)
@@ -69,10 +71,11 @@ struct StageTokens {
   int channels;
   PackedSequences sequences;
   Matrix<T> x;  // [tokens, channels], random
-  Matrix<T> y;  // Like x, to be written.
+  Matrix<T> y;  // Same shape as x, for the output.
 };
 
-// Times kernel(isa) on the case's instruction set, which becomes its label.
+// Times kernel(isa) with the case's instruction set and labels the case with
+// it.
 template <typename Kernel>
 void Time(benchmark::State& state, Kernel kernel) {
   const CpuIsa isa = static_cast<CpuIsa>(state.range(0));
@@ -80,7 +83,7 @@ void Time(benchmark::State& state, Kernel kernel) {
   state.SetLabel(CpuIsaName(isa));
 }
 
-// Times a stage's case and adds the nanoseconds of one core per (token,
+// Times a stage's case and reports the nanoseconds of one core per (token,
 // channel).
 template <typename Kernel>
 void TimePerValue(benchmark::State& state, Kernel kernel) {

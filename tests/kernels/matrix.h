@@ -18,12 +18,12 @@
 
 namespace sfmamba::kernels {
 
-// The name of a test's instruction set.
+// Returns the name of a test's instruction set.
 inline std::string IsaName(const testing::TestParamInfo<CpuIsa>& info) {
   return CpuIsaName(info.param);
 }
 
-// Cache lines begin where they do in a tensor library's memory.
+// Aligns memory to cache lines, as a tensor library does.
 template <typename T>
 struct AlignedAllocator {
   using value_type = T;
@@ -40,13 +40,13 @@ struct AlignedAllocator {
   static constexpr std::align_val_t kAlignment{64};
 };
 
-// A [rows, columns] matrix between guards: NaNs before, after and between rows.
-// A kernel that reads them shows it in its result, one that writes them fails
-// GuardsIntact().
+// A [rows, columns] matrix between guards of NaN before, after and between its
+// rows. If a kernel reads a guard, its result shows it. If a kernel writes one,
+// GuardsIntact() fails.
 template <typename T>
 class Matrix {
  public:
-  // Rows lie `padding` values apart: 0 is how a model stores them.
+  // `padding` values separate the rows. Models use 0.
   Matrix(int64_t rows, int columns, int padding = 5)
       : rows_(rows),
         columns_(columns),
@@ -89,7 +89,7 @@ class Matrix {
     return true;
   }
 
-  // Bit for bit, guards included.
+  // Compares all bits, including the guards.
   bool operator==(const Matrix& other) const {
     return values_.size() == other.values_.size() &&
            std::memcmp(values_.data(), other.values_.data(),
@@ -115,8 +115,7 @@ class Matrix {
   std::vector<T, AlignedAllocator<T>> values_;
 };
 
-// The most that rounding to T changes a value by, relative; 0 where that does
-// not matter.
+// The largest relative change by rounding to T. 0 if it does not matter.
 template <typename T>
 constexpr double kUnit = 0;
 template <>
@@ -124,8 +123,8 @@ constexpr double kUnit<BFloat16> = 1.0 / 256;
 template <>
 constexpr double kUnit<Float16> = 1.0 / 2048;
 
-// Expects `actual` within `scaled` of the largest expected magnitude and, for
-// BFloat16 and Float16, their rounding more.
+// Expects `actual` within `scaled` of the largest expected magnitude. BFloat16
+// and Float16 may differ by their rounding in addition.
 template <typename T>
 void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
                  double scaled) {
@@ -140,7 +139,7 @@ void ExpectClose(const Matrix<T>& actual, const Matrix<double>& expected,
     for (int c = 0; c < expected.columns(); ++c) {
       const double want = expected.at(i, c);
       const double error = std::abs(static_cast<float>(actual.at(i, c)) - want);
-      // Written so that a NaN fails.
+      // This form also fails for NaN.
       if (!(error <= scaled * largest + relative * std::abs(want))) {
         ADD_FAILURE() << "row " << i << " column " << c << ": got "
                       << static_cast<float>(actual.at(i, c)) << ", expected "

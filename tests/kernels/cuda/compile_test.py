@@ -1,6 +1,6 @@
-"""What nvcc made of the CUDA kernels: registers, spills, instructions.
+"""Compares registers, spills and instructions of the CUDA kernels with recorded figures.
 
-With --config=cuda; else skipped. To record new figures, after a build:
+Skipped without --config=cuda. To record new figures, after a build:
 
   for family in detection linear pixels scan segmentation sequence; do
     bazel build --config=cuda //kernels/$family:cuda_objects{,_ptxas}
@@ -25,19 +25,19 @@ KERNELS = HERE.parents[2] / 'kernels'
 REGISTERS = HERE / 'register_budgets.txt'
 INSTRUCTIONS = HERE / 'scan_instructions.txt'
 
-# Bytes of stack that a kernel may have, and why: {'file: Kernel<...>': (64, '')}.
+# Allowed bytes of stack per kernel, and the reason: {'file: Kernel<...>': (64, '')}.
 STACKS = {}
 
-# The scan kernels whose instructions are counted: a disassembly takes seconds.
+# Only these scan kernels are disassembled, because each takes seconds.
 SCAN_ARCHS = ('80', '90')
 SCAN_TYPE = '<BFloat16'
 
-# What the record of a scan kernel's hottest loop shows.
+# The instructions shown for a scan kernel's hottest loop.
 SHOWN = ('all', 'MUFU', 'FFMA', 'FMUL', 'LDG', 'STG', 'LDS', 'SHFL')
 
 
 def reports(folder: pathlib.Path) -> dict[tuple[str, str], ptxas.Kernel]:
-    """By ('file: kernel', architecture)."""
+    """Returns the kernels by ('file: kernel', architecture)."""
     found = {}
     for path in sorted(folder.rglob('*_object.ptxas.txt')):
         file = path.name.removesuffix('_object.ptxas.txt')
@@ -47,7 +47,7 @@ def reports(folder: pathlib.Path) -> dict[tuple[str, str], ptxas.Kernel]:
 
 
 def scans(folder: pathlib.Path, cuobjdump: pathlib.Path) -> dict:
-    """The hottest loops of the scan kernels, by ('file: kernel', architecture)."""
+    """Returns the hottest loops of the scan kernels, by ('file: kernel', architecture)."""
     jobs = []
     for path in sorted(folder.rglob('selective_scan*_object.ptxas.txt')):
         file = path.name.removesuffix('_object.ptxas.txt')
@@ -71,7 +71,7 @@ def scans(folder: pathlib.Path, cuobjdump: pathlib.Path) -> dict:
 
 
 def read(path: pathlib.Path) -> dict[tuple[str, str], dict[str, int]]:
-    """Lines 'file: kernel | 80 key 1 key 2 | 90 ...'; # begins a comment."""
+    """Reads lines 'file: kernel | 80 key 1 key 2 | 90 ...'. A # begins a comment."""
     found = {}
     for line in path.read_text().splitlines():
         if line and not line.startswith('#'):
@@ -157,10 +157,10 @@ class ScanInstructionsTest(unittest.TestCase):
         self.assertEqual(recorded, set(self.found))
 
     def test_no_exponential_is_computed_twice(self):
-        """States + 2 special functions for each token and channel written."""
+        """Expects states + 2 special functions for each token and channel written."""
         seen = 0
         for (name, arch), counts in self.found.items():
-            # LaneKernel<type, states, lanes a channel, channels a thread>.
+            # LaneKernel<type, states, lanes per channel, channels per thread>.
             lane = re.search(r'\bLaneKernel<\w+, (\d+), (\d+), (\d+)>', name)
             if not lane:
                 continue
@@ -181,7 +181,7 @@ class ScanInstructionsTest(unittest.TestCase):
 
 
 class PixelConvolutionTest(unittest.TestCase):
-    """By the disassembly for sm_90."""
+    """Checks the disassembly for sm_90."""
 
     @classmethod
     def setUpClass(cls):
@@ -194,7 +194,7 @@ class PixelConvolutionTest(unittest.TestCase):
         cls.text = sass.disassemble(cuobjdump.resolve(), object_file, '90')
 
     def test_multiply_adds_fill_the_hottest_loop(self):
-        """A ninth of the 27 taps of 8 pixels by 8 channels."""
+        """Expects a ninth of the products of 27 taps, 8 pixels and 8 channels in one iteration."""
         found = sass.count(self.text, work=('FFMA',))
         self.assertEqual(len(found), 3)
         for (name, _), counts in found.items():

@@ -14,7 +14,7 @@
 
 namespace sfmamba::kernels {
 
-// Tests of CUDA kernels are skipped where there is nothing to run them.
+// Skips tests of CUDA kernels if there is neither a GPU nor the emulator.
 class DeviceTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -24,7 +24,8 @@ class DeviceTest : public testing::Test {
 
 using ElementTypes = testing::Types<float, BFloat16, Float16>;
 
-// A copy of a matrix on the device, between NaNs as there.
+// A copy of a matrix on the device, with the same guards of NaN around its
+// rows.
 template <typename T>
 class DeviceMatrix {
  public:
@@ -35,8 +36,7 @@ class DeviceMatrix {
   T* row(int64_t i) const { return data() + i * stride(); }
   int64_t stride() const { return matrix_.stride(); }
 
-  // Returns the current values. The test fails if anything but its rows has
-  // changed.
+  // Returns the current values. The test fails if a guard has changed.
   Matrix<T> ToHost() const {
     const std::vector<T> values = values_.ToHost();
     Matrix<T> now = matrix_;
@@ -54,7 +54,8 @@ class DeviceMatrix {
   }
 
  private:
-  static constexpr int kMargin = 64;  // Keeps the alignment of an allocation.
+  // Keeps the alignment of an allocation.
+  static constexpr int kMargin = 64;
 
   static std::vector<T> WithMargins(const Matrix<T>& matrix) {
     const T nan = static_cast<T>(std::numeric_limits<float>::quiet_NaN());
@@ -68,7 +69,7 @@ class DeviceMatrix {
   const DeviceArray<T> values_;
 };
 
-// For references that know no type but float: each value as it is.
+// Converts each value to float, for references that only know float.
 template <typename T>
 Matrix<float> ToFloats(const Matrix<T>& from) {
   Matrix<float> to(from.rows(), from.columns());
@@ -80,7 +81,7 @@ Matrix<float> ToFloats(const Matrix<T>& from) {
   return to;
 }
 
-// Each value rounded to T.
+// Rounds each value to T.
 template <typename T>
 Matrix<T> Rounded(const Matrix<float>& from, int padding) {
   Matrix<T> to(from.rows(), from.columns(), padding);

@@ -9,16 +9,16 @@
 
 namespace sfmamba::kernels {
 
-// Where the tests of CUDA kernels run. There are two implementations: on the
-// host emulator, and on a GPU (in //tests/gpu:suite).
+// The device for tests of CUDA kernels. There are two implementations: one on
+// the host emulator, and one on a GPU (in //tests/gpu:suite).
 
-// True on the emulator: shapes must be small.
+// True on the emulator, which is slow, so shapes must be small.
 bool Emulated();
 
-// False without a GPU: the tests skip.
+// False without a GPU. The tests are skipped then.
 bool HasDevice();
 
-// A stream of the device, the same one always. Null on the emulator.
+// Returns a stream of the device, always the same one. Null on the emulator.
 CudaStream TestStream();
 
 // Waits for TestStream(). Fails the test if a kernel failed.
@@ -33,7 +33,7 @@ void CopyToHost(void* host, const void* device, size_t bytes);
 template <typename T>
 class DeviceArray {
  public:
-  // `size` values, filled with bytes 0xa5.
+  // Allocates `size` values and fills them with bytes 0xa5.
   explicit DeviceArray(size_t size)
       : size_(size),
         memory_(AllocateDevice(2 * kGuard + bytes())),
@@ -59,7 +59,7 @@ class DeviceArray {
     return values;
   }
 
-  // Whether nothing was written outside of the array.
+  // Whether all writes stayed inside the array.
   bool GuardsIntact() const {
     WaitForDevice();
     std::vector<uint8_t> all(2 * kGuard + bytes());

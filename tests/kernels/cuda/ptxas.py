@@ -1,4 +1,4 @@
-"""What ptxas -v says of each kernel."""
+"""Reads the report of ptxas -v on each kernel."""
 
 import dataclasses
 import re
@@ -7,10 +7,10 @@ import subprocess
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """One kernel on one architecture; sizes in bytes a thread."""
+    """One kernel on one architecture. All sizes are in bytes per thread."""
 
     mangled: str
-    name: str  # Demangled and without what all names share.
+    name: str  # Demangled, without parts that all names share.
     arch: str  # '90'
     registers: int
     stack: int
@@ -28,7 +28,8 @@ _ENTRY = re.compile(
 
 
 def demangle(names: list[str]) -> list[str]:
-    """LaneKernel<float, 8, 1, 2>, not void sfmamba::kernels::(anonymous namespace)::..."""
+    """Returns short names, such as LaneKernel<float, 8, 1, 2>, without return type and namespaces.
+    """
     result = subprocess.run(['c++filt'], input='\n'.join(names), text=True,
                             capture_output=True, timeout=60, check=True)
     return [_shorten(name) for name in result.stdout.splitlines()]
@@ -38,7 +39,7 @@ def _shorten(name: str) -> str:
     name = name.removeprefix('void ').replace('(anonymous namespace)::', '')
     name = re.sub(r'\b(?:sfmamba|kernels)::', '', name)
     depth = 0
-    for i, c in enumerate(name):  # The parameters begin outside of any <>.
+    for i, c in enumerate(name):  # Parameters begin outside of any <>.
         depth += {'<': 1, '>': -1}.get(c, 0)
         if c == '(' and depth == 0:
             return name[:i]
@@ -46,7 +47,7 @@ def _shorten(name: str) -> str:
 
 
 def kernels(report: str) -> list[Kernel]:
-    """Every kernel of a report, once for each architecture."""
+    """Returns every kernel of a report, once for each architecture."""
     entries = list(_ENTRY.finditer(report))
     if len(entries) != report.count('Compiling entry function'):
         raise ValueError('ptxas reports in a form that this does not know')

@@ -6,8 +6,8 @@
 
 namespace sfmamba::kernels {
 
-// sums[r] = sum over c of x[r * columns + c], in float. A small kernel that
-// uses what larger ones do, to try the build and the emulator with. T is float,
+// sums[r] = sum over c of x[r * columns + c], in float. This small kernel tests
+// the build and the emulator with the features of larger kernels. T is float,
 // BFloat16 or Float16.
 template <typename T>
 absl::Status RowSumsCuda(const T* x, int rows, int columns, float* sums,

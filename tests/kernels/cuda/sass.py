@@ -1,10 +1,11 @@
-"""Counts the instructions of the hottest loop of kernels, from their disassembly.
+"""Counts the instructions of each kernel's hottest loop, from the disassembly.
 
-Usage: sass.py OBJECT ARCH      prints the counts of each kernel; ARCH is like 90
+Usage: sass.py OBJECT ARCH      prints the counts of each kernel. ARCH is like 90.
 
-The hottest loop is the one whose iteration can do the most work, by default
-exponentials and logarithms, the innermost of those. Of the ways through it that
-do as much, that with the most stores and then the fewest instructions counts.
+The hottest loop is the one whose iteration can do the most work. Work is exponentials and
+logarithms by default. Among loops with equal work, the one with the fewest blocks counts. An
+iteration is
+counted along the path with the most work, then the most stores, then the fewest instructions.
 Needs cuobjdump and nvdisasm.
 """
 
@@ -18,9 +19,9 @@ import sys
 
 import ptxas
 
-Counts = collections.Counter  # Of opcodes without modifiers; 'all' is the sum.
+Counts = collections.Counter  # Of opcodes without modifiers. 'all' is their sum.
 
-EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # And logarithms.
+EXPONENTIALS = ('MUFU.EX2', 'MUFU.LG2')  # Includes logarithms.
 
 _INSTRUCTION = re.compile(
     r'\s+/\*(?P<address>[0-9a-f]{4,})\*/\s+(?P<guard>@!?U?P\w+\s+)?'
@@ -29,12 +30,12 @@ _TARGET = re.compile(r'0x([0-9a-f]+)\s*$')
 
 
 class Block:
-    """Instructions that run one after another."""
+    """A basic block, whose instructions run one after another."""
 
     def __init__(self):
         self.counts = Counts()
         self.work = 0
-        self.next = []  # Addresses.
+        self.next = []  # The addresses that may follow.
 
     def add(self, opcode: str, rest: str, work: tuple[str, ...]):
         self.counts[opcode] += 1
@@ -43,7 +44,7 @@ class Block:
 
 
 def parse(text: str) -> dict[tuple[str, str], list[re.Match]]:
-    """The instructions of each function, by (architecture, mangled name)."""
+    """Returns the instructions of each function, by (architecture, mangled name)."""
     functions = {}
     arch = current = None
     for line in text.splitlines():
@@ -57,11 +58,11 @@ def parse(text: str) -> dict[tuple[str, str], list[re.Match]]:
 
 
 def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
-    """The control flow graph: basic blocks by address."""
+    """Returns the control flow graph as basic blocks by address."""
     addresses = [int(each['address'], 16) for each in instructions]
     known = set(addresses)
     starts = {addresses[0]}
-    ends = {}  # Where an instruction can lead, if not simply to the next one.
+    ends = {}  # Where an instruction may lead if not only to the next one.
     for i, each in enumerate(instructions):
         following = addresses[i + 1:i + 2]
         opcode, rest = each['opcode'], each['rest']
@@ -91,7 +92,7 @@ def blocks(instructions: list[re.Match], work=EXPONENTIALS) -> dict[int, Block]:
 
 
 def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
-    """(head, members) for each branch back: what leads from head to branch."""
+    """Returns (head, members) for each backward branch. Members lead from head to branch."""
     before = collections.defaultdict(list)
     for address, block in graph.items():
         for after in block.next:
@@ -112,10 +113,10 @@ def loops(graph: dict[int, Block]) -> list[tuple[int, set[int]]]:
 
 
 def iteration(graph: dict[int, Block], head: int, members: set[int]):
-    """(work, counts) of the best way from head to head, inner loops once."""
+    """Returns (work, counts) of the best path from head to head, with inner loops counted once."""
     best = {head: (graph[head].work, graph[head].counts)}
     closing = []
-    for address in sorted(members):  # Branches back aside, addresses rise.
+    for address in sorted(members):  # Addresses rise, except for branches back.
         if address not in best:
             continue
         work, counts = best[address]
@@ -136,9 +137,12 @@ def _rank(way):
 
 
 def hottest_loop(instructions: list[re.Match], work=EXPONENTIALS) -> Counts:
-    """What begins with one of `work` is work; empty if no loop does any."""
+    """Returns the counts of the hottest loop, empty if no loop does any work.
+
+    An instruction is work if its name begins with an element of `work`.
+    """
     graph = blocks(instructions, work)
-    best = (0, 0), Counts()  # Of the most work and then the fewest blocks.
+    best = (0, 0), Counts()  # Most work, then fewest blocks.
     for head, members in loops(graph):
         done, counts = iteration(graph, head, members)
         best = max(best, ((done, -len(members)), counts), key=lambda each: each[0])
@@ -147,9 +151,9 @@ def hottest_loop(instructions: list[re.Match], work=EXPONENTIALS) -> Counts:
 
 def disassemble(cuobjdump: pathlib.Path, file: pathlib.Path, arch: str,
                 functions: tuple[str, ...] = ()) -> str:
-    """An object file's device code: all of it, or some functions by mangled name.
+    """Returns the device code of an object file, or of some functions by mangled name.
 
-    nvdisasm lies beside cuobjdump.
+    nvdisasm must be in cuobjdump's folder or on the PATH.
     """
     command = [cuobjdump, '-sass', '-arch', f'sm_{arch}', file]
     if functions:
@@ -160,7 +164,7 @@ def disassemble(cuobjdump: pathlib.Path, file: pathlib.Path, arch: str,
 
 
 def count(text: str, work=EXPONENTIALS) -> dict[tuple[str, str], Counts]:
-    """The counts of each kernel's hottest loop, by (name, architecture)."""
+    """Returns the counts of each kernel's hottest loop, by (name, architecture)."""
     functions = parse(text)
     names = ptxas.demangle([name for _, name in functions])
     return {(name, arch): hottest_loop(instructions, work)

@@ -5,7 +5,7 @@ import sass
 
 
 def listing(*instructions: str) -> list:
-    """Instructions 16 bytes apart, as cuobjdump shows them."""
+    """Returns the instructions at intervals of 16 bytes, parsed from cuobjdump's format."""
     text = '\tcode for sm_90\n\t\tFunction : f\n\t.headerflags\t@"EF_CUDA"\n'
     for i, each in enumerate(instructions):
         text += f'        /*{16 * i:04x}*/    {each} ;    /* 0x00000000000079c3 */\n'
@@ -31,7 +31,7 @@ class HottestLoopTest(unittest.TestCase):
 
     def test_counts_the_loop_with_the_most_of_other_work(self):
         counts = sass.hottest_loop(listing(
-            'MUFU.EX2 R2, R3',   # 0x00: a loop without such work.
+            'MUFU.EX2 R2, R3',  # 0x00: a loop without this work.
             '@P0 BRA 0x0',
             'FFMA R4, R2, R3, R4',  # 0x20
             'FFMA.FTZ R5, R2, R3, R5',
@@ -50,11 +50,11 @@ class HottestLoopTest(unittest.TestCase):
 
     def test_takes_the_way_with_the_most_work_then_the_shortest(self):
         counts = sass.hottest_loop(listing(
-            '@P0 BRA 0x40',        # 0x00: the head; the long way is next.
+            '@P0 BRA 0x40',  # 0x00: the head, before the long way.
             'MUFU.EX2 R2, R3',
             'FADD R2, R2, R2',
             'BRA 0x60',
-            '@P1 BRA 0x60',        # 0x40: the short way, or none.
+            '@P1 BRA 0x60',  # 0x40: the short way, if any.
             'MUFU.EX2 R2, R3',
             '@P2 BRA 0x0',         # 0x60
             'EXIT'))

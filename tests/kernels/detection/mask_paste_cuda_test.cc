@@ -29,7 +29,7 @@ struct Picture {
   int height, width;
 };
 
-// The arguments on the host, without `out`.
+// Returns the host arguments without `out`.
 MaskPasteArgs ArgsOf(const Instance& instance, const Picture& picture) {
   const auto& [mask, side, x1, y1, x2, y2, threshold] = instance;
   return {mask.data(), side,
@@ -53,7 +53,7 @@ std::vector<Bytes> Reference(const std::vector<Instance>& instances,
   return all;
 }
 
-// All instances of a picture at once.
+// Pastes all instances of a picture in one call.
 std::vector<Bytes> Paste(const std::vector<Instance>& instances,
                          const Picture& picture) {
   std::deque<DeviceArray<float>> masks;
@@ -150,8 +150,8 @@ TEST_F(MaskPasteCudaTest, SetsThePixelsOfTheScalarLoop) {
   EXPECT_EQ(Paste(instances, picture), Paste(instances, picture));
 }
 
-// Values so near the threshold that rounding decides; and stripes, between
-// which pixels have their centres.
+// The values are near the threshold, so that rounding decides. There are also
+// stripes with pixel centres between them.
 TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> step(-2, 2);
@@ -168,7 +168,7 @@ TEST_F(MaskPasteCudaTest, RoundsAsTheScalarLoopDoes) {
   ExpectReference(instances, {90, 110});
 }
 
-// More rows than the blocks of a mask have at a time.
+// The mask has more rows than its blocks handle at a time.
 TEST_F(MaskPasteCudaTest, TallMasksAreWhole) {
   std::mt19937 random(1);
   ExpectReference({RandomMask(random, 28, 1.5f, 3, 7, 298)}, {301, 9});

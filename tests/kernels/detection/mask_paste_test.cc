@@ -23,7 +23,7 @@ struct Corners {
   float x1, y1, x2, y2;
 };
 
-// The whole picture with the mask on it.
+// Returns the whole picture with the mask pasted.
 std::vector<uint8_t> Paste(const float* mask, int side, const Corners& box,
                            float threshold, int height, int width, CpuIsa isa) {
   const PixelRect area =
@@ -43,7 +43,7 @@ std::vector<uint8_t> Paste(const float* mask, int side, const Corners& box,
   return picture;
 }
 
-// The mask at u, v in fp64, cells outside counting 0.
+// Returns the mask at (u, v) in fp64. Cells outside count as 0.
 double Sample(const float* mask, int side, double u, double v) {
   double sum = 0;
   for (int j = 0; j < side; ++j) {
@@ -101,11 +101,12 @@ TEST_P(MaskPasteTest, AgreesWithFp64AndTheScalarLoop) {
               (x + 0.5 - box.x1) / (double(box.x2) - box.x1) * side - 0.5;
           const double v =
               (y + 0.5 - box.y1) / (double(box.y2) - box.y1) * side - 0.5;
-          // A box of no width, which 17 + 1e-30 is in fp32, covers nothing.
+          // In fp32 the side 17 + 1e-30 makes a box of no width, which covers
+          // nothing.
           const double value =
               box.x2 > box.x1 ? Sample(mask.data(), side, u, v) : 0;
-          // Beside the threshold, and where thin boxes make u coarse, rounding
-          // decides.
+          // Rounding decides near the threshold, and where thin boxes make u
+          // coarse.
           if (std::abs(value - 0.5) < 1e-4) continue;
           ASSERT_EQ(picture[y * kWidth + x], value >= 0.5)
               << "side " << side << " box " << box.x1 << " " << box.y1

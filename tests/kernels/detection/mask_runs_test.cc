@@ -18,8 +18,8 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 class MaskRunsTest : public testing::TestWithParam<CpuIsa> {
  protected:
-  // Expects the runs of all lines, found a few at a time, to be the pixels that
-  // MaskPaste sets.
+  // Finds the runs of all lines, a few lines at a time. Expects them to be the
+  // pixels that MaskPaste sets.
   void ExpectPasted(MaskRunsArgs args, int height, int width) const {
     args.area = MaskArea(args.x1, args.y1, args.x2, args.y2, height, width);
     std::vector<uint8_t> pasted(size_t{1} * args.area.width() *
@@ -119,7 +119,7 @@ TEST_P(MaskRunsTest, AreThePastedPixelsOfNoise) {
   }
 }
 
-// Values of which interpolation gives many that equal the threshold.
+// Interpolation of these values often gives exactly the threshold.
 TEST_P(MaskRunsTest, AreThePastedPixelsOfPlateaus) {
   std::mt19937 random(2);
   for (const int side : {1, 2, 5, 28}) {
@@ -144,7 +144,7 @@ TEST_P(MaskRunsTest, AreThePastedPixelsOfAWholeMask) {
   }
 }
 
-// An ellipse, as objects are, in random boxes.
+// Pastes an ellipse, which is like an object, into random boxes.
 TEST_P(MaskRunsTest, AreThePastedPixelsOfAnEllipse) {
   std::vector<float> mask;
   for (int y = 0; y < 28; ++y) {

@@ -11,9 +11,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// What a region proposal network of an 800 x 1333 picture hands to NMS: the
-// best 1000 boxes of each of five levels (819 of the last), which crowd around
-// 40 things.
+// Boxes like those of a region proposal network for an 800 x 1333 picture. They
+// are the best 1000 boxes of each of five levels (819 of the last level),
+// crowded around 40 objects.
 struct Proposals {
   Proposals() {
     std::mt19937 random(1);

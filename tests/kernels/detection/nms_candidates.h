@@ -11,12 +11,13 @@
 
 namespace sfmamba::kernels {
 
-inline constexpr int kAll = 1 << 30;  // Keeps all that are not suppressed.
+inline constexpr int kAll = 1
+                            << 30;  // Keeps all boxes that are not suppressed.
 
 // The boxes of one image.
 struct Candidates {
   std::vector<float> boxes, scores;
-  std::vector<int32_t> groups;  // May be empty: one group.
+  std::vector<int32_t> groups;  // May be empty for a single group.
 
   int count() const { return static_cast<int>(scores.size()); }
 
@@ -26,7 +27,7 @@ struct Candidates {
     groups.push_back(group);
   }
 
-  // `kept` has room for the lesser of `max_kept` and count().
+  // `kept` must have room for the smaller of `max_kept` and count().
   NmsArgs Args(float iou_threshold, int max_kept, int32_t* kept) const {
     return {count(),       boxes.data(),
             scores.data(), groups.empty() ? nullptr : groups.data(),
@@ -58,7 +59,7 @@ inline Candidates FromFixture(const Fixture& fixture,
   return candidates;
 }
 
-// Boxes that crowd together in a square, in `num_groups` groups; scores repeat.
+// Returns boxes that crowd in a square, in `num_groups` groups. Scores repeat.
 inline Candidates Crowd(int count, int num_groups, unsigned seed = 1,
                         float square = 120) {
   std::mt19937 random(seed);

@@ -20,8 +20,8 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// What is kept by the scalar loop, which does not know of boxes that are not
-// there.
+// Returns the boxes that the scalar loop keeps. The scalar loop has no absent
+// boxes.
 std::vector<int32_t> Reference(const Candidates& candidates,
                                float iou_threshold, int max_kept = kAll) {
   std::vector<int32_t> kept(std::min(max_kept, candidates.count()));
@@ -29,7 +29,8 @@ std::vector<int32_t> Reference(const Candidates& candidates,
   return kept;
 }
 
-// What is kept of each image; all have as many boxes.
+// Returns the boxes kept of each image. All images have the same number of
+// boxes.
 std::vector<std::vector<int32_t>> KeepOfEach(
     const std::vector<Candidates>& images, float iou_threshold,
     int max_kept = kAll) {
@@ -99,7 +100,7 @@ TEST_F(NmsCudaTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// IoUs are those of the boxes as rounded by the shift of their group.
+// IoUs are computed after boxes are shifted by group, which rounds them.
 TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -108,7 +109,7 @@ TEST_F(NmsCudaTest, RoundsAsTheFixturesShiftDoes) {
             Integers(fixture["trap.keep_reference"]));
 }
 
-// Up to several tiles of boxes and several shares of keys.
+// The counts reach several tiles of boxes and several shares of keys.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoop) {
   for (int count : {0, 1, 2, 31, 33, 63, 64, 65, 129, 500, 1100}) {
     for (int num_groups : {1, 5, 80}) {
@@ -121,7 +122,7 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// Small whole coordinates: many IoUs are 1/2 or 1/3 exactly.
+// With small integer coordinates, many IoUs are exactly 1/2 or 1/3.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> corner(0, 4), side(0, 4);
@@ -137,8 +138,8 @@ TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOnTheThreshold) {
   }
 }
 
-// Boxes and their left halves: where the threshold is 1/2, the rounding of
-// shifts and areas decides.
+// Boxes and their left halves have IoUs of about 1/2. With that threshold, the
+// rounding of shifts and areas decides.
 TEST_F(NmsCudaTest, RoundsAsTheScalarLoopDoes) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> corner(0, 700), side(1, 60);
@@ -166,7 +167,7 @@ TEST_F(NmsCudaTest, ImagesDoNotMeet) {
   }
 }
 
-// Those of a group below 0, whatever else they are.
+// Boxes of a group below 0 are absent, regardless of their other values.
 TEST_F(NmsCudaTest, BoxesThatAreNotThereDoNotCount) {
   const Candidates present = Crowd(70, 5);
   Candidates sparse;
@@ -204,7 +205,7 @@ TEST_F(NmsCudaTest, EqualScoresKeepTheirOrder) {
   std::vector<int32_t> order;
   for (int i = 0; i < 70; ++i) {
     const float x = 20.0f * i;
-    // Minus zero is zero.
+    // Minus zero equals zero.
     candidates.Add({x, 0, x + 10, 10}, i % 2 == 0 ? 0.0f : -0.0f);
     order.push_back(i);
   }
@@ -222,7 +223,7 @@ TEST_F(NmsCudaTest, ScoresOfBothSignsAreSorted) {
   EXPECT_EQ(Keep(candidates, 0.5f), Reference(candidates, 0.5f));
 }
 
-// 0 / 0 is not greater than anything.
+// 0 / 0 is NaN, which is not greater than any threshold.
 TEST_F(NmsCudaTest, BoxesWithoutAreaAreAllKept) {
   Candidates candidates;
   for (int i = 0; i < 20; ++i) candidates.Add({5, 5, 5, 9}, 1.0f - i);
@@ -254,7 +255,7 @@ TEST_F(NmsCudaTest, TooManyBoxesAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// A region proposal network's levels, and a box head's classes.
+// The levels of a region proposal network, and the classes of a box head.
 TEST_F(NmsCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
   if (Emulated()) GTEST_SKIP() << "too large for the emulator";
   for (const Candidates& candidates :

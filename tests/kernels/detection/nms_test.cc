@@ -15,7 +15,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// What is kept by the vectors of `isa`.
+// Returns the boxes kept with the vectors of `isa`.
 std::vector<int32_t> Keep(const Candidates& candidates, float iou_threshold,
                           CpuIsa isa, int max_kept = kAll) {
   constexpr int32_t kGuard = -7;
@@ -50,7 +50,7 @@ TEST_P(NmsTest, BreaksTheFixturesTies) {
             Integers(fixture["ties.keep_0.5"]));
 }
 
-// IoUs are those of the boxes as rounded by the shift of their group.
+// IoUs are computed after boxes are shifted by group, which rounds them.
 TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   const Fixture fixture("nms");
   Candidates candidates = FromFixture(fixture, "trap");
@@ -58,7 +58,8 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
   EXPECT_EQ(Keep(candidates, Number(fixture, "trap.iou_thr"), GetParam()),
             Integers(fixture["trap.keep_reference"]));
 
-  // The shift did decide: each class alone, unshifted, keeps others.
+  // The shift really decides, because each class alone and unshifted keeps
+  // other boxes.
   std::vector<int32_t> exact;
   for (int group :
        std::set<int>(candidates.groups.begin(), candidates.groups.end())) {
@@ -78,12 +79,12 @@ TEST_P(NmsTest, RoundsAsTheFixturesShiftDoes) {
                          Integers(fixture["trap.keep_exact_per_class"])));
 }
 
-// Boxes of `multi`, as a box head hands them over: a candidate for each row and
-// class whose probability passes.
+// The boxes of `multi` in the form of a box head: a candidate for each row and
+// class whose probability exceeds the threshold.
 TEST_P(NmsTest, KeepsTheFixturesDetections) {
   const Fixture fixture("nms");
   const Candidates rows = FromFixture(fixture, "multi");
-  const int classes = 5;  // And the background.
+  const int classes = 5;  // Without the background.
   for (const std::string name : {"multi", "multi4"}) {
     Candidates candidates;
     std::vector<int32_t> inds;
@@ -117,7 +118,7 @@ TEST_P(NmsTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// Small whole coordinates: many IoUs are 1/2 or 1/3 exactly.
+// With small integer coordinates, many IoUs are exactly 1/2 or 1/3.
 TEST_P(NmsTest, AgreesWithTheScalarLoopOnTheThreshold) {
   std::mt19937 random(1);
   std::uniform_int_distribution<int> corner(0, 4), side(0, 4);
@@ -157,14 +158,14 @@ TEST_P(NmsTest, EqualScoresKeepTheirOrder) {
   std::vector<int32_t> order;
   for (int i = 0; i < 70; ++i) {
     const float x = 20.0f * i;
-    // Minus zero is zero.
+    // Minus zero equals zero.
     candidates.Add({x, 0, x + 10, 10}, i % 2 == 0 ? 0.0f : -0.0f);
     order.push_back(i);
   }
   EXPECT_EQ(Keep(candidates, 0.5f, GetParam()), order);
 }
 
-// 0 / 0 is not greater than anything.
+// 0 / 0 is NaN, which is not greater than any threshold.
 TEST_P(NmsTest, BoxesWithoutAreaAreAllKept) {
   Candidates candidates;
   for (int i = 0; i < 20; ++i) candidates.Add({5, 5, 5, 9}, 1.0f - i);

@@ -10,8 +10,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Regions of an 800 x 1333 picture, sides from 16 to 600 pixels, evenly in
-// their logarithm: of every level, most of the finest.
+// Regions of an 800 x 1333 picture with sides from 16 to 600 pixels, uniform in
+// their logarithm. They cover every level, most of all the finest.
 std::vector<float> Regions(int count) {
   std::mt19937 random(1);
   std::uniform_real_distribution<float> x(0, 1333), y(0, 800), uniform(0, 1);

@@ -29,7 +29,7 @@ struct Size {
 
 const std::vector<Size> kFourSizes = {{64, 80}, {32, 40}, {16, 20}, {8, 10}};
 
-// One unit in the last place.
+// One unit in the last place of T.
 template <typename T>
 constexpr double kRounding = 0;
 template <>
@@ -45,7 +45,7 @@ std::vector<float> Flat(const Rois& rois) {
   return flat;
 }
 
-// A pyramid of strides 4, 8, ..., and how it is to be read.
+// A pyramid with strides 4, 8, ..., and the parameters for reading it.
 template <typename T>
 struct Pyramid {
   Pyramid(const std::vector<Size>& sizes, int channels)
@@ -62,7 +62,7 @@ struct Pyramid {
 
   int64_t bins() const { return int64_t{out_height} * out_width; }
 
-  // Sets all fields but the pointers, for RoiAlignArgs and RoiAlignCudaArgs.
+  // Sets all fields except the pointers, for RoiAlignArgs and RoiAlignCudaArgs.
   template <typename Args>
   Args SizesOf(const Rois& rois) const {
     Args args{};
@@ -80,8 +80,8 @@ struct Pyramid {
     return args;
   }
 
-  // [rois * bins, channels]. Everything on the device begins `shift` values
-  // after an aligned address.
+  // Returns [rois * bins, channels]. Each array on the device begins `shift`
+  // values after an aligned address.
   Matrix<T> Align(const Rois& rois, int shift = 0) const {
     auto args = SizesOf<RoiAlignCudaArgs<T>>(rois);
     std::deque<DeviceArray<T>> device_maps;
@@ -103,7 +103,7 @@ struct Pyramid {
     return out;
   }
 
-  // By the scalar loop, in fp32.
+  // Returns the scalar loop's result in fp32.
   Matrix<float> Reference(const Rois& rois) const {
     auto args = SizesOf<RoiAlignArgs>(rois);
     std::deque<std::vector<float>> wide;
@@ -143,7 +143,7 @@ struct Pyramid {
   float first_scale = 0.25f;
 };
 
-// Regions of all levels of a picture, some of them partly outside.
+// Returns regions for all levels of a picture. Some are partly outside.
 Rois RandomRois(int count, float height = 256, float width = 320) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> x(-20, width + 10), y(-20, height + 14);
@@ -204,8 +204,8 @@ TYPED_TEST(RoiAlignCudaTest, ReadsTheLevelThatTheHostReads) {
   }
 }
 
-// Bins of whole pixels, at a scale that has no exact value: rounding decides
-// how many samples a bin has.
+// The bins have whole pixels at a scale that is not exact in fp32. Rounding
+// therefore decides how many samples a bin has.
 TYPED_TEST(RoiAlignCudaTest, RoundsGridsAsTheScalarLoopDoes) {
   Pyramid<TypeParam> pyramid({{40, 50}}, 4);
   pyramid.first_scale = 1.0f / 12;
@@ -286,7 +286,7 @@ TYPED_TEST(RoiAlignCudaTest, PoisonReachesOnlyRegionsThatReadIt) {
   EXPECT_TRUE(reached);
 }
 
-// The samples on the map are few, though a bin has up to millions.
+// A bin may have millions of samples, but only a few lie on the map.
 TYPED_TEST(RoiAlignCudaTest, HugeRegionsEndAndStayOnTheMap) {
   Pyramid<TypeParam> pyramid(kFourSizes, 5);
   const Rois rois = {{-500, -700, 900, 800},      {-1e5f, -1e5f, 1e5f, 1e5f},
@@ -313,7 +313,7 @@ TYPED_TEST(RoiAlignCudaTest, AgreesWithTheScalarLoopOfADetectorsSize) {
 
 class RoiAlignCudaFixtureTest : public DeviceTest {};
 
-// The regions of image `image` of maps [N, C, H, W], as a pyramid.
+// Returns image `image` of maps [N, C, H, W] as a pyramid.
 Pyramid<float> ImageOf(const std::vector<at::Tensor>& maps, int64_t image,
                        float first_scale) {
   Pyramid<float> pyramid({}, static_cast<int>(maps[0].size(1)));
@@ -328,7 +328,8 @@ Pyramid<float> ImageOf(const std::vector<at::Tensor>& maps, int64_t image,
   return pyramid;
 }
 
-// Aligns fixture regions [n, 5] and expects `expected` [n, C, height, width].
+// Aligns the fixture's regions [n, 5] and expects `expected` [n, C, height,
+// width].
 void ExpectFixture(const std::vector<at::Tensor>& maps, float first_scale,
                    const at::Tensor& rois, const at::Tensor& expected,
                    int sampling_ratio) {

@@ -17,7 +17,7 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 using Rois = std::vector<std::vector<float>>;
 
-// A pyramid of strides 4, 8, ... between guards, and the regions' output.
+// A pyramid with strides 4, 8, ... between guards, and its regions' output.
 struct Pyramid {
   struct Size {
     int height, width;
@@ -35,7 +35,7 @@ struct Pyramid {
     for (Matrix<float>& map : maps) map.FillNormal(random, 0.5f, 1);
   }
 
-  // Rows are bins.
+  // Returns a row per bin.
   Matrix<float> Align(const Rois& rois, CpuIsa isa) const {
     std::vector<float> flat;
     for (const std::vector<float>& roi : rois) {
@@ -68,7 +68,8 @@ struct Pyramid {
   int out_height = 7, out_width = 7, sampling_ratio = 0;
 };
 
-// Regions of all levels of a 256 x 320 picture, some of them partly outside.
+// Returns regions for all levels of a 256 x 320 picture. Some are partly
+// outside.
 Rois RandomRois(int count) {
   std::mt19937 random(2);
   std::uniform_real_distribution<float> x(-20, 330), y(-20, 270);
@@ -90,7 +91,7 @@ class RoiAlignTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, RoiAlignTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Image `image` of maps [N, C, H, W] as a level.
+// Returns image `image` of maps [N, C, H, W] as a level.
 RoiAlignArgs::Level LevelOf(const at::Tensor& channels_last, int64_t image,
                             float scale) {
   const at::Tensor map = channels_last.select(0, image);
@@ -98,7 +99,8 @@ RoiAlignArgs::Level LevelOf(const at::Tensor& channels_last, int64_t image,
           static_cast<int>(map.size(1)), scale};
 }
 
-// Aligns fixture regions [n, 5] and expects `expected` [n, C, height, width].
+// Aligns the fixture's regions [n, 5] and expects `expected` [n, C, height,
+// width].
 void ExpectFixture(const std::vector<at::Tensor>& maps, float first_scale,
                    const at::Tensor& rois, const at::Tensor& expected,
                    int sampling_ratio, CpuIsa isa) {
@@ -199,7 +201,7 @@ TEST_P(RoiAlignTest, AgreesWithTheScalarLoopInAnyShape) {
   }
 }
 
-// Means of a linear map are its values in the middle of the bins.
+// The mean of a linear map over a bin is its value at the bin's centre.
 TEST_P(RoiAlignTest, ReadsALinearMapAtTheBinsCentres) {
   Pyramid pyramid({{40, 50}}, 2);
   for (int y = 0; y < 40; ++y) {
@@ -211,7 +213,7 @@ TEST_P(RoiAlignTest, ReadsALinearMapAtTheBinsCentres) {
   const Matrix<float> out = pyramid.Align({{20, 10, 104, 66}}, GetParam());
   for (int row = 0; row < 7; ++row) {
     for (int column = 0; column < 7; ++column) {
-      // 84 x 56 pixels are 21 x 14 of the map: bins of 3 x 2.
+      // 84 x 56 pixels are 21 x 14 pixels of the map, in bins of 3 x 2.
       EXPECT_NEAR(out.at(row * 7 + column, 0), 5 - 0.5 + 3 * column + 1.5,
                   1e-4);
       EXPECT_NEAR(out.at(row * 7 + column, 1), 2.5 - 0.5 + 2 * row + 1, 1e-4);
@@ -256,7 +258,7 @@ TEST_P(RoiAlignTest, RegionsThatAreNotFiniteGiveZeros) {
   }
 }
 
-// The samples on the map are few, though a bin has up to millions.
+// A bin may have millions of samples, but only a few lie on the map.
 TEST_P(RoiAlignTest, HugeRegionsEndAndStayOnTheMap) {
   Pyramid pyramid(kFourSizes, 5);
   pyramid.FillNormal();
@@ -272,11 +274,11 @@ TEST_P(RoiAlignTest, HugeRegionsEndAndStayOnTheMap) {
   }
 }
 
-// The middle bin of seven holds the whole map and little beside it.
+// The middle one of seven bins covers the whole map and a small margin.
 TEST_P(RoiAlignTest, ARegionFarLargerThanTheMapCountsItsSamples) {
   Pyramid pyramid({{16, 16}}, 1);
   for (int i = 0; i < 256; ++i) pyramid.maps[0].at(i, 0) = 1;
-  // Bins of 1600 pixels of the map a side; the map's 18 x 18 of them count.
+  // Bins have sides of 1600 map pixels. Of these, the map's 18 x 18 count.
   const float half = 3.5f * 1600 * 4;
   const Matrix<float> out =
       pyramid.Align({{32 - half, 32 - half, 32 + half, 32 + half}}, GetParam());

@@ -1,4 +1,4 @@
-// Products whose rows come or go as bf16.
+// Tests products whose input or output rows are bf16.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -20,7 +20,7 @@ class Bf16RowsTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, Bf16RowsTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// One and several blocks of inputs and rows, and panels of any width.
+// One or several blocks of inputs and rows, and panels of any width.
 constexpr std::array<int, 3> kBf16Sizes[] = {
     {1, 1, 1},      {9, 33, 40},   {3, 384, 100}, {250, 7, 16},
     {130, 800, 36}, {51, 640, 64}, {3, 13000, 20}};
@@ -53,7 +53,7 @@ TEST_P(Bf16RowsTest, ReadWithTheBitsOfThoseThatTheProductRounds) {
   }
 }
 
-// The last rows are followed by NaN up to a multiple of 16.
+// NaNs follow the last rows, up to a multiple of 16.
 TEST_P(Bf16RowsTest, DoNotDependOnWhatFollowsThem) {
   for (const auto& [rows, out] :
        {std::pair(1, 40), {17, 32}, {38, 100}, {51, 64}}) {
@@ -142,7 +142,8 @@ TEST_P(Bf16RowsTest, AreSlicedInRowsAndOutputs) {
   EXPECT_TRUE(parts == all);
 }
 
-// Rows are rounded the way products round their inputs; memory behind stays.
+// Rows are rounded like a product's inputs. The memory behind them must not
+// change.
 TEST_P(Bf16RowsTest, RoundToNearest) {
   for (const int count : {0, 1, 15, 31, 32, 33, 100}) {
     Matrix<float> x(1, count + 1);
@@ -177,7 +178,7 @@ TEST_P(Bf16RowsTest, PackAsFloatsThatAreRounded) {
           [](BFloat16 x, BFloat16 y) { return x.bits == y.bits; });
     };
     EXPECT_TRUE(same(packed, by_rows)) << in << " " << out;
-    // A matrix [in, out] in memory.
+    // The matrix is [in, out] in memory.
     std::vector<BFloat16> columns(PackedWeightsSize<BFloat16>(out, in));
     std::vector<BFloat16> expected = columns;
     PackWeights<BFloat16>(WeightMatrix{weights.data(), 1, weights.stride()},

@@ -41,10 +41,10 @@ double Exact(CudaActivation activation, double v) {
   return v;
 }
 
-// Where y lies.
+// The memory of y.
 enum class Target { kApart, kX, kAdd };
 
-// x [rows, channels], and a bias and values to add or neither.
+// x [rows, channels], with an optional bias and optional values to add.
 template <typename T>
 struct Problem {
   Problem(int rows, int channels, int padding, bool with_bias, bool with_add)
@@ -57,7 +57,7 @@ struct Problem {
 
   bool has_add() const { return add.rows() > 0; }
 
-  // On the device; what is not written must not change.
+  // Runs on the device. Other memory must not change.
   Matrix<T> Run(CudaActivation activation, Target target) const {
     const DeviceMatrix<T> device_x(x), device_add(add);
     const DeviceMatrix<T> apart(Matrix<T>(x.rows(), x.columns(), 16));
@@ -101,7 +101,7 @@ struct Problem {
   std::vector<float> bias;
 };
 
-// The values of two matrices that may differ in their strides.
+// Compares the values of two matrices, which may have different strides.
 template <typename T>
 bool SameBits(const Matrix<T>& a, const Matrix<T>& b) {
   bool same = a.rows() == b.rows();
@@ -147,8 +147,8 @@ TYPED_TEST(BiasActivationCudaTest, AgreesWithFp64) {
   }
 }
 
-// One row, as a dense array is described, of any length; more rows than a block
-// has threads.
+// One row of any length, which is how a dense array is described. Also more
+// rows than a block has threads.
 TYPED_TEST(BiasActivationCudaTest, TakesLongAndManyRows) {
   for (int count : {4099, 3 * 4096, 3 * 512}) {
     ExpectAgreement<TypeParam>(1, count, 0);
@@ -166,7 +166,7 @@ TYPED_TEST(BiasActivationCudaTest, NothingToDoIsFine) {
   }
 }
 
-// A value of x and what becomes of it.
+// Expects a value x to become y.
 void ExpectStays(CudaActivation activation, float x, float y) {
   const bool gelu = activation == CudaActivation::kGeluErf ||
                     activation == CudaActivation::kGeluTanh;

@@ -23,7 +23,7 @@ constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Maps as [count * height * width, channels].
+// Maps stored as [count * height * width, channels].
 template <typename T>
 struct Problem {
   Problem(int count, int height, int width, int channels, int kernel,
@@ -57,7 +57,7 @@ struct Problem {
     return args;
   }
 
-  // On the device; what is not written must not change.
+  // Runs on the device. Other memory must not change.
   Matrix<T> Run() const {
     const DeviceMatrix<T> device_x(x);
     const DeviceMatrix<T> y(Matrix<T>(OutputPixels(), x.columns(), 0));
@@ -73,7 +73,7 @@ struct Problem {
     return y.ToHost();
   }
 
-  // By the scalar loop in fp32.
+  // Returns the scalar loop's result in fp32.
   Matrix<double> Reference() const {
     const Matrix<float> in = Rounded<float>(ToFloats(x), /*padding=*/0);
     Matrix<float> out(OutputPixels(), x.columns(), /*padding=*/0);
@@ -128,14 +128,14 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// Several tiles in each direction, whole ones and parts.
+// Several tiles in each direction, complete and partial ones.
 TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyTilesAndChannels) {
   Problem<TypeParam>(2, 19, 37, 132, 3, 1).ExpectAgreement();
   Problem<TypeParam>(1, 39, 35, 35, 5, 2).ExpectAgreement();
   Problem<TypeParam>(1, 2, 5, 1028, 3, 1).ExpectAgreement();
 }
 
-// More maps than a grid has blocks in one direction.
+// More maps than a grid has blocks in one dimension.
 TYPED_TEST(DepthwiseConvolutionCudaTest, TakesManyMaps) {
   Problem<TypeParam>(65537, 1, 1, 1, 3, 2).ExpectAgreement();
 }
@@ -152,7 +152,7 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, AppliesBiasAndActivation) {
   }
 }
 
-// Four channels at once, and each by itself.
+// Four channels at once must agree with single channels.
 TYPED_TEST(DepthwiseConvolutionCudaTest, WidthOfAccessesChangesNoBit) {
   const Problem<TypeParam> wide(1, 6, 9, 8, 5, 1);
   Problem<TypeParam> narrow(1, 6, 9, 7, 5, 1);
@@ -174,7 +174,7 @@ TYPED_TEST(DepthwiseConvolutionCudaTest, WidthOfAccessesChangesNoBit) {
   }
 }
 
-// Each array in turn begins one value off the address of a vector.
+// Each array in turn begins one value after an aligned address.
 TYPED_TEST(DepthwiseConvolutionCudaTest, AlignmentOfArraysChangesNoBit) {
   const Problem<TypeParam> problem(2, 5, 9, 8, 3, 2);
   const Matrix<TypeParam> expected = problem.Run();

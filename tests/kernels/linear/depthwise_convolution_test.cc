@@ -12,7 +12,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Maps as [count * height * width, channels].
+// Maps stored as [count * height * width, channels].
 struct Problem {
   Problem(int count, int height, int width, int channels, int kernel,
           int stride)
@@ -35,7 +35,7 @@ struct Problem {
     return (args.width + args.stride - 1) / args.stride;
   }
 
-  // Computes the rows in parts of `part`.
+  // Computes the rows in parts of size `part`.
   Matrix<float> Run(CpuIsa isa, int64_t part = 1 << 20) {
     const int64_t rows = DepthwiseConvolutionRows(args);
     Matrix<float> y(rows * Columns(), args.channels, /*padding=*/0);
@@ -50,7 +50,7 @@ struct Problem {
     return y;
   }
 
-  // The plain sums, in double.
+  // Returns the plain sums in double.
   Matrix<double> Reference() const {
     const int64_t columns = Columns();
     const int64_t rows = (args.height + args.stride - 1) / args.stride;

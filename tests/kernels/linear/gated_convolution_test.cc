@@ -20,7 +20,7 @@ double Gate(GateActivation activation, double v) {
              : v / 2 * std::erfc(-v / std::sqrt(2.0));
 }
 
-// Maps as [count * height * width, channels].
+// Maps stored as [count * height * width, channels].
 template <typename T>
 struct Problem {
   Problem(int count, int height, int width, int hidden, int conv,
@@ -38,7 +38,7 @@ struct Problem {
     args.activation = activation;
   }
 
-  // Computes the rows in parts of `part`.
+  // Computes the rows in parts of size `part`.
   Matrix<T> Run(CpuIsa isa, int64_t part = 1 << 20) {
     const int64_t rows = args.count * args.height;
     Matrix<T> y(rows * args.width, args.hidden, /*padding=*/0);
@@ -129,7 +129,7 @@ TEST_P(GatedConvolutionTest, PartsOfTheRowsHaveTheSameBits) {
 TEST_P(GatedConvolutionTest, ANanStaysWithThePixelsThatReadIt) {
   Problem<float> problem(3, 9, 12, 24, 16, GateActivation::kSilu);
   const Matrix<float> clean = problem.Run(GetParam());
-  // A convolved channel of the second map's row 4, column 5.
+  // A convolved channel in row 4, column 5 of the second map.
   problem.x.at(108 + 4 * 12 + 5, 40) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
   for (int64_t i = 0; i < dirty.rows(); ++i) {

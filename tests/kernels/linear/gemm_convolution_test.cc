@@ -15,8 +15,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Maps as [count * height * width, channels], with values that weights of type
-// W can have.
+// Maps stored as [count * height * width, channels]. Their values fit weights
+// of type W.
 template <typename W = float>
 struct Problem {
   Problem(int count, int height, int width, int in, int out, int kernel,
@@ -53,7 +53,7 @@ struct Problem {
     return packed;
   }
 
-  // Computes the pixels in parts of `part`.
+  // Computes the pixels in parts of size `part`.
   void Add(Matrix<float>& y, CpuIsa isa, int64_t part = 1 << 20) {
     const std::vector<W> packed = Packed(isa);
     args.x = x.data();
@@ -77,7 +77,7 @@ struct Problem {
     return y;
   }
 
-  // The plain sums, in double.
+  // Returns the plain sums in double.
   Matrix<double> Reference() const {
     const int rows = (args.height + args.stride - 1) / args.stride;
     const int columns = (args.width + args.stride - 1) / args.stride;
@@ -149,7 +149,7 @@ TEST_P(GemmConvolutionTest, OfSplitFloatsItIsThePlainSum) {
   }
 }
 
-// With few and with many channels.
+// Covers few and many channels.
 TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
   for (const int in : {3, 5, 12, 40, 64}) {
     for (const int kernel : {1, 3, 5}) {
@@ -167,7 +167,7 @@ TEST_P(GemmConvolutionTest, InBf16ItIsThePlainSumToo) {
   }
 }
 
-// The activations, in fp32, and what is read and written in bf16.
+// Activations in fp32, with inputs and outputs in bf16.
 TEST_P(GemmConvolutionTest, InBf16ResultsMayBeRoundedAndInputsBeBf16) {
   for (const int in : {5, 40}) {
     for (const bool gelu : {false, true}) {
@@ -221,7 +221,7 @@ TEST_P(GemmConvolutionTest, InBf16PartsHaveTheSameBitsAndANanStays) {
   Problem<BFloat16> problem(3, 45, 31, 40, 9, 3, 2);
   problem.args.low = 0;
   const Matrix<float> whole = problem.Run(GetParam());
-  // Row and column 3 of the second map are read by rows and columns 1 and 2.
+  // Rows and columns 1 and 2 read row and column 3 of the second map.
   problem.x.at(45 * 31 + 3 * 31 + 3, 39) =
       std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
@@ -244,7 +244,7 @@ TEST_P(GemmConvolutionTest, InBf16ANanOfFewChannelsStaysInItsMap) {
   for (int64_t i = 0; i < dirty.rows(); ++i) {
     EXPECT_EQ(dirty.RowEquals(i, clean, i), i / (23 * 16) != 1) << i;
   }
-  // What the thread's memory holds of it afterwards does not matter.
+  // A NaN left in the thread's scratch memory must not matter.
   Problem<BFloat16> next(1, 7, 9, 3, 9, 3, 2);
   EXPECT_TRUE(next.Run(GetParam()).RowIsFinite(4 * 5 - 1));
 }
@@ -272,7 +272,7 @@ TEST_P(GemmConvolutionTest, AddsWhatItWouldWrite) {
   }
 }
 
-// Several blocks, too.
+// Also covers several blocks.
 TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   Problem<> problem(2, 45, 31, 6, 9, 3, 2);
   const Matrix<float> whole = problem.Run(GetParam());
@@ -281,7 +281,7 @@ TEST_P(GemmConvolutionTest, PartsOfThePixelsHaveTheSameBits) {
   }
 }
 
-// Computes outputs [0, 64) and the others one after the other.
+// Computes outputs [0, 64) and then the other outputs.
 template <typename W>
 void ExpectSameBitsInParts(CpuIsa isa) {
   for (const int kernel : {1, 3}) {
@@ -313,7 +313,7 @@ TEST_P(GemmConvolutionTest, ANanStaysWithThePixelsThatReadItAndIsNotClamped) {
   problem.x.at(49 + 24, 3) = std::numeric_limits<float>::quiet_NaN();
   const Matrix<float> dirty = problem.Run(GetParam());
   for (int64_t i = 0; i < dirty.rows(); ++i) {
-    // Row and column 3 of the second map are read by rows and columns 1 and 2.
+    // Rows and columns 1 and 2 read row and column 3 of the second map.
     const int64_t row = i % 16 / 4, column = i % 4;
     const bool reads =
         i / 16 == 1 && (row == 1 || row == 2) && (column == 1 || column == 2);

@@ -37,7 +37,8 @@ class Weights {
   std::vector<int32_t> excess_;
 };
 
-// Operations of one core, a product and its sum being two.
+// Reports the operations of one core. A product and its addition are two
+// operations.
 void ReportFlops(benchmark::State& state, double products) {
   state.counters["flops"] = benchmark::Counter(
       2 * products, benchmark::Counter::kIsIterationInvariantRate);
@@ -59,7 +60,7 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// With the rounding of its rows.
+// Includes the rounding of the rows.
 void Product(benchmark::State& state) {
   const int64_t rows = state.range(0);
   const int in = static_cast<int>(state.range(1));
@@ -92,7 +93,7 @@ void Product(benchmark::State& state) {
 }
 BENCHMARK(Product)->Apply(LinearCases);
 
-// The convolutions of T's stages 1 and 2 and before them.
+// The convolutions of T's stem and of its stages 1 and 2.
 void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"side", "in", "out", "stride"});
   benchmark->Args({112, 32, 80, 2});
@@ -103,7 +104,7 @@ void ConvolutionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// With the rounding of its map.
+// Includes the rounding of the map.
 void Convolution(benchmark::State& state) {
   const int side = static_cast<int>(state.range(0));
   const int in = static_cast<int>(state.range(1));

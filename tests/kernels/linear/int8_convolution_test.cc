@@ -28,7 +28,7 @@ void QuantizeCpu(const QuantizeMapsArgs& args, int64_t begin, int64_t end) {
   QuantizeMapRowsCpu(args, begin, end);
 }
 
-// The functions of an instruction set.
+// The kernels of an instruction set.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -36,7 +36,7 @@ struct Kernel {
   QuantizeMaps quantize;
 };
 
-// A convolution of random values, the same each time.
+// A convolution of random values, which are the same in each run.
 class Problem {
  public:
   explicit Problem(const Shape& shape)
@@ -56,8 +56,8 @@ class Problem {
     return (shape_.width + shape_.stride - 1) / shape_.stride;
   }
 
-  // Convolves by an instruction set's functions, rows up to `split` first. y
-  // holds 1 everywhere before.
+  // Convolves with the kernels of an instruction set, first the rows up to
+  // `split`. Before that, y is 1 everywhere.
   Matrix<float> Run(const Kernel& kernel, int64_t split = 0) {
     const int depth = weights.columns();
     std::vector<int8_t> packed(
@@ -109,13 +109,13 @@ class Problem {
   std::vector<float> bias;
   Int8Activation activation = Int8Activation::kNone;
   bool add = false;
-  std::vector<uint8_t> values;  // The last run's.
+  std::vector<uint8_t> values;  // The quantized values of the last run.
 
  private:
   const Shape shape_;
 };
 
-// The kernels that this processor uses.
+// The kernels for this CPU.
 Kernel Best() { return {"Best", ActiveCpuIsa(), ConvolveCpu, QuantizeCpu}; }
 
 Kernel Scalar(CpuIsa packing) {
@@ -149,7 +149,7 @@ std::vector<Kernel> Kernels() {
 
 class Int8ConvolutionKernelTest : public testing::TestWithParam<Kernel> {};
 
-// Bit for bit.
+// The results must have the same bits.
 TEST_P(Int8ConvolutionKernelTest, EqualsTheScalarLoop) {
   for (const Shape& shape : std::vector<Shape>{{1, 1, 1, 4, 1, 3, 1},
                                                {2, 5, 17, 12, 33, 3, 1},

@@ -20,7 +20,7 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 template <typename T>
 using Aligned = std::vector<T, AlignedAllocator<T>>;
 
-// The functions of an instruction set.
+// The kernels of an instruction set.
 struct Kernel {
   std::string name;
   CpuIsa packing;
@@ -28,7 +28,7 @@ struct Kernel {
   void (*quantize)(const QuantizeArgs&);
 };
 
-// A product of random values, the same each time.
+// A product of random values, which are the same in each run.
 struct Problem {
   Problem(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
     std::mt19937 random(1);
@@ -42,10 +42,10 @@ struct Problem {
   int out() const { return static_cast<int>(weights.rows()); }
 
   Matrix<float> x, weights;
-  std::vector<float> bias;  // Or empty.
+  std::vector<float> bias;  // May be empty.
 };
 
-// A problem whose weights are packed and whose rows are rounded.
+// A problem with packed weights and rounded rows.
 class Prepared {
  public:
   template <typename Quantize>
@@ -62,7 +62,7 @@ class Prepared {
               problem.x.stride(), values_.data(), x_scales_.data()});
   }
 
-  // The product's arguments; y holds 1 everywhere before.
+  // Returns the product's arguments. Sets y to 1 everywhere.
   Int8GemmArgs Args(Matrix<float>& y) {
     for (int64_t i = 0; i < y.rows(); ++i) {
       for (int c = 0; c < y.columns(); ++c) y.at(i, c) = 1;
@@ -98,7 +98,7 @@ class Prepared {
   std::vector<float> x_scales_;
 };
 
-// Multiplies by the kernels that this processor uses.
+// Multiplies with the kernels for this CPU.
 Matrix<float> Multiply(const Problem& problem, bool add = false,
                        bool gelu = false) {
   Prepared prepared(problem, ActiveCpuIsa(),
@@ -129,7 +129,7 @@ std::vector<Kernel> Kernels() {
 
 class Int8KernelTest : public testing::TestWithParam<Kernel> {};
 
-// Bit for bit.
+// The results must have the same bits.
 TEST_P(Int8KernelTest, EqualsTheScalarLoop) {
   for (const int rows : {1, 6, 14, 15, 50}) {
     for (const int in : {1, 3, 16, 65, 260}) {
@@ -155,7 +155,7 @@ TEST_P(Int8KernelTest, EqualsTheScalarLoop) {
   }
 }
 
-// All values at their limits.
+// All values are at their limits.
 TEST_P(Int8KernelTest, SumsDoNotOverflow) {
   constexpr int kIn = 1 << 17;
   Problem problem(1, kIn, 2);
@@ -178,7 +178,7 @@ INSTANTIATE_TEST_SUITE_P(All, Int8KernelTest, testing::ValuesIn(Kernels()),
                          });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8KernelTest);
 
-// Each factor misses at most half a step of its scale.
+// Rounding changes each factor by at most half a step of its scale.
 TEST(Int8GemmTest, IsNearTheProduct) {
   const Problem problem(20, 200, 40);
   const Matrix<float> y = Multiply(problem);
@@ -246,7 +246,7 @@ TEST(Int8GemmTest, ZerosGiveTheBias) {
   Problem problem(3, 20, 40);
   for (int k = 0; k < 20; ++k) {
     problem.x.at(0, k) = 0;
-    problem.x.at(1, k) = 1e-38f;  // 127 divided by it is infinite.
+    problem.x.at(1, k) = 1e-38f;  // 127 divided by this is infinite.
     problem.weights.at(7, k) = 0;
   }
   const Matrix<float> y = Multiply(problem);
@@ -260,7 +260,7 @@ TEST(Int8GemmTest, ZerosGiveTheBias) {
   for (int o = 0; o < 40; ++o) EXPECT_EQ(sum.at(0, o), 1);
 }
 
-// Other rows keep their bits.
+// The other rows must keep their bits.
 TEST(Int8GemmTest, RowsThatAreNotFiniteStaySo) {
   for (const float poison : {std::nanf(""), kInfinity, -kInfinity}) {
     Problem problem(30, 70, 40);
@@ -274,7 +274,7 @@ TEST(Int8GemmTest, RowsThatAreNotFiniteStaySo) {
       }
       for (int o = 0; o < 40; ++o) {
         EXPECT_FALSE(std::isfinite(y.at(i, o))) << i;
-        // A weight that was rounded to 0 makes NaN of an infinity.
+        // Infinity times a weight rounded to 0 is NaN.
         if (std::isinf(y.at(i, o))) {
           EXPECT_EQ(y.at(i, o), poison * problem.weights.at(o, 66));
         }

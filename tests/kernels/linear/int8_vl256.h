@@ -8,8 +8,7 @@
 
 namespace sfmamba::kernels {
 
-// The kernels for AVX-VNNI in the encoding that processors with AVX512-VNNI
-// have.
+// The AVX-VNNI kernels in the encoding of CPUs with AVX512-VNNI.
 void Int8GemmVl256(const Int8GemmArgs& args);
 void QuantizeRowsVl256(const QuantizeArgs& args);
 void Int8ConvolutionVl256(const Int8ConvolutionArgs& args, int64_t begin,

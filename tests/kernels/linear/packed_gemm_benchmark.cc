@@ -28,7 +28,8 @@ void LinearCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Reports the operations of one core, a product and its sum being two.
+// Reports the operations of one core. A product and its addition are two
+// operations.
 template <typename W>
 void PackedGemm(benchmark::State& state) {
   const int64_t rows = state.range(1), in = state.range(2),

@@ -18,7 +18,7 @@ namespace {
 template <typename T>
 class PackedGemmTest : public testing::Test {};
 
-// Weights of one type, and an instruction set.
+// A weight type and an instruction set.
 template <typename Weight, CpuIsa kOne>
 struct Case {
   using W = Weight;
@@ -60,7 +60,7 @@ TYPED_TEST(PackedGemmTest, AgreesWithFp64) {
   }
 }
 
-// More than one block of rows and of inputs.
+// Covers several blocks of rows and of inputs.
 TYPED_TEST(PackedGemmTest, AgreesWithFp64InBlocks) {
   SKIP_IF_UNSUPPORTED();
   for (const auto& [rows, in, out] :
@@ -103,7 +103,7 @@ TYPED_TEST(PackedGemmTest, Adds) {
   }
 }
 
-// In every count of rows and at every place among them.
+// Tests every number of rows and every place among them.
 TYPED_TEST(PackedGemmTest, ARowHasTheSameBitsBesideAnyOthers) {
   SKIP_IF_UNSUPPORTED();
   const Product<W> product(300, 500, 36);
@@ -182,7 +182,7 @@ TYPED_TEST(PackedGemmTest, TakesTheGeluOfWholeSums) {
   }
 }
 
-// The processor's instruction rounds as the loop in fp32 does. Tiles do not.
+// The CPU's instruction rounds like the fp32 loop. Tiles round differently.
 TEST(Bf16GemmTest, TheInstructionHasTheBitsOfTheLoop) {
   if (!HasAvx512Bf16()) GTEST_SKIP() << "this processor has no AVX512-BF16";
   if (HasAmxBf16()) GTEST_SKIP() << "products are by AMX";

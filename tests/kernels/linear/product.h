@@ -12,7 +12,7 @@
 
 namespace sfmamba::kernels {
 
-// A product of random rows with random weights of type W, the same each time.
+// A product of random rows with random weights of type W, the same in each run.
 template <typename W>
 struct Product {
   Product(int64_t rows, int in, int out) : x(rows, in), weights(out, in, 0) {
@@ -32,7 +32,7 @@ struct Product {
     return packed;
   }
 
-  // All but y.
+  // Returns all arguments except y.
   GemmArgs<W> Args(const std::vector<W>& packed) const {
     GemmArgs<W> args{};
     args.rows = rows();
@@ -70,7 +70,7 @@ struct Product {
     return y;
   }
 
-  // Returns the value that the product reads.
+  // Returns the value as the product reads it.
   static float Rounded(float value) {
     return std::is_same_v<W, BFloat16> ? static_cast<float>(BFloat16(value))
                                        : value;

@@ -1,4 +1,5 @@
-// Products of floats that are split into bf16 values beside those of floats.
+// Compares products of floats that are split into bf16 values with float
+// products.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -16,7 +17,7 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr float kLargest = std::numeric_limits<float>::max();
-constexpr float kSmallest = 0x1p-126f;  // That is normal.
+constexpr float kSmallest = 0x1p-126f;  // The smallest normal value.
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 class SplitGemmTest : public testing::Test {
@@ -54,8 +55,8 @@ struct Problem {
   std::vector<float> bias;
 };
 
-// The errors of a product, relative to the root of the sum of the squares of
-// what is added up.
+// The errors of a product, relative to the square root of the sum of the
+// squared terms.
 struct Errors {
   double rms = 0, most = 0;
 };
@@ -80,8 +81,8 @@ Errors ErrorsOf(const Problem& problem, const Matrix<float>& y) {
   return errors;
 }
 
-// Fills x and weights with normal values, times 2 to the power of normal ones
-// times `spread`.
+// Fills x and weights with normal random values. Each is multiplied by 2 to the
+// power of a normal value times `spread`.
 void Fill(Problem& problem, float mean, float spread, unsigned seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
@@ -95,8 +96,8 @@ void Fill(Problem& problem, float mean, float spread, unsigned seed = 1) {
   }
 }
 
-// Expects results that differ by at most `bound`, relative to the sum of the
-// absolute values of what is added up.
+// Expects results to differ by at most `bound`, relative to the sum of the
+// absolute values of the terms.
 void ExpectNearInSum(const Problem& problem, const Matrix<float>& y,
                      const Matrix<float>& expected, double bound) {
   for (int64_t i = 0; i < y.rows(); ++i) {
@@ -129,7 +130,7 @@ TEST_F(SplitGemmTest, IsAsExactAsFloats) {
   }
 }
 
-// Each x by its own scale, each weight by the inverse.
+// Each x has its own scale, and its weight has the inverse scale.
 TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
   Problem problem(33, 100, 40);
   Fill(problem, 0, 0);
@@ -144,7 +145,7 @@ TEST_F(SplitGemmTest, IsAsExactAtTheEndsOfTheRange) {
   EXPECT_LE(split.most, 1.5 * floats.most);
 }
 
-// One value of each alone tells every bit of it.
+// A single nonzero value in each factor reveals every bit of the value.
 TEST_F(SplitGemmTest, KeepsAllBitsOfValuesTimesOne) {
   for (const float value :
        {1.0f, -0x1.fffffep0f, 0x1.010102p5f, 1e-20f, 0x1p-100f, -kLargest,
@@ -172,7 +173,7 @@ TEST_F(SplitGemmTest, MissesNoMoreThanTheSmallestNormalFloat) {
   }
 }
 
-// At odd sizes, in one block of inputs and in several.
+// Covers odd sizes, with one block of inputs and with several.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   for (const int rows : {1, 16, 17, 33, 70}) {
     for (const int in : {1, 31, 33, 385}) {
@@ -187,7 +188,8 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// A part that is left out or paired wrongly misses at least 2^-17 of a product.
+// A part that is missing or paired wrongly would change a product by at least
+// 2^-17.
 TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   for (int i = 0; i < 50; ++i) {
     Problem problem(3, 1, 5);
@@ -197,7 +199,7 @@ TEST_F(SplitGemmTest, AgreesWithTheScalarLoopInSingleProducts) {
   }
 }
 
-// Bit for bit, and other rows keep their bits.
+// The bits must be equal, and other rows must keep their bits.
 TEST_F(SplitGemmTest, RowsThatAreNotFiniteComeOutAsFloatsGiveThem) {
   for (const float poison : {std::nanf(""), kInfinity, -kInfinity,
                              std::numeric_limits<float>::signaling_NaN()}) {
@@ -232,7 +234,7 @@ TEST(SplitGemmScalarTest, InfinitiesStayInfinite) {
   EXPECT_EQ(y.at(0, 0), 0);
 }
 
-// The sums of two values near the largest, and of a product beyond it.
+// Sums of two values near the largest one, and a product that exceeds it.
 TEST_F(SplitGemmTest, WhatOverflowsIsInfinite) {
   for (const auto& [value, weight] :
        {std::pair(kLargest, 1.0f), {1e30f, -1e30f}, {-1.0f, kLargest}}) {

@@ -11,12 +11,12 @@ namespace {
 
 constexpr int kChannels = 256;
 
-// A detector's regions for boxes and for masks, and two levels of its pyramid.
+// A detector's regions for boxes and masks, and two levels of its pyramid.
 void DetectorCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "side", "maps", "height", "width"})
       ->Unit(benchmark::kMillisecond);
   for (CpuIsa isa : SupportedCpuIsas()) {
-    if (isa == CpuIsa::kScalar) continue;  // Too slow at such sizes.
+    if (isa == CpuIsa::kScalar) continue;  // Too slow at these sizes.
     const int number = static_cast<int>(isa);
     for (int side : {4, 7}) {
       benchmark->Args({number, side, 50, 7, 7})
@@ -28,8 +28,8 @@ void DetectorCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// Reports the operations of one core that the plain sum would take, a product
-// and its sum being two: this takes a third to a quarter of them.
+// Reports the operations of one core for the plain sum, where a product and its
+// addition are two. Winograd's method needs a third to a quarter of them.
 void WinogradConv3x3(benchmark::State& state) {
   const int side = state.range(1), maps = state.range(2),
             height = state.range(3), width = state.range(4);

@@ -17,13 +17,13 @@ namespace {
 
 void Convolve(const WinogradConv3x3Args& args, int64_t begin, int64_t end,
               CpuIsa isa) {
-  // NaNs, so that nothing may be read before it is written.
+  // Filled with NaN, so that reads before a write show.
   std::vector<float> scratch(WinogradScratchSize(args, end - begin),
                              std::nanf(""));
   WinogradConv3x3Cpu(args, begin, end, scratch.data(), isa);
 }
 
-// Maps as [count * height * width, channels].
+// Maps stored as [count * height * width, channels].
 struct Problem {
   Problem(int side, int count, int height, int width, int in, int out)
       : side(side),
@@ -65,7 +65,7 @@ struct Problem {
     return y;
   }
 
-  // The plain sum, in double.
+  // Returns the plain sum in double.
   double Sum(int map, int row, int column, int o) const {
     double sum = bias[o];
     for (int i = 0; i < 3; ++i) {
@@ -108,13 +108,13 @@ struct Problem {
   WinogradActivation activation = WinogradActivation::kNone;
 };
 
-// An instruction set and the side of tiles.
+// An instruction set and the side of its tiles.
 class WinogradConv3x3Test
     : public testing::TestWithParam<std::tuple<CpuIsa, int>> {
  protected:
   CpuIsa isa() const { return std::get<0>(GetParam()); }
   int side() const { return std::get<1>(GetParam()); }
-  // The largest error beside the largest output.
+  // The largest error relative to the largest output.
   double tolerance() const { return side() == 4 ? 1e-5 : 1e-4; }
 };
 
@@ -131,8 +131,8 @@ TEST(WinogradSideTest, IsSevenForManyTilesThatFit) {
   EXPECT_EQ(WinogradSide(50, 7, 7, 256, 256), 7);
   EXPECT_EQ(WinogradSide(10, 14, 14, 256, 256), 7);
   EXPECT_EQ(WinogradSide(1, 200, 336, 256, 256), 7);
-  EXPECT_EQ(WinogradSide(50, 8, 8, 256, 256), 4);     // 7 x 7 fills a third.
-  EXPECT_EQ(WinogradSide(1, 14, 14, 256, 256), 4);    // 4 tiles.
+  EXPECT_EQ(WinogradSide(50, 8, 8, 256, 256), 4);   // 7 x 7 would fill a third.
+  EXPECT_EQ(WinogradSide(1, 14, 14, 256, 256), 4);  // 4 tiles.
   EXPECT_EQ(WinogradSide(1, 128, 171, 512, 512), 4);  // 81 MiB of weights.
   EXPECT_EQ(WinogradSide(1, 0, 0, 256, 256), 4);      // An unknown size.
 }
@@ -183,7 +183,7 @@ TEST_P(WinogradConv3x3Test, AddsWhatItWouldWrite) {
   }
 }
 
-// More tiles than are worked on together.
+// There are more tiles than are computed together.
 TEST_P(WinogradConv3x3Test, SharesOfTheTilesGiveTheSameBits) {
   const Problem problem(side(), 20, 30, 18, 8, 9);
   const Matrix<float> whole = problem.Run(isa());

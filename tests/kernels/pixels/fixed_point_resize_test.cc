@@ -23,14 +23,14 @@ INSTANTIATE_TEST_SUITE_P(Isa, FixedPointResizeTest,
 std::vector<uint8_t> Bytes(size_t size, std::mt19937& random) {
   std::vector<uint8_t> bytes(size);
   for (uint8_t& byte : bytes) {
-    // Often the ends of the range, where sums are largest.
+    // Values are often at the ends of the range, where sums are largest.
     const uint32_t value = random();
     byte = value % 4 == 0 ? 0 : value % 4 == 1 ? 255 : value >> 8;
   }
   return bytes;
 }
 
-// Any weights whose magnitudes add up to less than 2^23.
+// Returns random weights whose magnitudes add up to less than 2^23.
 FixedPointTaps Taps(int outputs, int inputs, int max_count,
                     std::mt19937& random) {
   FixedPointTaps taps(outputs, max_count);
@@ -43,7 +43,7 @@ FixedPointTaps Taps(int outputs, int inputs, int max_count,
       const int32_t limit = 2 * kOne / count - 1;
       weight = static_cast<int32_t>(random() % (2u * limit + 1)) - limit;
     }
-    if (random() % 4 == 0) {  // The extremes.
+    if (random() % 4 == 0) {  // The extreme weights.
       std::fill(weights.begin(), weights.end(), 0);
       weights[random() % count] = random() % 2 ? 2 * kOne - 1 : 1 - 2 * kOne;
     }
@@ -75,7 +75,7 @@ TEST_P(FixedPointResizeTest, RowsAreTheSumsInWideIntegers) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(testing::Message() << c.outputs << " of " << c.inputs);
     const FixedPointTaps taps = Taps(c.outputs, c.inputs, c.max_count, random);
-    // Not a byte more than may be read.
+    // The buffers have exactly the readable bytes.
     std::vector<std::vector<uint8_t>> in, out;
     ResizeRowsArgs args;
     args.taps = &taps;

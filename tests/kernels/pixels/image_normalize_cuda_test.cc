@@ -21,7 +21,7 @@ struct Size {
   int height, width;
 };
 
-// Where values lie in y, and how much memory they need.
+// The layout of values in y, and the size of y.
 struct Strides {
   int64_t image, row, pixel, channel, values;
 };
@@ -35,13 +35,13 @@ Strides Pixels(int64_t count, int64_t height, int64_t width) {
   return {3 * height * width, 3 * width, 3, 1, count * 3 * height * width};
 }
 
-// Rows with a gap behind each.
+// Rows with a gap after each.
 Strides Apart(int64_t count, int64_t height, int64_t width) {
   return {3 * height * (width + 5), width + 5, 1, height * (width + 5),
           count * 3 * height * (width + 5)};
 }
 
-// A batch, its pixels beginning `skew` bytes off an aligned address.
+// A batch. Its pixels begin `skew` bytes after an aligned address.
 struct Batch {
   Batch(const std::vector<Size>& sizes, int height, int width, int skew)
       : sizes(sizes), height(height), width(width) {
@@ -55,7 +55,7 @@ struct Batch {
     }
   }
 
-  // The pixels, planes of those images that are planar.
+  // Returns the pixels in their stored form, with planes for planar images.
   std::vector<uint8_t> Stored() const {
     std::vector<uint8_t> stored = rgb;
     for (size_t n = 0; n < planar.size(); ++n) {
@@ -68,7 +68,7 @@ struct Batch {
     return stored;
   }
 
-  // On top of `y`.
+  // Writes into a copy of `y`.
   template <typename T>
   std::vector<T> Run(const Strides& strides, const std::vector<T>& y) const {
     const DeviceArray<uint8_t> device_rgb(Stored()), device_planar(planar);
@@ -90,7 +90,7 @@ struct Batch {
     return device_y.ToHost();
   }
 
-  // What ImageNormalizeCpu makes of it, rounded to T.
+  // Returns the result of ImageNormalizeCpu, rounded to T.
   template <typename T>
   std::vector<T> Reference(const Strides& strides, std::vector<T> y) const {
     for (size_t n = 0; n < sizes.size(); ++n) {
@@ -116,7 +116,7 @@ struct Batch {
   int height, width;
   std::vector<uint8_t> rgb;
   std::vector<size_t> begins;
-  std::vector<uint8_t> planar;  // None, or for each image.
+  std::vector<uint8_t> planar;  // Empty, or one entry per image.
 };
 
 template <typename T>
@@ -151,7 +151,7 @@ TYPED_TEST(ImageNormalizeCudaTest, HasTheCpusBitsInEveryLayout) {
   }
 }
 
-// Rows are whole vectors, but the second image is not at the address of one.
+// Rows are whole vectors, but the second image begins between two vectors.
 Strides ImagesApart(int64_t count, int64_t height, int64_t width) {
   Strides strides = Planes(count, height, width);
   strides.image += 1;
@@ -159,7 +159,7 @@ Strides ImagesApart(int64_t count, int64_t height, int64_t width) {
   return strides;
 }
 
-// Rows are whole vectors, but the second channel is not at the address of one.
+// Rows are whole vectors, but the second channel begins between two vectors.
 Strides PlanesApart(int64_t count, int64_t height, int64_t width) {
   Strides strides = Planes(count, height, width);
   strides.channel += 1;
@@ -185,7 +185,7 @@ TYPED_TEST(ImageNormalizeCudaTest, FillsTheRestOfAPlaceWithZeros) {
   }
 }
 
-// More images than one launch takes.
+// There are more images than one launch takes.
 TYPED_TEST(ImageNormalizeCudaTest, TakesManyImages) {
   std::vector<Size> sizes;
   for (int n = 0; n < 130; ++n) sizes.push_back({1 + n % 3, 1 + n % 4});

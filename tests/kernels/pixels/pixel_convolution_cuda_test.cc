@@ -25,7 +25,7 @@ struct Size {
   int height, width;
 };
 
-// The normalised values of an image: [height, width, 3].
+// Returns the normalized values of an image, [height, width, 3].
 std::vector<float> Normalized(const std::vector<uint8_t>& rgb) {
   std::vector<float> values(rgb.size());
   for (size_t b = 0; b < rgb.size(); ++b) {
@@ -51,10 +51,10 @@ struct Problem {
 
   int out_height() const { return (place.height + 1) / 2; }
   int out_width() const { return (place.width + 1) / 2; }
-  // Output pixels of one image.
+  // Returns the output pixels of one image.
   int pixels() const { return out_height() * out_width(); }
 
-  // A row for each output pixel.
+  // Returns a row per output pixel.
   template <typename T>
   Matrix<T> Run() const {
     std::vector<uint8_t> rgb;
@@ -127,12 +127,12 @@ struct Problem {
   int channels;
   CudaActivation activation = CudaActivation::kNone;
   std::vector<std::vector<uint8_t>> images;
-  std::vector<uint8_t> planar;  // None, or for each image.
+  std::vector<uint8_t> planar;  // Empty, or one entry per image.
   std::vector<float> weight;    // [27, channels]
   std::vector<float> bias;
 };
 
-// Twice, with the same bits.
+// Runs the kernel twice and expects the same bits.
 template <typename T>
 void ExpectAgreement(const Problem& problem) {
   SCOPED_TRACE(testing::Message()
@@ -177,7 +177,7 @@ TYPED_TEST(PixelConvolutionCudaTest, RestOfAPlaceCountsAsZeros) {
   ExpectAgreement<TypeParam>(Problem({{3, 2}, {70, 33}}, {70, 75}, 8));
 }
 
-// More images than one launch takes.
+// There are more images than one launch takes.
 TYPED_TEST(PixelConvolutionCudaTest, TakesManyImages) {
   std::vector<Size> sizes;
   for (int n = 0; n < 130; ++n) sizes.push_back({1 + n % 3, 1 + n % 4});
@@ -210,7 +210,7 @@ TYPED_TEST(PixelConvolutionCudaTest, PlanesHaveTheBitsOfPixels) {
       EXPECT_TRUE(problem.Run<TypeParam>() == expected) << size.width;
     }
   }
-  // More images than one launch takes.
+  // There are more images than one launch takes.
   Problem many(std::vector<Size>(67, {2, 3}), {2, 3}, 8);
   const Matrix<TypeParam> expected = many.Run<TypeParam>();
   for (int n = 0; n < 67; ++n) many.planar.push_back(n % 5 < 2);

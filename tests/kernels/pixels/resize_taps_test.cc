@@ -46,7 +46,7 @@ TEST(ResizeTapsTest, EqualsTwoResizesInARow) {
         const std::vector<double> out = Apply(taps, in);
         ASSERT_EQ(out.size(), out_size);
         for (int i = 0; i < out_size; ++i) {
-          // Sources in fp32 are exact to some 1e-4 of a sample.
+          // Source positions in fp32 are exact to about 1e-4 of a sample.
           EXPECT_NEAR(out[i], expected[i], 3e-4)
               << size << " to " << middle_size << " to " << out_size;
         }

@@ -14,7 +14,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Two images of one problem, which share weights, on the device.
+// Two images of one problem on the device. They share weights.
 template <typename T>
 class DeviceConv {
  public:
@@ -125,7 +125,7 @@ class DeviceConv {
   }
 };
 
-// Expects what the scalar loop makes of the same numbers as doubles.
+// Expects the result of the scalar loop for the same numbers as doubles.
 template <typename T>
 void ExpectScalarLoops(const CausalConvShape& shape, Layout layout,
                        double tolerance, bool bare = false) {
@@ -147,7 +147,7 @@ void ExpectScalarLoops(const CausalConvShape& shape, Layout layout,
   }
 }
 
-// Fewer tokens than taps, periods of one token, more tokens than threads.
+// Fewer tokens than taps, periods of one token, and more tokens than threads.
 const CausalConvShape kConvolutions[] = {
     {1, 1, 3, 1}, {5, 4, 3, 50}, {3, 3, 33, 7}, {4, 8, 150, 40}, {2, 4, 0, 5}};
 
@@ -173,7 +173,7 @@ TEST_F(CausalConv1dCudaTest, WhatIsOptionalMayBeMissing) {
   ExpectScalarLoops<double>({5, 4, 30, 11}, Layout::kRows, 1e-12, true);
 }
 
-// Runs are of 19 tokens in the first image, periods of 10.
+// The first image has runs of 19 tokens and periods of 10.
 TEST_F(CausalConv1dCudaTest, ABadValueStaysInItsRun) {
   constexpr int kTokens = 40;
   const DeviceConv<float> clean({2, 4, kTokens, 10}, Layout::kRows);
@@ -185,7 +185,8 @@ TEST_F(CausalConv1dCudaTest, ABadValueStaysInItsRun) {
     const auto dx = conv.Gradient(), clean_dx = clean.Gradient();
     for (int image = 0; image < 2; ++image) {
       for (int i = 0; i < 2 * kTokens; ++i) {
-        if (image == 0 && i >= 10 && i < 19) continue;  // The bad one's run.
+        if (image == 0 && i >= 10 && i < 19)
+          continue;  // The run of the bad value.
         EXPECT_EQ(y[image][i], expected[image][i]) << image << " " << i;
         EXPECT_EQ(dx[image][0][i], clean_dx[image][0][i]) << image << " " << i;
       }

@@ -100,7 +100,7 @@ struct CausalConvProblem {
   std::vector<int32_t> run;
 };
 
-// The definition, computed apart from the kernels.
+// Computes the definition independently of the kernels.
 inline std::vector<double> ConvDefinition(const CausalConvProblem<double>& p) {
   const CausalConvShape& s = p.shape;
   std::vector<double> out(p.x.size());

@@ -19,7 +19,7 @@ namespace {
 template <typename T>
 using Parts = std::vector<std::vector<T>>;
 
-// A scan for each image and group; A, D and the bias are its group's.
+// One scan for each image and group. A, D and the bias belong to the group.
 template <typename T>
 class BatchProblem {
  public:
@@ -32,7 +32,7 @@ class BatchProblem {
     for (int k = 0; k < images * groups; ++k) {
       scans.emplace_back(shape, k + 1);
       scans[k].bare = bare;
-      if (bare) {  // Steps of both signs, but no state that grows for long.
+      if (bare) {  // Steps of both signs, and no state that grows for long.
         for (Real& a : scans[k].A) a /= 4;
       }
       scans[k].A = scans[k % groups].A;
@@ -105,7 +105,7 @@ class DeviceScan {
     return args;
   }
 
-  // Returns, of each scan, the outputs and then the last states.
+  // Returns the outputs and the last states of each scan.
   Parts<double> Forward() const {
     const DeviceBatch<T> out = Batch(problem_.All(&Scan::u));
     const DeviceArray<Real> last(dlast_.size());
@@ -119,7 +119,7 @@ class DeviceScan {
     return results;
   }
 
-  // Returns, of each gradient of ChannelScanProblem::Gradient(), all scans'.
+  // Returns each gradient of ChannelScanProblem::Gradient() for all scans.
   std::vector<Parts<double>> Gradient() const {
     const BatchScanArgs<T> args = Args();
     const size_t count = problem_.scans.size(), rows = D_.size();
@@ -170,7 +170,7 @@ class DeviceScan {
     }
   }
 
-  // Appends to each of `to` its equal part of `values`.
+  // Appends an equal part of `values` to each part of `to`.
   static void AppendSlices(const std::vector<Real>& values, Parts<double>* to) {
     const size_t each = values.size() / to->size();
     for (size_t i = 0; i < values.size(); ++i) {
@@ -178,7 +178,7 @@ class DeviceScan {
     }
   }
 
-  // Returns the sums over the ranges of [scans, ranges, values].
+  // Returns the sums over the ranges of `values` [scans, ranges, values].
   std::vector<Real> OverRanges(const std::vector<Real>& values,
                                size_t ranges) const {
     const size_t each = problem_.scans[0].B.size();
@@ -195,7 +195,7 @@ class DeviceScan {
   const DeviceArray<Real> A_, D_, bias_, dlast_;
 };
 
-// Expects what the scalar loop makes of the same numbers as doubles.
+// Expects the result of the scalar loop for the same numbers as doubles.
 template <typename T>
 void ExpectScalarLoops(const ChannelScanShape& shape, Layout layout,
                        double tolerance, bool bare = false) {
@@ -218,7 +218,7 @@ void ExpectScalarLoops(const ChannelScanShape& shape, Layout layout,
   }
 }
 
-// Odd sizes, tiles that are not full, blocks of one channel and of several.
+// Odd sizes, partial tiles, and blocks of one channel and of several.
 const ChannelScanShape kScans[] = {{1, 1, 1, kWhole},   {5, 3, 7, 2},
                                    {17, 8, 33, kWhole}, {9, 16, 40, 16},
                                    {6, 32, 35, 17},     {61, 1, 18, kWhole},
@@ -246,7 +246,7 @@ TEST_F(ChannelScanCudaTest, WhatIsOptionalMayBeMissing) {
   ExpectScalarLoops<double>({5, 6, 20, 7}, Layout::kRows, 1e-12, true);
 }
 
-// Whether two results have equal bits.
+// Whether two results have the same bits.
 bool Equal(double a, double b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
 
 TEST_F(ChannelScanCudaTest, TwoRunsGiveTheSameBits) {
@@ -260,7 +260,7 @@ TEST_F(ChannelScanCudaTest, TwoRunsGiveTheSameBits) {
   }
 }
 
-// A bad value in period 20..39 of channel 3 of the second image.
+// Puts a bad value into period 20..39 of channel 3 of the second image.
 class ChannelScanIsolationCudaTest : public DeviceTest {
  protected:
   static constexpr int kTokens = 60, kChannel = 3;
@@ -287,7 +287,7 @@ class ChannelScanIsolationCudaTest : public DeviceTest {
     }
   }
 
-  // Expects equal bits but in the channel's period.
+  // Expects the same bits except in the channel's period.
   static void ExpectSameElsewhere(const Parts<double>& got,
                                   const Parts<double>& expected) {
     for (int k = 0; k < 2; ++k) {

@@ -12,7 +12,7 @@
 
 namespace sfmamba::kernels {
 
-// A period that all tokens are in.
+// A period that contains all tokens.
 constexpr int64_t kWhole = std::numeric_limits<int64_t>::max();
 
 struct ChannelScanShape {
@@ -20,7 +20,7 @@ struct ChannelScanShape {
   int64_t tokens, period;
 };
 
-// Inputs and the results of one form of the scan. The tensors are row-major.
+// The inputs and results of one form of the scan. Tensors are row-major.
 template <typename T>
 struct ChannelScanProblem {
   using Real = Arithmetic<T>;
@@ -33,7 +33,7 @@ struct ChannelScanProblem {
       values->resize(count);
       for (auto& value : *values) {
         value = static_cast<std::decay_t<decltype(value)>>(
-            // Exact in bf16, so that each T has the same inputs.
+            // Exact in bf16, so that all types get the same inputs.
             static_cast<float>(BFloat16(normal(random) + mean)));
       }
     };
@@ -140,7 +140,7 @@ struct ChannelScanProblem {
   std::vector<Real> A, D, bias, dlast, scratch;
 };
 
-// The definition, computed apart from the kernels; the outputs alone.
+// Computes only the outputs by the definition, independently of the kernels.
 inline std::vector<double> ScanDefinition(const ChannelScanProblem<double>& p) {
   const ChannelScanShape& s = p.shape;
   std::vector<double> out(p.u.size());

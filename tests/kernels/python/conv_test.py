@@ -1,4 +1,4 @@
-"""causal_conv1d_fn against its definition. Run by //tests/kernels/python:python_test."""
+"""Compares causal_conv1d_fn with its definition. Run by //tests/kernels/python:python_test."""
 
 import unittest
 
@@ -15,7 +15,7 @@ SHAPES = [(1, 1, 1, 1), (2, 5, 4, 3), (2, 16, 3, 33), (1, 130, 4, 65), (3, 33, 2
 
 def definition(x, weight, bias=None, initial_states=None, activation=None, period=None,
                seq_idx=None):
-    """The definition, token by token."""
+    """Computes the definition token by token."""
     L, W = x.shape[2], weight.shape[1]
     before = x.new_zeros(*x.shape[:2], W - 1) if initial_states is None else initial_states
     x = torch.cat([before, x], dim=2)
@@ -62,7 +62,7 @@ class ConvCase(unittest.TestCase):
 
 
 class ConvAgreementTest(ConvCase):
-    """Run once for each instruction set."""
+    """The caller runs it once for each instruction set."""
 
     def test_it_agrees_with_the_definition(self):
         for shape in SHAPES:

@@ -1,4 +1,4 @@
-"""The operators for CUDA tensors. Run by //tests/kernels/python:python_test.
+"""Tests the operators for CUDA tensors. Run by //tests/kernels/python:python_test.
 
 The kernels are tested by *_cuda_test.cc.
 """

@@ -10,12 +10,12 @@
 
 namespace sfmamba::kernels {
 
-// How a tensor [images, groups, rows, tokens] lies in memory: as written, or as
-// [images, tokens, groups, rows].
+// The memory layout of a tensor [images, groups, rows, tokens]. kRows stores it
+// in this order, and kTokens as [images, tokens, groups, rows].
 enum class Layout { kRows, kTokens };
 
-// Such a tensor on the device. On the host there is a part [rows, tokens] for
-// each image and group, image by image.
+// A tensor with one of these layouts on the device. On the host it has a part
+// [rows, tokens] for each image and group, image by image.
 template <typename T>
 class DeviceBatch {
  public:
@@ -60,7 +60,7 @@ class DeviceBatch {
   }
 
  private:
-  // Returns where value i of part k lies.
+  // Returns the position of value i of part k.
   int64_t At(int k, int64_t i) const {
     if (layout_ == Layout::kRows) return k * rows_ * tokens_ + i;
     const int64_t row = i / tokens_, token = i % tokens_;

@@ -11,7 +11,7 @@
 
 namespace sfmamba::kernels {
 
-// Expects values within `tolerance` of the largest one expected.
+// Expects values within `tolerance` of the largest expected value.
 inline void ExpectNear(const std::vector<double>& got,
                        const std::vector<double>& expected, double tolerance) {
   ASSERT_EQ(got.size(), expected.size());
@@ -22,9 +22,9 @@ inline void ExpectNear(const std::vector<double>& got,
   }
 }
 
-// Expects that problem->Gradient() has the differences that small steps of
-// `inputs`, the problem's own and in the order of its gradients, make in
-// problem->Loss().
+// Expects problem->Gradient() to agree with finite differences of
+// problem->Loss(). `inputs` are the problem's inputs, in the order of its
+// gradients.
 template <typename Problem>
 void ExpectFiniteDifferences(Problem* problem,
                              const std::vector<std::vector<double>*>& inputs) {
@@ -45,7 +45,7 @@ void ExpectFiniteDifferences(Problem* problem,
   }
 }
 
-// Expects what doubles give, forward and backward, by each instruction set.
+// Compares each instruction set with doubles, forward and backward.
 template <typename Exact, typename Problem, typename Shape>
 void ExpectAgreement(const Shape& shape, double tolerance) {
   Exact exact(shape);

@@ -1,6 +1,6 @@
-"""Builds kernels/python into a folder of this process, and imports from there.
+"""Builds kernels/python into a temporary folder of this process, and imports from there.
 
-The source distribution is built, of a copy whose folders have other names.
+Builds the source distribution from a copy whose folders have other names.
 """
 
 import atexit
@@ -38,7 +38,7 @@ sys.path.insert(0, SITE)
 
 
 def run(*command, **environment):
-    """Runs Python with the package on its path; returns what it printed."""
+    """Runs Python with the package on its path, and returns the output."""
     here = str(pathlib.Path(__file__).parent)
     result = subprocess.run([sys.executable, '-B', *command], capture_output=True, text=True,
                             check=False, cwd=here,

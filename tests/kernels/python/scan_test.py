@@ -1,4 +1,4 @@
-"""selective_scan_fn against its definition. Run by //tests/kernels/python:python_test."""
+"""Compares selective_scan_fn with its definition. Run by //tests/kernels/python:python_test."""
 
 import concurrent.futures
 import unittest
@@ -8,13 +8,13 @@ import torch
 import installed
 from sfmamba_scan import selective_scan_fn, selective_scan_ref
 
-# Images, channels, states, tokens, groups: odd ones, single ones, whole tiles.
+# Images, channels, states, tokens and groups: odd ones, single ones and whole tiles.
 SHAPES = [(1, 1, 1, 1, 1), (2, 5, 3, 7, 1), (2, 16, 8, 33, 1), (1, 17, 16, 64, 1),
           (2, 12, 5, 40, 3), (1, 130, 8, 65, 1), (3, 33, 9, 31, 1), (1, 32, 4, 97, 2)]
 
 
 def make(shape, dtype=torch.float64, seed=0):
-    """Arguments of every kind."""
+    """Returns all tensor arguments of the scan."""
     N, D, S, L, G = shape
     torch.manual_seed(seed)
     wide = torch.float64 if dtype == torch.float64 else torch.float32
@@ -31,7 +31,7 @@ def learning(args):
 
 
 def run(function, args, **options):
-    """The result, the last state and the gradients of all arguments."""
+    """Returns the result, the last state and the gradients of all arguments."""
     args = learning(args)
     options = dict(delta_softplus=True, **options)
     y, last = function(**args, return_last_state=True, **options)
@@ -43,7 +43,7 @@ def run(function, args, **options):
 
 class ScanCase(unittest.TestCase):
     def assertAgree(self, got, expected, tolerance):
-        """Values may differ by so much of the largest expected one of their tensor."""
+        """Allows an error of `tolerance` times the largest expected value of each tensor."""
         self.assertEqual(got.keys(), expected.keys())
         for name, x in got.items():
             self.assertEqual(x.shape, expected[name].shape, name)
@@ -54,7 +54,7 @@ class ScanCase(unittest.TestCase):
 
 
 class AgreementTest(ScanCase):
-    """Run once for each instruction set."""
+    """The caller runs it once for each instruction set."""
 
     def test_float32_agrees_with_the_definition(self):
         for shape in SHAPES:
@@ -78,7 +78,7 @@ class AgreementTest(ScanCase):
             args = {name: x.float() for name, x in make((2, 19, 8, 40, 1)).items()}
             args['delta'] *= 100
             args['A'][:, ::2] *= 50
-            if not softplus:  # Growing states, to infinity and back.
+            if not softplus:  # States grow to infinity and come back.
                 args['delta'] = args['delta'].abs() * 1e-3
                 args['A'][3] = 90
                 args['A'][4] = 2
@@ -98,7 +98,7 @@ class AgreementTest(ScanCase):
                 for key in ('y', 'du', 'ddelta', 'dz'):
                     with self.subTest(name=name, bad=bad, key=key):
                         self.assertTrue(torch.equal(got[key][~hit], expected[key][~hit]))
-                for key in ('dB', 'dC'):  # Sums over channels: of the period alone.
+                for key in ('dB', 'dC'):  # Sums over channels: only the period's.
                     rest = torch.cat([got[key][:1].flatten(), got[key][1, :, :20].flatten(),
                                       got[key][1, :, 40:].flatten()])
                     self.assertTrue(torch.isfinite(rest).all())
@@ -106,7 +106,7 @@ class AgreementTest(ScanCase):
 
 class ScanTest(ScanCase):
     def test_every_instruction_set_agrees_with_the_definition(self):
-        for isa in ('scalar', 'avx2', 'avx512'):  # A lesser one where the processor lacks it.
+        for isa in ('scalar', 'avx2', 'avx512'):  # The CPU may only have a lesser one.
             with self.subTest(isa=isa):
                 installed.run('-m', 'unittest', 'scan_test.AgreementTest', SFMAMBA_CPU_ISA=isa)
 

@@ -1,4 +1,4 @@
-"""The stand-in for mamba-ssm and causal-conv1d."""
+"""Tests the stand-in for mamba-ssm and causal-conv1d."""
 
 import pathlib
 import tempfile

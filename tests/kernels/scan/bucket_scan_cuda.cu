@@ -33,9 +33,10 @@ class BucketScan {
  public:
   static constexpr int kSpan = kThreads * kItems;
   static constexpr int kWarps = kThreads / kWarp;
-  // One value more than its items a thread: their banks then differ.
+  // Each thread's items and one more value, so that threads use different
+  // banks.
   using Tile = simt::Shared<float, kThreads*(kItems + 1)>;
-  using Totals = simt::Shared<float, 3 * kWarps>;  // A Run for each warp.
+  using Totals = simt::Shared<float, 3 * kWarps>;  // One Run per warp.
   using Carries = simt::Shared<float, kMostStates>;
 
   __device__ __forceinline__ BucketScan(const BucketScanArgs<T>& args,
@@ -79,7 +80,8 @@ class BucketScan {
     return t / kItems * (kItems + 1) + t % kItems;
   }
 
-  // `count` tokens of a row, coalesced, to consecutive items of the threads.
+  // Loads `count` tokens of a row, coalesced, into consecutive items of
+  // threads.
   __device__ __forceinline__ void Load(const T* from, int count,
                                        float (&items)[kItems]) {
     __syncthreads();
@@ -110,7 +112,7 @@ class BucketScan {
     }
   }
 
-  // Adds to y what state n gives.
+  // Adds the contribution of state n to y.
   __device__ __forceinline__ void AddState(float A, int n, unsigned starts,
                                            const float (&s)[kItems],
                                            const float (&g)[kItems],
@@ -134,8 +136,8 @@ class BucketScan {
     }
   }
 
-  // The state before the thread's items, which do `run`; carries on to the next
-  // span.
+  // Returns the state before the thread's items, which `run` describes. Carries
+  // the state on to the next span.
   __device__ __forceinline__ float StateBefore(Run run, int n) {
     const int lane = threadIdx.x % kWarp, warp = threadIdx.x / kWarp;
 #pragma unroll
@@ -167,10 +169,10 @@ class BucketScan {
   const BucketScanArgs<T>& args_;
   Tile& tile_;
   Totals& totals_;
-  Carries& carries_;  // The states where the last span ended.
+  Carries& carries_;  // The states at the end of the last span.
 };
 
-// Blocks: x the rows, y the channels.
+// Blocks: x is the row, y the channel.
 template <typename T, int kThreads, int kItems>
 __global__ void __launch_bounds__(kThreads)
     BucketKernel(const BucketScanArgs<T> args) {

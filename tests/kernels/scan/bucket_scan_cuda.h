@@ -6,14 +6,15 @@
 
 namespace sfmamba::kernels {
 
-// The selective scan as SF-Mamba's authors found it and as they changed it, to
-// compare ours with: a block scan for each channel of each row, channel-major,
-// whose threads come in buckets of powers of two.
+// The selective scan in the form that SF-Mamba's authors found, and in the form
+// to which they changed it, for comparison. Each channel of each row is a block
+// scan in channel-major order. The number of threads is one of some powers of
+// two.
 //
-// A row holds `sequences` sequences of `length` tokens, B2 of the paper; one a
-// row is the unfolded scan. The formulas are those of
-// kernels/scan/selective_scan.h. All pointers are device pointers, all tensors
-// dense. Source: SF-Mamba (arXiv 2603.16423), 3.3.
+// A row has `sequences` sequences of `length` tokens, B2 in the paper. One
+// sequence per row is the unfolded scan. The formulas are those of
+// kernels/scan/selective_scan.h. All pointers are device pointers, and all
+// tensors are dense. Source: SF-Mamba (arXiv 2603.16423), 3.3.
 template <typename T>
 struct BucketScanArgs {
   int rows;  // B1
@@ -30,13 +31,13 @@ struct BucketScanArgs {
   const float* bias;
 };
 
-// How many threads scan a row, and how many tokens each at a time.
+// The number of threads that scan a row, and the tokens of each at a time.
 struct ScanBucket {
   int threads, items;
 };
 
-// 32x4 up to 128 tokens, 32x8 to 256, 32x16 to 512, 64x16 to 1024, above it
-// 128x16 again and again.
+// Returns 32x4 for up to 128 tokens, 32x8 for up to 256, 32x16 for up to 512,
+// and 64x16 for up to 1024. Longer rows use 128x16 repeatedly.
 ScanBucket BucketOf(int tokens);
 
 // Enqueues on `stream` and returns; INTERNAL if the launch is refused. T is

@@ -8,7 +8,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// [rows * tokens, columns] as [rows, columns, tokens].
+// Converts [rows * tokens, columns] to [rows, columns, tokens].
 template <typename T>
 std::vector<T> ChannelMajor(const Matrix<T>& matrix, int rows) {
   const int64_t tokens = matrix.rows() / rows;
@@ -39,7 +39,7 @@ Matrix<T> TokenMajor(const std::vector<T>& values, int64_t all_tokens,
   return matrix;
 }
 
-// `count` sequences of `length` in `rows` rows.
+// Scans `count` sequences of `length` tokens in `rows` rows.
 template <typename T>
 void ExpectAgreement(int count, int length, int rows, int channels,
                      int states = 8) {

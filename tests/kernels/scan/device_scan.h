@@ -14,7 +14,8 @@
 
 namespace sfmamba::kernels {
 
-// Rows of these scans are aligned for pairs if their channels are even.
+// With this padding, rows are aligned for pairs if the number of channels is
+// even.
 constexpr int kScanPadding = 6;
 
 template <typename T>
@@ -23,8 +24,8 @@ ScanProblem<T> MakeScan(int64_t tokens, int channels, int states = 8,
   return ScanProblem<T>(tokens, channels, states, seed, kScanPadding);
 }
 
-// What SelectiveScanCuda makes of a scan, or of another function with its
-// arguments. The test fails if that writes anything but y.
+// Returns the result of SelectiveScanCuda, or of another function with its
+// arguments. The test fails if the function writes anything but y.
 template <typename T, typename Scan>
 Matrix<T> RunOnDevice(const ScanProblem<T>& problem,
                       const PackedSequences& sequences, int64_t scratch_bytes,
@@ -101,7 +102,7 @@ inline ScanPlan ChunkPlan(int chunks, int lanes) {
   return plan;
 }
 
-// Each way in which a kernel is compiled.
+// Returns a plan for each compiled form of a kernel.
 inline std::vector<ScanPlan> AllScanPlans() {
   std::vector<ScanPlan> plans = {
       LanePlan(1),     LanePlan(1, 2),  LanePlan(2),     LanePlan(4),
@@ -124,7 +125,7 @@ inline std::string ScanPlanName(const testing::TestParamInfo<ScanPlan>& info) {
   return absl::StrCat("Chunk", plan.chunks, "Lane", plan.lanes);
 }
 
-// The largest error of fp32 that a kernel may have, of the largest output.
+// The largest fp32 error allowed for a kernel, relative to the largest output.
 inline double ScanTolerance(const ScanPlan& plan) {
   return plan.kernel == ScanPlan::kLane ? 5e-6 : 1e-5;
 }
@@ -134,12 +135,12 @@ inline double RoundingOf(float) { return 0; }
 inline double RoundingOf(BFloat16) { return 0x1p-8; }
 inline double RoundingOf(Float16) { return 0x1p-11; }
 
-// Expects values within `scaled` of the largest expected magnitude, and one
+// Expects values within `scaled` of the largest expected magnitude, plus one
 // rounding to T.
 template <typename T>
 void ExpectScanned(const Matrix<T>& actual, const Matrix<double>& expected,
                    double scaled) {
-  // 2^-25: half of fp16's smallest step.
+  // 2^-25 is half of fp16's smallest step.
   const double rounding = RoundingOf(T{}), least = sizeof(T) == 2 ? 0x1p-25 : 0;
   double largest = 0;
   for (int64_t i = 0; i < expected.rows(); ++i) {

@@ -5,7 +5,7 @@
 
 #include "gtest/gtest.h"
 
-// The mathematics of the CUDA scan, on the host.
+// Tests the mathematics of the CUDA scan on the host.
 namespace sfmamba::kernels {
 namespace {
 

@@ -64,7 +64,7 @@ struct ScanProblem {
     return y;
   }
 
-  // The fp64 answer to the same inputs.
+  // Returns the fp64 result for the same inputs.
   Matrix<double> Reference(const PackedSequences& sequences) const {
     ScanProblem<double> exact = InDouble();
     Matrix<double> y(u.rows(), u.columns());

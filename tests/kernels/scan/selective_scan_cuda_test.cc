@@ -7,12 +7,13 @@
 #include "gtest/gtest.h"
 #include "tests/kernels/scan/device_scan.h"
 
-// That the scan is right, whatever the plan, and that folding changes nothing.
-// What sequences do to each other is in selective_scan_isolation_cuda_test.cc.
+// Tests that the scan is correct with every plan and that folding has no effect
+// on it. selective_scan_isolation_cuda_test.cc tests that sequences do not
+// affect each other.
 namespace sfmamba::kernels {
 namespace {
 
-// Tokens times channels of a case.
+// The maximum tokens times channels of a case.
 int64_t MostWork() { return Emulated() ? 3400 : 400000; }
 
 class SelectiveScanCudaTest : public testing::TestWithParam<ScanPlan> {
@@ -48,7 +49,7 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64) {
                                         << ", channels " << channels);
         const ScanProblem<float> scan = MakeScan<float>(tokens, channels);
         ScanPlan plan = GetParam();
-        // Blocks are what the emulator spends its time on.
+        // The emulator's time depends on the number of blocks.
         if (Emulated()) plan.rows = std::min(count, 4);
         ExpectScanned(ScanOnDevice(scan, {count, length}, plan),
                       scan.Reference({count, length}), ScanTolerance(plan));
@@ -75,14 +76,13 @@ TEST_P(SelectiveScanCudaTest, AgreesWithFp64ForLongSequences) {
   ExpectAgreement(MakeScan<float>(2 * 523, 2), {2, 523});
 }
 
-// Rows that begin in the middle of a vector, and odd strides.
+// Covers rows that begin in the middle of a vector, and odd strides.
 TEST_P(SelectiveScanCudaTest, AgreesWithFp64AtAnyAlignment) {
   ExpectAgreement(ScanProblem<BFloat16>(70, 12, 8, 1, /*padding=*/5), {2, 35});
   ExpectAgreement(ScanProblem<float>(70, 12, 8, 1, /*padding=*/0), {2, 35});
 }
 
-// Sequences far apart in memory cannot be: between offsets there are no gaps.
-// But the first may begin anywhere.
+// The first sequence may begin anywhere. The others follow without gaps.
 TEST_P(SelectiveScanCudaTest, BeginsWhereTheSegmentsDo) {
   const ScanProblem<float> scan = MakeScan<float>(90, 10);
   const PackedSequences sequences{2, 20, nullptr, 13};
@@ -101,7 +101,7 @@ TEST_P(SelectiveScanCudaTest, EveryFoldGivesTheSame) {
       const ScanProblem<float> scan = MakeScan<float>(length * count, 8);
       const PackedSequences sequences{count, length};
       ScanPlan plan = GetParam();
-      if (plan.kernel == ScanPlan::kChunk) return;  // Has no rows.
+      if (plan.kernel == ScanPlan::kChunk) return;  // It has no rows.
       const Matrix<float> unfolded = ScanOnDevice(scan, sequences, plan);
       for (plan.rows = 1; plan.rows <= count + 1; ++plan.rows) {
         SCOPED_TRACE(testing::Message() << count << " x " << length << " in "
@@ -118,7 +118,7 @@ TEST_P(SelectiveScanCudaTest, EveryFoldGivesTheSame) {
 }
 
 TEST_P(SelectiveScanCudaTest, RaggedEqualsOneCallPerSequence) {
-  // The third and the last sequence have no token.
+  // The third and the last sequence are empty.
   const std::vector<int32_t> offsets = {0, 1, 34, 34, 36, 85, 168, 168};
   const int count = static_cast<int>(offsets.size()) - 1;
   const ScanProblem<float> scan = MakeScan<float>(168, 18);
@@ -150,7 +150,7 @@ TEST_P(SelectiveScanCudaTest, TwoRunsGiveTheSameBits) {
               ScanOnDevice(scan, {3, 33}, GetParam()));
 }
 
-// Decays around and below the smallest fp32: the state is forgotten at once.
+// Decays around and below the smallest fp32 erase the state at once.
 TEST_P(SelectiveScanCudaTest, VerySteepDecaysForgetTheState) {
   for (const float x : {10.0f, 15.0f, 25.0f, 1e4f}) {
     ScanProblem<float> scan = MakeScan<float>(70, 10);
@@ -177,7 +177,8 @@ TEST_P(SelectiveScanCudaTest, VanishingDeltaKeepsTheState) {
   }
   const Matrix<float> y = ScanOnDevice(scan, {1, 80}, GetParam());
   ExpectScanned(y, scan.Reference({1, 80}), ScanTolerance(GetParam()));
-  if (GetParam().kernel != ScanPlan::kLane) return;  // Rounds once a piece.
+  if (GetParam().kernel != ScanPlan::kLane)
+    return;  // Others round once per piece.
   for (int i = 40; i < 80; ++i) EXPECT_TRUE(y.RowEquals(i, y, 39)) << i;
 }
 

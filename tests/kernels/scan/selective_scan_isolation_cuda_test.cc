@@ -4,8 +4,8 @@
 #include "kernels/scan/selective_scan_cuda.h"
 #include "tests/kernels/scan/device_scan.h"
 
-// That sequences of one call know nothing of each other, nor tokens of later
-// ones, bit for bit, whatever the plan.
+// Tests that sequences of one call do not affect each other, and that tokens do
+// not affect earlier ones. The results must have the same bits with every plan.
 namespace sfmamba::kernels {
 namespace {
 
@@ -22,19 +22,19 @@ void CopyToken(const ScanProblem<float>& from, int64_t i,
   for (const auto input : kInputs) (to->*input).CopyRow(j, from.*input, i);
 }
 
-// Each plan with a row a sequence, and folded into one.
+// Tests each plan with one row per sequence and folded into one row.
 class SelectiveScanIsolationTest : public testing::TestWithParam<ScanPlan> {
  protected:
   void SetUp() override {
     if (!HasDevice()) GTEST_SKIP() << "no GPU";
   }
 
-  // Calls `test` with the plan, then with another number of rows.
+  // Calls `test` with the plan, then with one row.
   template <typename Test>
   void ForRows(Test test) {
     ScanPlan plan = GetParam();
     test(plan);
-    if (plan.kernel == ScanPlan::kChunk) return;  // Has no rows.
+    if (plan.kernel == ScanPlan::kChunk) return;  // It has no rows.
     SCOPED_TRACE("in one row");
     plan.rows = 1;
     test(plan);
@@ -55,7 +55,7 @@ TEST_P(SelectiveScanIsolationTest, OrderOfSequencesDoesNotMatter) {
     }
   }
   ForRows([&](const ScanPlan& plan) {
-    // Another place in a row is other bits to a block scan.
+    // In a block scan, another place in the row gives other bits.
     if (plan.kernel == ScanPlan::kFold && plan.rows == 1) return;
     const PackedSequences sequences{kCount, kLength};
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
@@ -90,13 +90,14 @@ TEST_P(SelectiveScanIsolationTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One poisoned value in sequence 1 of 3: no bit of the others changes, nor of
-// what comes before it in the same sequence.
+// One value in sequence 1 of 3 is poisoned. All other sequences, and earlier
+// tokens of the same sequence, must keep their bits.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   const ScanProblem<float> scan = MakeScan<float>(3 * kLength, kChannels);
   const PackedSequences sequences{3, kLength};
   ForRows([&](const ScanPlan& plan) {
-    // Blocks of a row each share nothing; the emulator is slow.
+    // Blocks with one row each share nothing. They are skipped because the
+    // emulator is slow.
     if (Emulated() && plan.kernel == ScanPlan::kFold && plan.rows == 0) return;
     const Matrix<float> y = ScanOnDevice(scan, sequences, plan);
     for (const auto input : kInputs) {
@@ -120,7 +121,7 @@ TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsSequence) {
   });
 }
 
-// A sequence that is all poison, between others of odd lengths.
+// A whole sequence is poisoned, between sequences of odd lengths.
 TEST_P(SelectiveScanIsolationTest, PoisonStaysInItsRaggedSequence) {
   const std::vector<int32_t> offsets = {0, 1, 6, 39, 56, 57, 58, 80};
   const int count = static_cast<int>(offsets.size()) - 1;
@@ -163,7 +164,7 @@ TEST_P(SelectiveScanIsolationTest, ReplacedSequenceChangesNoOther) {
   });
 }
 
-// Two channels a thread round as one does.
+// Two channels per thread round like one.
 TEST(SelectiveScanBitsTest, AlignmentAndPairsChangeNoBit) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   for (const int states : {8, 16}) {

@@ -16,7 +16,8 @@ constexpr double kTolerance = 5e-6;  // Relative to the largest output.
 
 class SelectiveScanTest : public testing::TestWithParam<CpuIsa> {
  protected:
-  // Tokens times channels that a case may have, for a test of a few seconds.
+  // The maximum tokens times channels of a case, so that a test takes a few
+  // seconds.
   int64_t MostWork() const {
     return GetParam() == CpuIsa::kScalar ? 40000 : 400000;
   }
@@ -108,7 +109,7 @@ TEST_P(SelectiveScanTest, ReversesSequencesThatStartLater) {
   }
 }
 
-// A fold is a number of rows, each a call over the sequences of that row.
+// A fold is a number of rows. Each row is one call for its sequences.
 TEST_P(SelectiveScanTest, EveryFoldGivesTheSameBits) {
   for (int length : {1, 2, 3, 9, 49, 51, 196, 198, 256, 1024, 4098}) {
     for (int channels : {1, 7, 160, 392}) {
@@ -209,8 +210,8 @@ TEST_P(SelectiveScanTest, OutputsDoNotDependOnLaterTokens) {
   }
 }
 
-// One poisoned value in sequence 1 of 3: no bit of the others changes, nor of
-// what comes before it in the same sequence.
+// One value in sequence 1 of 3 is poisoned. All other sequences, and earlier
+// tokens of the same sequence, must keep their bits.
 TEST_P(SelectiveScanTest, PoisonStaysInItsSequence) {
   constexpr int kLength = 49;
   const ScanProblem<float> scan(3 * kLength, 20);
@@ -260,7 +261,7 @@ TEST_P(SelectiveScanTest, TwoRunsGiveTheSameBits) {
   EXPECT_TRUE(scan.Run({1, 198}, GetParam()) == scan.Run({1, 198}, GetParam()));
 }
 
-// Decays around and below the smallest fp32: the state is forgotten at once.
+// Decays around and below the smallest fp32 erase the state at once.
 TEST_P(SelectiveScanTest, VerySteepDecaysForgetTheState) {
   for (float x : {10.0f, 15.0f, 25.0f, 1e4f}) {
     ScanProblem<float> scan(70, 20);
@@ -268,7 +269,8 @@ TEST_P(SelectiveScanTest, VerySteepDecaysForgetTheState) {
     for (float& a : scan.A) a = -9;
     const Matrix<float> y = scan.Run({1, 70}, GetParam());
     ExpectClose(y, scan.Reference({1, 70}), kTolerance);
-    if (x < 20) continue;  // exp(-9*20) is 0 in fp32: each token on its own.
+    if (x < 20)
+      continue;  // exp(-9*20) is 0 in fp32, so tokens are independent.
     std::vector<int32_t> offsets(71);
     for (int i = 0; i <= 70; ++i) offsets[i] = i;
     EXPECT_TRUE(y == scan.Run({70, 0, offsets.data()}, GetParam()));
@@ -329,7 +331,7 @@ TEST(SelectiveScanReferenceTest, IsLinearInU) {
   }
 }
 
-// By hand: one channel, one state, two tokens.
+// Computed by hand for one channel, one state and two tokens.
 TEST(SelectiveScanReferenceTest, FollowsTheRecurrence) {
   const double u[] = {2, 3}, dt[] = {0.5, -1}, B[] = {1.5, -2}, C[] = {0.25, 4};
   const float A = -0.75f, D = 10, bias = 0.125f;

@@ -14,7 +14,7 @@ struct Case {
   int in_height, in_width, height, width, channels;
 };
 
-// Taps [pixels, 9 * channels] of a map and a result to be added to.
+// Taps [pixels, 9 * channels] of a map, and a result to add to.
 struct Problem {
   explicit Problem(const Case& c)
       : size(c),
@@ -42,7 +42,7 @@ struct Problem {
   Matrix<float> taps, y;
 };
 
-// The source of place i of `out` places, and of the next one.
+// The source of place i of `out` places, and its neighbour.
 struct Source {
   Source(int in, int out, int i) {
     const double at = std::max((i + 0.5) * in / out - 0.5, 0.0);
@@ -54,7 +54,7 @@ struct Source {
   double fraction;
 };
 
-// The definition, place by place, in double.
+// Computes the definition place by place in double.
 double Expected(const Problem& problem, int row, int column, int channel) {
   const Case& size = problem.size;
   double sum = problem.y.at(row * size.width + column, channel);

@@ -32,7 +32,7 @@ struct Map {
   std::vector<int64_t> areas;
 };
 
-// Logits [height, width, classes] and the sizes on their way to the picture.
+// Logits [height, width, classes], and the sizes of the input and the picture.
 template <typename T>
 struct Problem {
   Problem(Size size, int classes, Size input, Size out)
@@ -53,8 +53,8 @@ struct Problem {
     }
   }
 
-  // Labels and confidences of rows that are not in range have all bits set;
-  // areas begin at 1000.
+  // All bits of labels and confidences outside the row range are set, and areas
+  // start at 1000.
   Map Run(bool confidence = true, bool areas = true) const {
     const DeviceArray<T> device_logits(std::vector<T>(
         logits.data(), logits.data() + logits.rows() * classes()));
@@ -89,7 +89,7 @@ struct Problem {
     return {labels.ToHost(), confidences.ToHost(), device_areas.ToHost()};
   }
 
-  // By the scalar loop, of the same logits in fp32.
+  // Returns the scalar loop's result for the same logits in fp32.
   Map Reference() const {
     Map map = {std::vector<uint16_t>(out.pixels(), 0xffff),
                std::vector<uint8_t>(out.pixels(), 0xff),
@@ -112,7 +112,7 @@ struct Problem {
     const Map expected = Reference();
     EXPECT_EQ(map.labels, expected.labels);
     EXPECT_EQ(map.areas, expected.areas);
-    int furthest = 0;  // Rounding may make it 1.
+    int furthest = 0;  // Rounding may make a difference of 1.
     for (int p = 0; p < out.pixels(); ++p) {
       furthest = std::max(furthest,
                           std::abs(map.confidence[p] - expected.confidence[p]));
@@ -129,8 +129,8 @@ template <typename T>
 class SegmentationArgmaxCudaTest : public DeviceTest {};
 TYPED_TEST_SUITE(SegmentationArgmaxCudaTest, ElementTypes);
 
-// The cases: pictures of four times the logits' sides and of other sizes, also
-// smaller than the logits; logits that shrink; single pixels.
+// The pictures are four times as large as the logits, of other sizes, or
+// smaller than the logits. Some logits shrink, and some are single pixels.
 TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   const std::vector<std::vector<Size>> sizes = {
       {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
@@ -148,7 +148,7 @@ TYPED_TEST(SegmentationArgmaxCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// Logits of all classes so near each other that rounding decides.
+// The logits of all classes are so close that rounding decides.
 TYPED_TEST(SegmentationArgmaxCudaTest, RoundsAsTheScalarLoopDoes) {
   Problem<TypeParam> problem({9, 13}, 40, {36, 52}, {29, 61});
   std::mt19937 random(1);
@@ -257,7 +257,7 @@ TYPED_TEST(SegmentationArgmaxCudaTest, PoisonStaysAmongItsNeighbours) {
   const Map map = problem.Run();
   for (int y = 0; y < 36; ++y) {
     for (int x = 0; x < 52; ++x) {
-      // The top left logit reaches 6 pixels at a scale of 4.
+      // The top left logit affects 6 pixels at a scale of 4.
       const bool reached = x < 6 && y < 6;
       EXPECT_EQ(map.confidence[y * 52 + x],
                 reached ? 0 : clean.confidence[y * 52 + x]);

@@ -32,7 +32,7 @@ struct Map {
   std::vector<int64_t> areas;
 };
 
-// Logits [height, width, classes] and the sizes on their way to the picture.
+// Logits [height, width, classes], and the sizes of the input and the picture.
 struct Problem {
   Problem(Size size, int classes, Size input, Size out)
       : size(size), input(input), out(out), logits(size.pixels(), classes, 0) {
@@ -64,7 +64,8 @@ struct Problem {
   Matrix<float> logits;
 };
 
-// Bilinear with half-pixel centres, [size, classes] to [out, classes], in fp64.
+// Resizes [size, classes] to [out, classes] bilinearly with half-pixel centres,
+// in fp64.
 Matrix<double> Resize(const Matrix<double>& in, Size size, Size out) {
   Matrix<double> resized(out.pixels(), in.columns());
   for (int y = 0; y < out.height; ++y) {
@@ -88,7 +89,7 @@ Matrix<double> Resize(const Matrix<double>& in, Size size, Size out) {
   return resized;
 }
 
-// The logits of each pixel of the picture.
+// Returns the logits of each pixel of the picture.
 Matrix<double> Resized(const Problem& problem) {
   return Resize(Resize(ToDouble(problem.logits), problem.size, problem.input),
                 problem.input, problem.out);
@@ -102,8 +103,8 @@ double Probability(const Matrix<double>& logits, int pixel, int label) {
   return 1 / sum;
 }
 
-// The cases: pictures of four times the logits' sides and of other sizes, also
-// smaller than the logits; logits that shrink; single pixels.
+// The pictures are four times as large as the logits, of other sizes, or
+// smaller than the logits. Some logits shrink, and some are single pixels.
 const std::vector<std::vector<Size>> kSizes = {
     {{9, 13}, {36, 52}, {36, 52}}, {{9, 13}, {36, 52}, {29, 61}},
     {{9, 13}, {9, 13}, {9, 13}},   {{9, 13}, {9, 13}, {21, 17}},
@@ -274,7 +275,7 @@ TEST_P(SegmentationArgmaxTest, PoisonStaysAmongItsNeighbours) {
   const Map map = problem.Run(GetParam());
   for (int y = 0; y < 36; ++y) {
     for (int x = 0; x < 52; ++x) {
-      // The top left logit reaches 6 pixels at a scale of 4.
+      // The top left logit affects 6 pixels at a scale of 4.
       const bool reached = x < 6 && y < 6;
       EXPECT_EQ(map.confidence[y * 52 + x],
                 reached ? 0 : clean.confidence[y * 52 + x]);

@@ -18,8 +18,8 @@ class WindowAverageTest : public testing::TestWithParam<CpuIsa> {};
 INSTANTIATE_TEST_SUITE_P(Isa, WindowAverageTest,
                          testing::ValuesIn(SupportedCpuIsas()), IsaName);
 
-// Windows [height, width], with logits of their own size, whose top left
-// corners lie at (row, column) of a picture.
+// Windows [height, width] with logits of another size. Their top left corners
+// are at (row, column) of a picture.
 struct Problem {
   int logits_height, logits_width, classes;
   int height, width;
@@ -28,15 +28,16 @@ struct Problem {
 };
 
 const Problem kProblems[] = {
-    // Three overlap, of which the last was moved inwards.
+    // Three windows overlap. The last one was moved inwards.
     {4, 5, 7, 16, 20, {{0, 0}, {0, 12}, {0, 17}}, 16, 37},
     // Several rows of windows, and a size that is no multiple of four.
     {3, 4, 21, 11, 14, {{0, 0}, {0, 9}, {6, 0}, {6, 9}}, 17, 23},
-    {1, 1, 150, 3, 4, {{0, 0}}, 3, 4},         // One value.
-    {5, 6, 17, 5, 6, {{0, 0}}, 5, 6},          // Not resized.
-    {8, 8, 2, 4, 4, {{0, 0}, {0, 4}}, 4, 8}};  // Shrunk.
+    {1, 1, 150, 3, 4, {{0, 0}}, 3, 4},         // A single value.
+    {5, 6, 17, 5, 6, {{0, 0}}, 5, 6},          // No resizing.
+    {8, 8, 2, 4, 4, {{0, 0}, {0, 4}}, 4, 8}};  // Shrinking.
 
-// The mean [classes, picture_height, picture_width] by libtorch's resizes.
+// Returns the mean [classes, picture_height, picture_width] by libtorch's
+// resizes.
 at::Tensor Expected(const Problem& problem,
                     const std::vector<Matrix<float>>& logits) {
   const at::Tensor sum = at::zeros(

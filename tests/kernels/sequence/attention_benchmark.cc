@@ -11,8 +11,8 @@ namespace {
 
 constexpr int kHeads = 8, kSize = 40;
 
-// SF-Mamba T's stages 3 and 4 at 224 x 224, and stage 3 of a dense model, of
-// which a part of the queries is timed.
+// SF-Mamba T's stages 3 and 4 at 224 x 224 pixels. Also stage 3 of a dense
+// model, with only some of its queries.
 void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   benchmark->ArgNames({"isa", "queries", "tokens"});
   for (const auto& [queries, tokens] :
@@ -24,8 +24,8 @@ void AttentionCases(benchmark::internal::Benchmark* benchmark) {
   LeastOfFive(benchmark);
 }
 
-// One head among kHeads, whose queries, keys and values lie side by side.
-// Reports the operations of one core, a product and its sum being two.
+// Times one head of kHeads, whose queries, keys and values are interleaved.
+// Reports the operations of one core, where a product and its addition are two.
 template <typename W>
 void Attention(benchmark::State& state) {
   const int64_t queries = state.range(1), tokens = state.range(2);

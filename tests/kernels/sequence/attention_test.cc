@@ -13,7 +13,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// With products in W.
+// A problem with products in W.
 template <typename W>
 struct Problem {
   Problem(int64_t queries, int64_t tokens, int d, float deviation = 1)
@@ -96,7 +96,7 @@ TEST_P(AttentionTest, AgreesWithFp64) {
   }
 }
 
-// Beyond what the problem is, the weights of the values are rounded, and y.
+// Besides the inputs, the weights of the values and y are rounded.
 TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   for (const auto& [queries, tokens, d] : kSizes) {
     const Problem<BFloat16> problem(queries, tokens, d);
@@ -105,7 +105,7 @@ TEST_P(AttentionTest, AgreesWithFp64InBf16) {
   }
 }
 
-// The largest score comes in every block of keys, and no power overflows.
+// The largest score appears in each block of keys. No power may overflow.
 TEST_P(AttentionTest, LargeScoresOfAnyBlockCount) {
   for (const int64_t strong : {0, 600, 1299}) {
     Problem<float> problem(5, 1300, 8, /*deviation=*/3);
@@ -159,7 +159,8 @@ TEST_P(AttentionTest, PoisonStaysWithItsQueryAndComesFromAnyKey) {
   }
 }
 
-// What lies beside a head, and what an earlier problem has left.
+// Poisons the memory beside a head and the scratch memory of an earlier
+// problem.
 TEST_P(AttentionTest, PoisonAroundAProblemIsNotRead) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
   const Problem<BFloat16> problem(40, 45, 20);

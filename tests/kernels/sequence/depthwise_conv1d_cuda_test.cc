@@ -15,10 +15,10 @@ constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Paddings of rows: accesses of 16 bytes, of pairs, of single values.
+// Row paddings that allow accesses of 16 bytes, of pairs, and of single values.
 constexpr int kWide = 8, kPairs = 6, kOdd = 5;
 
-// Rows [begin, end) of `from`.
+// Returns rows [begin, end) of `from`.
 template <typename T>
 Matrix<T> Rows(const Matrix<T>& from, int64_t begin, int64_t end) {
   Matrix<T> to(end - begin, from.columns(),
@@ -37,7 +37,7 @@ struct Convolution {
     bias = Normals(random, channels, 0, 1);
   }
 
-  // What the kernel makes of it; PackedSequences of host offsets.
+  // Returns the kernel's result. The offsets of `sequences` are on the host.
   Matrix<T> Run(const PackedSequences& sequences) const {
     const Arrays arrays(*this, sequences);
     const DepthwiseConv1dArgs<T> args = arrays.Args(*this);
@@ -45,7 +45,7 @@ struct Convolution {
     return arrays.y.ToHost();
   }
 
-  // By the scalar loop in fp32.
+  // Returns the scalar loop's result in fp32.
   Matrix<double> Reference(const PackedSequences& sequences) const {
     const Matrix<float> in = ToFloats(x);
     Matrix<float> out(x.rows(), x.columns());
@@ -65,7 +65,7 @@ struct Convolution {
     return ToDouble(out);
   }
 
-  // On the device.
+  // The arrays on the device.
   struct Arrays {
     Arrays(const Convolution& convolution, const PackedSequences& on_host)
         : x(convolution.x),
@@ -135,7 +135,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// More vectors of channels than a block has threads.
+// There are more vectors of channels than a block has threads.
 TYPED_TEST(DepthwiseConv1dCudaTest, TakesManyChannels) {
   const Convolution<TypeParam> convolution(9, 2056, 3);
   ExpectClose(convolution.Run({3, 3}), convolution.Reference({3, 3}),
@@ -188,9 +188,9 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RaggedAndFoldedEqualOneCallPerSequence) {
   }
 }
 
-// Few sequences are cut into shorter runs than many.
+// Few sequences are cut into shorter runs than many sequences.
 TYPED_TEST(DepthwiseConv1dCudaTest, LengthOfRunsChangesNoBit) {
-  constexpr int kLength = 51, kMany = 21000;  // 16 x 65536 tokens and more.
+  constexpr int kLength = 51, kMany = 21000;  // More than 16 x 65536 tokens.
   const Convolution<TypeParam> many(kMany * kLength, 1, 3, /*padding=*/0);
   const Matrix<TypeParam> together = many.Run({kMany, kLength});
   Convolution<TypeParam> one(kLength, 1, 3, /*padding=*/0);
@@ -202,7 +202,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, LengthOfRunsChangesNoBit) {
   }
 }
 
-// Sequences [1, 3) of a tensor whose others must be neither read nor written.
+// Only sequences [1, 3) of a tensor may be read or written.
 TYPED_TEST(DepthwiseConv1dCudaTest, KeepsToItsSequences) {
   constexpr int kLength = 9;
   for (int taps : {3, 4}) {
@@ -251,7 +251,7 @@ TYPED_TEST(DepthwiseConv1dCudaTest, RefusesOtherTaps) {
             absl::StatusCode::kInvalidArgument);
 }
 
-// Reciprocal() and Exp2() overflow and underflow here.
+// Reciprocal() and Exp2() overflow and underflow for these values.
 TEST(DepthwiseConv1dCuda, SiluHandlesLargeValues) {
   if (!HasDevice()) GTEST_SKIP() << "no GPU";
   Convolution<float> convolution(8, 1, 3);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kTolerance = 2e-6;  // Relative to the largest output.
 
-// Paddings of rows: accesses of 16 bytes, of single values.
+// Row paddings that allow accesses of 16 bytes and of single values.
 constexpr int kWide = 8, kOdd = 5;
 
 template <typename X, typename Y>
@@ -30,13 +30,14 @@ struct Norm {
     beta = Normals(random, channels, 0, 0.3f);
   }
 
-  // Tokens of each sequence that are kept apart from x.
+  // Tokens of each sequence that are stored apart from x.
   struct Kept {
     int first, count;
     Matrix<X> x;
   };
 
-  // PackedSequences of host offsets. x becomes what the kernel makes of it.
+  // Runs the kernel, which may change x. The offsets of `sequences` are on the
+  // host.
   Matrix<Y> Run(const PackedSequences& sequences, bool swap,
                 bool with_add = false, Kept* kept = nullptr) {
     const DeviceMatrix<X> device_x(x);
@@ -78,7 +79,7 @@ struct Norm {
     return y.ToHost();
   }
 
-  // What the scalar loop makes of x, in fp32.
+  // Returns the scalar loop's result for x in fp32.
   Matrix<double> Reference() const {
     Matrix<float> in = ToFloats(x);
     Matrix<float> out(x.rows(), x.columns());
@@ -96,7 +97,7 @@ struct Norm {
     return ToDouble(out);
   }
 
-  // x after the addition.
+  // Returns x after the addition.
   Matrix<X> Sum() const {
     Matrix<X> sum = x;
     for (int64_t i = 0; i < x.rows(); ++i) {
@@ -136,7 +137,7 @@ TYPED_TEST(LayerNormCudaTest, AgreesWithTheScalarLoop) {
   }
 }
 
-// The mean of squares minus the square of the mean would lose everything here.
+// The mean of squares minus the squared mean would lose all precision here.
 TYPED_TEST(LayerNormCudaTest, KeepsTheVarianceBesideALargeMean) {
   NormOf<TypeParam> norm(8, 320, kWide, /*mean=*/100);
   const Matrix<double> expected = norm.Reference();
@@ -202,7 +203,8 @@ TYPED_TEST(LayerNormCudaTest, KeepsSomeTokensOfEachSequence) {
   }
 }
 
-// Lanes with 8 values and two rows a warp, lanes with 4 and one.
+// Lanes with 8 values and two rows per warp must agree with lanes with 4 values
+// and one row.
 TYPED_TEST(LayerNormCudaTest, AnyLoadGivesTheSameBits) {
   constexpr int kLesser = 4;
   for (int channels : {8, 80, 128, 192, 320, 640, 1024}) {
@@ -222,8 +224,8 @@ TYPED_TEST(LayerNormCudaTest, LeavesXAloneWithoutSwap) {
   EXPECT_TRUE(norm.x == before);
 }
 
-// Sequences [1, 3) of 4: the others' rows stay, theirs are those of a whole
-// call.
+// Only rows of sequences [1, 3) of 4 may change. They must equal those of a
+// call for all sequences.
 TYPED_TEST(LayerNormCudaTest, KeepsToItsSequences) {
   for (bool swap : {false, true}) {
     NormOf<TypeParam> whole(36, 64), some(36, 64);

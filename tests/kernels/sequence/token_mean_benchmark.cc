@@ -5,7 +5,7 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Fills the auxiliary tokens of each sequence, as at a stage's entry.
+// Fills the auxiliary tokens of each sequence, as at the start of a stage.
 template <typename T>
 void TokenMean(benchmark::State& state) {
   StageTokens<T> tokens(state);

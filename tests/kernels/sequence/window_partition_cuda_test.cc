@@ -21,7 +21,7 @@ struct Shape {
   int tokens() const { return images * rows() * columns() * window_tokens(); }
   int pixels() const { return images * map_height * map_width; }
 
-  // The map's pixel that token `i` holds, or -1.
+  // Returns the map's pixel in token `i`, or -1.
   int PixelOf(int i) const {
     const int window = i / window_tokens();
     const int token = i % window_tokens() - margin;
@@ -41,12 +41,12 @@ struct Shape {
 
 constexpr Shape kShapes[] = {
     {2, 14, 14, 7, 7, 16, 1},  // Windows fill the map.
-    {2, 15, 9, 7, 7, 20, 1},   // They hang over on both sides.
+    {2, 15, 9, 7, 7, 20, 1},   // They reach beyond both sides.
     {1, 3, 5, 7, 9, 8, 0},     // One window, larger than the map.
-    {2, 4, 6, 1, 1, 7, 2},     // One token each.
+    {2, 4, 6, 1, 1, 7, 2},     // One token per window.
     {3, 1, 1, 1, 1, 1, 0},     //
     {1, 5, 40, 2, 33, 66, 1},
-    {1, 2, 3, 2, 2, 2056, 0},  // More vectors than a block has threads.
+    {1, 2, 3, 2, 2, 2056, 0},  // More vectors than threads in a block.
 };
 
 template <typename T, typename X>
@@ -108,7 +108,8 @@ TYPED_TEST(WindowCudaTest, CutsMapsIntoWindows) {
   }
 }
 
-// The windows are those of a partition without it, the ends the scalar loop's.
+// The windows must equal those of a partition without the mean. The ends must
+// equal the scalar loop's.
 TYPED_TEST(WindowCudaTest, WritesTheMeanToBothEnds) {
   using T = typename TypeParam::first_type;
   using X = typename TypeParam::second_type;
@@ -181,8 +182,7 @@ TYPED_TEST(WindowCudaTest, JoinsWindowsToMaps) {
   }
 }
 
-// A map that is a part of a larger one: its rows are further apart than its
-// pixels say.
+// The map is a part of a larger map, so its rows are further apart.
 TYPED_TEST(WindowCudaTest, TakesRowsAnyDistanceApart) {
   using T = typename TypeParam::first_type;
   using X = typename TypeParam::second_type;

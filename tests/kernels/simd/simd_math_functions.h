@@ -5,7 +5,8 @@
 
 namespace sfmamba::kernels {
 
-// kernels/simd/simd_math.h over arrays of `count` values, a multiple of 16.
+// Functions of kernels/simd/simd_math.h for arrays. `count` must be a multiple
+// of 16.
 struct SimdMathFunctions {
   void (*exp2)(const float* x, float* y, int count);
   void (*softplus2)(const float* x, float* y, int count);

@@ -1,4 +1,5 @@
-// SimdMathFunctions over a vector type V; for the files of one instruction set.
+// Implements SimdMathFunctions with a vector type V, in files for one
+// instruction set.
 #ifndef SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_SIMD_H_
 #define SFMAMBA_TESTS_KERNELS_SIMD_SIMD_MATH_FUNCTIONS_SIMD_H_
 

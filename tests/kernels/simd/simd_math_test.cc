@@ -15,7 +15,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInf = std::numeric_limits<float>::infinity();
 
-// 2^20 values, evenly from `low` to `high`.
+// Returns 2^20 evenly spaced values from `low` to `high`.
 std::vector<float> Grid(double low, double high) {
   std::vector<float> grid(1 << 20);
   const double step = (high - low) / (grid.size() - 1);
@@ -105,7 +105,8 @@ TEST_P(SimdMathTest, ProductOfAnyRangeUnderflowsToZeroAndKeepsNan) {
 TEST_P(SimdMathTest, BFloat16RoundsAsTheScalarDoes) {
   std::vector<float> x(1 << 18);
   for (size_t i = 0; i < x.size(); ++i) {
-    const uint32_t word = i * 0x4001u + 0x7fff;  // All exponents, ties too.
+    const uint32_t word =
+        i * 0x4001u + 0x7fff;  // All exponents, including ties.
     std::memcpy(&x[i], &word, sizeof(word));
   }
   std::vector<BFloat16> y(x.size());
