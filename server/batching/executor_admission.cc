@@ -46,8 +46,9 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
         "drain",
         absl::StrCat("the client's images take ",
                      absl::FormatDuration(estimate.drained - now),
-                     ", expected at most drain_timeout, ",
-                     absl::FormatDuration(options_.drain_timeout)),
+                     ", expected at most ",
+                     absl::FormatDuration(options_.drain_timeout),
+                     ", the drain_timeout"),
         server::kRetryAfter);
   }
   return CheckShare(request, estimate, now);

@@ -194,7 +194,7 @@ absl::Status ValidateSource(const image::ImageSource& image,
   if (image.crop.has_value()) {
     if (image.tensor() != nullptr) {
       return server::InvalidField(".crop",
-                                  "got a crop, expected none of a tensor");
+                                  "got a crop of a tensor, expected no crop");
     }
     const absl::Status status = ValidateCrop(*image.crop);
     if (!status.ok()) return status;
