@@ -9,7 +9,7 @@ namespace {
 constexpr int kErrorOfWait = 32;
 
 // Returns the work that runs before a task of class `priority` gets its turn.
-// `earlier` is the work of its own class in front of it.
+// `earlier` is the work of the same class that runs before the task.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];

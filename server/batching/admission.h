@@ -50,10 +50,10 @@ struct AdmissionEstimate {
   absl::Time start;     // When the last image's batch starts.
   absl::Time finish;    // 95 % of answers are ready by then.
   absl::Duration work;  // How long its own images occupy all slots.
-  // When all of the client's images, including this request, will have run if
-  // clients take turns.
+  // The end of the client's last image, including this request, if clients take
+  // turns.
   absl::Time drained;
-  // When the request would have run if no other work had been admitted.
+  // The end of the request if no other work had been admitted.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {

@@ -211,9 +211,9 @@ class BatchQueue {
   BatchProfile profile_;
   WaitingTasks waiting_;
   std::unique_ptr<DeviceTurns>
-      own_turns_;  // Null unless it has its own device.
+      own_turns_;  // Null unless the queue has its own device.
   std::unique_ptr<DeviceTurns::Member>
-      own_device_;  // Its member of own_turns_.
+      own_device_;  // The queue's member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
   std::map<uint64_t, Running> running_;  // By batch number.
   absl::Duration turn_wait_;             // See AdmissionState.

@@ -21,7 +21,7 @@ constexpr absl::Duration kLately = absl::Seconds(5);
 constexpr int64_t kMostTurns = 1 << 28;
 
 // Returns how many of the tasks are not after `limit`. It counts from both
-// ends, because one of them is usually near.
+// ends, because `limit` is usually near one end.
 int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
   int64_t count = 0;
   for (auto low = tasks.begin(), high = tasks.end(); low != high; ++count) {
@@ -65,7 +65,7 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
     const double all = known + images * new_clients;
     return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
-  // When clients get their turns, their tags differ by less than a batch.
+  // The tags of clients that take turns differ by less than a batch.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),

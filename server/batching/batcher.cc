@@ -221,7 +221,7 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // The displaced thread still waits for run_wake_, as only the first may.
+  // The thread that was first must wake and wait for first_wake_ instead.
   run_wake_.SignalAll();
   return taken;
 }

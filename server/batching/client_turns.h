@@ -190,7 +190,7 @@ class ClientTurns {
   struct Client {
     const std::string* name = nullptr;
     absl::Duration tag;
-    server::FairShares<int> models;  // Divides its time equally.
+    server::FairShares<int> models;  // Divides the client's time equally.
     std::vector<Waiting> waiting;    // By line.
   };
   struct Class {

@@ -172,8 +172,8 @@ Batcher::Run Executor::MakeRun(int thread) {
 }
 
 absl::Mutex& Executor::TurnToPrepare(int thread) {
-  // CPU contexts are prepared one at a time. Run together, each would be timed
-  // on only its share of the cores.
+  // CPU contexts are prepared one at a time. If they were prepared together,
+  // each would be timed on only a share of the cores.
   const std::string device = OnCpu() ? "cpu" : model_->context_device(thread);
   absl::MutexLock lock(&prepare_mu_);
   return preparing_[device];

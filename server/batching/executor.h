@@ -187,7 +187,7 @@ class Executor : private Batcher::Observer {
   // Held from a request's reservation until the request is admitted or refused.
   absl::Mutex admit_mu_;
   std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
-  // When a request came from another client than the previous request.
+  // When a request last came from a different client than the request before.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
   image::PixelPool pixels_;

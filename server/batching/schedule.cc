@@ -84,7 +84,8 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   if (rest == 0 || line.tasks > all) return efficient;
   const bool two_cost_the_same =
       curve.Median(efficient) + curve.Median(rest) <= kSame * curve.Median(all);
-  // Whether the rest will soon have grown to a batch of that size, too.
+  // Whether the rest will soon have grown to a second batch of `efficient`
+  // images.
   const bool refills = rest >= efficient ||
                        (efficient - rest) * line.gap <= curve.Median(efficient);
   return two_cost_the_same || refills ? efficient : all;

@@ -67,7 +67,7 @@ int RowResizer::EndOf(int output) const {
 }
 
 uint8_t* RowResizer::Row(int y) {
-  if (y < begin_) return RowAt(0);  // Overwritten, as the window starts later.
+  if (y < begin_) return RowAt(0);  // Later rows overwrite it.
   const int slot = (y - begin_) % kRows;
   if (slot == 0 && y > begin_) TakeRows();
   return RowAt(slot);

@@ -75,7 +75,8 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
-  int64_t answer_bytes = 0;  // The minimum for the images so far.
+  // The minimum size of the answers to the images so far.
+  int64_t answer_bytes = 0;
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
     item.status = CheckImage(i);

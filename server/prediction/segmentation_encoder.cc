@@ -147,7 +147,7 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    constexpr int kColumns = 64;  // Steps are multiples of it if possible.
+    constexpr int kColumns = 64;  // A step is a multiple of this if possible.
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
                                          : std::max(1, columns),
