@@ -96,8 +96,8 @@ TEST(ServerProcessTest, ACallerAloneIsAnswered) {
   EXPECT_GE(server.peak_resident_bytes(), server.resident_bytes());
 }
 
-// Each client is the only one of the process, so gRPC's threads end with it.
-// These threads must not be the ones that destroy it.
+// Each client is the only one of the process, so gRPC's threads end with the
+// client. One of these threads must not destroy the client.
 TEST(ServerProcessTest, ClientsComeAndGo) {
   ServerProcess server({"--model_repository=" + WriteTinyModel()});
   ASSERT_TRUE(server.WaitUntilServing()) << server.output();

@@ -309,7 +309,7 @@ TEST_F(MaskPiecesTest, AnExpiredAnswerEndsWithItsPiece) {
 }
 
 TEST_F(MaskPiecesTest, AnAnswerThatBecomesTooLargeEndsWithItsPiece) {
-  environment_->max_response_bytes = 20;  // Enough for some masks.
+  environment_->max_response_bytes = 20;  // The first masks fit, but not all.
   Prediction large(*environment_, MaskRequest(), &large_response_);
   large.Start(absl::OkStatus());
   EXPECT_EQ(server::GetErrorDetail(large_response_.Wait()).reason,

@@ -60,7 +60,7 @@ TEST(PrecisionCheckTest, AnotherFirstClassIsAllowedOnlyInATie) {
 
 TEST(PrecisionCheckTest, WhatLiesBehindTheLogitsIsNotRead) {
   const auto without_last = [](std::vector<float> logits) {
-    logits.pop_back();  // Its value stays in memory.
+    logits.pop_back();  // The removed value stays in memory.
     return Logits(std::move(logits));
   };
   std::vector<model::Result> reduced, full;
