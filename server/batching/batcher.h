@@ -38,8 +38,8 @@ class Batcher {
  public:
   // The outcome of a Run.
   struct Ran {
-    // Whether the batch succeeded. Its duration predicts other batches only
-    // then.
+    // Whether the batch succeeded. The duration of a failed batch predicts
+    // nothing.
     bool succeeded = true;
     // Answers the batch's last image. Called on the same thread once the end of
     // the batch is recorded. `idle` is true if no other batch is due. May be

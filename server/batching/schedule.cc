@@ -8,8 +8,8 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger batch if they cost at most 2
-// % more, because the first one is answered earlier.
+// Two smaller batches are preferred to one larger batch, because the first one
+// is answered earlier. They may cost at most 2 % more.
 constexpr double kSame = 1.02;
 // The minimum lead in fullness for a line to go before the first line.
 constexpr double kClearlyFuller = 0.05;

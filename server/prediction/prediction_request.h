@@ -46,9 +46,9 @@ struct RequestOptions {
 // The call that carried the request, over any transport.
 struct CallInfo {
   std::string peer;
-  security::Caller caller;            // If unnamed, the peer's address counts.
-  std::string traceparent;            // The W3C header; may be empty.
-  std::string tracestate;             // The W3C headers, joined.
+  security::Caller caller;  // An unnamed caller counts as its address.
+  std::string traceparent;  // The W3C header; may be empty.
+  std::string tracestate;   // The W3C headers, joined.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
   absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
 };
