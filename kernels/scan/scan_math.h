@@ -1,6 +1,8 @@
 #ifndef SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
 #define SFMAMBA_KERNELS_SCAN_SCAN_MATH_H_
 
+#include <cstdint>
+
 #include "kernels/base/logarithms.h"
 #include "simt/simt.h"
 
@@ -26,6 +28,34 @@ __device__ __forceinline__ float Softplus2(float v) {
 __device__ __forceinline__ float ScanStep(float h, float A, float s, float g,
                                           float B) {
   return fmaf(simt::Exp2(A * s), h, g * B);
+}
+
+// Replaces the state at the end of each of `ends` consecutive pieces, computed
+// from h = 0, by the true one. `state` and `s_sum` are those of the first
+// piece; each next piece's are `step` values further. s_sum is the piece's sum
+// of s.
+__device__ __forceinline__ void ChainEnds(float A, float* state,
+                                          const float* s_sum, int64_t step,
+                                          int ends) {
+  constexpr int kLoads = 8;  // Ends that are loaded together.
+  float h = 0;
+  for (int first = 0; first < ends; first += kLoads) {
+    float states[kLoads], s_sums[kLoads];
+#pragma unroll
+    for (int q = 0; q < kLoads; ++q) {
+      if (first + q < ends) {
+        states[q] = state[(first + q) * step];
+        s_sums[q] = s_sum[(first + q) * step];
+      }
+    }
+#pragma unroll
+    for (int q = 0; q < kLoads; ++q) {
+      if (first + q < ends) {
+        h = fmaf(simt::Exp2(A * s_sums[q]), h, states[q]);
+        state[(first + q) * step] = h;
+      }
+    }
+  }
 }
 
 // The effect of a run of tokens on a state: h becomes decay * h + state.

@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 
 namespace sfmamba::kernels {
 namespace {
@@ -28,14 +29,20 @@ constexpr int64_t kChunkOverhead = 6000;
 // thread are not among them: on an H200 they never gained and lost up to 1.7
 // times.
 struct Variant {
-  int lanes;
-  int cycles8, cycles16;  // For 8 and for 16 states.
+  int lanes, cycles;
 };
 
-constexpr Variant kVariants[] = {
-    {1, 84, 144}, {2, 52, 74}, {4, 33, 44}, {8, 25, 30}};
-// More lanes than this are slower on an H200: each waits for the others.
-constexpr int kMostLanes8 = 4;  // With 8 states.
+// A single state is CrossScanCuda's.
+constexpr Variant kOneState[] = {{1, 50}};
+// With 8 states, 8 lanes are slower on an H200: each waits for the others.
+constexpr Variant kEightStates[] = {{1, 84}, {2, 52}, {4, 33}};
+constexpr Variant kSixteenStates[] = {{1, 144}, {2, 74}, {4, 44}, {8, 30}};
+
+absl::Span<const Variant> Variants(int states) {
+  if (states == 1) return kOneState;
+  if (states <= 8) return kEightStates;
+  return kSixteenStates;
+}
 
 // Up to kFoldedScans scans a multiprocessor take less time by kFold, which
 // reads the tokens concurrently, than by lanes, which walk them. On an H200, 1
@@ -49,12 +56,11 @@ int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
 // Returns the cycles of a scan of `groups` sequences (or chunks) of `length`
 // tokens each, which run concurrently.
 int64_t Cycles(const Variant& variant, int multiprocessors, int64_t groups,
-               int64_t length, int channels, int states) {
+               int64_t length, int channels) {
   const int64_t warps =
       groups * CeilDivide(int64_t{channels} * variant.lanes, kWarp);
   const int64_t schedulers = int64_t{4} * multiprocessors;
-  const int cycles = states <= 8 ? variant.cycles8 : variant.cycles16;
-  const int64_t walk = length * cycles;
+  const int64_t walk = length * variant.cycles;
   // A warp that has a scheduler to itself must wait for its own results.
   if (warps <= schedulers) return walk * 13 / 10;
   return walk * CeilDivide(warps, schedulers);
@@ -118,25 +124,26 @@ ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
     fewest = cycles;
     best = plan;
   };
-  if (states <= 8 && length >= kLeastFolded && length <= kMostFolded &&
+  if (states == 8 && length >= kLeastFolded && length <= kMostFolded &&
       int64_t{sequences} * channels <= kFoldedScans * multiprocessors) {
     best.kernel = ScanPlan::kFold;
     return best;
   }
-  for (const Variant& variant : kVariants) {
-    if (states <= 8 && variant.lanes > kMostLanes8) continue;
+  // Chaining more pieces of one state takes longer than it saves.
+  const int most_chunks = states == 1 ? 256 : kMostChunks;
+  for (const Variant& variant : Variants(states)) {
     ScanPlan plan;
     plan.lanes = variant.lanes;
-    consider(plan, Cycles(variant, multiprocessors, sequences, length, channels,
-                          states));
+    consider(plan,
+             Cycles(variant, multiprocessors, sequences, length, channels));
     plan.kernel = ScanPlan::kChunk;
     for (int chunks = 2; chunks * kShortestChunk <= length; chunks *= 2) {
-      if (chunks > kMostChunks) break;
+      if (chunks > most_chunks) break;
       plan.chunks = chunks;
       consider(plan, kChunkOverhead + 2 * Cycles(variant, multiprocessors,
                                                  int64_t{sequences} * chunks,
                                                  CeilDivide(length, chunks),
-                                                 channels, states));
+                                                 channels));
     }
   }
   return best;

@@ -51,8 +51,10 @@ absl::Status CheckScanPlan(const ScanPlan& plan);
 // Returns the plan that is expected to be fastest: kFold without folding for a
 // few sequences of moderate length, else the kLane or kChunk plan of a model of
 // the lane kernel's instruction issue. The model multiplies the cycles per
-// token and warp by the waves of warps over the schedulers. All arguments are
-// positive; `length` is that of the longest sequence. A pure function.
+// token and warp by the waves of warps over the schedulers. With one state, the
+// plan is for CrossScanCuda and `sequences` counts the walks of all directions.
+// All arguments are positive; `length` is that of the longest sequence. A pure
+// function.
 ScanPlan DefaultScanPlan(int multiprocessors, int sequences, int length,
                          int channels, int states);
 

@@ -19,8 +19,6 @@ namespace {
 
 constexpr int kWarp = 32;
 constexpr int kCarryThreads = 128;
-// The number of ends that a thread loads together, before it chains them.
-constexpr int kCarryLoads = 8;
 // A piece's length is a multiple of this, the largest unit of LaneScan. So only
 // a sequence's last piece can end within a unit.
 constexpr int kPieceUnit = 8;
@@ -81,29 +79,10 @@ __global__ void CarryKernel(const SelectiveScanArgs<T> args, float* scratch,
   const int k = blockIdx.x, n = blockIdx.y;
   const int d = blockIdx.z * blockDim.x + threadIdx.x;
   if (d >= args.channels) return;
-  const float A = args.A[n * args.a_stride + d];
-  const int64_t step = int64_t{args.states + 1} * args.channels;
   float* const end = EndOf(args, scratch, k, 0, ends) + d;
-  const int64_t of_state = int64_t{n} * args.channels;
-  const int64_t of_sum = int64_t{args.states} * args.channels;
-  float h = 0;
-  for (int first = 0; first < ends; first += kCarryLoads) {
-    float state[kCarryLoads], s_sum[kCarryLoads];
-#pragma unroll
-    for (int q = 0; q < kCarryLoads; ++q) {
-      if (first + q < ends) {
-        state[q] = end[(first + q) * step + of_state];
-        s_sum[q] = end[(first + q) * step + of_sum];
-      }
-    }
-#pragma unroll
-    for (int q = 0; q < kCarryLoads; ++q) {
-      if (first + q < ends) {
-        h = fmaf(simt::Exp2(A * s_sum[q]), h, state[q]);
-        end[(first + q) * step + of_state] = h;
-      }
-    }
-  }
+  ChainEnds(args.A[n * args.a_stride + d], end + int64_t{n} * args.channels,
+            end + int64_t{args.states} * args.channels,
+            int64_t{args.states + 1} * args.channels, ends);
 }
 
 // Grid: x is over the pieces, y over channels.

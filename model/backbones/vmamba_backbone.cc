@@ -22,19 +22,15 @@ layers::Convolution TakeDepthwise(const weights::StateDict::Scope& scope,
 
 ops::CrossScanParameters TakeScan(const weights::StateDict::Scope& scope,
                                   int width, int inner) {
-  constexpr int kStates = 1;
   const int rank = (width + 15) / 16;
   ops::CrossScanParameters scan;
-  scan.x_proj =
-      scope.Take("x_proj_weight", {kDirections, rank + 2 * kStates, inner});
+  scan.x_proj = scope.Take("x_proj_weight", {kDirections, rank + 2, inner});
   scan.dt_proj = scope.Take("dt_projs_weight", {kDirections, inner, rank});
   scan.bias = scope.Take("dt_projs_bias", {kDirections, inner});
   // One row for each channel of each direction.
-  scan.A = -scope.Take("A_logs", {kDirections * inner, kStates})
+  scan.A = -scope.Take("A_logs", {kDirections * inner, 1})
                 .exp()
-                .view({kDirections, inner, kStates})
-                .transpose(1, 2)
-                .contiguous();
+                .view({kDirections, inner});
   scan.D = scope.Take("Ds", {kDirections * inner}).view({kDirections, inner});
   scan.norm = {scope.Take("out_norm.weight", {inner}),
                scope.Take("out_norm.bias", {inner}), kEps};

@@ -179,7 +179,7 @@ class DeviceVisionModel : public model::VisionModel {
     const int rows = options_.fold_rows > 0 ? options_.fold_rows : sequences;
     const std::vector<tuning::ScanShape> shapes =
         tuning::ScanShapes(config_, /*max_batch=*/1);
-    if (shapes.empty()) return rows;  // There are only attention blocks.
+    if (shapes.empty()) return rows;  // Nothing is folded.
     // The first stage with scans stands for all.
     tuning::ScanShape shape = shapes[0];
     shape.sequences = sequences;

@@ -110,6 +110,13 @@ class DeviceOps {
                              const at::Tensor& dt, const at::Tensor& B,
                              const at::Tensor& C, int64_t length, int64_t rows,
                              const at::Tensor& y) const = 0;
+  // Scans the maps u [N, H, W, channels] in four directions, see
+  // kernels/scan/cross_scan_cuda.h. The scan's parameters are [4, channels]. dt
+  // is [4, pixels, channels], B and C are [pixels, 4], y is [4, pixels,
+  // channels] and fp32. u, dt and y are contiguous; B and C have equal strides.
+  virtual void CrossScan(const Scan& scan, const at::Tensor& u,
+                         const at::Tensor& dt, const at::Tensor& B,
+                         const at::Tensor& C, const at::Tensor& y) const = 0;
   // x = activation(x + bias) in place. x is [rows, channels], contiguous; bias
   // is [channels], fp32, or undefined.
   virtual void Activate(const at::Tensor& x, const at::Tensor& bias,

@@ -80,18 +80,17 @@ class SelectiveScanOp {
                        const at::Tensor& y) const = 0;
 };
 
-// Four scans over a map, each with its own parameters: 0 row by row, 1 column
-// by column, 2 and 3 the same from the last pixel to the first.
+// Four scans over a map, each with its own parameters and one state: 0 row by
+// row, 1 column by column, 2 and 3 the same from the last pixel to the first.
 // Source: VMamba (arXiv 2401.10166), 4.2, "2D-Selective-Scan".
 struct CrossScanParameters {
-  at::Tensor x_proj;         // [4, rank + 2 * states, channels]
+  at::Tensor x_proj;         // [4, rank + 2, channels]
   at::Tensor dt_proj;        // [4, channels, rank]
-  at::Tensor A;              // [4, states, channels], negative.
+  at::Tensor A;              // [4, channels], negative.
   at::Tensor D, bias;        // [4, channels]; `bias` is the whole bias of dt.
   LayerNormParameters norm;  // Normalises the sum of the four scans.
 
   int64_t rank() const { return dt_proj.size(2); }
-  int64_t states() const { return A.size(1); }
 };
 
 class CrossScanOp {

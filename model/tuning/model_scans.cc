@@ -53,21 +53,6 @@ ScanShape VimShape(const model::ModelConfig& config) {
   return shape;
 }
 
-// Returns the shape of a stage's scan in one direction for one image.
-ScanShape VMambaShape(const model::ModelConfig& config, int stage) {
-  const bool ratio = config.resize == model::Resize::kKeepRatio;
-  const int height = ratio ? config.short_side : config.image_size;
-  const int width = ratio ? config.long_side : config.image_size;
-  ScanShape shape;
-  shape.type = TypeOf(config.precision);
-  shape.channels = config.backbone.ssm_ratio * config.backbone.width(stage);
-  shape.states = 8;  // GPUs compute more than the one state that it has.
-  shape.sequences = 1;
-  shape.length = static_cast<int>(model::MapSide(config.Padded(height), stage) *
-                                  model::MapSide(config.Padded(width), stage));
-  return shape;
-}
-
 }  // namespace
 
 std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
@@ -75,10 +60,6 @@ std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
   std::vector<ScanShape> of_one;
   if (config.backbone.architecture == model::Architecture::kVim) {
     of_one = {VimShape(config)};
-  } else if (config.backbone.architecture == model::Architecture::kVMamba) {
-    for (int stage = 0; stage < 4; ++stage) {
-      of_one.push_back(VMambaShape(config, stage));
-    }
   } else if (config.backbone.architecture == model::Architecture::kHybrid) {
     for (const int stage : {2, 3}) {
       if (config.backbone.mamba_blocks(stage) > 0) {

@@ -13,7 +13,7 @@ namespace sfmamba::tuning {
 // Returns the shapes of a model's scans, which a ScanPlanTable should contain,
 // without duplicates. Inputs have the configured size; batches have 1, 2, 4 and
 // so on up to `max_batch` images. For every scan mode, the shapes are those of
-// kUni.
+// kUni. VMamba has none: the plans of its scans are not measured.
 std::vector<ScanShape> ScanShapes(const model::ModelConfig& config,
                                   int max_batch);
 

@@ -96,6 +96,12 @@ kernels::ScanPlan DeterministicScanPlan(const ScanShape& shape) {
   // them.
   constexpr int kThreads = 640, kLong = 800;
   kernels::ScanPlan plan;
+  if (shape.states == 1) {  // CrossScanCuda, which has a thread per channel.
+    constexpr int kPiece = 128, kMostPieces = 256;
+    plan.kernel = kernels::ScanPlan::kChunk;
+    plan.chunks = std::clamp(shape.length / kPiece, 1, kMostPieces);
+    return plan;
+  }
   if (shape.length >= kLong) {
     plan.lanes = 8;
     return plan;

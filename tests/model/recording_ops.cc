@@ -90,6 +90,12 @@ class RecordingOps : public ops::DeviceOps {
     launch.specials = double(u.numel()) * (2 + scan.A.size(0));
     Record(launch);
   }
+  void CrossScan(const ops::Scan&, const at::Tensor& u, const at::Tensor& dt,
+                 const at::Tensor& B, const at::Tensor& C,
+                 const at::Tensor& y) const override {
+    RecordPass("cross scan",
+               4 * Bytes(u) + Bytes(dt) + Bytes(B) + Bytes(C) + Bytes(y));
+  }
   void Activate(const at::Tensor& x, const at::Tensor&,
                 kernels::CudaActivation activation) const override {
     const bool of_mlp = activation == kernels::CudaActivation::kGeluErf;

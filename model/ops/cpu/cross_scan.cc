@@ -108,16 +108,14 @@ class CpuCrossScan : public CrossScanOp {
   // The result is of `type`.
   CpuCrossScan(const Implementation& implementation,
                const CrossScanParameters& parameters, at::ScalarType type)
-      : rank_(parameters.rank()),
-        states_(parameters.states()),
-        norm_(parameters.norm),
-        type_(type) {
+      : rank_(parameters.rank()), norm_(parameters.norm), type_(type) {
     const at::Tensor& x = parameters.x_proj;
     x_proj_ =
         implementation.MakeLinear({{at::cat({x[0], x[2], x[1], x[3]}), {}}});
     for (int i = 0; i < 4; ++i) {
       dt_proj_[i] = implementation.MakeLinear({{parameters.dt_proj[i], {}}});
-      scans_[i] = {parameters.A[i], parameters.D[i], parameters.bias[i]};
+      scans_[i] = {parameters.A.narrow(0, i, 1), parameters.D[i],
+                   parameters.bias[i]};
     }
   }
 
@@ -138,10 +136,9 @@ class CpuCrossScan : public CrossScanOp {
           AsRows(projections[i % 2]).narrow(1, i / 2 * (half / 2), half / 2);
       dt[i] = dt_proj_[i]->Forward(p.narrow(1, 0, rank_));
       y[i] = at::empty(own.sizes(), own.options());
-      scans[i] = ScanArguments<float>(scans_[i], AsRows(own), dt[i],
-                                      p.narrow(1, rank_, states_),
-                                      p.narrow(1, rank_ + states_, states_),
-                                      u.size(1) * u.size(2), AsRows(y[i]));
+      scans[i] = ScanArguments<float>(
+          scans_[i], AsRows(own), dt[i], p.narrow(1, rank_, 1),
+          p.narrow(1, rank_ + 1, 1), u.size(1) * u.size(2), AsRows(y[i]));
     }
     ScanAll(scans);
     AddUp(y[0], y[2], y[1], y[3]);
@@ -150,7 +147,7 @@ class CpuCrossScan : public CrossScanOp {
   }
 
  private:
-  const int64_t rank_, states_;
+  const int64_t rank_;
   const LayerNormParameters norm_;
   const at::ScalarType type_;
   // Projects for directions 0, 2, 1 and 3, in this order.

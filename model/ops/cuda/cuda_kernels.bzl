@@ -8,6 +8,7 @@ CUDA_KERNELS = [
     "//kernels/linear:depthwise_convolution_cuda",
     "//kernels/pixels:image_normalize_cuda",
     "//kernels/pixels:pixel_convolution_cuda",
+    "//kernels/scan:cross_scan_cuda",
     "//kernels/scan:selective_scan_cuda",
     "//kernels/segmentation:segmentation_argmax_cuda",
     "//kernels/sequence:depthwise_conv1d_cuda",

@@ -7,6 +7,7 @@
 #include "kernels/linear/depthwise_convolution_cuda.h"
 #include "kernels/pixels/image_normalize_cuda.h"
 #include "kernels/pixels/pixel_convolution_cuda.h"
+#include "kernels/scan/cross_scan_cuda.h"
 #include "kernels/scan/selective_scan_cuda.h"
 #include "kernels/sequence/depthwise_conv1d_cuda.h"
 #include "kernels/sequence/layer_norm_cuda.h"
@@ -40,7 +41,7 @@ tuning::ScanShape ShapeOf(const at::Tensor& u, int64_t states,
                           const kernels::PackedSequences& sequences) {
   tuning::ScanShape shape;
   shape.type = ScanType(u.scalar_type());
-  shape.channels = u.size(1);
+  shape.channels = u.size(-1);
   shape.states = states;
   shape.sequences = sequences.count;
   shape.length = sequences.length;
@@ -187,6 +188,40 @@ void CudaOps::SelectiveScan(const Scan& scan, const at::Tensor& u,
                                                     args.channels, args.states);
     const at::Tensor scratch = at::empty({bytes}, u.options().dtype(at::kByte));
     CheckLaunch(kernels::SelectiveScanCuda(
+        args, plan, bytes > 0 ? scratch.data_ptr() : nullptr, stream_of_(u)));
+  });
+}
+
+void CudaOps::CrossScan(const Scan& scan, const at::Tensor& u,
+                        const at::Tensor& dt, const at::Tensor& B,
+                        const at::Tensor& C, const at::Tensor& y) const {
+  TORCH_CHECK(scan.chooser != nullptr, "a device's scan needs a chooser");
+  CudaDispatch(u, [&](auto type) {
+    using T = decltype(type);
+    kernels::CrossScanArgs<T> args;
+    args.images = u.size(0);
+    args.height = u.size(1);
+    args.width = u.size(2);
+    args.channels = u.size(3);
+    args.u = Data<T>(u);
+    args.dt = Data<T>(dt);
+    args.B = Data<T>(B);
+    args.C = Data<T>(C);
+    args.bc_stride = B.stride(0);
+    args.bc_direction_stride = B.stride(1);
+    args.A = Floats(scan.A);
+    args.D = Floats(scan.D);
+    args.bias = Floats(scan.bias);
+    args.y = Data<float>(y);
+    const kernels::PackedSequences walks{4 * args.images,
+                                         args.height * args.width};
+    const kernels::ScanPlan plan = scan.chooser->Plan(
+        ShapeOf(u, /*states=*/1, walks), /*rows=*/walks.count);
+    const int64_t bytes =
+        kernels::ScanScratchBytes(plan, walks.count, args.channels,
+                                  /*states=*/1);
+    const at::Tensor scratch = at::empty({bytes}, u.options().dtype(at::kByte));
+    CheckLaunch(kernels::CrossScanCuda(
         args, plan, bytes > 0 ? scratch.data_ptr() : nullptr, stream_of_(u)));
   });
 }

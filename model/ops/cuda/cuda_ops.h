@@ -28,6 +28,9 @@ class CudaOps : public DeviceOps {
                      const at::Tensor& dt, const at::Tensor& B,
                      const at::Tensor& C, int64_t length, int64_t rows,
                      const at::Tensor& y) const override;
+  void CrossScan(const Scan& scan, const at::Tensor& u, const at::Tensor& dt,
+                 const at::Tensor& B, const at::Tensor& C,
+                 const at::Tensor& y) const override;
   void Activate(const at::Tensor& x, const at::Tensor& bias,
                 kernels::CudaActivation activation) const override;
   void AddBiased(const at::Tensor& x, const at::Tensor& bias,

@@ -1,6 +1,8 @@
+#include <memory>
 #include <utility>
 
-#include "model/ops/composed/composed_cross_scan.h"
+#include "ATen/ops/bmm.h"
+#include "ATen/ops/empty.h"
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/cuda/cuda_implementation.h"
 #include "model/ops/rows.h"
@@ -77,6 +79,43 @@ class CudaScan : public SelectiveScanOp {
   const Scan scan_;
 };
 
+// Projects for all directions by one product, and scans by one kernel.
+class CudaCrossScan : public CrossScanOp {
+ public:
+  // The operators read `type`.
+  CudaCrossScan(const Implementation& implementation, const DeviceOps& device,
+                const CrossScanParameters& parameters, at::ScalarType type,
+                const tuning::ScanPlanChooser* chooser)
+      : device_(device),
+        rank_(parameters.rank()),
+        x_proj_(
+            implementation.MakeLinear({{parameters.x_proj.flatten(0, 1), {}}})),
+        dt_proj_(parameters.dt_proj.transpose(1, 2).to(type)),
+        scan_{parameters.A, parameters.D, parameters.bias, chooser},
+        norm_(implementation.MakeLayerNorm(parameters.norm)) {}
+
+  at::Tensor Forward(const at::Tensor& u) const override {
+    // [pixels, 4, rank + 2]
+    const at::Tensor projected =
+        AsRows(x_proj_->Forward(u)).unflatten(1, {4, rank_ + 2});
+    const at::Tensor dt =
+        at::bmm(projected.narrow(2, 0, rank_).transpose(0, 1), dt_proj_);
+    const at::Tensor y = at::empty(dt.sizes(), dt.options().dtype(at::kFloat));
+    device_.CrossScan(scan_, u, dt, projected.select(2, rank_),
+                      projected.select(2, rank_ + 1), y);
+    Residual sum(y.sum(0, /*keepdim=*/true));
+    return norm_->Forward(sum, /*length=*/1, /*swap=*/false).view(u.sizes());
+  }
+
+ private:
+  const DeviceOps& device_;
+  const int64_t rank_;
+  const std::unique_ptr<const LinearOp> x_proj_;
+  const at::Tensor dt_proj_;  // [4, rank, channels]
+  const Scan scan_;
+  const std::unique_ptr<const LayerNormOp> norm_;
+};
+
 }  // namespace
 
 std::unique_ptr<ShortConvolutionOp> CudaImplementation::MakeShortConvolution(
@@ -99,10 +138,9 @@ std::unique_ptr<SelectiveScanOp> CudaImplementation::MakeSelectiveScan(
 
 std::unique_ptr<CrossScanOp> CudaImplementation::MakeCrossScan(
     const CrossScanParameters& parameters) const {
-  // The kernels know 8 and 16 states.
-  constexpr int64_t kLeastStates = 8;
-  return std::make_unique<ComposedCrossScan>(
-      *this, WithStates(parameters, kLeastStates));
+  return std::make_unique<CudaCrossScan>(*this, device_, parameters,
+                                         TypeOf(/*is_output=*/false),
+                                         options_.chooser);
 }
 
 }  // namespace sfmamba::ops

@@ -1,16 +1,19 @@
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "ATen/TensorOperators.h"
 #include "ATen/ops/arange.h"
 #include "ATen/ops/constant_pad_nd.h"
+#include "ATen/ops/empty_like.h"
+#include "ATen/ops/flip.h"
 #include "ATen/ops/silu.h"
 #include "ATen/ops/softplus.h"
 #include "ATen/ops/stack.h"
 #include "ATen/ops/where.h"
 #include "ATen/ops/zeros_like.h"
-#include "model/ops/composed/composed_cross_scan.h"
 #include "model/ops/composed/two_step_projection.h"
 #include "model/ops/reference/reference_implementation.h"
 
@@ -85,6 +88,61 @@ class ReferenceScan : public SelectiveScanOp {
   const ScanParameters parameters_;
 };
 
+// Returns the pixels of x [N, H, W, C] in a direction's order, [N, H * W, C].
+at::Tensor InOrder(const at::Tensor& x, int direction) {
+  const at::Tensor pixels =
+      (direction % 2 == 0 ? x : x.transpose(1, 2)).flatten(1, 2);
+  return direction < 2 ? pixels : at::flip(pixels, 1);
+}
+
+// The inverse of InOrder(), for a map of `height` rows.
+at::Tensor InPlace(const at::Tensor& pixels, int direction, int64_t height) {
+  const at::Tensor forward = direction < 2 ? pixels : at::flip(pixels, 1);
+  const int64_t width = pixels.size(1) / height;
+  return direction % 2 == 0
+             ? forward.unflatten(1, {height, width})
+             : forward.unflatten(1, {width, height}).transpose(1, 2);
+}
+
+// Scans a copy of the map for each direction.
+class ReferenceCrossScan : public CrossScanOp {
+ public:
+  ReferenceCrossScan(const Implementation& implementation,
+                     const CrossScanParameters& parameters)
+      : norm_(implementation.MakeLayerNorm(parameters.norm)) {
+    for (int i = 0; i < 4; ++i) {
+      directions_[i].projection =
+          implementation.MakeScanProjection({{parameters.x_proj[i], {}},
+                                             {parameters.dt_proj[i], {}},
+                                             /*states=*/1});
+      directions_[i].scan = implementation.MakeSelectiveScan(
+          {parameters.A.narrow(0, i, 1), parameters.D[i], parameters.bias[i]});
+    }
+  }
+
+  at::Tensor Forward(const at::Tensor& u) const override {
+    at::Tensor sum = at::zeros_like(u);
+    for (int i = 0; i < 4; ++i) {
+      const ScanInputs inputs =
+          directions_[i].projection->Forward(InOrder(u, i).contiguous());
+      const at::Tensor y = at::empty_like(inputs.u);
+      directions_[i].scan->Forward(inputs, /*length=*/y.size(1), y);
+      sum += InPlace(y, i, u.size(1));
+    }
+    Residual pixels(sum.flatten(1, 2));
+    return norm_->Forward(pixels, /*length=*/1, /*swap=*/false).view(u.sizes());
+  }
+
+ private:
+  struct Direction {
+    std::unique_ptr<const ScanProjectionOp> projection;
+    std::unique_ptr<const SelectiveScanOp> scan;
+  };
+
+  std::array<Direction, 4> directions_;
+  std::unique_ptr<const LayerNormOp> norm_;
+};
+
 }  // namespace
 
 std::unique_ptr<ShortConvolutionOp>
@@ -105,7 +163,7 @@ std::unique_ptr<SelectiveScanOp> ReferenceImplementation::MakeSelectiveScan(
 
 std::unique_ptr<CrossScanOp> ReferenceImplementation::MakeCrossScan(
     const CrossScanParameters& parameters) const {
-  return std::make_unique<ComposedCrossScan>(*this, parameters);
+  return std::make_unique<ReferenceCrossScan>(*this, parameters);
 }
 
 }  // namespace sfmamba::ops

@@ -76,6 +76,20 @@ TEST(DefaultScanPlanTest, CutsFewLongSequences) {
   EXPECT_EQ(Default(kH200, 512, 3138, 160).kernel, ScanPlan::kLane);
 }
 
+TEST(DefaultScanPlanTest, OneStateHasAThreadPerChannel) {
+  for (const int walks : {4, 32, 512}) {
+    for (const int length : {49, 196, 3136, 67200}) {
+      const ScanPlan plan =
+          DefaultScanPlan(kH200, walks, length, /*channels=*/96, /*states=*/1);
+      EXPECT_NE(plan.kernel, ScanPlan::kFold) << walks << " x " << length;
+      EXPECT_EQ(plan.lanes, 1) << walks << " x " << length;
+    }
+  }
+  EXPECT_EQ(DefaultScanPlan(kH200, 4, 67200, 96, 1).kernel, ScanPlan::kChunk);
+  EXPECT_EQ(DefaultScanPlan(kH200, 4 * 512, 3136, 96, 1).kernel,
+            ScanPlan::kLane);
+}
+
 TEST(DefaultScanPlanTest, IsAPlanForAnyShape) {
   for (const int multiprocessors : {1, 132}) {
     for (const int sequences : {1, 31, 1 << 20}) {

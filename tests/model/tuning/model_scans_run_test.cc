@@ -95,14 +95,9 @@ TEST(ScanShapesTest, DenseModelsAreTheRuns) {
   }
 }
 
-// The four directions have the same shapes.
-TEST(ScanShapesTest, VMambasMapsAreTheRuns) {
-  for (const int size : {32, 225}) {
-    SCOPED_TRACE(size);
-    ExpectListsWhatRuns(Config("vmamba_t_s2l5", size));
-  }
-  ExpectListsWhatRuns(
-      *model::VariantConfig("vmamba_t_s1l8", model::VisionTask::kDetection));
+// Another kernel does its scan.
+TEST(ScanShapesTest, VMambaHasNone) {
+  ExpectListsWhatRuns(Config("vmamba_t_s2l5", 225));
 }
 
 }  // namespace

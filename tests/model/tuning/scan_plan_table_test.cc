@@ -232,6 +232,19 @@ TEST(DeterministicScanPlanTest, DependsOnChannelsAndLengthAlone) {
   EXPECT_EQ(DeterministicScanPlan(Shape(1, 3138, 160)), Lane(8));
 }
 
+TEST(DeterministicScanPlanTest, CutsWalksOfOneStateByTheirLength) {
+  for (const auto& [length, chunks] :
+       {std::pair{49, 1}, {3136, 24}, {67200, 256}}) {
+    for (const int sequences : {4, 512}) {
+      ScanShape shape = Shape(sequences, length, /*channels=*/96);
+      shape.states = 1;
+      const kernels::ScanPlan plan = DeterministicScanPlan(shape);
+      EXPECT_EQ(plan.kernel, kernels::ScanPlan::kChunk);
+      EXPECT_EQ(plan.chunks, chunks);
+    }
+  }
+}
+
 // ---- The file ----
 
 TEST(FoldTableFileTest, IsTheSpecifiedText) {
