@@ -53,6 +53,12 @@ const std::vector<Family>& Families() {
         {"vmamba.layers.#.blocks.#.op.dt_projs.weight",
          "layers.#.blocks.#.op.dt_projs_weight"},
         {"vmamba.layers.#.", "layers.#."}}},
+      // VMamba's older files of detectors and segmenters.
+      {{"backbone.layers.0.blocks.0.self_attention.A_logs"},
+       {{"backbone.layers.#.blocks.#.ln_1.",
+         "backbone.layers.#.blocks.#.norm."},
+        {"backbone.layers.#.blocks.#.self_attention.",
+         "backbone.layers.#.blocks.#.op."}}},
   };
   return families;
 }

@@ -127,27 +127,32 @@ def _differing(network, row, descriptions):
             f'as {" and ".join(names) or "no variant of the table"}' for other in others]
 
 
-def _without_defaults(picture, row):
-    """What differs from what the server does for the row."""
-    own = {'mean': MEAN, 'std': STD}
-    if row is not None:
-        own.update(size=row.input_size, crop_pct=row.crop_pct, resize=row.resize)
+def _without_defaults(picture, **own):
+    """What differs from what the server does: `own`, with ImageNet's colours."""
+    own = {'mean': MEAN, 'std': STD, **own}
     return {key: value for key, value in picture.items() if own.get(key) != value}
 
 
-def _choose_vmamba(network, flags):
+def _choose_vmamba(network, descriptions, flags, config):
     if any(flag is not None for flag in flags):
         raise CheckpointError('a VMamba, of which the shapes tell all: leave out --variant and '
                               '--tokens')
-    return Choice(vmamba.variant_of(network.backbone), None, None, None, {}, None,
-                  'by the tensors', [], [])
+    if config is not None:
+        hugging_face.check_vmamba(config, network.backbone.dim, network.backbone.depths)
+    picture, _ = _first(descriptions, 'picture')
+    if network.task != 'CLASSIFICATION':
+        picture = None
+    picture = _without_defaults(picture or {}, size=vmamba.INPUT_SIZE, crop_pct=vmamba.CROP_PCT,
+                                resize='CENTER_CROP')
+    return Choice(vmamba.variant_of(network.backbone), None, None, None, picture, None,
+                  'by the tensors', [d.note for d in descriptions if d.note], [])
 
 
 def choose(network, descriptions, variant=None, tokens=None, config=None):
     """The Choice for a Network that these Descriptions are of, among them those of the
     config.json `config`; flags may have decided already."""
     if isinstance(network.backbone, vmamba.Backbone):
-        return _choose_vmamba(network, (variant, tokens))
+        return _choose_vmamba(network, descriptions, (variant, tokens), config)
     if config is not None and network.task == 'CLASSIFICATION':
         hugging_face.check_shapes(config, network.backbone)
     descriptions = _of_shapes(network) + descriptions
@@ -168,10 +173,11 @@ def choose(network, descriptions, variant=None, tokens=None, config=None):
     picture, _ = _first(descriptions, 'picture')
     if network.task != 'CLASSIFICATION':
         picture = None
+    own = dict(size=row.input_size, crop_pct=row.crop_pct, resize=row.resize) if row else {}
     swap = next((d.swap for d in descriptions if d.swap is not None), None)
     return Choice(variant, tokens, None if windows == default else windows,
                   None if row and num_heads == row.num_heads else num_heads,
-                  _without_defaults(picture or {}, row), swap, why,
+                  _without_defaults(picture or {}, **own), swap, why,
                   _differing(network, row, descriptions) +
                   [d.note for d in descriptions if d.note],
                   _other_family(descriptions, tokens))

@@ -267,6 +267,19 @@ def check_shapes(config, backbone):
                                  'have it')
 
 
+def check_vmamba(config, dim, depths):
+    """What the file states must be what a VMamba's weights have."""
+    level, shapes = levels_of(config)[0], ', as the weights have it'
+    for name, expected, reason in (
+            ('model_type', ['vmamba'], ', as the weights are VMamba\'s'),
+            ('depths', [list(depths)], shapes),
+            ('dims', [[dim << stage for stage in range(4)], dim], shapes),
+            ('embed_dim', [dim], shapes), ('patch_size', [4], '')):
+        got = level.at(name)
+        if got.value not in (None, *expected):
+            raise got.refuse(json.dumps(expected[0], separators=(',', ':')) + reason)
+
+
 def choose_row(rows, config, size, named, prefix):
     """The row among those of the same shapes, which differ in their windows and in what goes
     with them. The windows decide, or else a name, or else the size of the input."""

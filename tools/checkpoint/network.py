@@ -4,12 +4,16 @@ import dataclasses
 import re
 
 from checkpoint import trunk, vmamba
+from checkpoint.tensor import printable
 
 STATES = 8          # Of the scan.
 POOLED_SCALES = 4   # Of UperNet's pyramid pooling.
 ANCHORS = 3         # A position.
 BOX_ROI_SIZE = 7
 MAX_DEPTH = 256     # Blocks of a stage.
+# Tensors of other models of VMamba's authors: the first version, and ablations.
+_NOT_VMAMBA_V2 = re.compile(r'.*\.downsample\.reduction\.|.*\.op\.conv2d\.bias|'
+                            r'.*\.op\.out_norm\.[01]\.|(backbone\.)?patch_embed\.(proj|norm)\.')
 
 
 class Unclear(Exception):
@@ -106,12 +110,19 @@ def _check_depths(depths, prefix, first=0, stages='levels'):
                           f'{MAX_DEPTH}')
 
 
-def _read_vmamba(shapes, prefix):
+def read_vmamba(shapes, prefix):
     """The backbone of a VMamba; Unclear of another version than the second."""
+    other = next(filter(_NOT_VMAMBA_V2.match, shapes.names), None)
+    if other is not None:
+        raise Unclear(f'{printable(other)}: VMamba v2 has none; an older model or an ablation of '
+                      'it is not supported')
     first = prefix + 'patch_embed.0.weight'
     if shapes.at(first, 2) != 3:
         raise Unclear(f'{first} is {shapes.at(first, 2)} pixels a side, expected 3')
     mixer = prefix + 'layers.0.blocks.0.op.'
+    states = shapes.at(mixer + 'A_logs', 1)
+    if states != 1:
+        raise Unclear(f'{mixer}A_logs has {states} states, expected 1')
     dim = shapes.at(prefix + 'patch_embed.5.weight', 0)
     inner, rows = shapes.at(mixer + 'conv2d.weight', 0), shapes.at(mixer + 'in_proj.weight', 0)
     if rows != inner:
@@ -125,8 +136,8 @@ def _read_vmamba(shapes, prefix):
 
 
 def _read_backbone(shapes, prefix):
-    if vmamba.is_vmamba(shapes.names, prefix):
-        return _read_vmamba(shapes, prefix)
+    if vmamba.is_vmamba(shapes.names):
+        return read_vmamba(shapes, prefix)
     if shapes.any(re.escape(prefix) + 'trunk\\.'):
         return _read_trunk(shapes, prefix)
     stem = prefix + 'patch_embed.conv_down.'

@@ -12,7 +12,7 @@ import re
 from checkpoint import hugging_face, textproto, vmamba
 from checkpoint.files import Files, read_files
 from checkpoint.labels import stored_labels
-from checkpoint.network import Network, Shapes, Unclear, read_network
+from checkpoint.network import Network, Shapes, Unclear, read_network, read_vmamba
 from checkpoint.open_names import EFFICIENTVIM, MAMBAOUT, VMAMBA, family_of, own_names
 from checkpoint.opened import NOUNS
 from checkpoint.state_dict import read_state_dict
@@ -84,13 +84,9 @@ ROWS = {
         **_efficientvim_rows('m2', (128, 256, 512), (2, 2, 2), _M_STATES),
         **_efficientvim_rows('m3', (224, 320, 512), (2, 2, 2), _M_STATES),
         **_efficientvim_rows('m4', (224, 320, 512), (3, 4, 2), (64, 32, 16), 256)},
-    VMAMBA: {name: Row(dict(dim=row.dim, depths=row.depths, ratio=row.ratio), 224, 0.875)
-             for name, row in vmamba.ROWS.items()}}
+    VMAMBA: {name: Row(dict(dim=row.dim, depths=row.depths, ratio=row.ratio), vmamba.INPUT_SIZE,
+                       vmamba.CROP_PCT) for name, row in vmamba.ROWS.items()}}
 NAMES = [name for rows in ROWS.values() for name in rows]
-
-# Tensors of other models of VMamba's authors: the first version, and ablations.
-_NOT_VMAMBA_V2 = re.compile(r'.*\.downsample\.reduction\.|.*\.op\.conv2d\.bias|'
-                            r'.*\.op\.out_norm\.[01]\.|patch_embed\.(proj|norm)\.')
 
 
 def _mambaout_fields(shapes):
@@ -112,23 +108,8 @@ def _efficientvim_fields(shapes):
 
 
 def _vmamba_fields(shapes):
-    for name in shapes.names:
-        if _NOT_VMAMBA_V2.match(name):
-            raise CheckpointError(f'{printable(name)}: VMamba v2 has none; an older model or an '
-                                  'ablation of it is not supported')
-    if shapes.at('patch_embed.0.weight', 2) != 3:
-        raise CheckpointError('patch_embed.0.weight: expected a 3x3 convolution, as VMamba v2 has')
-    first = 'layers.0.blocks.0.'
-    dim, inner = shapes.at('patch_embed.5.weight', 0), shapes.at(f'{first}op.conv2d.weight', 0)
-    if shapes.at(f'{first}op.in_proj.weight', 0) == 2 * inner:
-        raise CheckpointError(f'{first}op.in_proj.weight: {2 * inner} rows, expected {inner}: a '
-                              'gate, which VMamba v2 does not have')
-    states = shapes.at(f'{first}op.A_logs', 1)
-    if states != 1:
-        raise CheckpointError(f'{first}op.A_logs: {states} states, expected 1')
-    shapes.at(f'{first}mlp.fc1.weight', 0)
-    return dict(dim=dim, depths=tuple(shapes.count(f'layers.{i}.blocks.') for i in range(4)),
-                ratio=inner / dim)
+    backbone = read_vmamba(shapes, '')
+    return dict(dim=backbone.dim, depths=backbone.depths, ratio=backbone.ratio)
 
 
 _FIELDS = {MAMBAOUT: _mambaout_fields, EFFICIENTVIM: _efficientvim_fields, VMAMBA: _vmamba_fields}
@@ -255,6 +236,8 @@ def read_open_weights(path, variant=None, weights=None, prefix=None):
     network = network_of(family, shapes)
     prefix = '' if network.task == 'CLASSIFICATION' else BACKBONE
     fields = fields_of(family, {name.removeprefix(prefix): s for name, s in shapes.items()})
+    if family == VMAMBA and files.config is not None:
+        hugging_face.check_vmamba(files.config, fields['dim'], fields['depths'])
     chosen, why = _choose_variant(family, fields, _names(family, files, state.facts, variant))
     row = ROWS[family][chosen]
     if family == MAMBAOUT:

@@ -7,7 +7,6 @@ from checkpoint.tensor import FLOAT_TYPES, Tensor, printable
 
 PROBLEMS = ('missing', 'surplus', 'unfit')
 MAX_PROBLEMS = 20  # Shown in the short form.
-_LINEAR = ('.op.in_proj.weight', '.op.out_proj.weight', '.mlp.fc1.weight', '.mlp.fc2.weight')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,9 +39,6 @@ def _fitting(name, tensor, shape):
     # Stored as a convolution of one position.
     if name.endswith('dt_proj.weight') and tensor.shape == (*shape, 1):
         return Tensor(tensor.storage, tensor.offset, shape, tensor.strides[:-1])
-    # As a convolution of one pixel, as older VMambas have their linear layers.
-    if name.endswith(_LINEAR) and tensor.shape == (*shape, 1, 1):
-        return Tensor(tensor.storage, tensor.offset, shape, tensor.strides[:-2])
     return f'{_shape(tensor.shape)}, expected {_shape(shape)}'
 
 

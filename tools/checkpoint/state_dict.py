@@ -27,7 +27,7 @@ _DENSE = ('decode_head.', 'roi_head.', 'rpn_head.')
 
 @dataclasses.dataclass
 class StateDict:
-    tensors: dict  # Of the model, by name.
+    tensors: dict  # Of the model, by name. A VMamba's are as its authors' code has them.
     sources: dict  # Each name as the file has it.
     skipped: dict  # What is not of the model, by the file's name: why.
     facts: dict    # The file's other strings and dictionaries, such as "meta".
@@ -169,7 +169,9 @@ def read_state_dict(value, weights=None, prefix=None):
     names = {key: _clean(key) for key in found}
     prefix = _choose_prefix(names.values(), prefix)
     inside = {key: name[len(prefix):] for key, name in names.items() if name.startswith(prefix)}
-    inside = vmamba.current_names(inside)
+    is_vmamba = vmamba.is_vmamba(inside.values())
+    if is_vmamba:
+        inside = {key: vmamba.own_name(name) for key, name in inside.items()}
     copies = {f'ema_{name.replace(".", "_")}' for name in inside.values()}
     tensors, sources = {}, {}
     for key in found:
@@ -184,7 +186,9 @@ def read_state_dict(value, weights=None, prefix=None):
             raise CheckpointError(f'{printable(key)} and {printable(sources[name])} are both '
                                   f'{printable(name)}')
         else:
-            tensors[name], sources[name] = found[key], key
+            tensor = found[key]
+            tensors[name] = vmamba.in_own_shape(name, tensor) if is_vmamba else tensor
+            sources[name] = key
     if not tensors:
         raise CheckpointError('holds no weights')
     others = sorted(name for name, inner in dictionaries.items() if name != holder and

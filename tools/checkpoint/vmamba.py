@@ -1,14 +1,27 @@
-"""VMamba in its second version: what its tensors' shapes tell, and the tensors that it must have."""
+"""VMamba in its second version: its tensors under each of their names, and those that it must
+have."""
 
 import dataclasses
 import re
 
-_FIRST = r'layers\.0\.blocks\.0\.(op|self_attention)\.A_logs$'
+DIRECTIONS = 4                     # Of the scan.
+INPUT_SIZE, CROP_PCT = 224, 0.875  # Of its authors' evaluation.
+_FIRST = re.compile(r'(backbone\.|vmamba\.)?layers\.0\.blocks\.0\.(op|self_attention)\.A_logs$')
+# Parts of the names in the Hugging Face repositories, and of its authors' names.
+_HUGGING_FACE = {
+    'vmamba.patch_embeddings.projection.0.': 'patch_embed.0.',
+    'vmamba.patch_embeddings.projection.1.': 'patch_embed.2.',
+    'vmamba.patch_embeddings.projection.3.': 'patch_embed.5.',
+    'vmamba.patch_embeddings.projection.4.': 'patch_embed.7.',
+    'vmamba.layers.': 'layers.', 'vmamba.norm.': 'classifier.norm.',
+    '.downsample.down.': '.downsample.1.', '.downsample.norm.': '.downsample.3.',
+    '.op.x_proj.weight': '.op.x_proj_weight', '.op.dt_projs.weight': '.op.dt_projs_weight'}
 # The names of older files, as VMamba's own loader takes them.
-_RENAMINGS = ((re.compile(r'^norm\.'), 'classifier.norm.'),
-              (re.compile(r'^head\.'), 'classifier.head.'),
-              (re.compile(r'^(layers\.\d+\.blocks\.\d+)\.ln_1\.'), r'\1.norm.'),
-              (re.compile(r'^(layers\.\d+\.blocks\.\d+)\.self_attention\.'), r'\1.op.'))
+_OLDER = ((re.compile(r'^(norm|head)\.'), r'classifier.\1.'),
+          (re.compile(r'(\.blocks\.\d+)\.ln_1\.'), r'\1.norm.'),
+          (re.compile(r'(\.blocks\.\d+)\.self_attention\.'), r'\1.op.'))
+_LINEAR = re.compile(r'.*\.(op\.(in|out)_proj|mlp\.fc[12])\.weight$')
+_OF_DIRECTIONS = re.compile(r'.*\.op\.(x_proj|dt_projs)_weight$')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,22 +48,45 @@ ROWS = {'vmamba_t_s1l8': Backbone(96, 1, (2, 2, 8, 2)),
         'vmamba_b_s1l20': Backbone(128, 1, (2, 2, 20, 2))}
 
 
-def is_vmamba(names, prefix=''):
-    """Whether these are the names of a VMamba's tensors, of whatever version."""
-    first = re.compile(re.escape(prefix) + _FIRST)
-    return any(map(first.match, names))
+def is_vmamba(names):
+    """Whether these are the names of a VMamba's tensors, of whatever version and layout."""
+    return any(map(_FIRST.match, names))
 
 
-def current_names(names):
-    """The names by key, with VMamba's older ones replaced; others stay."""
-    if not is_vmamba(names.values()):
-        return names
+def own_name(name):
+    """The name of a VMamba's tensor in its authors' code, by the name in any layout."""
+    for old, new in _OLDER:
+        name = old.sub(new, name)
+    for theirs, own in _HUGGING_FACE.items():
+        name = name.replace(theirs, own)
+    return name
+
+
+def hugging_face_names(arrays):
+    """Arrays with own names, by the names and in the shapes of the Hugging Face repositories."""
     renamed = {}
-    for key, name in names.items():
-        for old, new in _RENAMINGS:
-            name = old.sub(new, name)
-        renamed[key] = name
+    for name, array in arrays.items():
+        if _OF_DIRECTIONS.match(name):
+            array = array.reshape(-1, array.shape[-1])
+        for theirs, own in _HUGGING_FACE.items():
+            name = name.replace(own, theirs)
+        renamed[name.removeprefix('classifier.')] = array
     return renamed
+
+
+def _view(tensor, shape, strides):
+    return dataclasses.replace(tensor, shape=tuple(shape), strides=tuple(strides))
+
+
+def in_own_shape(name, tensor):
+    """The tensor `name`, which is its own name, in the shape that its authors' code gives it."""
+    shape, strides = tensor.shape, tensor.strides
+    if _LINEAR.match(name) and shape[2:] == (1, 1):  # Older files have convolutions of one pixel.
+        return _view(tensor, shape[:2], strides[:2])
+    if _OF_DIRECTIONS.match(name) and len(shape) == 2 and shape[0] % DIRECTIONS == 0:
+        rows = shape[0] // DIRECTIONS
+        return _view(tensor, (DIRECTIONS, rows, shape[1]), (rows * strides[0], *strides))
+    return tensor
 
 
 def variant_of(backbone):
@@ -76,10 +112,10 @@ def _block(name, width, inner):
     return {**_norm(f'{name}.norm', width), **_norm(f'{name}.norm2', width),
             f'{name}.op.in_proj.weight': (inner, width),
             f'{name}.op.conv2d.weight': (inner, 1, 3, 3),
-            f'{name}.op.x_proj_weight': (4, rank + 2, inner),
-            f'{name}.op.dt_projs_weight': (4, inner, rank),
-            f'{name}.op.dt_projs_bias': (4, inner),
-            f'{name}.op.A_logs': (4 * inner, 1), f'{name}.op.Ds': (4 * inner,),
+            f'{name}.op.x_proj_weight': (DIRECTIONS, rank + 2, inner),
+            f'{name}.op.dt_projs_weight': (DIRECTIONS, inner, rank),
+            f'{name}.op.dt_projs_bias': (DIRECTIONS, inner),
+            f'{name}.op.A_logs': (DIRECTIONS * inner, 1), f'{name}.op.Ds': (DIRECTIONS * inner,),
             **_norm(f'{name}.op.out_norm', inner),
             f'{name}.op.out_proj.weight': (width, inner),
             **_linear(f'{name}.mlp.fc1', 4 * width, width),

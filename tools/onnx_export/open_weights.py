@@ -7,7 +7,8 @@ steps' projection.
 import numpy as np
 from onnx import helper
 
-from checkpoint.open_names import DIRECTIONS, EFFICIENTVIM, MAMBAOUT, VMAMBA
+from checkpoint.open_names import EFFICIENTVIM, MAMBAOUT, VMAMBA
+from checkpoint.vmamba import DIRECTIONS
 
 
 def _channels_last(g, x):

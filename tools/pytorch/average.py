@@ -56,7 +56,8 @@ def average(folders, out):
     shutil.copytree(folders[0], out)
     safetensors.torch.save_file(weights, out / WEIGHTS)
     config = out / 'config.textproto'
-    config.write_text(with_weights(config.read_text(), (out / WEIGHTS).read_bytes()))
+    if config.exists():  # Not in the layout of public weights.
+        config.write_text(with_weights(config.read_text(), (out / WEIGHTS).read_bytes()))
 
 
 def main():

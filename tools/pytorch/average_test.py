@@ -66,6 +66,17 @@ class AverageTest(unittest.TestCase):
             self.assertIn('num_classes: 2', text)
             self.assertEqual(safetensors.torch.load_file(out / average.WEIGHTS)['a'].tolist(), [0.5])
 
+    def test_folders_of_public_weights_have_no_sum(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = pathlib.Path(root) / 'model'
+            folder.mkdir()
+            (folder / 'config.json').write_text('{}')
+            safetensors.torch.save_file({'a': torch.tensor([1.0])}, folder / average.WEIGHTS)
+            out = pathlib.Path(root) / 'out'
+            average.average([folder] * 2, out)
+            self.assertEqual((out / 'config.json').read_text(), '{}')
+            self.assertEqual(safetensors.torch.load_file(out / average.WEIGHTS)['a'].tolist(), [1])
+
 
 if __name__ == '__main__':
     unittest.main()

@@ -23,6 +23,7 @@ from checkpoint.safetensors_file import stored_type, write_safetensors  # noqa: 
 from checkpoint.tensor import (CheckpointError, Storage, check_finite,  # noqa: E402
                                checked_tensor, convert)
 from checkpoint.variants import CUSTOM, MEAN, NAMES, STD, find_row  # noqa: E402
+from checkpoint.vmamba import hugging_face_names  # noqa: E402
 
 VARIANTS = [name for name in NAMES if name != CUSTOM] + open_weights.NAMES
 NECK = (320, 1280)  # Channels of EfficientNet-Lite0's last layers.
@@ -222,7 +223,7 @@ def write_published(out, arrays, labels, facts):
     weights, which the server, timm and open_start() read. `facts` are facts_of() it."""
     config = _published_config(arrays, labels, facts)
     if facts['family'] == open_names.VMAMBA:
-        arrays = open_names.hugging_face_names(arrays)
+        arrays = hugging_face_names(arrays)
     tensors, types = _stored(arrays)
     out.mkdir(parents=True, exist_ok=True)
     for name in ('config.json', 'config.textproto', 'labels.txt'):  # Of an earlier model.

@@ -224,10 +224,9 @@ class FolderTest(unittest.TestCase):
         first = 'vmamba.layers.0.blocks.0.op.'
         for change, message in (
                 ({f'{first}conv2d.bias': torch.zeros(8)}, 'op.conv2d.bias: VMamba v2 has none'),
-                ({f'{first}in_proj.weight': torch.zeros(16, 8)}, 'op.in_proj.weight: 16 rows, '
-                                                                 'expected 8: a gate'),
+                ({f'{first}in_proj.weight': torch.zeros(16, 8)}, 'has 16 rows, expected 8'),
                 ({'vmamba.patch_embeddings.projection.0.weight': torch.zeros(4, 3, 4, 4)},
-                 'patch_embed.0.weight: expected a 3x3')):
+                 'patch_embed.0.weight is 4 pixels a side, expected 3')):
             safetensors.torch.save_file({**tensors, **change}, folder / 'model.safetensors')
             with self.assertRaisesRegex(CheckpointError, message):
                 classifier_files.open_start(folder)

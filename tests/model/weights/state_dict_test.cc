@@ -180,6 +180,21 @@ TEST(StateDictTest, ADenseModelKeepsItsPartsNames) {
   EXPECT_EQ(weights.Finish(), absl::OkStatus());
 }
 
+TEST(StateDictTest, ADenseVMambaMayHaveItsOlderNames) {
+  Checkpoint checkpoint;
+  checkpoint.Add("backbone.layers.0.blocks.0.self_attention.A_logs", {1})
+      .Add("backbone.layers.0.blocks.0.ln_1.weight", {2})
+      .Add("neck.fpn_convs.0.conv.bias", {3});
+  StateDict weights(checkpoint.tensors());
+  const StateDict::Scope block =
+      weights.root().Sub("backbone.layers.0.blocks.0");
+  EXPECT_THAT(Values(block.Take("op.A_logs", {1})), ElementsAre(1));
+  EXPECT_THAT(Values(block.Take("norm.weight", {1})), ElementsAre(2));
+  EXPECT_THAT(Values(weights.Take("neck.fpn_convs.0.conv.bias", {1})),
+              ElementsAre(3));
+  EXPECT_EQ(weights.Finish(), absl::OkStatus());
+}
+
 TEST(StateDictTest, SurplusNamesAreMadePrintable) {
   Checkpoint checkpoint;
   checkpoint.Add("a\nb", {1});
