@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -247,11 +248,13 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   std::vector<std::string> labels =
       absl::StrSplit(absl::StripTrailingAsciiWhitespace(*text), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
-    absl::StripTrailingAsciiWhitespace(&labels[i]);
-    if (base::Utf8Length(labels[i]) <= 0) {
+    absl::StripAsciiWhitespace(&labels[i]);
+    if (base::Utf8Length(labels[i]) <= 0 ||
+        absl::c_any_of(labels[i], absl::ascii_iscntrl)) {
       return absl::InvalidArgumentError(
           absl::StrCat(kLabelsFile, ": line ", i + 1,
-                       " is empty or not UTF-8, expected a label"));
+                       " is blank, not UTF-8 or has a control character, "
+                       "expected a label"));
     }
   }
   return labels;

@@ -7,6 +7,8 @@ from checkpoint import hugging_face
 from checkpoint.json_text import refuse_pointer
 from checkpoint.tensor import CheckpointError
 
+BLANKS = ' \t\n\v\f\r'
+
 # Lists that belong to a task and a number of classes.
 _KNOWN = {('DETECTION', 80): ('COCO', 'coco.txt'),
           ('SEGMENTATION', 150): ('ADE20K', 'ade20k.txt')}
@@ -14,14 +16,15 @@ _KNOWN = {('DETECTION', 80): ('COCO', 'coco.txt'),
 
 def is_label(text):
     """Whether a line of labels.txt can hold it."""
-    return isinstance(text, str) and text.strip() == text != '' and not any(
-        unicodedata.category(c) in ('Cc', 'Cs', 'Zl', 'Zp') for c in text)
+    return isinstance(text, str) and text.strip(BLANKS) == text != '' and not any(
+        ord(c) < 32 or ord(c) == 127 or unicodedata.category(c) == 'Cs' for c in text)
 
 
 def parse_labels(text, where):
     """The labels of a file, one a line, as the server reads them. A byte order mark, spaces around
-    a label and blank lines at the end do not count."""
-    labels = [line.strip() for line in text.removeprefix('\ufeff').rstrip().split('\n')]
+    a label and blank lines at the end do not count. tests/testdata/labels tests both readers."""
+    lines = text.removeprefix('\ufeff').rstrip(BLANKS).split('\n')
+    labels = [line.strip(BLANKS) for line in lines]
     for number, label in enumerate(labels, 1):
         if not label:
             raise CheckpointError(f'{where}: line {number} is blank, expected a label')

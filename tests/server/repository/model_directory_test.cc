@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "server/settings/sha256.h"
 #include "tests/testing/weights.h"
 
@@ -142,18 +143,28 @@ TEST_F(ModelDirectoryTest, WeightsMustHaveTheSizeAndDigestOfTheConfig) {
             "model.safetensors has");
 }
 
-TEST_F(ModelDirectoryTest, R3BlankLastLinesAndByteOrderMarksAreTaken) {
-  const std::string mark = "\xEF\xBB\xBF";
-  Write(kConfigFile, mark + Config(kAbcSha256, 3));
-  for (const char* text :
-       {"cat\ndog\n\n", "cat\r\ndog\r\n\r\n \n", "cat\ndog"}) {
-    Write(kLabelsFile, mark + text);
+TEST_F(ModelDirectoryTest, R3AByteOrderMarkIsTaken) {
+  Write(kConfigFile, "\xEF\xBB\xBF" + Config(kAbcSha256, 3));
+  EXPECT_TRUE(ReadModelDirectory(version_).ok());
+}
+
+// tests/tools/training_files_test.py reads the same cases.
+TEST_F(ModelDirectoryTest, LabelsAreReadAsTrainingAndTheConverterReadThem) {
+  std::ifstream file("tests/testdata/labels/cases.json");
+  for (const nlohmann::json& each : nlohmann::json::parse(file)) {
+    SCOPED_TRACE(each.dump());
+    Write(kLabelsFile, each["text"].get<std::string>());
+    if (each.contains("wrong_line")) {
+      const std::string place =
+          absl::StrCat("labels.txt: line ", each["wrong_line"].get<int>(), " ");
+      EXPECT_NE(Error().find(place), std::string::npos) << Error();
+      continue;
+    }
     const auto directory = ReadModelDirectory(version_);
     ASSERT_TRUE(directory.ok()) << directory.status();
-    EXPECT_EQ(directory->labels, (std::vector<std::string>{"cat", "dog"}));
+    EXPECT_EQ(directory->labels,
+              each["labels"].get<std::vector<std::string>>());
   }
-  Write(kLabelsFile, "\n\n");
-  EXPECT_NE(Error().find("labels.txt: line 1"), std::string::npos);
 }
 
 TEST_F(ModelDirectoryTest, LabelsMustBeAsManyAsClasses) {
