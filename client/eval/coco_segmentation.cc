@@ -68,6 +68,7 @@ absl::StatusOr<CocoSegmentation> ReadSegmentation(const CocoJson& annotation,
                                                   int width, int height) {
   if (!annotation.Has(kKey)) return CocoSegmentation();
   const CocoJson outline = *annotation.Get(kKey);
+  if (outline.value().empty()) return CocoSegmentation();
   if (outline.value().is_array()) return ReadPolygons(outline, width, height);
   if (!outline.value().is_object()) {
     return outline.Error("expected polygons or run lengths");

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/commands/inputs.h"
+#include "client/eval/coco_layout.h"
 
 namespace sfmamba::client {
 namespace {
@@ -30,65 +31,6 @@ std::vector<path> Entries(const path& folder, bool folders) {
   }
   std::sort(found.begin(), found.end());
   return found;
-}
-
-// The files of `folder` whose names begin so, by name.
-std::vector<path> FilesWithPrefix(const path& folder,
-                                  const std::string& prefix) {
-  std::vector<path> found;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
-    if (absl::StartsWith(name, prefix) && absl::EndsWith(name, ".json")) {
-      found.push_back(entry.path());
-    }
-  }
-  std::sort(found.begin(), found.end());
-  return found;
-}
-
-// The annotations in COCO's format that labelling tools write into `folder`. A
-// held-out part comes before one for training. Empty if there are none.
-path FindCoco(const path& folder) {
-  constexpr const char* kNames[] = {"annotations.json",
-                                    "_annotations.coco.json",  // Roboflow.
-                                    "result.json"};            // Label Studio.
-  std::error_code error;
-  for (const path part : {"", "valid", "val", "validation", "test"}) {
-    for (const char* name : kNames) {
-      const path file = folder / part / name;
-      if (std::filesystem::is_regular_file(file, error)) return file;
-    }
-    if (!part.empty()) continue;
-    for (const char* split :
-         {"instances_val", "instances_test", "instances_"}) {
-      const std::vector<path> files =  // COCO and CVAT.
-          FilesWithPrefix(folder / "annotations", split);
-      if (!files.empty()) return files.front();
-    }
-  }
-  return path();
-}
-
-// The folders that may have the pictures of `annotations`, which FindCoco() has
-// found in `folder`; the likeliest first.
-std::vector<std::string> PictureFolders(const path& annotations,
-                                        const path& folder) {
-  const path here = annotations.parent_path();
-  std::string split = annotations.stem().string();
-  std::vector<path> all = {here / kImages, here, folder / kImages, folder};
-  constexpr char kPrefix[] = "instances_";
-  if (absl::StartsWith(split, kPrefix)) {
-    split = split.substr(sizeof(kPrefix) - 1);
-    all.insert(all.begin(), {folder / split, folder / kImages / split});
-  }
-  std::vector<std::string> there;
-  std::error_code error;
-  for (const path& one : all) {
-    if (std::filesystem::is_directory(one, error))
-      there.push_back(one.string());
-  }
-  return there;
 }
 
 absl::StatusOr<Dataset> ReadSegmentation(const path& folder) {
@@ -167,7 +109,9 @@ absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
   if (!std::filesystem::is_directory(root, error)) {
     return absl::NotFoundError(absl::StrCat(folder, ": no such folder"));
   }
-  const path coco = FindCoco(root);
+  const absl::StatusOr<CocoLayout> layout = FindCocoLayout(folder);
+  if (!layout.ok()) return layout.status();
+  const path coco = layout->annotations;
   const bool maps = std::filesystem::is_directory(root / kMaps, error);
   if (!coco.empty() && maps && task == v1::Model::TASK_UNSPECIFIED) {
     return absl::InvalidArgumentError(
@@ -175,7 +119,7 @@ absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                      kMaps, "/; name a model"));
   }
   if (!coco.empty() && (!maps || task == v1::Model::DETECTION)) {
-    return ReadCocoDataset(coco.string(), PictureFolders(coco, root));
+    return ReadCocoDataset(layout->annotations, layout->pictures);
   }
   absl::StatusOr<Dataset> dataset =
       maps ? ReadSegmentation(root) : ReadClassification(root);

@@ -1,6 +1,8 @@
 """The json and the layouts that tools/coco reads, and its errors."""
 
+import functools
 import json
+import operator
 import pathlib
 import re
 import tempfile
@@ -86,7 +88,6 @@ class AnnotationsTest(FolderTest):
         (lambda r: r['annotations'][1].update(category_id=7),
          r'annotation 2: category 7 is not in "categories"$'),
         (lambda r: r['annotations'][1].update(iscrowd=2), 'annotation 2: "iscrowd" is 2, expected'),
-        (lambda r: r['annotations'][1].update(area=-1), 'annotation 2: "area" is -1, expected'),
         (lambda r: r['annotations'][1].update(bbox=[1]), r'annotation 2: "bbox" is \[1\], '),
         (lambda r: r['annotations'][1].update(bbox=[0, 0, float('nan'), 1]),
          r'annotation 2: "bbox" is \[0, 0, NaN, 1\], expected'),
@@ -119,11 +120,40 @@ class AnnotationsTest(FolderTest):
             with self.assertRaises(CocoError):
                 annotations.read([self.write('annotations.json', text)])
 
+    def contents(self, case):
+        """The objects of the file that has the case's values."""
+        root = {'images': [{'id': 1, 'file_name': '1.png', 'width': 64, 'height': 48}],
+                'annotations': [{'id': 5, 'image_id': 1, 'category_id': 2,
+                                 'bbox': [10, 10, 20, 15]}],
+                'categories': [{'id': 2, 'name': 'cat'}, {'id': 3, 'name': 'dog'}]}
+        for pointer, value in case['set'].items():
+            *way, key = (int(part) if part.isdigit() else part for part in pointer[1:].split('/'))
+            place = functools.reduce(operator.getitem, way, root)
+            if isinstance(place, list) and key == len(place):
+                place.append(value)
+            else:
+                place[key] = value
+        [file], _ = annotations.read([self.write('a.json', root)])
+        return annotations.objects(file, lambda image: image.size).found
+
+    def test_contents(self):
+        """tests/client/eval/coco_file_test.cc reads the same contents."""
+        for case in json.loads(pathlib.Path('tests/testdata/coco/contents.json').read_bytes()):
+            with self.subTest(case):
+                if 'refused' in case:
+                    with self.assertRaises(CocoError):
+                        self.contents(case)
+                    continue
+                found = [(list(o.box), o.outline is not None) for o in self.contents(case)]
+                self.assertEqual(found, [] if 'nothing_left' in case else
+                                 [(case['box'], case['mask'])])
+
     def test_what_may_be_missing(self):
         for outline in (None, [], [[]], {}):
             self.assertIsNone(self.first(segmentation=outline)[0].outline)
-        found, note = self.first(area=None, iscrowd=None)
-        self.assertEqual((found.area, found.crowd, note), (300, False, ''))
+        for area in (None, '', -1):
+            found, note = self.first(area=area, iscrowd=None)
+            self.assertEqual((found.area, found.crowd, note), (300, False, ''))
 
     def test_ids_of_annotations_are_only_for_errors(self):
         for change in (lambda r: r['annotations'][1].update(id=1),
@@ -209,35 +239,6 @@ class AnnotationsTest(FolderTest):
 
 
 class LayoutsTest(FolderTest):
-    # The files of a folder, which of them are to learn from and held out, and where 1.jpg is.
-    LAYOUTS = (
-        (('annotations.json', 'images/1.jpg'), 'annotations.json', None, 'images'),
-        (('result.json', 'images/1.jpg', 'notes.txt'), 'result.json', None, 'images'),
-        (('annotations.json', '1.jpg'), 'annotations.json', None, ''),
-        (('annotations/instances_train2017.json', 'annotations/instances_val2017.json',
-          'annotations/captions_train2017.json', 'train2017/1.jpg', 'val2017/1.jpg'),
-         'annotations/instances_train2017.json', 'annotations/instances_val2017.json', 'train2017'),
-        (('annotations/instances_train.json', 'train/1.jpg'),
-         'annotations/instances_train.json', None, 'train'),
-        (('annotations/instances_train.json', 'annotations/instances_val.json', 'images/1.jpg'),
-         'annotations/instances_train.json', 'annotations/instances_val.json', 'images'),
-        (('annotations/instances_train.json', 'images/train2017/1.jpg', 'images/val2017/1.jpg'),
-         'annotations/instances_train.json', None, 'images/train2017'),
-        (('annotations/instances_default.json', 'images/1.jpg'),
-         'annotations/instances_default.json', None, 'images'),
-        (('annotations/instances_default.json', 'images/default/1.jpg'),
-         'annotations/instances_default.json', None, 'images/default'),
-        (('train/_annotations.coco.json', 'train/1.jpg', 'valid/_annotations.coco.json',
-          'valid/1.jpg', 'test/_annotations.coco.json', 'test/1.jpg'),
-         'train/_annotations.coco.json', 'valid/_annotations.coco.json', 'train'),
-        (('train/_annotations.coco.json', 'train/1.jpg', '__MACOSX/train/._1.jpg'),
-         'train/_annotations.coco.json', None, 'train'),
-        (('train/labels.json', 'train/images/1.jpg', 'validation/labels.json'),
-         'train/labels.json', 'validation/labels.json', 'train/images'),
-        (('train.json', 'val.json', 'images/1.jpg'), 'train.json', 'val.json', 'images'),
-        (('labels.json', 'data/1.jpg', 'info.json'), 'labels.json', None, 'data'),
-    )
-
     def lay_out(self, files, file_name='1.jpg'):
         """A folder that has these files, each json with one image but for info.json."""
         folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
@@ -255,12 +256,20 @@ class LayoutsTest(FolderTest):
         return layouts.pictures(file, folder)[1].relative_to(folder)
 
     def test_layouts(self):
-        for files, train, held_out, place in self.LAYOUTS:
-            with self.subTest(files):
-                folder = self.lay_out(files)
-                self.assertEqual(layouts.find(folder),
-                                 (folder / train, held_out and folder / held_out))
-                self.assertEqual(self.located(folder), pathlib.Path(place, '1.jpg'))
+        """tests/client/eval/coco_layout_test.cc finds the same files."""
+        for case in json.loads(pathlib.Path('tests/testdata/coco/layouts.json').read_bytes()):
+            with self.subTest(case['files']):
+                folder = self.lay_out(case['files'])
+                if 'refused' in case:
+                    with self.assertRaises(CocoError) as raised:
+                        layouts.find(folder)
+                    for name in (*case['refused'], '--images DIR'):
+                        self.assertIn(name, str(raised.exception))
+                    continue
+                held_out = case['held_out']
+                self.assertEqual(layouts.find(folder), (folder / case['train'],
+                                                        held_out and folder / held_out))
+                self.assertEqual(self.located(folder), pathlib.Path(case['pictures'], '1.jpg'))
 
     def test_a_name_may_begin_with_its_folder(self):
         for name in ('images/1.jpg', r'images\1.jpg', './images/1.jpg'):
@@ -280,22 +289,10 @@ class LayoutsTest(FolderTest):
             with self.assertRaisesRegex(CocoError, 'file_name .* is outside'):
                 self.located(folder / 'inner')
 
-    def test_candidates_are_named(self):
-        for files, names in (
-                (('annotations.json', 'result.json', 'images/1.jpg'),
-                 ('annotations.json', 'result.json')),
-                (('annotations.json', 'annotations/instances_train2017.json', 'images/1.jpg'),
-                 ('annotations/instances_train2017.json', 'annotations.json')),
-                (('annotations/instances_train2014.json', 'annotations/instances_train2017.json'),
-                 ('instances_train2014.json', 'instances_train2017.json')),
-                (('train/_annotations.coco.json', 'val/annotations.json', 'valid/a.json'),
-                 ('val/annotations.json', 'valid/a.json')),
-                (('annotations.json', '1.jpg', 'images/1.jpg'), ('/images and', '--images DIR'))):
-            folder = self.lay_out(files)
-            with self.assertRaises(CocoError) as raised:
-                self.located(folder)
-            for name in (*names, '--images DIR'):
-                self.assertIn(name, str(raised.exception))
+    def test_folders_that_both_have_all_pictures_are_named(self):
+        folder = self.lay_out(('annotations.json', '1.jpg', 'images/1.jpg'))
+        with self.assertRaisesRegex(CocoError, '/images and .*--images DIR'):
+            self.located(folder)
 
     def test_what_is_not_there_is_named(self):
         for files, line in (((), 'expected annotations.json, result.json, .*--annotations FILE'),

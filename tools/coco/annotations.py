@@ -13,7 +13,7 @@ import json
 import math
 import pathlib
 
-from checkpoint.labels import is_label
+from checkpoint.labels import BLANKS, is_label
 
 ROUNDING = 0.5  # Pixels that a box may reach outside its picture without being counted.
 CLIPPED = ('box clipped to its picture', 'boxes clipped to their pictures')
@@ -134,11 +134,11 @@ def _categories(root, path):
     categories = {}
     for where, row in _rows(root, 'categories', ('id', 'name'), path):
         parent = row.get('supercategory')
-        name = _text(row, 'name', where).strip()
+        name = _text(row, 'name', where).strip(BLANKS)
         if not is_label(name):
             raise CocoError(f'{where}: "name" is {_shown(name)}, expected a line of text')
         category = Category(_whole(row, 'id', where), name,
-                            parent.strip() if isinstance(parent, str) else None)
+                            parent.strip(BLANKS) if isinstance(parent, str) else None)
         if category.id in categories:
             raise CocoError(f'{where}: id {category.id} is of two categories, '
                             f'{categories[category.id].name} and {name}')
@@ -245,7 +245,7 @@ def _run_lengths(outline, size, where):
 
 def _outline(outline, size, where, counts):
     """The annotation's mask, or None if it has none."""
-    if not outline:
+    if outline in (None, [], {}):
         return None
     if isinstance(outline, dict):
         return _run_lengths(outline, size, where)
@@ -291,9 +291,7 @@ def objects(file, size_of, crowds=False):
             outline = None
             result.counts[CROWD] += 1
         area = row.get('area')
-        if area is None:
+        if not _finite([area]) or area < 0:
             area = (box[2] - box[0]) * (box[3] - box[1])
-        elif not _finite([area]) or area < 0:
-            raise CocoError(f'{where}: "area" is {_shown(area)}, expected a number of 0 or more')
         result.found.append(Object(image, category, box, outline, crowd, area))
     return result

@@ -9,11 +9,13 @@
 #include "absl/strings/str_replace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "tests/server/picture.h"
 
 namespace sfmamba::client {
 namespace {
 
+using nlohmann::json;
 using ::testing::HasSubstr;
 
 // A picture of 64 x 48 pixels, two categories, and a box of 20 x 15.
@@ -66,6 +68,34 @@ class CocoFileTest : public testing::Test {
   const std::string folder_;
   std::string left_out_;
 };
+
+// tests/tools/coco_files_test.py reads the same contents for training.
+TEST_F(CocoFileTest, ContentsAreReadAsTrainingReadsThem) {
+  std::ifstream cases("tests/testdata/coco/contents.json");
+  for (const json& each : json::parse(cases)) {
+    SCOPED_TRACE(each.dump());
+    json root = json::parse(kFile);
+    for (const auto& [pointer, value] : each["set"].items()) {
+      root[json::json_pointer(pointer)] = value;
+    }
+    const auto file = Read(root.dump());
+    if (each.contains("refused")) {
+      EXPECT_TRUE(absl::IsInvalidArgument(file.status())) << file.status();
+      continue;
+    }
+    ASSERT_TRUE(file.ok()) << file.status();
+    const std::vector<CocoObject>& objects = file->pictures[0].objects;
+    if (each.contains("nothing_left")) {
+      EXPECT_TRUE(objects.empty());
+      continue;
+    }
+    ASSERT_EQ(objects.size(), 1u);
+    const CocoBox& box = objects[0].box;
+    EXPECT_EQ(json({box.x, box.y, box.x + box.width, box.y + box.height}),
+              each["box"]);
+    EXPECT_EQ(objects[0].mask.has_value(), each["mask"].get<bool>());
+  }
+}
 
 TEST_F(CocoFileTest, AnnotationsNeedNoIds) {
   const auto file = ReadWith("\"id\": 5, ", "");
