@@ -71,6 +71,14 @@ std::string Unreachable(const Reach& reach, absl::string_view text) {
                     : std::string(text);
 }
 
+// Names the proxy that calls to `server` take; "" if there is none.
+std::string ThroughProxy(const std::string& server) {
+  const std::string proxy = ProxyOf(server);
+  return proxy.empty()
+             ? ""
+             : absl::StrCat(" (asked through the HTTP proxy ", proxy, ")");
+}
+
 }  // namespace
 
 absl::Status Explain(const Reach& reach, const absl::Status& error) {
@@ -94,17 +102,13 @@ absl::Status Explain(const Reach& reach, const absl::Status& error) {
   }
   if (!details.reason.empty()) return error;
   if (absl::IsUnavailable(error)) {
-    std::string text = Unreachable(reach, error.message());
-    const std::string proxy = ProxyOf(reach.server);
-    if (!proxy.empty()) {
-      absl::StrAppend(&text, " (asked through the HTTP proxy ", proxy, ")");
-    }
-    return WithMessage(error, text);
+    return WithMessage(error, absl::StrCat(Unreachable(reach, error.message()),
+                                           ThroughProxy(reach.server)));
   }
   if (absl::IsDeadlineExceeded(error) &&
       error.message() == "Deadline Exceeded") {
-    return WithMessage(error,
-                       absl::StrCat(server, " has not answered in time"));
+    return WithMessage(error, absl::StrCat(server, " has not answered in time",
+                                           ThroughProxy(reach.server)));
   }
   return error;
 }

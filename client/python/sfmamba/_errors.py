@@ -117,13 +117,16 @@ class Reach:
                              'or has expired' if self.token else
                              f'the server at {self.server} expects a token: pass token')
         elif not error.reason and error.code is grpc.StatusCode.UNAVAILABLE:
-            proxy = proxy_of(self.server)
-            error.message = (self._unreachable(error.message)
-                             + (f' (asked through the HTTP proxy {proxy})' if proxy else ''))
+            error.message = self._unreachable(error.message) + self._through_proxy()
         elif not error.reason and error.message == 'Deadline Exceeded':
-            error.message = f'the server at {self.server} has not answered in time'
+            error.message = (f'the server at {self.server} has not answered in time'
+                             + self._through_proxy())
         error.args = (error.code, error.message)
         return error
+
+    def _through_proxy(self) -> str:
+        proxy = proxy_of(self.server)
+        return f' (asked through the HTTP proxy {proxy})' if proxy else ''
 
     def _unreachable(self, text: str) -> str:
         """The sentence for the text that gRPC 1.48 to 1.85 give a call that has not reached the

@@ -16,7 +16,8 @@ ANSWER = _messages.ClassifyResponse(results=[{'categories': [{'label': 'a', 'sco
 
 
 class FakeProxy:
-    """Keeps what clients ask for, on another address of this machine, and closes.
+    """Keeps what clients ask for, on another address of this machine, and closes, or keeps the
+    connections open if it is `silent`.
 
     Attributes:
       address: 'host:port'.
@@ -25,6 +26,8 @@ class FakeProxy:
 
     def __init__(self):
         self.seen = []
+        self.silent = False
+        self._open = []
         self._socket = socket.create_server(('127.0.0.2', 0))
         self.address = '127.0.0.2:%d' % self._socket.getsockname()[1]
         self._thread = threading.Thread(target=self._serve, daemon=True)
@@ -36,10 +39,15 @@ class FakeProxy:
                 connection, _ = self._socket.accept()
             except OSError:
                 return
-            with connection:
-                self.seen.append(connection.recv(4096))
+            self.seen.append(connection.recv(4096))
+            if self.silent:
+                self._open.append(connection)
+            else:
+                connection.close()
 
     def stop(self):
+        for connection in self._open:
+            connection.close()
         self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
@@ -52,14 +60,14 @@ def environments(proxy):
            'GRPC_ADDRESS_HTTP_PROXY_ENABLED_ADDRESSES': '127.0.0.0/8,::1'}
 
 
-def blocking(server, **arguments):
-    with Client(server, timeout=20, **arguments) as client:
+def blocking(server, timeout=20, **arguments):
+    with Client(server, timeout=timeout, **arguments) as client:
         return client.classify(b'x').labels
 
 
-def in_a_loop(server, **arguments):
+def in_a_loop(server, timeout=20, **arguments):
     async def asked():
-        async with AsyncClient(server, timeout=20, **arguments) as client:
+        async with AsyncClient(server, timeout=timeout, **arguments) as client:
             return (await client.classify(b'x')).labels
     return asyncio.run(asked())
 
@@ -104,6 +112,13 @@ class ProxyTest(unittest.TestCase):
                     ask('10.0.0.1:8001')
                 self.assertNotIn('password', str(raised.exception))
         self.assertIn(b'CONNECT 10.0.0.1:8001', self.proxy.seen[0])
+
+    def test_errors_name_one_that_does_not_answer(self):
+        self.proxy.silent = True
+        with self.environment(http_proxy=f'http://{self.proxy.address}'):
+            for ask in (blocking, in_a_loop):
+                with self.assertRaisesRegex(VisionError, f'proxy {self.proxy.address}'):
+                    ask('10.0.0.1:8001', timeout=0.5)
 
     def test_which_one_grpc_takes(self):
         for variables, proxy in (
