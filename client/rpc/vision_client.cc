@@ -35,7 +35,7 @@ constexpr char kHealthCheck[] = R"(,
 
 // gRPC's own limit is two minutes, for which it would not see a server come
 // back.
-constexpr int kMaxReconnectBackoffMilliseconds = 2000;
+constexpr int kMaxReconnectBackoffMilliseconds = 1000;
 
 // A server that answers no ping during a call is given up after four seconds,
 // although its machine keeps the connection open.

@@ -21,7 +21,7 @@ Token = Union[str, Callable[[], str]]
 
 _TOKEN = re.compile(r'[\x21-\x7e]+')  # What a header takes: no blanks, no other letters.
 # Milliseconds. gRPC's own limit is two minutes, for which it would not see a server come back.
-_MAX_RECONNECT_BACKOFF = 2000
+_MAX_RECONNECT_BACKOFF = 1000
 # A server that answers no ping during a call is given up after four seconds, although its machine
 # keeps the connection open. Milliseconds.
 _KEEPALIVE_TIME = 2000

@@ -126,7 +126,13 @@ class Attempts:
             return None
         # A delay of 0 says that another server may answer at once. There may be none.
         delay = error.retry_delay or self._backoff.next()
-        return delay if self._clock() + delay < self._deadline else None
+        left = self._deadline - self._clock()
+        if delay < left:
+            return delay
+        # A server that restarts may be back just before the deadline.
+        if self._has_answered and not error.retry_delay and left > INITIAL_BACKOFF:
+            return left / 2
+        return None
 
 
 class Patience:

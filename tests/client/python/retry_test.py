@@ -36,7 +36,10 @@ class RetryTest(unittest.TestCase):
         self.assertNotIn(None, delays)
         failed = unavailable(reason='MODEL_NOT_READY', metadata={'state': 'FAILED'})
         self.assertIsNone(attempts.delay_after(failed))
-        self.now = 9.9
+        self.now = 9.5
+        self.assertEqual(attempts.delay_after(unavailable()), 0.25)
+        self.assertIsNone(attempts.delay_after(unavailable(0.5)))
+        self.now = 9.96
         self.assertIsNone(attempts.delay_after(unavailable()))
 
     def test_backoff_has_a_limit(self):
