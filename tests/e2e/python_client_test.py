@@ -173,6 +173,8 @@ class SyncTest(unittest.TestCase):
             self.assertIsNone(every.heat_map)
             best = self.client.classify(TRIPOD, model=model, heat_map='best')
             self.assertEqual(best.heat_map.class_id, best.class_ids[0])
+            chosen = self.client.classify(TRIPOD, model=model, heat_map=True)
+            self.assertEqual(chosen.heat_map.class_id, best.class_ids[0])
             for class_id in (0, 7, int(best.class_ids[0])):
                 one = self.client.classify(TRIPOD, heat_map=class_id, **asked)
                 np.testing.assert_array_equal(one.scores, every.scores)

@@ -18,6 +18,7 @@
 namespace sfmamba::model {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using Tensors = std::map<std::string, at::Tensor>;
 
@@ -50,6 +51,21 @@ class LoadTest : public testing::Test {
 };
 
 TEST_F(LoadTest, AFileGivesTheModelThatItHolds) { ExpectSameLogits(weights_); }
+
+TEST_F(LoadTest, TheDeviceNamesThePrecisionThatRuns) {
+  const auto device = [this](Precision precision) {
+    config_.precision = precision;
+    return MakeModel(config_)->device();
+  };
+  EXPECT_THAT(device(Precision::kFloat32), EndsWith(", fp32)"));
+  // Half precision of GPUs is replaced on CPUs.
+  EXPECT_THAT(device(Precision::kFloat16), EndsWith(", fp32)"));
+  config_.precision = Precision::kBFloat16;
+  const auto model = MakeModel(config_);
+  EXPECT_THAT(model->device(),
+              EndsWith(model->precision() == Precision::kBFloat16 ? ", bf16)"
+                                                                  : ", fp32)"));
+}
 
 // This holds in builds with and without CUDA.
 TEST_F(LoadTest, AGpuThatIsNotThereIsRefused) {

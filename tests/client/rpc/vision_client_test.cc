@@ -7,8 +7,11 @@
 #include "absl/synchronization/notification.h"
 #include "client/rpc/rpc_status.h"
 #include "gmock/gmock.h"
+#include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
+#include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/client/fake_vision_server.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba::client {
@@ -339,6 +342,21 @@ TEST(VisionClientTest, StatesOfAServerAreSaidInASentence) {
   EXPECT_EQ(encrypted.ListModels(kTimeout).status().message(),
             "the server at " + server.address() +
                 " does not speak TLS: leave out --tls");
+  const Certificate own = MakeCertificate();
+  grpc::SslServerCredentialsOptions secrets;
+  secrets.pem_key_cert_pairs = {{own.key, own.pem}};
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::SslServerCredentials(secrets),
+                           &port);
+  v1::VisionService::Service service;
+  builder.RegisterService(&service);
+  const std::unique_ptr<grpc::Server> secret = builder.BuildAndStart();
+  const std::string address = "127.0.0.1:" + std::to_string(port);
+  VisionClient plain(address);
+  EXPECT_EQ(plain.ListModels(kTimeout).status().message(),
+            "the server at " + address +
+                " closes connections: does it expect TLS? --tls");
   VisionClient lost("no-such-host.invalid:1");
   EXPECT_EQ(lost.ListModels(kTimeout).status().message(),
             "the host of no-such-host.invalid:1 is unknown");
