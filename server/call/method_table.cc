@@ -13,8 +13,12 @@ CallRecord::CallRecord(const prediction::TransportEnvironment& environment,
 void MethodTable::Serve(const Method& method,
                         std::unique_ptr<Call> call) const {
   const absl::Status admitted = call->Admit(method.scope);
-  if (admitted.ok()) return method.handle(env_, method.metric, std::move(call));
-  CallRecord record(env_, method.metric, *call);
+  if (admitted.ok()) {
+    return method.handle(env_, method.metric.value_or(observability::Method()),
+                         std::move(call));
+  }
+  if (!method.metric.has_value()) return call->Finish(admitted, nullptr);
+  CallRecord record(env_, *method.metric, *call);
   record.set_no_model();
   call->Finish(record.Finish(admitted), nullptr);
 }

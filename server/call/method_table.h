@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,15 +23,17 @@ using Handler = std::function<void(
     const prediction::TransportEnvironment& environment,
     observability::Method counted_as, std::unique_ptr<Call> call)>;
 
-// An RPC method with one request and one response.
+// An RPC method.
 struct Method {
   std::string name;  // "sfmamba.v1.VisionService/GetModel"
   // The method and the path that serve it over HTTP, "GET
-  // /v1/{name=models/**}". The variable is a field of the request.
+  // /v1/{name=models/**}". The variable is a field of the request. Empty: HTTP
+  // does not serve the method.
   std::string http;
   security::Scope scope;
-  observability::Method metric;
-  Handler handle;
+  // None: calls are neither counted nor logged.
+  std::optional<observability::Method> metric;
+  Handler handle;  // Null: the method is a stream, which its transport serves.
 };
 
 // The record of a call that no prediction records, in the name of its caller.
@@ -63,17 +66,18 @@ class MethodTable {
 // The subject of a method. Requests about no single model are counted apart.
 enum class About { kModel, kServer };
 
-// Makes the handler of a method that is answered at once. `answer` fills the
-// response, and writes the model that it finds into the record.
+// Fills the response, and writes the model that it finds into the record.
 template <typename Request, typename Response>
-Handler AnswerAtOnce(
-    About about,
-    absl::Status (*answer)(const prediction::TransportEnvironment& environment,
-                           const Request& request, Response* response,
-                           observability::RequestRecord* record)) {
-  return [about, answer](const prediction::TransportEnvironment& environment,
-                         observability::Method counted_as,
-                         std::unique_ptr<Call> call) {
+using Answer = std::function<absl::Status(
+    const prediction::TransportEnvironment& environment, const Request& request,
+    Response* response, observability::RequestRecord* record)>;
+
+// Makes the handler of a method that is answered at once.
+template <typename Request, typename Response>
+Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
+  return [about, answer = std::move(answer)](
+             const prediction::TransportEnvironment& environment,
+             observability::Method counted_as, std::unique_ptr<Call> call) {
     CallRecord record(environment, counted_as, *call);
     if (about == About::kServer) record.set_no_model();
     Request request;

@@ -18,7 +18,9 @@ constexpr char kWrites[] = "POST, PUT, OPTIONS";
 }  // namespace
 
 MethodPaths::MethodPaths(const std::vector<call::Method>& methods) {
-  for (const call::Method& method : methods) rules_.push_back(Parse(method));
+  for (const call::Method& method : methods) {
+    if (!method.http.empty()) rules_.push_back(Parse(method));
+  }
 }
 
 MethodPaths::Rule MethodPaths::Parse(const call::Method& method) {

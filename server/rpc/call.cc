@@ -75,18 +75,17 @@ absl::StatusOr<security::Caller> CheckCaller(
   return gate->Check(AuthorizationOf(context), OriginOf(context), scope);
 }
 
-absl::StatusOr<StreamRights> CheckStream(
-    const security::Gate* gate, const grpc::ServerContextBase& context) {
-  absl::StatusOr<security::Caller> caller =
-      CheckCaller(gate, context, security::Scope::kInfer);
+absl::StatusOr<StreamRights> CheckStream(const security::Gate* gate,
+                                         const grpc::ServerContextBase& context,
+                                         security::Scope scope) {
+  absl::StatusOr<security::Caller> caller = CheckCaller(gate, context, scope);
   if (!caller.ok()) return caller.status();
   StreamRights rights;
   rights.caller = *std::move(caller);
   if (gate != nullptr) {
-    rights.allowed = [gate, origin = OriginOf(context),
+    rights.allowed = [gate, scope, origin = OriginOf(context),
                       authorization = AuthorizationOf(context)] {
-      return gate->Check(authorization, origin, security::Scope::kInfer)
-          .status();
+      return gate->Check(authorization, origin, scope).status();
     };
   }
   return rights;

@@ -54,10 +54,11 @@ struct StreamRights {
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
-// Who opens a stream of requests to infer, if they may: see CheckCaller().
+// Returns who opens a stream if the caller has `scope`: see CheckCaller().
 // `gate` outlives what is returned.
-absl::StatusOr<StreamRights> CheckStream(
-    const security::Gate* gate, const grpc::ServerContextBase& context);
+absl::StatusOr<StreamRights> CheckStream(const security::Gate* gate,
+                                         const grpc::ServerContextBase& context,
+                                         security::Scope scope);
 
 // Ends a stream of gRPC's type `Reactor` before it has begun. Deletes itself.
 template <typename Reactor>

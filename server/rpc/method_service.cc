@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
@@ -105,18 +106,21 @@ Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
 
 MethodService::MethodService(const call::MethodTable& methods,
                              absl::Duration send_timeout)
-    : PredictionService("sfmamba.v1.VisionService", methods.environment(),
-                        send_timeout) {
+    : PredictionService(/*name=*/"", methods.environment(), send_timeout) {
   for (const call::Method& method : methods.methods()) {
-    AddPath(absl::StrCat("/", method.name),
-            [this, &methods, &method](const RawCall& raw) {
-              return Serve(methods, method, raw, sends());
-            });
+    const std::string path = absl::StrCat("/", method.name);
+    if (method.handle == nullptr) {
+      AddStreamPath(path, [this,
+                           &method](grpc::CallbackServerContext* context) {
+        PredictStream stream(env_, *context, *method.metric);
+        return Open(context, stream.Options(), std::move(stream), method.scope);
+      });
+    } else {
+      AddPath(path, [this, &methods, &method](const RawCall& raw) {
+        return Serve(methods, method, raw, sends());
+      });
+    }
   }
-  AddStream("StreamPredict", [this](grpc::CallbackServerContext* context) {
-    return Open(context, PredictStream::Options(),
-                PredictStream(env_, *context));
-  });
 }
 
 }  // namespace sfmamba::rpc

@@ -15,8 +15,8 @@ namespace sfmamba::rpc {
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends);
 
-// Serves the methods of a table over gRPC, and
-// sfmamba.v1.VisionService/StreamPredict. Thread-safe.
+// Serves the methods of a table over gRPC. A stream is served as StreamPredict.
+// Thread-safe.
 class MethodService final : public PredictionService {
  public:
   // `methods` outlives the service. `send_timeout`: see PredictionService.

@@ -59,8 +59,9 @@ Reactor* PredictionService::Admit(
 
 StreamReactor* PredictionService::Open(grpc::CallbackServerContext* context,
                                        StreamCall::Options options,
-                                       StreamCall::Take take) {
-  auto rights = CheckStream(env_.gate, *context);
+                                       StreamCall::Take take,
+                                       security::Scope scope) {
+  auto rights = CheckStream(env_.gate, *context, scope);
   if (!rights.ok()) {
     return new Refused<StreamReactor>(
         Refuse(options.method, 0, rights.status(), context));

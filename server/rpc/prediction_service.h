@@ -94,10 +94,11 @@ class PredictionService : public RawService {
           return made;
         });
   }
-  // A stream for a caller who may infer. `take`: see StreamCall. The options'
-  // rights and `serving` are set here.
+  // Opens a stream for a caller who has `scope`. `take`: see StreamCall. The
+  // options' rights and `serving` are set here.
   StreamReactor* Open(grpc::CallbackServerContext* context,
-                      StreamCall::Options options, StreamCall::Take take);
+                      StreamCall::Options options, StreamCall::Take take,
+                      security::Scope scope = security::Scope::kInfer);
   SendWatch* sends() { return &sends_; }
 
   const prediction::TransportEnvironment env_;

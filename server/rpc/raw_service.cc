@@ -72,7 +72,13 @@ void RawService::AddPath(std::string path,
 void RawService::AddStream(
     const char* name,
     std::function<StreamReactor*(CallbackServerContext*)> open) {
-  AddHandler(absl::StrCat("/", name_, "/", name), RpcMethod::BIDI_STREAMING,
+  AddStreamPath(absl::StrCat("/", name_, "/", name), std::move(open));
+}
+
+void RawService::AddStreamPath(
+    std::string path,
+    std::function<StreamReactor*(CallbackServerContext*)> open) {
+  AddHandler(std::move(path), RpcMethod::BIDI_STREAMING,
              new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>(
                  std::move(open)));
 }

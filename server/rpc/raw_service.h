@@ -114,9 +114,12 @@ class RawService : public grpc::Service {
   void AddStream(
       const char* name,
       std::function<StreamReactor*(grpc::CallbackServerContext*)> open);
-  // Has `handle` serve the method at "/<service>/<method>".
+  // Has `handle` or `open` serve the method at "/<service>/<method>".
   void AddPath(std::string path,
                std::function<Reactor*(const RawCall&)> handle);
+  void AddStreamPath(
+      std::string path,
+      std::function<StreamReactor*(grpc::CallbackServerContext*)> open);
 
   // UNAVAILABLE, DRAINING, while draining.
   absl::Status CheckServing() const;

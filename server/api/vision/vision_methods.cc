@@ -47,10 +47,15 @@ std::vector<call::Method> VisionMethods() {
       {"sfmamba.v1.VisionService/Segment", "POST /v1/{model=models/**}:segment",
        Scope::kInfer, Method::kSegment,
        Predict<v1::SegmentRequest, v1::SegmentResponse>},
+      {"sfmamba.v1.VisionService/StreamPredict", "", Scope::kInfer,
+       Method::kStreamPredict, nullptr},
       {"sfmamba.v1.VisionService/GetModel", "GET /v1/{name=models/**}",
-       Scope::kRead, Method::kGetModel, AnswerAtOnce(About::kModel, GetModel)},
+       Scope::kRead, Method::kGetModel,
+       AnswerAtOnce<v1::GetModelRequest, v1::Model>(About::kModel, GetModel)},
       {"sfmamba.v1.VisionService/ListModels", "GET /v1/models", Scope::kRead,
-       Method::kListModels, AnswerAtOnce(About::kServer, ListModels)},
+       Method::kListModels,
+       AnswerAtOnce<v1::ListModelsRequest, v1::ListModelsResponse>(
+           About::kServer, ListModels)},
   };
 }
 

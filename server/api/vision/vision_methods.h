@@ -7,7 +7,7 @@
 
 namespace sfmamba::api {
 
-// The unary methods of sfmamba.v1.VisionService.
+// The methods of sfmamba.v1.VisionService.
 std::vector<call::Method> VisionMethods();
 
 }  // namespace sfmamba::api

@@ -82,9 +82,10 @@ class PredictItem final : public VisionItem {
   // `environment` outlives it.
   PredictItem(StreamMessage message, bool in_order,
               const prediction::TransportEnvironment& environment,
-              prediction::CallInfo info)
+              observability::Method counted_as, prediction::CallInfo info)
       : VisionItem(std::move(message.correlation_id), in_order),
         env_(environment),
+        counted_as_(counted_as),
         kind_(message.kind),
         request_(std::move(message.request)),
         info_(std::move(info)) {}
@@ -102,6 +103,7 @@ class PredictItem final : public VisionItem {
             absl::AnyInvocable<void()> sent);
 
   const prediction::TransportEnvironment& env_;
+  const observability::Method counted_as_;
   const Proto::RequestCase kind_;
   grpc::ByteBuffer request_;
   const prediction::CallInfo info_;
@@ -156,7 +158,7 @@ class PredictItem::ItemCall final : public call::Call {
 };
 
 void PredictItem::Begin(const absl::Status& serving) {
-  HandlerOf(kind_)(env_, observability::Method::kStreamPredict,
+  HandlerOf(kind_)(env_, counted_as_,
                    std::make_unique<ItemCall>(this, serving));
 }
 
@@ -258,8 +260,9 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
 
 }  // namespace
 
-StreamCall::Options PredictStream::Options() {
+StreamCall::Options PredictStream::Options() const {
   StreamCall::Options options;
+  options.method = counted_as_;
   options.max_in_flight = kDefaultInFlight;
   v1::StreamPredictResponse notice;
   notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
@@ -285,7 +288,7 @@ absl::StatusOr<std::unique_ptr<StreamItem>> PredictStream::operator()(
   const absl::Status status = CheckItem(message, &stream);
   if (status.ok()) {
     return std::make_unique<PredictItem>(std::move(message), preserve_order_,
-                                         env_,
+                                         env_, counted_as_,
                                          InfoOf(context_, stream.caller()));
   }
   return std::make_unique<RefusedItem>(std::move(message.correlation_id),

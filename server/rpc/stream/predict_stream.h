@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "server/observability/metrics.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rpc/stream/stream_call.h"
 #include "server/security/caller.h"
@@ -39,13 +40,15 @@ class PredictStream {
   static constexpr int kMostInFlight = 512;
   static constexpr int kDefaultInFlight = 16;
 
-  // The options of its StreamCall. A draining server says so in a notice.
-  static StreamCall::Options Options();
+  // Returns the options of the StreamCall. A draining server says so in a
+  // notice.
+  StreamCall::Options Options() const;
 
-  // Both outlive the stream.
+  // Requests are counted as `counted_as`. The rest outlives the stream.
   PredictStream(const prediction::TransportEnvironment& environment,
-                const grpc::CallbackServerContext& context)
-      : env_(environment), context_(context) {}
+                const grpc::CallbackServerContext& context,
+                observability::Method counted_as)
+      : env_(environment), context_(context), counted_as_(counted_as) {}
 
   absl::StatusOr<std::unique_ptr<StreamItem>> operator()(
       StreamCall& stream, grpc::ByteBuffer* received);
@@ -55,6 +58,7 @@ class PredictStream {
 
   const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;
+  const observability::Method counted_as_;
   bool any_message_ = false;
   bool preserve_order_ = false;
 };

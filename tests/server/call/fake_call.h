@@ -12,6 +12,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "server/call/call.h"
 #include "server/call/encoded_results.h"
+#include "server/rpc/call.h"
 #include "server/rpc/wire/received_request.h"
 #include "tests/testing/patience.h"
 
@@ -45,7 +46,9 @@ class FakeCall final : public Call {
 
   int64_t request_bytes() const override { return 1; }
   absl::Status Admit(security::Scope) override { return admitted_; }
-  absl::Status Read(Message*) override { return absl::OkStatus(); }
+  absl::Status Read(Message* request) override {
+    return rpc::Parse(request_, request);
+  }
   std::unique_ptr<Pictures> ReadPictures(int max_images,
                                          Message* request) override {
     return rpc::ReadPictures(&request_, max_images, request);

@@ -22,7 +22,8 @@ class MethodPathsTest : public testing::Test {
   const std::vector<call::Method> methods_ = {
       {"Service/Paint", "POST /v1/{canvas=walls/**}:paint", {}, {}, {}},
       {"Service/Show", "GET /v1/{name=walls/**}", {}, {}, {}},
-      {"Service/List", "GET /v1/walls", {}, {}, {}}};
+      {"Service/List", "GET /v1/walls", {}, {}, {}},
+      {"Service/NotOverHttp", "", {}, {}, {}}};
   const MethodPaths paths_{methods_};
 };
 

@@ -33,10 +33,9 @@ TEST(CallTest, ARequestWithoutPicturesIsReadUpToItsLimit) {
             "got a message of 262145 bytes, expected at most 262144");
 }
 
-// R5.
 TEST(CallTest, WithoutAGateEverybodyMayKeepAStream) {
   const grpc::CallbackServerContext context;
-  const auto rights = CheckStream(nullptr, context);
+  const auto rights = CheckStream(nullptr, context, security::Scope::kInfer);
   ASSERT_TRUE(rights.ok()) << rights.status();
   EXPECT_FALSE(rights->allowed && !rights->allowed().ok());
 }
@@ -44,13 +43,14 @@ TEST(CallTest, WithoutAGateEverybodyMayKeepAStream) {
 TEST(CallTest, AStreamsRightsEndWhenTokensAreAskedFor) {
   security::Gate gate({});
   const grpc::CallbackServerContext context;
-  const auto rights = CheckStream(&gate, context);
+  const auto rights = CheckStream(&gate, context, security::Scope::kInfer);
   ASSERT_TRUE(rights.ok()) << rights.status();
   ASSERT_TRUE(rights->allowed);
   EXPECT_TRUE(rights->allowed().ok());
   gate.Use(SomeTokens());
   EXPECT_TRUE(absl::IsUnauthenticated(rights->allowed()));
-  EXPECT_TRUE(absl::IsUnauthenticated(CheckStream(&gate, context).status()));
+  EXPECT_TRUE(absl::IsUnauthenticated(
+      CheckStream(&gate, context, security::Scope::kInfer).status()));
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+#include "server/call/change_call.h"
+
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "server/errors/reasons.h"
+
+namespace sfmamba::call {
+
+std::shared_ptr<ChangeCall> ChangeCall::New(
+    const prediction::TransportEnvironment& environment,
+    observability::Method counted_as, std::unique_ptr<Call> call) {
+  const std::shared_ptr<ChangeCall> made = absl::WrapUnique(
+      new ChangeCall(environment, counted_as, std::move(call)));
+  // The transport may hold the callback as long as the call.
+  made->call_->OnCancel([weak = std::weak_ptr<ChangeCall>(made)] {
+    const std::shared_ptr<ChangeCall> living = weak.lock();
+    if (living == nullptr) return;
+    living->Answer(server::Cancelled("administration"), nullptr);
+  });
+  return made;
+}
+
+ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
+                       observability::Method counted_as,
+                       std::unique_ptr<Call> call)
+    : call_(std::move(call)), record_(environment, counted_as, *call_) {
+  record_.set_no_model();
+}
+
+void ChangeCall::End(const absl::Status& status, Message* response) {
+  Answer(record_.Finish(status), response);
+}
+
+void ChangeCall::Answer(const absl::Status& status, Message* response) {
+  if (!is_answered_.exchange(true)) call_->Finish(status, response);
+}
+
+}  // namespace sfmamba::call
