@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
+#include "server/api/admin/admin_methods.h"
 #include "server/api/vision/vision_methods.h"
 #include "server/batching/executor.h"
 #include "server/host/listening_sockets.h"
@@ -103,9 +104,11 @@ Server::Server(const Options& options, observability::Logger* log)
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log),
       methods_(Environment(), api::VisionMethods()),
+      admin_methods_(Environment(),
+                     api::AdminMethods(Build(), &changes_, &settings_)),
       vision_(methods_, base::FromProto(config_.send_timeout())),
       kserve_(Environment(), KserveOptions()),
-      admin_(AdminEnvironment()),
+      admin_(admin_methods_, base::FromProto(config_.send_timeout())),
       heap_trim_(&memory_),
       housekeeping_("housekeeping", kHousekeepingPeriod, [this] {
         UpdateLiveness();
@@ -113,6 +116,7 @@ Server::Server(const Options& options, observability::Logger* log)
         options_.release_memory();
         vision_.EndUnreadCalls();
         kserve_.EndUnreadCalls();
+        admin_.EndUnreadCalls();
       }) {
   metrics_.ShowMemory(memory_);
   for (const char* name : kServiceNames) health_.SetServing(name, false);
@@ -274,7 +278,7 @@ bool Server::Shutdown() {
   }
   vision_.StartDraining();
   kserve_.StartDraining();
-  admin_.StartDraining();
+  changes_.StartDraining();
   if (rest_ != nullptr) rest_->StartDraining();
   health_.EndWatches();
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());

@@ -26,7 +26,6 @@
 #include "server/prediction/transport_environment.h"
 #include "server/repository/model_repository.h"
 #include "server/rest/rest_port.h"
-#include "server/rpc/admin/admin_service.h"
 #include "server/rpc/health.h"
 #include "server/rpc/load_reports.h"
 #include "server/rpc/method_service.h"
@@ -37,6 +36,7 @@
 #include "server/threads/fair_pool.h"
 #include "server/threads/worker.h"
 #include "server/tracing/tracer.h"
+#include "sfmamba/v1/admin.pb.h"
 #include "sfmamba/v1/config.pb.h"
 
 namespace sfmamba::server {
@@ -151,7 +151,8 @@ class Server {
   rpc::GrpcPort::Options GrpcOptions();
   rpc::GrpcPort::Options HealthPortOptions();
   rpc::GrpcPort::Options AdminPortOptions();
-  rpc::AdminService::Environment AdminEnvironment();
+  // Returns what AdminMethods() says of the server.
+  v1::ServerInfo Build() const;
 
   void DeviceFailed(const absl::Status& status);
   // Returns the expected time in which the most loaded model would process its
@@ -193,9 +194,10 @@ class Server {
   admin::RuntimeSettings settings_;
   admin::ModelChanges changes_;
   const call::MethodTable methods_;
+  const call::MethodTable admin_methods_;
   rpc::MethodService vision_;
   kserve::KserveService kserve_;
-  rpc::AdminService admin_;
+  rpc::MethodService admin_;
   absl::Status scanned_;                  // The result of finding the models.
   std::unique_ptr<rest::RestPort> rest_;  // Null if there is no HTTP port.
   // Null if there is no health port.

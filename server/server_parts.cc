@@ -212,10 +212,13 @@ rpc::GrpcPort::Options Server::AdminPortOptions() {
   return options;
 }
 
-rpc::AdminService::Environment Server::AdminEnvironment() {
-  return {repository_, changes_,         settings_,
-          memory_,     security_.gate(), metrics_,
-          log_,        options_.build,   config_.model_control()};
+v1::ServerInfo Server::Build() const {
+  v1::ServerInfo build;
+  build.set_version(options_.build.version);
+  build.set_revision(options_.build.revision);
+  build.mutable_start_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+  build.set_model_control(config_.model_control());
+  return build;
 }
 
 }  // namespace sfmamba::server

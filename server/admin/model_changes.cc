@@ -26,16 +26,6 @@ void WriteLine(const std::string& who, absl::string_view action,
              {"error", status.message()}});
 }
 
-// The id that `model`, of field "model", means.
-absl::StatusOr<std::string> IdOf(absl::string_view model) {
-  absl::StatusOr<Target> target = ParseTarget(model, "model");
-  if (!target.ok()) return target.status();
-  if (target->version.has_value()) {
-    return server::WrongText("model", model, "{id} or models/{id}");
-  }
-  return std::move(target->id);
-}
-
 }  // namespace
 
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
@@ -54,6 +44,12 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
 
 std::string WhoIs(const security::Caller& caller, const std::string& peer) {
   return caller.has_token ? absl::StrCat(caller.name, " at ", peer) : peer;
+}
+
+absl::StatusOr<Target> ModelChanges::TargetOf(absl::string_view name,
+                                              absl::string_view field) const {
+  if (draining_.load()) return server::Draining("the server");
+  return ParseTarget(name, field);
 }
 
 repository::ModelRepository::Done ModelChanges::Logged(const std::string& who,
@@ -80,7 +76,7 @@ void ModelChanges::Load(const std::string& who, absl::string_view name,
                         std::optional<v1::Batching> batching, Done done) {
   const std::function<bool()> cancelled = done.has_gone;
   const auto logged = Logged(who, "load", name, std::move(done));
-  absl::StatusOr<Target> target = ParseTarget(name, field);
+  absl::StatusOr<Target> target = TargetOf(name, field);
   if (!target.ok()) return logged(target.status());
   if (batching.has_value()) {
     const absl::Status status = server::CheckRanges(*batching);
@@ -95,7 +91,7 @@ void ModelChanges::Load(const std::string& who, absl::string_view name,
 void ModelChanges::Unload(const std::string& who, absl::string_view name,
                           absl::string_view field, Done done) {
   const auto logged = Logged(who, "unload", name, std::move(done));
-  absl::StatusOr<Target> target = ParseTarget(name, field);
+  absl::StatusOr<Target> target = TargetOf(name, field);
   if (!target.ok()) return logged(target.status());
   repository_.UnloadModel(target->id, target->version, logged);
 }
@@ -103,15 +99,19 @@ void ModelChanges::Unload(const std::string& who, absl::string_view name,
 absl::Status ModelChanges::SetLabel(const std::string& who,
                                     absl::string_view model,
                                     const std::string& label, int64_t version) {
-  const absl::StatusOr<std::string> id = IdOf(model);
-  absl::Status status = id.status();
+  const absl::StatusOr<Target> target = TargetOf(model, "model");
+  absl::Status status = target.status();
+  if (status.ok() && target->version.has_value()) {
+    status = server::WrongText("model", model, "{id} or models/{id}");
+  }
   if (version < 0) {
     status.Update(server::InvalidField(
         "version", absl::StrCat("got ", version, ", expected 0 or more")));
   }
   if (status.ok()) {
     status = repository_.SetLabel(
-        *id, label, version == 0 ? std::nullopt : std::make_optional(version));
+        target->id, label,
+        version == 0 ? std::nullopt : std::make_optional(version));
   }
   Log(who, "label",
       absl::StrCat(model.substr(0, kMaxNameShown / 2), " ",

@@ -1,6 +1,7 @@
 #ifndef SFMAMBA_SERVER_ADMIN_MODEL_CHANGES_H_
 #define SFMAMBA_SERVER_ADMIN_MODEL_CHANGES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,20 +22,20 @@ namespace sfmamba::admin {
 // writes it.
 std::string WhoIs(const security::Caller& caller, const std::string& peer);
 
-// The model, and the version of it if there is one, that "{id}", "models/{id}"
-// or "models/{id}/versions/{n}" means, whether it is there or not.
+// The model that "{id}" or "models/{id}" names, or the version that
+// "models/{id}/versions/{n}" names. It need not exist.
 struct Target {
   std::string id;
   std::optional<int64_t> version;
 };
-// INVALID_ARGUMENT with field `field`, or NOT_FOUND for what no version is
-// called.
+// Parses a Target. INVALID_ARGUMENT with field `field` if `name` has another
+// form. NOT_FOUND if {n} is not the number of any version.
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
-// Changes models at the request of outside callers that may administer, and
-// logs each change, its outcome and `who` asked for it, as WhoIs() says. The
-// methods do what ModelRepository's methods do.
+// Changes models for callers that may administer. Logs each change with its
+// outcome and with `who` asked for it: see WhoIs(). The methods do what
+// ModelRepository's methods do.
 //
 // Thread-safe. A load or unload may end after this is gone.
 class ModelChanges {
@@ -57,6 +58,10 @@ class ModelChanges {
                observability::Logger* log)
       : repository_(*repository), log_(*log) {}
 
+  // From now on changes of models are refused: UNAVAILABLE with reason
+  // DRAINING.
+  void StartDraining() { draining_.store(true); }
+
   // `name` is a Target, and `field` the request's field that has it. A load
   // ends with CANCELLED once its caller has gone.
   void Load(const std::string& who, absl::string_view name,
@@ -70,12 +75,15 @@ class ModelChanges {
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 
-  // Writes the line of something else that was asked for, such as "settings".
+  // Logs another change, such as "settings".
   void Log(const std::string& who, absl::string_view action,
            absl::string_view what, const absl::Status& status) const;
 
  private:
-  // `done`, with the line of the log before it.
+  // ParseTarget(), unless the server drains.
+  absl::StatusOr<Target> TargetOf(absl::string_view name,
+                                  absl::string_view field) const;
+  // Returns a callback that logs the change, then calls `done`.
   repository::ModelRepository::Done Logged(const std::string& who,
                                            absl::string_view action,
                                            absl::string_view name,
@@ -83,6 +91,7 @@ class ModelChanges {
 
   repository::ModelRepository& repository_;
   observability::Logger& log_;
+  std::atomic<bool> draining_{false};
 };
 
 }  // namespace sfmamba::admin

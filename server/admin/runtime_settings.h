@@ -28,9 +28,9 @@ class RuntimeSettings {
         set_trace_ratio_(std::move(set_trace_ratio)),
         settings_(std::move(settings)) {}
 
-  // Changes what is set in `changes`, or nothing: INVALID_ARGUMENT names the
-  // field that is wrong, UNIMPLEMENTED what cannot be changed, NOT_FOUND or
-  // UNAVAILABLE a model.
+  // Changes the settings that `changes` sets. If one cannot be changed, the
+  // error names it and all settings stay: INVALID_ARGUMENT for a wrong value,
+  // UNIMPLEMENTED for tracing that is off, NOT_FOUND or UNAVAILABLE for a model.
   absl::Status Update(const v1::UpdateRuntimeSettingsRequest& changes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -39,10 +39,10 @@ class RuntimeSettings {
  private:
   struct QueueChange {
     std::shared_ptr<repository::LoadedModel> model;
-    v1::QueueLimits limits;  // 0: as it is.
+    v1::QueueLimits limits;  // 0: unchanged.
   };
 
-  // Adds what `limits` asks for, for each version that it means.
+  // Adds a change for each version that `limits` names.
   absl::Status AddChanges(const v1::QueueLimits& limits,
                           std::vector<QueueChange>* changes) const;
 

@@ -1,12 +1,33 @@
 #include "server/admin/model_changes.h"
 
+#include <optional>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "server/errors/error.h"
+#include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::admin {
 namespace {
+
+using ModelChangesTest = prediction::PredictionTest;
+
+TEST_F(ModelChangesTest, ADrainingServerChangesNothing) {
+  ModelChanges changes(repository_.get(), &log_);
+  changes.StartDraining();
+  absl::Status status;
+  const auto done = [&status](const absl::Status& ended) { status = ended; };
+  changes.Unload("somebody", "fake", "name", {done});
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "DRAINING");
+  status = absl::OkStatus();
+  changes.Load("somebody", "fake", "name", std::nullopt, {done});
+  EXPECT_EQ(server::GetErrorDetail(status).reason, "DRAINING");
+  EXPECT_EQ(
+      server::GetErrorDetail(changes.SetLabel("somebody", "fake", "stable", 3))
+          .reason,
+      "DRAINING");
+  EXPECT_TRUE(repository_->Find("fake", "model").ok());
+}
 
 TEST(ParseTargetTest, OfAModelAndOfAVersion) {
   for (const char* name : {"m.1-x", "models/m.1-x"}) {

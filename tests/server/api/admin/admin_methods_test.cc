@@ -1,9 +1,8 @@
-#include "server/rpc/admin/admin_service.h"
+#include "server/api/admin/admin_methods.h"
 
 #include <atomic>
 #include <fstream>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -14,9 +13,9 @@
 #include "base/proto_duration.h"
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
-#include "tests/server/rpc/admin/admin_service_fixture.h"
+#include "tests/server/api/admin/admin_service_fixture.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 using grpc::StatusCode;
@@ -259,39 +258,6 @@ TEST_F(AdminServiceTest, WrongNamesAreRefused) {
   EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
 }
 
-TEST_F(AdminServiceTest, ACallThatIsCancelledEndsTheLoad) {
-  StartExplicit();
-  server::WriteModel(repository_, "fake", "4");
-  server_->gate().Close();  // The new version's first batch waits.
-  grpc::ClientContext context;
-  v1::LoadModelRequest request;
-  request.set_name("fake");
-  v1::LoadModelResponse response;
-  grpc::Status status;
-  std::thread caller([&] {
-    const auto stub = v1::AdminService::NewStub(server_->channel());
-    status = stub->LoadModel(&context, request, &response);
-  });
-  server_->gate().WaitForBatch();
-  context.TryCancel();
-  caller.join();
-  EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
-  // Counted at once, although a batch runs.
-  EXPECT_EQ(
-      server_->WaitForSum("sfmamba_requests_total",
-                          {"method=\"LoadModel\"", "code=\"CANCELLED\""}, 1),
-      1);
-  EXPECT_EQ(server_->WaitForSum("sfmamba_in_flight_requests",
-                                {"method=\"LoadModel\""}, 0),
-            0);
-  server_->gate().Open();
-  // The load has ended, so version 4 is not served.
-  EXPECT_EQ(Label("fake", "new", 4).code, StatusCode::UNAVAILABLE);
-  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/3");
-  ASSERT_EQ(Load("models/fake/versions/4").code, StatusCode::OK);
-  EXPECT_EQ(AnsweredBy("fake"), "models/fake/versions/4");
-}
-
 TEST_F(AdminServiceTest, MoreLoadsAtOnceThanMayWaitAreAllAnswered) {
   StartExplicit();
   const auto stub = v1::AdminService::NewStub(server_->channel());
@@ -367,4 +333,4 @@ TEST_F(AdminServiceTest, APortOfItsOwnServesNothingElse) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api

@@ -1,5 +1,5 @@
-#ifndef SFMAMBA_TESTS_SERVER_RPC_ADMIN_ADMIN_SERVICE_FIXTURE_H_
-#define SFMAMBA_TESTS_SERVER_RPC_ADMIN_ADMIN_SERVICE_FIXTURE_H_
+#ifndef SFMAMBA_TESTS_SERVER_API_ADMIN_ADMIN_SERVICE_FIXTURE_H_
+#define SFMAMBA_TESTS_SERVER_API_ADMIN_ADMIN_SERVICE_FIXTURE_H_
 
 #include <string>
 
@@ -8,7 +8,7 @@
 #include "sfmamba/v1/admin.grpc.pb.h"
 #include "tests/server/vision_service_fixture.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 
 // A server of fake models that is administered by calls.
 class AdminServiceTest : public server::VisionServiceTest {
@@ -85,6 +85,6 @@ class AdminServiceTest : public server::VisionServiceTest {
   v1::SetVersionLabelResponse labelled_;
 };
 
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api
 
-#endif  // SFMAMBA_TESTS_SERVER_RPC_ADMIN_ADMIN_SERVICE_FIXTURE_H_
+#endif  // SFMAMBA_TESTS_SERVER_API_ADMIN_ADMIN_SERVICE_FIXTURE_H_

@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
-#include "tests/server/rpc/admin/admin_service_fixture.h"
+#include "tests/server/api/admin/admin_service_fixture.h"
 
-namespace sfmamba::rpc {
+namespace sfmamba::api {
 namespace {
 
 using grpc::StatusCode;
@@ -149,4 +149,4 @@ TEST_F(AdminSettingsTest, WrongSettingsChangeNothing) {
 }
 
 }  // namespace
-}  // namespace sfmamba::rpc
+}  // namespace sfmamba::api
