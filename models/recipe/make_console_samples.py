@@ -1,6 +1,6 @@
 """Draws the console's sample scenes: models held out for testing, each set in its place.
 
-    python make_console_samples.py --out ../../server/rest/console
+    python make_console_samples.py --out ../../client/console
 
 Unlike the scenes of make_samples.py nothing here is drawn by lot: the samples show what the
 detector and the segmenter can do, on objects that neither was trained on. The photographs
