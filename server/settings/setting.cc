@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,7 +15,9 @@
 #include "absl/strings/strip.h"
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
+#include "base/utf8.h"
 #include "google/protobuf/duration.pb.h"
+#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/text_format.h"
 
 namespace sfmamba::server {
@@ -24,6 +27,10 @@ using google::protobuf::Duration;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
+
+constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused text.
+// The longest duration that protobuf has.
+constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
 bool IsDuration(const FieldDescriptor& field) {
   return field.cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE &&
@@ -50,20 +57,22 @@ std::vector<std::string> EnumNames(const FieldDescriptor& field) {
 
 // Describes the syntax of the values of `field`.
 std::string DescribeForm(const FieldDescriptor& field) {
-  if (IsDuration(field)) return "a duration such as 30s";
+  if (IsDuration(field)) return "a duration such as 1.5s";
   const bool bytes = SettingOf(field).unit() == "bytes";
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
     case FieldDescriptor::CPPTYPE_INT64:
-      if (field.is_repeated()) return "whole numbers such as 0,1";
+      if (field.is_repeated()) return "whole numbers such as 1,2";
       return bytes ? "a number of bytes such as 64MiB" : "a whole number";
     case FieldDescriptor::CPPTYPE_FLOAT:
     case FieldDescriptor::CPPTYPE_DOUBLE:
       return field.is_repeated() ? "numbers such as 0.5,1" : "a number";
     case FieldDescriptor::CPPTYPE_BOOL:
       return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return absl::StrCat("one of ", absl::StrJoin(EnumNames(field), ", "));
     default:
-      return "a value";
+      return "text in UTF-8";
   }
 }
 
@@ -173,6 +182,11 @@ absl::Status CheckFields(const Message& message, const std::string& prefix) {
   return absl::OkStatus();
 }
 
+// Keeps protobuf from writing errors to stderr.
+class NoErrors : public google::protobuf::io::ErrorCollector {
+  void AddError(int, int, const std::string&) override {}
+};
+
 // Parses one value. Sets `field`, or appends the value to a list.
 bool ParseValue(const FieldDescriptor& field, absl::string_view text,
                 Message* message) {
@@ -180,24 +194,33 @@ bool ParseValue(const FieldDescriptor& field, absl::string_view text,
   if (IsDuration(field)) {
     absl::Duration duration;
     if (!absl::ParseDuration(text, &duration)) return false;
+    if (absl::AbsDuration(duration) > kLongest) return false;
     base::ToProto(duration, google::protobuf::DynamicCastToGenerated<Duration>(
                                 reflection.MutableMessage(message, &field)));
     return true;
   }
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+    if (base::Utf8Length(text) < 0) return false;
     field.is_repeated()
         ? reflection.AddString(message, &field, std::string(text))
         : reflection.SetString(message, &field, std::string(text));
     return true;
   }
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-    bool value = false;
-    if (!absl::SimpleAtob(text, &value)) return false;
-    reflection.SetBool(message, &field, value);
+    if (text != "true" && text != "false") return false;
+    reflection.SetBool(message, &field, text == "true");
     return true;
   }
-  return TextFormat::ParseFieldValueFromString(WithoutSuffix(field, text),
-                                               &field, message);
+  // Text format takes any number for an enum.
+  if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
+      field.enum_type()->FindValueByName(std::string(text)) == nullptr) {
+    return false;
+  }
+  NoErrors errors;
+  TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  return parser.ParseFieldValueFromString(WithoutSuffix(field, text), &field,
+                                          message);
 }
 
 }  // namespace
@@ -263,20 +286,25 @@ std::string DescribeDefault(const FieldDescriptor& field) {
 absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
                          Message* message) {
   message->GetReflection()->ClearField(message, &field);
+  if (field.is_repeated() && text.empty()) return absl::OkStatus();
+  return AddFromText(field, text, message);
+}
+
+absl::Status AddFromText(const FieldDescriptor& field, absl::string_view text,
+                         Message* message) {
   std::vector<absl::string_view> values = {text};
-  if (field.is_repeated()) {
-    // A string may contain commas, so each flag gives only one string of a
-    // list.
-    const bool one = field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
-    if (!one) values = absl::StrSplit(text, ',');
-    if (text.empty()) values.clear();
+  // A string may contain commas, so each text gives only one string of a list.
+  if (field.is_repeated() &&
+      field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
+    values = absl::StrSplit(text, ',');
   }
   for (absl::string_view value : values) {
     if (ParseValue(field, value, message)) continue;
-    const std::string range = DescribeRange(field);
-    return absl::InvalidArgumentError(
-        absl::StrCat("got \"", text, "\", expected ", DescribeForm(field),
-                     range.empty() ? "" : ", ", range));
+    const bool is_enum = field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM;
+    const std::string range = is_enum ? "" : DescribeRange(field);
+    return absl::InvalidArgumentError(absl::StrCat(
+        "got \"", absl::CHexEscape(text.substr(0, kMaxShown)), "\", expected ",
+        DescribeForm(field), range.empty() ? "" : ", ", range));
   }
   return absl::OkStatus();
 }

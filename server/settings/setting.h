@@ -10,9 +10,9 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that use reflection to read the field options in config.proto and
-// server_config.proto. These options are the only source of a setting's help,
-// default and range.
+// Functions that set the fields of messages, and that use reflection to read
+// the field options in config.proto and server_config.proto. These options are
+// the only source of a setting's help, default and range.
 namespace sfmamba::server {
 
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
@@ -38,9 +38,16 @@ std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
 // Sets `field` of `message` to the value in `text`. setting.proto describes the
-// format. Returns INVALID_ARGUMENT with the expected form. The caller adds the
-// field's name to the error. The range is not checked.
+// format. An empty text clears a list. Returns INVALID_ARGUMENT with the
+// expected form. The caller adds the field's name to the error. The range is
+// not checked.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
+                         absl::string_view text,
+                         google::protobuf::Message* message);
+
+// Does the same, but adds the values to a list. An empty text is refused for a
+// list of numbers.
+absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 

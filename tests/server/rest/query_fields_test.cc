@@ -147,7 +147,6 @@ TEST(QueryFieldsTest, ADurationIsAtMostTheLongestOfProtobuf) {
   }
 }
 
-// H7.
 TEST(QueryFieldsTest, AnErrorSaysWhatWouldDo) {
   EXPECT_EQ(ErrorOf("priority", "urgent"),
             "got \"urgent\", expected one of HIGH, NORMAL, LOW");

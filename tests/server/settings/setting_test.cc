@@ -187,13 +187,14 @@ TEST(SettingTest, ATextThatIsNoValueSaysWhatIs) {
            {"port", "1MiB",
             "got \"1MiB\", expected a whole number, 0 to 65535"},
            {"gpus", "0,b",
-            "got \"0,b\", expected whole numbers such as 0,1, 0 to 1023"},
+            "got \"0,b\", expected whole numbers such as 1,2, 0 to 1023"},
            {"max_image_bytes", "9999999999GiB",
             "got \"9999999999GiB\", expected a number of bytes such as 64MiB, "
             "1 to 2147483647 bytes"},
            {"drain_delay", "5",
-            "got \"5\", expected a duration such as 30s, 0s to 24h"},
-           {"random_init", "maybe", "got \"maybe\", expected true or false"}}) {
+            "got \"5\", expected a duration such as 1.5s, 0s to 24h"},
+           {"random_init", "maybe", "got \"maybe\", expected true or false"},
+           {"random_init", "1", "got \"1\", expected true or false"}}) {
     EXPECT_EQ(ErrorOf(Field(name), text), error);
   }
 }

@@ -53,7 +53,7 @@ TEST(TextValuesTest, AnErrorShowsTheFormAndWhereItIs) {
   const std::pair<const char*, const char*> cases[] = {
       {"port: 1\n  drain_delay: 5",
        "line 2, column 16: drain_delay: got \"5\", "
-       "expected a duration such as 30s"},
+       "expected a duration such as 1.5s"},
       {"drain_delay: \"5 s\"", "line 1, column 14: drain_delay: got \"5 s\""},
       {"drain_delay: soon", "drain_delay: got \"soon\", expected a duration"},
       {"max_message_bytes: \"32MB\"",
