@@ -15,8 +15,8 @@ struct CocoSegmentation {
 };
 
 // Reads an annotation's "segmentation": polygons or run lengths, packed or not.
-// Missing, {}, [] and [[]] are no mask. `width` and `height` are the picture's; 0:
-// unknown, then run lengths have their own size and polygons are no mask.
+// Missing, {}, [] and [[]] are no mask. `width` and `height` are the picture's;
+// 0: unknown, then run lengths have their own size and polygons are no mask.
 // INVALID_ARGUMENT names the entry that is anything else.
 absl::StatusOr<CocoSegmentation> ReadSegmentation(const CocoJson& annotation,
                                                   int width, int height);

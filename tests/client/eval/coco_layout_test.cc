@@ -18,7 +18,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 using ::testing::HasSubstr;
 
-// A folder with the case's files, each json a dataset but for info.json.
+// Returns a new folder with these files. Every json except info.json is a
+// dataset.
 fs::path LayOut(const json& files) {
   const fs::path folder = fs::path(testing::TempDir()) / "layout";
   fs::remove_all(folder);
