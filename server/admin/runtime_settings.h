@@ -28,9 +28,10 @@ class RuntimeSettings {
         set_trace_ratio_(std::move(set_trace_ratio)),
         settings_(std::move(settings)) {}
 
-  // Changes the settings that `changes` sets. If one cannot be changed, the
-  // error names it and all settings stay: INVALID_ARGUMENT for a wrong value,
-  // UNIMPLEMENTED for tracing that is off, NOT_FOUND or UNAVAILABLE for a model.
+  // Changes the settings that `changes` sets. If one cannot be changed, no
+  // setting changes, and the error names the field: INVALID_ARGUMENT for a
+  // wrong value, UNIMPLEMENTED if tracing is off, NOT_FOUND or UNAVAILABLE for
+  // a model.
   absl::Status Update(const v1::UpdateRuntimeSettingsRequest& changes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
