@@ -16,7 +16,7 @@ namespace sfmamba::call {
 // CANCELLED as soon as its client goes away. The change goes on then. It is
 // counted and logged when it ends.
 //
-// Thread-safe. Whoever makes the change holds a share, which may outlive the
+// Thread-safe. The code that makes the change shares it, and may outlive the
 // transport but not the environment's metrics and log.
 class ChangeCall {
  public:
@@ -28,7 +28,7 @@ class ChangeCall {
   const prediction::CallInfo& info() const { return call_->info(); }
   absl::Status Read(Message* request) { return call_->Read(request); }
 
-  // Whether nobody waits for the change any more.
+  // Returns whether the client has gone away or has its response.
   bool client_has_gone() const { return is_answered_.load(); }
   // The change has ended. Called exactly once. `response` is sent if `status`
   // is OK.
