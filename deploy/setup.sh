@@ -50,6 +50,8 @@ PACKAGES=(
   python3-numpy python3-yaml python3-jsonschema
   prometheus-cpp-dev libcpp-httplib-dev libboost1.81-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
+# Debian 12 has them in bookworm-backports only.
+BACKPORTS=(opentelemetry-cpp opentelemetry-cpp-dev)
 # The version is Debian 12's: the next one formats some lines otherwise.
 # The fuzzers' run-time library is clang's own; the symbolizer, of llvm-14, names
 # the lines of what they find.
@@ -166,17 +168,47 @@ as_root() {
 
 installed() { [ "$(dpkg-query -W -f='${Status}' "$1" 2>/dev/null)" = 'install ok installed' ]; }
 
+write_as_root() { as_root tee "$1" >/dev/null; }
+
+# Lets apt install BACKPORTS, and nothing else, from bookworm-backports. The mirror is
+# bookworm's, which apt knows after an update.
+add_backports() {
+  local mirror
+  mirror=$(apt-get indextargets --format '$(RELEASE) $(REPO_URI)' |
+    awk '$1 == "bookworm" && !found++ {print $2}')
+  write_as_root /etc/apt/sources.list.d/sfmamba-backports.sources <<EOF
+Types: deb
+URIs: $mirror
+Suites: bookworm-backports
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+EOF
+  write_as_root /etc/apt/preferences.d/sfmamba-backports <<EOF
+Package: *
+Pin: release n=bookworm-backports
+Pin-Priority: -1
+
+Package: ${BACKPORTS[*]}
+Pin: release n=bookworm-backports
+Pin-Priority: 500
+EOF
+}
+
 install_packages() {
   local missing=()
-  for package in "${PACKAGES[@]}"; do
+  for package in "${PACKAGES[@]}" "${BACKPORTS[@]}"; do
     installed "$package" || missing+=("$package")
   done
   if [ ${#missing[@]} = 0 ]; then
-    say "Debian packages: all ${#PACKAGES[@]} present"
+    say "Debian packages: all $((${#PACKAGES[@]} + ${#BACKPORTS[@]})) present"
     return
   fi
   say "Debian packages: installing ${missing[*]}"
   as_root apt-get update -qq
+  if ! installed opentelemetry-cpp-dev; then
+    add_backports
+    as_root apt-get update -qq
+  fi
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
     --no-install-recommends "${missing[@]}" >/dev/null
 }
