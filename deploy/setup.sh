@@ -45,7 +45,7 @@ PACKAGES=(
   g++ unzip ca-certificates python3 python3-pip
   bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
-  libabsl-dev libjpeg-dev libpng-dev libwebp-dev libssl-dev libcurl4-openssl-dev
+  libabsl-dev libjpeg-dev libpng-dev libwebp-dev libssl-dev
   libopencv-core-dev libopencv-imgproc-dev
   python3-numpy python3-yaml python3-jsonschema
   prometheus-cpp-dev libcpp-httplib-dev libboost1.81-dev nlohmann-json3-dev libgtest-dev libgmock-dev libbenchmark-dev

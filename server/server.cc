@@ -82,9 +82,9 @@ Server::Server(const Options& options, observability::Logger* log)
       memory_(config_.memory_budget_bytes(),
               config_.decode_memory_budget_bytes()),
       metrics_(options.build),
+      grpc_log_(GrpcLogOptions()),
       tracer_(MakeTracer()),
       security_(config_, SecurityEvents()),
-      grpc_log_(GrpcLogOptions()),
       decode_room_({config_.decode_queue_items(), kAnyBytes}, "decode",
                    config_.client_share()),
       finish_room_({kMaxAnswersQueued, kAnyBytes}, "finish"),
@@ -249,7 +249,7 @@ void Server::UpdateLiveness() {
   }
   log_.ReportLeftOut();
   metrics_.LogLinesDropped(log_.TakeDropped());
-  const tracing::SpanExporter::Counts spans = tracer_->TakeCounts();
+  const tracing::Collector::Counts spans = tracer_->TakeCounts();
   metrics_.SpansExported(spans.exported);
   metrics_.SpansDropped(spans.dropped);
   health_.UpdateLiveness();
@@ -305,7 +305,7 @@ bool Server::Shutdown() {
                "drain_timeout has passed: the calls left were cancelled");
   }
   const absl::Time ended = base::SteadyNow();
-  tracer_->Stop(kLastSpans);
+  is_sending_spans_ = !tracer_->Stop(kLastSpans);
   absl::SleepFor(ended + options_.scrape_window - base::SteadyNow());
   return clean;
 }

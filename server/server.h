@@ -111,14 +111,16 @@ class Server {
   absl::Status OpenRequestPorts();
 
   // Drains the server in these steps:
-  // 1. Health is NOT_SERVING for drain_delay, and calls are still answered.
-  // This
-  //    step is skipped if a device has failed permanently.
+  // 1. Health is NOT_SERVING for drain_delay, and calls are still answered. A
+  //    device that has failed permanently skips this step.
   // 2. gRPC connections receive GOAWAY, so that clients use another server.
   // 3. HTTP requests are refused for refusal_window.
   // 4. The server waits up to drain_timeout for the remaining calls.
   // Returns false if calls had to be cancelled.
   bool Shutdown();
+  // After Shutdown(): whether a batch of spans is still being sent. The
+  // destructor waits for it, up to 5 s.
+  bool is_sending_spans() const { return is_sending_spans_; }
 
  private:
   Server(const Options& options, observability::Logger* log);
@@ -128,8 +130,8 @@ class Server {
   // Returns UNAVAILABLE if a port for requests is in use.
   absl::Status CheckPorts() const;
 
-  // Creates the tracer. It logs when the trace file or the collector starts to
-  // fail and when it works again.
+  // Creates the tracer. It logs when the collector starts to fail and when it
+  // works again.
   std::unique_ptr<tracing::Tracer> MakeTracer();
   // Return the callbacks that count and log refused callers, TLS events and
   // gRPC's own errors.
@@ -177,9 +179,10 @@ class Server {
   MemoryBudget memory_;
   observability::Metrics metrics_;
   std::unique_ptr<http::HttpServer> metrics_server_;
-  const std::unique_ptr<tracing::Tracer> tracer_;
-  security::Security security_;
   rpc::GrpcLog grpc_log_;
+  const std::unique_ptr<tracing::Tracer> tracer_;
+  bool is_sending_spans_ = false;
+  security::Security security_;
   batching::QueueRoom decode_room_;
   batching::QueueRoom finish_room_;
   prediction::ExpectedCosts costs_;

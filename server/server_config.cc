@@ -17,7 +17,7 @@
 #include "server/repository/model_name.h"
 #include "server/settings/setting.h"
 #include "server/settings/textproto.h"
-#include "server/tracing/collector.h"
+#include "server/tracing/endpoint.h"
 
 namespace sfmamba::server {
 namespace {
@@ -193,7 +193,7 @@ absl::Status Validate(const v1::ServerConfig& c) {
   absl::Status status = CheckRanges(c);
   status.Update(observability::ParseLogLevels(c.log_level()).status());
   if (!c.trace_endpoint().empty()) {
-    status.Update(tracing::TracesUrl(c.trace_endpoint()).status());
+    status.Update(tracing::CheckEndpoint(c.trace_endpoint()));
   }
   if (!status.ok()) return status;
   if (c.max_image_bytes() > c.max_message_bytes()) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -244,8 +245,9 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   end->Wait();
   const bool clean = (*server)->Shutdown();
   const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
-  // Memory on a failed device cannot be freed.
-  if (code == kDeviceFailed) {
+  // Memory on a failed device cannot be freed. An export of spans cannot be
+  // interrupted.
+  if (code == kDeviceFailed || (*server)->is_sending_spans()) {
     (void)log->Flush(kLastLines);
     _exit(code);
   }
@@ -326,6 +328,10 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   // Debian's Abseil checks for deadlocks at each lock operation, which takes a
   // global lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // gRPC would send the spans to the collector through these proxies.
+  for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
+    unsetenv(proxy);
+  }
   // The log consists of JSON lines, so protobuf must not write its own text.
   // gRPC's messages are redirected to the log.
   google::protobuf::SetLogHandler(nullptr);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,8 +12,6 @@
 #include "base/proto_duration.h"
 #include "server/server.h"
 #include "server/tracing/collector.h"
-#include "server/tracing/span_exporter.h"
-#include "server/tracing/span_file.h"
 
 namespace sfmamba::server {
 namespace {
@@ -37,45 +36,28 @@ std::string HostName() {
   return name;
 }
 
-std::unique_ptr<tracing::SpanExporter> MakeExporter(
-    const char* name, const std::string& version, observability::Logger* log,
-    std::unique_ptr<tracing::SpanSink> sink) {
-  tracing::SpanExporter::Options options;
-  options.name = name;
-  options.resource = {"sfmamba", version, HostName()};
-  options.changed = [log](const absl::Status& status) {
-    if (status.ok()) {
-      log->Info(LogModule::kServer, "spans are exported again");
-    } else {
-      log->Warning(LogModule::kServer, "spans are dropped",
-                   {{"error", status.message()}});
-    }
-  };
-  return std::make_unique<tracing::SpanExporter>(std::move(options),
-                                                 std::move(sink));
-}
-
 }  // namespace
 
 std::unique_ptr<tracing::Tracer> Server::MakeTracer() {
-  const std::string& version = options_.build.version;
-  std::vector<std::unique_ptr<tracing::SpanExporter>> exporters;
-  if (!config_.trace_file().empty()) {
-    exporters.push_back(
-        MakeExporter("file", version, &log_,
-                     std::make_unique<tracing::SpanFile>(
-                         config_.trace_file(), config_.trace_file_bytes())));
-  }
+  std::unique_ptr<tracing::Collector> collector;
   if (!config_.trace_endpoint().empty()) {
     tracing::Collector::Options options;
-    options.url = *tracing::TracesUrl(config_.trace_endpoint());
+    options.endpoint = config_.trace_endpoint();
     options.ca_file = config_.trace_ca_file();
-    exporters.push_back(
-        MakeExporter("collector", version, &log_,
-                     std::make_unique<tracing::Collector>(options)));
+    options.version = options_.build.version;
+    options.host = HostName();
+    options.changed = [this](const absl::Status& status) {
+      if (status.ok()) {
+        log_.Info(LogModule::kServer, "spans are taken again");
+      } else {
+        log_.Warning(LogModule::kServer, "spans are dropped",
+                     {{"error", status.message()}});
+      }
+    };
+    collector = std::make_unique<tracing::Collector>(std::move(options));
   }
   return std::make_unique<tracing::Tracer>(config_.trace_ratio(),
-                                           std::move(exporters));
+                                           std::move(collector));
 }
 
 security::Security::Events Server::SecurityEvents() {

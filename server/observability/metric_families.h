@@ -223,10 +223,12 @@ struct MetricFamilies {
               "Log lines dropped because the output was blocked.", {})};
   Series<Counter> spans_exported{
       counter("trace_spans_exported_total",
-              "Spans that the trace file or the collector has accepted.", {})};
+              "Spans that the collector has accepted.", {})};
   Series<Counter> spans_dropped{
       counter("trace_spans_dropped_total",
-              "Spans that could not be exported, or not in time.", {})};
+              "Spans that were dropped because too many waited, or because the "
+              "collector did not accept them.",
+              {})};
   Series<Counter> connections_refused{
       counter("connections_refused_total",
               "Connections that the server closed because there were too many.",

@@ -19,6 +19,10 @@ constexpr RemovedSetting kRemovedSettings[] = {
     {"self_check_period",
      "let a liveness probe call grpc.health.v1.Health at the gRPC port"},
     {"system_shared_memory", "send tensors in the request"},
+    {"trace_file",
+     "set trace_endpoint to a collector, whose file exporter writes files"},
+    {"trace_file_bytes",
+     "set trace_endpoint to a collector, whose file exporter writes files"},
 };
 
 }  // namespace

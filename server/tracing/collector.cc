@@ -1,173 +1,242 @@
 #include "server/tracing/collector.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
-#include <memory>
+#include <utility>
+#include <variant>
 
 #include "absl/base/call_once.h"
-#include "absl/strings/str_cat.h"
-#include "curl/curl.h"
+#include "absl/strings/match.h"
+#include "base/utf8.h"
+#include "opentelemetry/exporters/otlp/otlp_grpc_exporter_factory.h"
+#include "opentelemetry/sdk/common/global_log_handler.h"
+#include "opentelemetry/sdk/resource/resource.h"
+#include "opentelemetry/sdk/trace/batch_span_processor_factory.h"
+#include "opentelemetry/sdk/trace/batch_span_processor_options.h"
+#include "opentelemetry/sdk/trace/exporter.h"
+#include "opentelemetry/sdk/trace/processor.h"
+#include "opentelemetry/sdk/trace/recordable.h"
+#include "server/threads/thread_name.h"
 
 namespace sfmamba::tracing {
 namespace {
 
-constexpr int kPollMillis = 50;
-constexpr size_t kMaxAnswer = 64 << 10;
+namespace nostd = opentelemetry::nostd;
+namespace otlp = opentelemetry::exporter::otlp;
+namespace sdk = opentelemetry::sdk;
+namespace api = opentelemetry::trace;
 
-// A libcurl write function: reads past an answer, up to kMaxAnswer bytes.
-size_t Skip(char* /*data*/, size_t size, size_t count, void* read) {
-  size_t& total = *static_cast<size_t*>(read);
-  total += size * count;
-  return total > kMaxAnswer ? 0 : size * count;
+using opentelemetry::common::AttributeValue;
+using opentelemetry::common::SystemTimestamp;
+using sdk::common::ExportResult;
+using sdk::common::internal_log::GlobalLogHandler;
+using sdk::common::internal_log::LogHandler;
+using sdk::common::internal_log::LogLevel;
+
+// How often the SDK's thread looks for spans. A batch that is full is sent at
+// once.
+constexpr std::chrono::milliseconds kDelay(200);
+constexpr size_t kBatch = 512;  // Most spans sent together.
+
+// The last error that the SDK has logged on this thread.
+std::string& LastError() {
+  thread_local std::string error;
+  return error;
 }
 
-void InitCurl() {
+class ErrorKeeper final : public LogHandler {
+ public:
+  void Handle(
+      LogLevel /*level*/, const char* /*file*/, int /*line*/,
+      const char* message,
+      const sdk::common::AttributeMap& /*attributes*/) noexcept override {
+    LastError() = message;
+  }
+};
+
+// The SDK would log to standard output. It has one log for the process.
+void KeepErrors() {
   static absl::once_flag once;
-  absl::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+  absl::call_once(once, [] {
+    GlobalLogHandler::SetLogHandler(
+        nostd::shared_ptr<LogHandler>(new ErrorKeeper));
+    GlobalLogHandler::SetLogLevel(LogLevel::Error);
+  });
 }
 
-using Url = std::unique_ptr<CURLU, decltype(&curl_url_cleanup)>;
+nostd::string_view View(absl::string_view text) {
+  return {text.data(), text.size()};
+}
 
-// A part of the URL; empty if it has none.
-std::string Part(const Url& url, CURLUPart part) {
-  char* text = nullptr;
-  if (curl_url_get(url.get(), part, &text, 0) != CURLUE_OK) return "";
-  std::string result(text);
-  curl_free(text);
-  return result;
+void StoreBigEndian(uint64_t value, uint8_t* bytes) {
+  for (int i = 0; i < 8; ++i) bytes[i] = value >> (56 - 8 * i) & 0xFF;
+}
+
+api::SpanId ToSdk(SpanId id) {
+  uint8_t bytes[api::SpanId::kSize];
+  StoreBigEndian(id, bytes);
+  return api::SpanId(bytes);
+}
+
+api::SpanContext ToSdk(const SpanContext& context,
+                       absl::string_view tracestate = "") {
+  uint8_t trace[api::TraceId::kSize];
+  StoreBigEndian(context.trace.high, trace);
+  StoreBigEndian(context.trace.low, trace + 8);
+  return api::SpanContext(api::TraceId(trace), ToSdk(context.span),
+                          api::TraceFlags(api::TraceFlags::kIsSampled), false,
+                          tracestate.empty()
+                              ? api::TraceState::GetDefault()
+                              : api::TraceState::FromHeader(View(tracestate)));
+}
+
+std::chrono::microseconds ToMicroseconds(absl::Duration duration) {
+  return absl::ToChronoMicroseconds(duration);
 }
 
 }  // namespace
 
-absl::Status CollectorStatus(long code) {  // NOLINT: libcurl's type.
-  if (code >= 200 && code < 300) return absl::OkStatus();
-  const std::string text =
-      absl::StrCat("trace_endpoint: the collector answers with ", code);
-  // OTLP/HTTP, "Retryable Response Codes".
-  if (code == 429 || code == 502 || code == 503 || code == 504) {
-    return absl::UnavailableError(text);
-  }
-  return absl::FailedPreconditionError(text);
-}
+// Sends batches by the SDK's exporter and tells the collector what came of
+// them.
+class Collector::Exporter final : public sdk::trace::SpanExporter {
+ public:
+  explicit Exporter(Collector* collector)
+      : collector_(*collector), grpc_(MakeGrpc(collector->options_)) {}
 
-struct Collector::Handles {
-  Handles() {
-    InitCurl();
-    easy = curl_easy_init();
-    multi = curl_multi_init();
-    headers = curl_slist_append(nullptr, "Content-Type: application/json");
-    // Without an empty Expect, libcurl waits for "100 Continue" before it sends
-    // a large post.
-    headers = curl_slist_append(headers, "Expect:");
+  std::unique_ptr<sdk::trace::Recordable> MakeRecordable() noexcept override {
+    return grpc_->MakeRecordable();
   }
-  ~Handles() {
-    curl_easy_cleanup(easy);
-    curl_multi_cleanup(multi);
-    curl_slist_free_all(headers);
+  ExportResult Export(
+      const nostd::span<std::unique_ptr<sdk::trace::Recordable>>&
+          spans) noexcept override {
+    server::NameThisThread("spans");
+    const ExportResult result = collector_.stopped_.load()
+                                    ? ExportResult::kFailure
+                                    : grpc_->Export(spans);
+    collector_.Sent(static_cast<int64_t>(spans.size()),
+                    result == ExportResult::kSuccess);
+    return result;
   }
-  Handles(const Handles&) = delete;
-  Handles& operator=(const Handles&) = delete;
-
-  template <typename Value>
-  void Set(CURLoption option, Value value) {
-    curl_easy_setopt(easy, option, value);
+  bool ForceFlush(std::chrono::microseconds timeout) noexcept override {
+    return grpc_->ForceFlush(timeout);
+  }
+  bool Shutdown(std::chrono::microseconds timeout) noexcept override {
+    return grpc_->Shutdown(timeout);
   }
 
-  // Runs the transfer; CURLE_ABORTED_BY_CALLBACK once `stop` says so.
-  CURLcode Run(absl::FunctionRef<bool()> stop) {
-    // curl_easy_perform() would not return before the transfer has ended.
-    CURLcode result = CURLE_FAILED_INIT;
-    int running = 0;
-    curl_multi_add_handle(multi, easy);
-    while (curl_multi_perform(multi, &running) == CURLM_OK) {
-      int left = 0;
-      while (const CURLMsg* message = curl_multi_info_read(multi, &left)) {
-        if (message->msg == CURLMSG_DONE) result = message->data.result;
-      }
-      if (running == 0) break;
-      if (stop()) {
-        result = CURLE_ABORTED_BY_CALLBACK;
-        break;
-      }
-      curl_multi_poll(multi, nullptr, 0, kPollMillis, nullptr);
+ private:
+  static std::unique_ptr<sdk::trace::SpanExporter> MakeGrpc(
+      const Options& options) {
+    // The environment's OTEL_EXPORTER_OTLP_ variables are the defaults.
+    otlp::OtlpGrpcExporterOptions grpc;
+    grpc.endpoint = options.endpoint;
+    grpc.use_ssl_credentials = absl::StartsWith(options.endpoint, "https://");
+    if (!options.ca_file.empty()) {
+      grpc.ssl_credentials_cacert_path = options.ca_file;
     }
-    curl_multi_remove_handle(multi, easy);
+    grpc.timeout = absl::ToChronoMicroseconds(options.timeout);
+    return otlp::OtlpGrpcExporterFactory::Create(grpc);
+  }
+
+  Collector& collector_;
+  const std::unique_ptr<sdk::trace::SpanExporter> grpc_;
+};
+
+struct Collector::Sdk {
+  explicit Sdk(Collector* collector)
+      : resource(sdk::resource::Resource::Create(
+            {{"service.name", "sfmamba"},
+             {"service.version", collector->options_.version},
+             {"host.name", collector->options_.host}})) {
+    KeepErrors();
+    sdk::trace::BatchSpanProcessorOptions options;
+    // Collector::Add() refuses spans before the SDK's queue is full, since the
+    // SDK does not say how many spans it refuses.
+    options.max_queue_size = collector->options_.max_spans;
+    options.schedule_delay_millis = kDelay;
+    options.max_export_batch_size = std::min(kBatch, options.max_queue_size);
+    processor = sdk::trace::BatchSpanProcessorFactory::Create(
+        std::make_unique<Exporter>(collector), options);
+  }
+
+  std::unique_ptr<sdk::trace::Recordable> ToRecordable(const Span& span) const {
+    auto result = processor->MakeRecordable();
+    result->SetResource(resource);
+    result->SetInstrumentationScope(*scope);
+    result->SetIdentity(ToSdk(span.context, span.tracestate),
+                        ToSdk(span.parent));
+    result->SetTraceFlags(api::TraceFlags(api::TraceFlags::kIsSampled));
+    result->SetName(span.name);
+    result->SetSpanKind(span.is_server ? api::SpanKind::kServer
+                                       : api::SpanKind::kInternal);
+    const std::chrono::nanoseconds start(absl::ToUnixNanos(span.start));
+    const std::chrono::nanoseconds end(absl::ToUnixNanos(span.end));
+    result->SetStartTime(SystemTimestamp(start));
+    result->SetDuration(end - start);
+    for (const Attribute& attribute : span.attributes) {
+      if (const auto* number = std::get_if<int64_t>(&attribute.value)) {
+        result->SetAttribute(attribute.key, AttributeValue(*number));
+      } else {
+        // A collector refuses a whole batch for text that is not UTF-8.
+        const std::string text =
+            base::ToUtf8(std::get<std::string>(attribute.value));
+        result->SetAttribute(attribute.key, AttributeValue(View(text)));
+      }
+    }
+    for (const SpanContext& link : span.links) result->AddLink(ToSdk(link));
+    if (!span.error.empty()) {
+      result->SetStatus(api::StatusCode::kError,
+                        View(base::ToUtf8(span.error)));
+    }
     return result;
   }
 
-  CURL* easy;
-  CURLM* multi;
-  curl_slist* headers;
-  size_t answer_bytes = 0;
+  const sdk::resource::Resource resource;
+  const nostd::unique_ptr<sdk::instrumentationscope::InstrumentationScope>
+      scope =
+          sdk::instrumentationscope::InstrumentationScope::Create("sfmamba");
+  // Last: the spans in its queue refer to the above.
+  std::unique_ptr<sdk::trace::SpanProcessor> processor;
 };
 
-Collector::Collector(const Options& options)
-    : handles_(std::make_unique<Handles>()) {
-  Handles& curl = *handles_;
-  curl.Set(CURLOPT_URL, options.url.c_str());
-  curl.Set(CURLOPT_PROTOCOLS_STR, "http,https");
-  curl.Set(CURLOPT_PROXY, "");  // Not even the environment's.
-  // libcurl would time lookups of names by SIGALRM, which threads share.
-  curl.Set(CURLOPT_NOSIGNAL, 1L);
-  // The destructor does not wait for a lookup that goes on.
-  curl.Set(CURLOPT_QUICK_EXIT, 1L);
-  curl.Set(CURLOPT_CONNECTTIMEOUT_MS,
-           static_cast<long>(  // NOLINT: libcurl's type.
-               absl::ToInt64Milliseconds(options.connect_time)));
-  curl.Set(CURLOPT_TIMEOUT_MS,
-           static_cast<long>(  // NOLINT: libcurl's type.
-               absl::ToInt64Milliseconds(options.time)));
-  curl.Set(CURLOPT_HTTPHEADER, curl.headers);
-  curl.Set(CURLOPT_USERAGENT, "sfmamba");
-  curl.Set(CURLOPT_WRITEFUNCTION, &Skip);
-  curl.Set(CURLOPT_WRITEDATA, &curl.answer_bytes);
-  if (!options.ca_file.empty()) {
-    curl.Set(CURLOPT_CAINFO, options.ca_file.c_str());
+Collector::Collector(Options options)
+    : options_(std::move(options)), sdk_(std::make_unique<Sdk>(this)) {}
+
+Collector::~Collector() { stopping_ = stopped_ = true; }
+
+void Collector::Add(const std::vector<Span>& spans) {
+  const int64_t count = static_cast<int64_t>(spans.size());
+  const bool fits = waiting_.fetch_add(count) + count <= options_.max_spans;
+  if (!fits || stopping_.load()) {
+    waiting_ -= count;
+    dropped_ += count;
+    return;
+  }
+  for (const Span& span : spans) {
+    sdk_->processor->OnEnd(sdk_->ToRecordable(span));
   }
 }
 
-Collector::~Collector() = default;
-
-absl::Status Collector::Write(const std::string& request,
-                              absl::FunctionRef<bool()> stop) {
-  Handles& curl = *handles_;
-  curl.answer_bytes = 0;
-  curl.Set(CURLOPT_POSTFIELDSIZE_LARGE,
-           static_cast<curl_off_t>(request.size()));
-  curl.Set(CURLOPT_POSTFIELDS, request.data());
-  const CURLcode result = curl.Run(stop);
-  if (result == CURLE_ABORTED_BY_CALLBACK) {
-    return absl::CancelledError("trace_endpoint: the server ends");
-  }
-  if (result != CURLE_OK) {
-    return absl::UnavailableError(
-        absl::StrCat("trace_endpoint: ", curl_easy_strerror(result)));
-  }
-  long code = 0;  // NOLINT: libcurl's type.
-  curl_easy_getinfo(curl.easy, CURLINFO_RESPONSE_CODE, &code);
-  return CollectorStatus(code);
+bool Collector::Stop(absl::Duration limit) {
+  stopping_ = true;
+  const bool sent = sdk_->processor->ForceFlush(ToMicroseconds(limit));
+  stopped_ = true;
+  return sent;
 }
 
-absl::StatusOr<std::string> TracesUrl(absl::string_view endpoint) {
-  const Url url(curl_url(), &curl_url_cleanup);
-  const bool is_url =
-      curl_url_set(url.get(), CURLUPART_URL, std::string(endpoint).c_str(),
-                   0) == CURLUE_OK;
-  const std::string scheme = Part(url, CURLUPART_SCHEME);
-  if (!is_url || (scheme != "http" && scheme != "https")) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("trace_endpoint: got \"", endpoint,
-                     "\", expected a URL that begins with http:// or "
-                     "https://"));
-  }
-  if (!Part(url, CURLUPART_USER).empty() ||
-      !Part(url, CURLUPART_PASSWORD).empty()) {
-    return absl::InvalidArgumentError(
-        "trace_endpoint: got a URL with a user, expected one without");
-  }
-  if (Part(url, CURLUPART_PATH) == "/") {
-    curl_url_set(url.get(), CURLUPART_PATH, "/v1/traces", 0);
-  }
-  return Part(url, CURLUPART_URL);
+Collector::Counts Collector::TakeCounts() {
+  return {exported_.exchange(0), dropped_.exchange(0)};
+}
+
+void Collector::Sent(int64_t spans, bool accepted) {
+  waiting_ -= spans;
+  (accepted ? exported_ : dropped_) += spans;
+  // The server's end is no failure of the collector.
+  if (stopped_.load() || accepted == !failing_) return;
+  failing_ = !accepted;
+  options_.changed(accepted ? absl::OkStatus()
+                            : absl::UnavailableError(LastError()));
 }
 
 }  // namespace sfmamba::tracing

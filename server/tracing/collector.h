@@ -1,50 +1,73 @@
 #ifndef SFMAMBA_SERVER_TRACING_COLLECTOR_H_
 #define SFMAMBA_SERVER_TRACING_COLLECTOR_H_
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/tracing/span_exporter.h"
+#include "server/tracing/span.h"
 
 namespace sfmamba::tracing {
 
-// The URL that spans are posted to: `endpoint`, an http:// or https:// URL,
-// with OTLP's path /v1/traces if it has none. INVALID_ARGUMENT, naming
-// trace_endpoint, for any other text and for one with a user or a password.
-absl::StatusOr<std::string> TracesUrl(absl::string_view endpoint);
-
-// Converts the HTTP code of an answer to a post: OK, UNAVAILABLE if the spans
-// may be accepted later, else FAILED_PRECONDITION.
-absl::Status CollectorStatus(long code);  // NOLINT: libcurl's type.
-
-// Posts requests to an OpenTelemetry collector: OTLP over HTTP in JSON. Keeps
-// its connection; follows no redirection and uses no proxy.
+// Sends spans to an OpenTelemetry collector as OTLP over gRPC. Spans wait in a
+// queue, and a thread of OpenTelemetry's SDK sends them in batches. The
+// collector drops and counts the spans that do not fit into the queue and
+// those that are not accepted within `timeout`.
 //
-// Thread-compatible.
-class Collector final : public SpanSink {
+// Thread-safe. Add() never blocks.
+class Collector {
  public:
   struct Options {
-    std::string url;      // A result of TracesUrl().
-    std::string ca_file;  // PEM; empty: the system's authorities.
-    absl::Duration connect_time = absl::Seconds(2);
-    absl::Duration time = absl::Seconds(5);  // For one post.
+    std::string endpoint;      // CheckEndpoint() accepts it.
+    std::string ca_file;       // PEM; empty: the system's authorities.
+    std::string version;       // The server's.
+    std::string host;          // The name of its machine.
+    int64_t max_spans = 8192;  // Most waiting spans.
+    absl::Duration timeout = absl::Seconds(5);  // For one batch.
+    // Called by the SDK's thread with the error when batches begin to fail, and
+    // with OK when one is accepted again.
+    std::function<void(const absl::Status&)> changed = [](const absl::Status&) {
+    };
+  };
+  struct Counts {
+    int64_t exported = 0;
+    int64_t dropped = 0;
   };
 
-  explicit Collector(const Options& options);
-  ~Collector() override;
+  explicit Collector(Options options);
+  // Drops the waiting spans. A batch that is being sent cannot be interrupted
+  // and is waited for, up to `timeout`.
+  ~Collector();
 
-  // UNAVAILABLE also if it cannot be reached or does not answer in time;
-  // CANCELLED once `stop` says so.
-  absl::Status Write(const std::string& request,
-                     absl::FunctionRef<bool()> stop) override;
+  void Add(const std::vector<Span>& spans);
+
+  // Takes no more spans and sends the waiting ones. False if that is not done
+  // after `limit`; then the spans left are dropped.
+  bool Stop(absl::Duration limit);
+
+  // Returns what happened since the last call.
+  Counts TakeCounts();
 
  private:
-  struct Handles;
-  const std::unique_ptr<Handles> handles_;  // libcurl's.
+  class Exporter;
+  struct Sdk;
+
+  // Called by the SDK's thread once it has tried to send `spans` spans.
+  void Sent(int64_t spans, bool accepted);
+
+  const Options options_;
+  std::atomic<int64_t> waiting_{0};
+  std::atomic<int64_t> exported_{0};
+  std::atomic<int64_t> dropped_{0};
+  std::atomic<bool> stopping_{false};  // No more spans are taken,
+  std::atomic<bool> stopped_{false};   // or sent.
+  bool failing_ = false;               // Used by the SDK's thread only.
+  const std::unique_ptr<Sdk> sdk_;     // Last: its thread uses the above.
 };
 
 }  // namespace sfmamba::tracing

@@ -73,36 +73,6 @@ exec server/sfmamba_server "$@"
   EXPECT_EQ(server.Wait(), 0);
 }
 
-// A write beyond the limit of `ulimit -f` would end the process with SIGXFSZ.
-TEST(StopTest, ATraceFileOfTheLargestSizeAllowedStopsNobody) {
-  const std::string program = Program("limited.sh", R"(
-ulimit -f 1
-exec server/sfmamba_server "$@"
-)");
-  const std::string spans = absl::StrCat(testing::TempDir(), "/spans");
-  ServerProcess server({"--model_repository=" + WriteTinyModel(),
-                        "--trace_ratio=1", "--trace_file=" + spans},
-                       program);
-  ASSERT_TRUE(server.WaitUntilServing()) << server.output();
-  auto stub = v1::VisionService::NewStub(grpc::CreateChannel(
-      server.address(), grpc::InsecureChannelCredentials()));
-  const auto classify = [&stub] {
-    grpc::ClientContext context;
-    v1::ClassifyResponse response;
-    return stub->Classify(&context, GreyRequest(), &response).ok();
-  };
-  WaitUntil(
-      [&] {
-        EXPECT_TRUE(classify());
-        return absl::StrContains(server.output(), "File too large");
-      },
-      "a full trace file");
-  EXPECT_TRUE(classify()) << server.output();
-  stub = nullptr;
-  server.Signal(SIGTERM);
-  EXPECT_EQ(server.Wait(), 0);
-}
-
 // A closing terminal sends SIGHUP more than once. systemd sends it with
 // SIGTERM.
 TEST(StopTest, SighupDrains) {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -56,13 +56,13 @@ int64_t Nanos(const json& span, const char* key) {
 
 class TracingProcessTest : public testing::Test {
  protected:
-  void Start(const std::vector<std::string>& more = {}) {
+  void Start(const std::vector<std::string>& more = {},
+             const std::string& program = "server/sfmamba_server") {
     std::vector<std::string> flags = {
         "--model_repository=" + WriteTinyModel("max_batch_size: 4"),
-        "--drain_delay=0s",
-        absl::StrCat("--trace_endpoint=http://127.0.0.1:", collector_->port())};
+        "--drain_delay=0s", "--trace_endpoint=" + collector_->url()};
     flags.insert(flags.end(), more.begin(), more.end());
-    server_ = std::make_unique<ServerProcess>(flags);
+    server_ = std::make_unique<ServerProcess>(flags, program);
     ASSERT_TRUE(server_->WaitUntilServing());
     channel_ = grpc::CreateChannel(server_->address(),
                                    grpc::InsecureChannelCredentials());
@@ -254,9 +254,7 @@ TEST_F(TracingProcessTest, ACollectorThatNeverAnswersHoldsUpNobody) {
 }
 
 TEST_F(TracingProcessTest, WhatIsLeftAtTheEndIsHandedOver) {
-  const std::string file = testing::TempDir() + "/spans.jsonl";
-  std::remove(file.c_str());
-  Start({"--trace_ratio=1", "--trace_file=" + file});
+  Start({"--trace_ratio=1"});
   ASSERT_TRUE(Classify({}).ok());
   server_->Signal(SIGTERM);
   EXPECT_EQ(server_->Wait(), 0) << server_->output();
@@ -264,13 +262,18 @@ TEST_F(TracingProcessTest, WhatIsLeftAtTheEndIsHandedOver) {
   for (const json& span : collector_->spans()) trace = span["traceId"];
   EXPECT_NE(server_->output().find(trace), std::string::npos);
   EXPECT_GE(collector_->spans().size(), 1 + 4 * kImages + 1);
-  std::ifstream lines(file);
-  size_t spans = 0;
-  for (std::string line; std::getline(lines, line);) {
-    spans +=
-        json::parse(line)["resourceSpans"][0]["scopeSpans"][0]["spans"].size();
-  }
-  EXPECT_EQ(spans, collector_->spans().size());
+}
+
+TEST_F(TracingProcessTest, NoProxyIsUsed) {
+  const std::string program = testing::TempDir() + "/behind_a_proxy.sh";
+  std::ofstream(program) << "#!/bin/bash\n"
+                            "export grpc_proxy=http://127.0.0.1:1\n"
+                            "export http_proxy=$grpc_proxy\n"
+                            "exec server/sfmamba_server \"$@\"\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  Start({"--trace_ratio=1"}, program);
+  ASSERT_TRUE(Classify({}).ok());
+  EXPECT_TRUE(collector_->AwaitSpans(4, kPatience)) << server_->output();
 }
 
 TEST_F(TracingProcessTest, ACollectorThatIsNotThereIsAWarning) {

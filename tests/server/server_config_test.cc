@@ -114,12 +114,12 @@ TEST(ServerConfigTest, TheMemoryBudgetFollowsTheMachineAndTheMessages) {
 TEST(ServerConfigTest, ACollectorIsAUrl) {
   v1::ServerConfig config = WithDefaults({});
   config.set_model_repository("m");
-  config.set_trace_endpoint("http://collector:4318");
+  config.set_trace_endpoint("http://collector:4317");
   EXPECT_TRUE(Validate(config).ok()) << Validate(config);
-  config.set_trace_endpoint("collector:4318");
+  config.set_trace_endpoint("collector:4317");
   EXPECT_EQ(
       Validate(config).message(),
-      "trace_endpoint: got \"collector:4318\", expected a URL that begins "
+      "trace_endpoint: got \"collector:4317\", expected a URL that begins "
       "with http:// or https://");
   config.clear_trace_endpoint();
   config.set_trace_ratio(1.5);

@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
@@ -17,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "httplib.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "nlohmann/json.hpp"
 #include "server/server_config.h"
 #include "sfmamba/v1/admin.grpc.pb.h"
 #include "tests/server/picture.h"
@@ -98,35 +98,31 @@ TEST_F(ServerPartsTest, EachPortInUseIsNamed) {
 }
 
 TEST_F(ServerPartsTest, SpansSayWhoseTheyAreAndAreCounted) {
-  config_.set_trace_file(NewFolder("spans") + "/spans");
+  tracing::CollectorStandIn collector;
+  config_.set_trace_endpoint(collector.url());
   config_.set_trace_ratio(1);
   RunningServer server(config_);
   EXPECT_TRUE(Classify(server).ok());
   WaitUntil(
       [&] { return server.Sum("sfmamba_trace_spans_exported_total", {}) >= 4; },
       "the spans of an image and its request");
-  EXPECT_EQ(Threads("spans-file"), 1);
-  std::ifstream file(config_.trace_file());
-  const std::string spans(std::istreambuf_iterator<char>(file), {});
   char host[256] = "";
   ASSERT_EQ(gethostname(host, sizeof(host) - 1), 0);
-  for (const std::string& value :
-       {std::string("sfmamba"), std::string("test"), std::string(host)}) {
-    EXPECT_TRUE(absl::StrContains(
-        spans, absl::StrCat("\"stringValue\":\"", value, "\"")))
-        << value << spans;
-  }
+  const nlohmann::json resource =
+      collector.requests()[0]["resourceSpans"][0]["resource"];
+  EXPECT_EQ(tracing::AttributeOf(resource, "service.name"), "sfmamba");
+  EXPECT_EQ(tracing::AttributeOf(resource, "service.version"), "test");
+  EXPECT_EQ(tracing::AttributeOf(resource, "host.name"), host);
 }
 
 TEST_F(ServerPartsTest, SpansGoToTheCollectorOfTheAuthorityThatIsNamed) {
   const Certificate pair = MakeCertificate();
-  const std::string certificate = WriteTestFile("collector.pem", pair.pem);
-  const std::string key = WriteTestFile("collector.key", pair.key);
-  tracing::CollectorStandIn collector(
-      std::make_unique<httplib::SSLServer>(certificate.c_str(), key.c_str()));
+  grpc::SslServerCredentialsOptions tls;
+  tls.pem_key_cert_pairs = {{pair.key, pair.pem}};
+  tracing::CollectorStandIn collector(grpc::SslServerCredentials(tls));
   config_.set_trace_endpoint(
       absl::StrCat("https://127.0.0.1:", collector.port()));
-  config_.set_trace_ca_file(certificate);
+  config_.set_trace_ca_file(WriteTestFile("collector.pem", pair.pem));
   config_.set_trace_ratio(1);
   RunningServer server(config_);
   EXPECT_TRUE(Classify(server).ok());
@@ -134,7 +130,7 @@ TEST_F(ServerPartsTest, SpansGoToTheCollectorOfTheAuthorityThatIsNamed) {
 }
 
 TEST_F(ServerPartsTest, SpansThatAreLostAreCounted) {
-  config_.set_trace_file("/nonexistent/spans");
+  config_.set_trace_endpoint("http://127.0.0.1:1");
   config_.set_trace_ratio(1);
   RunningServer server(config_);
   EXPECT_TRUE(Classify(server).ok());

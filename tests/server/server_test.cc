@@ -2,7 +2,6 @@
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "server/server_config.h"
 #include "tests/server/running_server.h"
 #include "tests/server/security/token_texts.h"
+#include "tests/server/tracing/collector_stand_in.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/http.h"
 #include "tests/testing/patience.h"
@@ -231,21 +231,21 @@ TEST_F(ServerTest, ShutdownLetsCallsFinish) {
   EXPECT_TRUE(status.ok()) << status.error_message();
 }
 
-TEST_F(ServerTest, ShutdownWritesTheLastSpans) {
-  config_.set_trace_file(NewFolder("spans") + "/spans");
+TEST_F(ServerTest, ShutdownSendsTheLastSpans) {
+  tracing::CollectorStandIn collector;
+  config_.set_trace_endpoint(collector.url());
   config_.set_trace_ratio(1);
   RunningServer server(config_);
   grpc::ClientContext context;
   v1::ClassifyResponse response;
   EXPECT_TRUE(server.stub().Classify(&context, GreyRequest(1), &response).ok());
   EXPECT_TRUE(server.server().Shutdown());
-  std::ifstream file(config_.trace_file());
-  const std::string spans(std::istreambuf_iterator<char>(file), {});
-  EXPECT_NE(spans.find("\"batch\""), std::string::npos) << spans;
+  EXPECT_FALSE(server.server().is_sending_spans());
+  EXPECT_GE(collector.spans().size(), 4);
 }
 
-TEST_F(ServerTest, SpansThatCannotBeWrittenAreLogged) {
-  config_.set_trace_file("/nonexistent/spans");
+TEST_F(ServerTest, SpansThatCannotBeSentAreLogged) {
+  config_.set_trace_endpoint("http://127.0.0.1:1");
   config_.set_trace_ratio(1);
   RunningServer server(config_);
   grpc::ClientContext context;

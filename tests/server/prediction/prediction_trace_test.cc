@@ -17,7 +17,6 @@
 #include "server/tracing/tracer.h"
 #include "tests/server/prediction/prediction_fixture.h"
 #include "tests/server/tracing/collector_stand_in.h"
-#include "tests/server/tracing/fake_sink.h"
 
 namespace sfmamba::prediction {
 namespace {
@@ -43,12 +42,10 @@ int64_t End(const json& span) { return Nanos(span, "endTimeUnixNano"); }
 class PredictionTraceTest : public PredictionTest {
  protected:
   PredictionTraceTest() {
-    tracing::SpanExporter::Options options;
-    options.delay = absl::Hours(1);
-    std::vector<std::unique_ptr<tracing::SpanExporter>> exporters;
-    exporters.push_back(std::make_unique<tracing::SpanExporter>(
-        options, std::make_unique<tracing::FakeSink>(sink_)));
-    tracer_ = std::make_unique<tracing::Tracer>(0, std::move(exporters));
+    tracing::Collector::Options options;
+    options.endpoint = collector_.url();
+    tracer_ = std::make_unique<tracing::Tracer>(
+        0, std::make_unique<tracing::Collector>(std::move(options)));
     environment_->tracer = tracer_.get();
   }
 
@@ -88,18 +85,15 @@ class PredictionTraceTest : public PredictionTest {
 
   // Stops the exporter and returns all spans by name.
   std::multimap<std::string, json> Spans() {
-    tracer_->Stop(kPatience);
+    EXPECT_TRUE(tracer_->Stop(kPatience));
     std::multimap<std::string, json> spans;
-    for (const std::string& request : sink_->requests) {
-      const json sent = json::parse(request);
-      const json& scope = sent["resourceSpans"][0]["scopeSpans"][0];
-      for (const json& span : scope["spans"]) spans.emplace(span["name"], span);
+    for (const json& span : collector_.spans()) {
+      spans.emplace(span["name"], span);
     }
     return spans;
   }
 
-  const std::shared_ptr<tracing::SinkState> sink_ =
-      std::make_shared<tracing::SinkState>();
+  tracing::CollectorStandIn collector_;
   std::unique_ptr<tracing::Tracer> tracer_;
 };
 

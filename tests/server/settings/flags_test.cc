@@ -170,6 +170,9 @@ TEST(FlagsTest, WrongArgumentsAreNamed) {
 }
 
 TEST(FlagsTest, ARemovedFlagNamesItsReplacement) {
+  EXPECT_EQ(ErrorOf({"--trace_file=spans"}),
+            "--trace_file=spans: trace_file was removed: set trace_endpoint to "
+            "a collector, whose file exporter writes files");
   EXPECT_EQ(ErrorOf({"--self_check_period=10s"}),
             "--self_check_period=10s: self_check_period was removed: let a "
             "liveness probe call grpc.health.v1.Health at the gRPC port");

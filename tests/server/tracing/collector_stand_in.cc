@@ -1,42 +1,120 @@
 #include "tests/server/tracing/collector_stand_in.h"
 
-#include <utility>
+#include <chrono>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/message.h"
+#include "google/protobuf/util/json_util.h"
+#include "grpcpp/support/proto_buffer_reader.h"
 
 namespace sfmamba::tracing {
+namespace {
 
 using nlohmann::json;
 
-CollectorStandIn::CollectorStandIn(std::unique_ptr<httplib::Server> server)
-    : server_(std::move(server)),
-      port_(server_->bind_to_any_port("127.0.0.1")) {
-  server_->Post(
-      ".*", [this](const httplib::Request& request,
-                   httplib::Response& response) { Post(request, response); });
-  thread_ = std::thread([this] { server_->listen_after_bind(); });
-  while (!server_->is_running()) std::this_thread::yield();
+constexpr char kRequest[] =
+    "opentelemetry.proto.collector.trace.v1.ExportTraceServiceRequest";
+
+// OTLP's JSON has ids in hexadecimal, protobuf's in base64.
+void WriteIdsInHexadecimal(json* value) {
+  if (value->is_array()) {
+    for (json& element : *value) WriteIdsInHexadecimal(&element);
+  } else if (value->is_object()) {
+    for (auto& [key, member] : value->items()) {
+      if (key == "traceId" || key == "spanId" || key == "parentSpanId") {
+        std::string bytes;
+        absl::Base64Unescape(member.get<std::string>(), &bytes);
+        member = absl::BytesToHexString(bytes);
+      } else {
+        WriteIdsInHexadecimal(&member);
+      }
+    }
+  }
+}
+
+// Discarded if `bytes` are none.
+json Parse(const grpc::ByteBuffer& bytes) {
+  const auto* type =
+      google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(
+          kRequest);
+  std::unique_ptr<google::protobuf::Message> message(
+      google::protobuf::MessageFactory::generated_factory()
+          ->GetPrototype(type)
+          ->New());
+  grpc::ByteBuffer copy(bytes);
+  grpc::ProtoBufferReader reader(&copy);
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_enums_as_ints = true;
+  if (message->ParseFromZeroCopyStream(&reader)) {
+    (void)google::protobuf::util::MessageToJsonString(*message, &text, options);
+  }
+  json result = json::parse(text, nullptr, false);
+  WriteIdsInHexadecimal(&result);
+  return result;
+}
+
+}  // namespace
+
+// A unary call.
+class CollectorStandIn::Call final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Call(CollectorStandIn* collector) : collector_(*collector) {
+    StartRead(&request_);
+  }
+  void OnReadDone(bool ok) override {
+    if (ok) collector_.Take(request_);
+    grpc::Status status;
+    {
+      absl::MutexLock lock(&collector_.mu_);
+      status = collector_.status_;
+      hangs_ = ok && collector_.hangs_ && !cancelled_;
+      if (hangs_) return;
+    }
+    if (!ok || !status.ok()) return Finish(status);
+    StartWriteAndFinish(&response_, grpc::WriteOptions(), status);
+  }
+  void OnCancel() override {
+    {
+      absl::MutexLock lock(&collector_.mu_);
+      cancelled_ = true;
+      if (!hangs_) return;
+    }
+    Finish(grpc::Status::CANCELLED);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  CollectorStandIn& collector_;
+  grpc::ByteBuffer request_;
+  const grpc::Slice nothing_;
+  const grpc::ByteBuffer response_{&nothing_, 1};
+  bool hangs_ ABSL_GUARDED_BY(collector_.mu_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(collector_.mu_) = false;
+};
+
+CollectorStandIn::CollectorStandIn(
+    const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("127.0.0.1:0", credentials, &port_);
+  builder.RegisterCallbackGenericService(this);
+  server_ = builder.BuildAndStart();
 }
 
 CollectorStandIn::~CollectorStandIn() {
-  {
-    absl::MutexLock lock(&mu_);
-    ending_ = true;
-  }
-  server_->stop();
-  thread_.join();
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_->Wait();
 }
 
 std::string CollectorStandIn::url() const {
-  return absl::StrCat("http://127.0.0.1:", port_, "/v1/traces");
+  return absl::StrCat("http://127.0.0.1:", port_);
 }
 
-void CollectorStandIn::AnswerWith(int code, httplib::Headers headers,
-                                  std::string text) {
+void CollectorStandIn::AnswerWith(const grpc::Status& status) {
   absl::MutexLock lock(&mu_);
-  code_ = code;
-  text_ = std::move(text);
-  headers_ = std::move(headers);
+  status_ = status;
 }
 
 void CollectorStandIn::Hang() {
@@ -44,9 +122,9 @@ void CollectorStandIn::Hang() {
   hangs_ = true;
 }
 
-std::vector<httplib::Request> CollectorStandIn::posts() const {
+std::vector<json> CollectorStandIn::requests() const {
   absl::MutexLock lock(&mu_);
-  return posts_;
+  return requests_;
 }
 
 std::vector<json> CollectorStandIn::spans() const {
@@ -62,23 +140,20 @@ bool CollectorStandIn::AwaitSpans(size_t count, absl::Duration limit) const {
   return mu_.AwaitWithTimeout(absl::Condition(&come), limit);
 }
 
-void CollectorStandIn::Post(const httplib::Request& request,
-                            httplib::Response& response) {
-  const json body = json::parse(request.body, nullptr, false);
+grpc::ServerGenericBidiReactor* CollectorStandIn::CreateReactor(
+    grpc::GenericCallbackServerContext* /*context*/) {
+  return new Call(this);
+}
+
+void CollectorStandIn::Take(const grpc::ByteBuffer& request) {
+  json parsed = Parse(request);
   absl::MutexLock lock(&mu_);
-  posts_.push_back(request);
-  if (body.is_object() && body.contains("resourceSpans")) {
-    for (const json& scope : body["resourceSpans"][0]["scopeSpans"]) {
+  for (const json& resource : parsed["resourceSpans"]) {
+    for (const json& scope : resource["scopeSpans"]) {
       for (const json& span : scope["spans"]) spans_.push_back(span);
     }
   }
-  const auto may_answer = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) {
-    return ending_ || !hangs_;
-  };
-  mu_.Await(absl::Condition(&may_answer));
-  response.status = code_;
-  response.headers = headers_;
-  response.set_content(text_, "application/json");
+  requests_.push_back(std::move(parsed));
 }
 
 std::string AttributeOf(const json& span, const std::string& key) {

@@ -3,58 +3,57 @@
 
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "httplib.h"
+#include "grpcpp/generic/async_generic_service.h"
+#include "grpcpp/grpcpp.h"
 #include "nlohmann/json.hpp"
 
 namespace sfmamba::tracing {
 
-// A collector on a free port of 127.0.0.1 that keeps what is posted to it.
-// Thread-safe.
-class CollectorStandIn {
+// A collector of OTLP over gRPC on a free port of 127.0.0.1 that keeps what it
+// is sent. Thread-safe.
+class CollectorStandIn final : private grpc::CallbackGenericService {
  public:
-  // `server` says how it listens: with TLS, for example.
-  explicit CollectorStandIn(std::unique_ptr<httplib::Server> server =
-                                std::make_unique<httplib::Server>());
-  ~CollectorStandIn();
+  explicit CollectorStandIn(
+      const std::shared_ptr<grpc::ServerCredentials>& credentials =
+          grpc::InsecureServerCredentials());
+  ~CollectorStandIn() override;
 
   int port() const { return port_; }
-  std::string url() const;  // "http://127.0.0.1:port/v1/traces"
+  std::string url() const;  // "http://127.0.0.1:port"
 
-  // Answers have this code and text; `headers` go with each.
-  void AnswerWith(int code, httplib::Headers headers = {},
-                  std::string text = "{}") ABSL_LOCKS_EXCLUDED(mu_);
-  // From now on no answer is sent.
+  // Requests are answered with `status` from now on.
+  void AnswerWith(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
+  // Requests are not answered from now on.
   void Hang() ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The posts so far.
-  std::vector<httplib::Request> posts() const ABSL_LOCKS_EXCLUDED(mu_);
-  // The spans of all of them, by JSON.
+  // The requests so far, each an ExportTraceServiceRequest in OTLP's JSON: ids
+  // are hexadecimal, enums are numbers.
+  std::vector<nlohmann::json> requests() const ABSL_LOCKS_EXCLUDED(mu_);
+  // The spans of all requests.
   std::vector<nlohmann::json> spans() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits until there are `count`.
+  // Waits until there are `count` spans.
   bool AwaitSpans(size_t count, absl::Duration limit) const
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  void Post(const httplib::Request& request, httplib::Response& response)
-      ABSL_LOCKS_EXCLUDED(mu_);
+  class Call;
 
-  const std::unique_ptr<httplib::Server> server_;
-  int port_;
+  grpc::ServerGenericBidiReactor* CreateReactor(
+      grpc::GenericCallbackServerContext* context) override;
+  void Take(const grpc::ByteBuffer& request) ABSL_LOCKS_EXCLUDED(mu_);
+
   mutable absl::Mutex mu_;
-  int code_ ABSL_GUARDED_BY(mu_) = 200;
-  httplib::Headers headers_ ABSL_GUARDED_BY(mu_);
-  std::string text_ ABSL_GUARDED_BY(mu_) = "{}";
+  grpc::Status status_ ABSL_GUARDED_BY(mu_);
   bool hangs_ ABSL_GUARDED_BY(mu_) = false;
-  bool ending_ ABSL_GUARDED_BY(mu_) = false;
-  std::vector<httplib::Request> posts_ ABSL_GUARDED_BY(mu_);
+  std::vector<nlohmann::json> requests_ ABSL_GUARDED_BY(mu_);
   std::vector<nlohmann::json> spans_ ABSL_GUARDED_BY(mu_);
-  std::thread thread_;  // Last: uses everything above.
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;  // Last: uses everything above.
 };
 
 // The value of a span's attribute, a number as its digits; empty if it has

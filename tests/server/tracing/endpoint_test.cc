@@ -1,36 +1,51 @@
+#include "server/tracing/endpoint.h"
+
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/tracing/collector.h"
 
 namespace sfmamba::tracing {
 namespace {
 
-TEST(TracesUrlTest, GetsThePathOfOtlpUnlessItHasOne) {
-  EXPECT_EQ(*TracesUrl("http://collector:4318"),
-            "http://collector:4318/v1/traces");
-  EXPECT_EQ(*TracesUrl("https://collector/"), "https://collector/v1/traces");
-  EXPECT_EQ(*TracesUrl("http://[::1]:4318"), "http://[::1]:4318/v1/traces");
-  EXPECT_EQ(*TracesUrl("https://c/otlp/v1/traces"), "https://c/otlp/v1/traces");
-}
-
-TEST(TracesUrlTest, RefusesWhatIsNoHttpUrl) {
-  for (const char* bad :
-       {"", "collector:4318", "localhost", "ftp://collector", "file:///etc/x",
-        "http://", "http://collector:99999", "http://a b/", "://x"}) {
-    const absl::StatusOr<std::string> url = TracesUrl(bad);
-    ASSERT_FALSE(url.ok()) << bad << " became " << *url;
-    EXPECT_NE(url.status().message().find("trace_endpoint: got"),
-              std::string::npos)
-        << url.status();
+TEST(CheckEndpointTest, AcceptsHostsWithAndWithoutPorts) {
+  for (const char* good :
+       {"http://collector:4317", "https://collector.example/",
+        "http://10.0.0.1:4317", "http://[::1]:4317", "https://[::1]",
+        "http://collector:65535/"}) {
+    EXPECT_EQ(CheckEndpoint(good), absl::OkStatus());
   }
 }
 
-TEST(TracesUrlTest, RefusesSecretsWithoutShowingThem) {
+TEST(CheckEndpointTest, RefusesWhatIsNoHttpUrlOfAHost) {
+  for (const char* bad :
+       {"", "collector:4317", "localhost", "ftp://collector", "file:///etc/x",
+        "http://", "http://:4317", "http://collector:99999",
+        "http://collector:", "http://collector:0", "http://collector:4317x",
+        "http://a b", "http://c?x=1", "http://::1:4317", "http://[::1",
+        "http://[]:4317", "://x"}) {
+    const absl::Status status = CheckEndpoint(bad);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_NE(status.message().find("trace_endpoint: got"), std::string::npos)
+        << status;
+  }
+}
+
+TEST(CheckEndpointTest, NamesGrpcInPlaceOfHttp) {
+  for (const char* http : {"http://collector:4318", "http://collector:4318/",
+                           "https://collector/v1/traces"}) {
+    const absl::Status status = CheckEndpoint(http);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << http;
+    EXPECT_NE(status.message().find("gRPC, such as http://HOST:4317"),
+              std::string::npos)
+        << status;
+  }
+}
+
+TEST(CheckEndpointTest, RefusesSecretsWithoutShowingThem) {
   for (const char* bad : {"http://user@c", "https://user:secret@c/v1/traces"}) {
-    const absl::StatusOr<std::string> url = TracesUrl(bad);
-    ASSERT_FALSE(url.ok()) << bad;
-    EXPECT_EQ(url.status().message().find("secret"), std::string::npos);
+    const absl::Status status = CheckEndpoint(bad);
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << bad;
+    EXPECT_EQ(status.message().find("secret"), std::string::npos);
   }
 }
 
