@@ -91,14 +91,9 @@ api::SpanContext ToSdk(const SpanContext& context,
                               : api::TraceState::FromHeader(View(tracestate)));
 }
 
-std::chrono::microseconds ToMicroseconds(absl::Duration duration) {
-  return absl::ToChronoMicroseconds(duration);
-}
-
 }  // namespace
 
-// Sends batches by the SDK's exporter and tells the collector what came of
-// them.
+// Sends batches by the SDK's exporter and reports the outcome to the Collector.
 class Collector::Exporter final : public sdk::trace::SpanExporter {
  public:
   explicit Exporter(Collector* collector)
@@ -220,7 +215,8 @@ void Collector::Add(const std::vector<Span>& spans) {
 
 bool Collector::Stop(absl::Duration limit) {
   stopping_ = true;
-  const bool sent = sdk_->processor->ForceFlush(ToMicroseconds(limit));
+  const bool sent =
+      sdk_->processor->ForceFlush(absl::ToChronoMicroseconds(limit));
   stopped_ = true;
   return sent;
 }
@@ -232,7 +228,7 @@ Collector::Counts Collector::TakeCounts() {
 void Collector::Sent(int64_t spans, bool accepted) {
   waiting_ -= spans;
   (accepted ? exported_ : dropped_) += spans;
-  // The server's end is no failure of the collector.
+  // Spans that are dropped at shutdown say nothing about the collector.
   if (stopped_.load() || accepted == !failing_) return;
   failing_ = !accepted;
   options_.changed(accepted ? absl::OkStatus()

@@ -46,8 +46,8 @@ class Collector {
 
   void Add(const std::vector<Span>& spans);
 
-  // Takes no more spans and sends the waiting ones. False if that is not done
-  // after `limit`; then the spans left are dropped.
+  // Takes no more spans and sends the waiting ones. Returns false if `limit`
+  // passes first. Then the remaining spans are dropped.
   bool Stop(absl::Duration limit);
 
   // Returns what happened since the last call.
@@ -64,8 +64,8 @@ class Collector {
   std::atomic<int64_t> waiting_{0};
   std::atomic<int64_t> exported_{0};
   std::atomic<int64_t> dropped_{0};
-  std::atomic<bool> stopping_{false};  // No more spans are taken,
-  std::atomic<bool> stopped_{false};   // or sent.
+  std::atomic<bool> stopping_{false};  // Add() drops spans.
+  std::atomic<bool> stopped_{false};   // The SDK's thread drops spans.
   bool failing_ = false;               // Used by the SDK's thread only.
   const std::unique_ptr<Sdk> sdk_;     // Last: its thread uses the above.
 };

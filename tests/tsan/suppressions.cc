@@ -34,6 +34,9 @@ extern "C" const char* __tsan_default_suppressions() {
       "race:libabsl_cord.so\n"
       "race:libabsl_cord_internal.so\n"
       "race:libabsl_time.so\n"
+      // Nor is OpenTelemetry's SDK. Its queue hands spans to its thread by
+      // atomic operations.
+      "race:libopentelemetry_trace.so\n"
       // What Abseil finds deadlocks with has a lock that is not seen.
       "race:libabsl_graphcycles_internal.so\n"
       // gRPC takes its locks in different orders where its own state rules out

@@ -34,7 +34,7 @@ void WriteIdsInHexadecimal(json* value) {
   }
 }
 
-// Discarded if `bytes` are none.
+// Returns a discarded value unless `bytes` are a request.
 json Parse(const grpc::ByteBuffer& bytes) {
   const auto* type =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(

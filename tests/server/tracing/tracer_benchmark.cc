@@ -55,7 +55,7 @@ void BM_FiveSpans(benchmark::State& state) {
     trace->Add(std::move(spans));
   }
 }
-// As many as the queue takes, so that none is dropped.
+// The queue holds all spans of these iterations.
 BENCHMARK(BM_FiveSpans)->Iterations(1600)->Repetitions(20);
 
 }  // namespace
