@@ -195,6 +195,12 @@ absl::Status Validate(const v1::ServerConfig& c) {
   if (!c.trace_endpoint().empty()) {
     status.Update(tracing::CheckEndpoint(c.trace_endpoint()));
   }
+  if (!c.trace_ca_file().empty()) {  // gRPC would use the system's CAs instead.
+    status.Update(
+        ReadTextFile(absl::StrCat("trace_ca_file: \"", c.trace_ca_file(), "\""),
+                     c.trace_ca_file(), kMaxConfigBytes)
+            .status());
+  }
   if (!status.ok()) return status;
   if (c.max_image_bytes() > c.max_message_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat(

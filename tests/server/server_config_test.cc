@@ -121,6 +121,11 @@ TEST(ServerConfigTest, ACollectorIsAUrl) {
       Validate(config).message(),
       "trace_endpoint: got \"collector:4317\", expected a URL that begins "
       "with http:// or https://");
+  config.set_trace_endpoint("https://collector:4317");
+  config.set_trace_ca_file("/missing/ca.pem");
+  EXPECT_THAT(Validate(config).message(),
+              testing::StartsWith("trace_ca_file: \"/missing/ca.pem\""));
+  config.clear_trace_ca_file();
   config.clear_trace_endpoint();
   config.set_trace_ratio(1.5);
   EXPECT_FALSE(Validate(config).ok());
