@@ -10,17 +10,17 @@
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
 #include "base/steady_clock.h"
-#include "server/api/admin/admin_methods.h"
-#include "server/api/vision/vision_methods.h"
 #include "server/batching/executor.h"
 #include "server/host/listening_sockets.h"
 
 namespace sfmamba::server {
 namespace {
 
+constexpr char kVisionService[] = "sfmamba.v1.VisionService";
+constexpr char kKserveService[] = "inference.GRPCInferenceService";
+constexpr char kAdminService[] = "sfmamba.v1.AdminService";
 // The services whose health status follows the models.
-constexpr const char* kServiceNames[] = {"", "sfmamba.v1.VisionService",
-                                         "inference.GRPCInferenceService"};
+constexpr const char* kServiceNames[] = {"", kVisionService, kKserveService};
 // The maximum number of answers that wait for the finish pool. Further answers
 // are refused.
 constexpr int kMaxAnswersQueued = 4096;
@@ -103,12 +103,12 @@ Server::Server(const Options& options, observability::Logger* log)
       settings_(SettingsOf(config_), &repository_, log,
                 [this](double ratio) { tracer_->set_ratio(ratio); }),
       changes_(&repository_, log),
-      methods_(Environment(), api::VisionMethods()),
-      admin_methods_(Environment(),
-                     api::AdminMethods(Build(), &changes_, &settings_)),
-      vision_(methods_, base::FromProto(config_.send_timeout())),
-      kserve_(Environment(), KserveOptions()),
-      admin_(admin_methods_, base::FromProto(config_.send_timeout())),
+      methods_(Environment(), Methods()),
+      vision_(methods_, kVisionService,
+              base::FromProto(config_.send_timeout())),
+      kserve_(methods_, kKserveService,
+              base::FromProto(config_.send_timeout())),
+      admin_(methods_, kAdminService, base::FromProto(config_.send_timeout())),
       heap_trim_(&memory_),
       housekeeping_("housekeeping", kHousekeepingPeriod, [this] {
         UpdateLiveness();

@@ -20,7 +20,6 @@
 #include "server/call/method_table.h"
 #include "server/host/heap_trim.h"
 #include "server/http/metrics_server.h"
-#include "server/kserve/kserve_service.h"
 #include "server/observability/log.h"
 #include "server/observability/metrics.h"
 #include "server/prediction/transport_environment.h"
@@ -140,10 +139,8 @@ class Server {
 
   // Returns what predictions of all transports need.
   prediction::TransportEnvironment Environment();
-  kserve::KserveService::Options KserveOptions();
-
-  // Returns null unless calls may load and unload models.
-  admin::ModelChanges* ChangesByCalls();
+  // Returns the methods of all services.
+  std::vector<call::Method> Methods();
 
   rest::RestPort::Options RestOptions();
 
@@ -197,9 +194,8 @@ class Server {
   admin::RuntimeSettings settings_;
   admin::ModelChanges changes_;
   const call::MethodTable methods_;
-  const call::MethodTable admin_methods_;
   rpc::MethodService vision_;
-  kserve::KserveService kserve_;
+  rpc::MethodService kserve_;
   rpc::MethodService admin_;
   absl::Status scanned_;                  // The result of finding the models.
   std::unique_ptr<rest::RestPort> rest_;  // Null if there is no HTTP port.

@@ -10,6 +10,9 @@
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "base/proto_duration.h"
+#include "server/api/admin/admin_methods.h"
+#include "server/api/kserve/kserve_methods.h"
+#include "server/api/vision/vision_methods.h"
 #include "server/server.h"
 #include "server/tracing/collector.h"
 
@@ -120,19 +123,21 @@ prediction::TransportEnvironment Server::Environment() {
   return environment;
 }
 
-kserve::KserveService::Options Server::KserveOptions() {
-  kserve::KserveService::Options options;
+std::vector<call::Method> Server::Methods() {
+  kserve::KserveOptions options;
   options.version = options_.build.version;
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
-  options.send_timeout = base::FromProto(config_.send_timeout());
-  options.changes = ChangesByCalls();
-  return options;
-}
-
-admin::ModelChanges* Server::ChangesByCalls() {
-  return absl::StrContains(config_.model_control(), "explicit") ? &changes_
-                                                                : nullptr;
+  options.draining = [this] { return draining_.load(); };
+  if (absl::StrContains(config_.model_control(), "explicit")) {
+    options.changes = &changes_;
+  }
+  std::vector<call::Method> methods = api::VisionMethods();
+  for (auto& more : {kserve::KserveMethods(options),
+                     api::AdminMethods(Build(), &changes_, &settings_)}) {
+    methods.insert(methods.end(), more.begin(), more.end());
+  }
+  return methods;
 }
 
 rest::RestPort::Options Server::RestOptions() {
@@ -145,8 +150,7 @@ rest::RestPort::Options Server::RestOptions() {
   options.tls_client_optional = config_.tls_client_optional();
   options.live = [this] { return IsAlive(); };
   options.ready = [this] { return health_.IsServing(""); };
-  options.changes = ChangesByCalls();
-  options.max_body_bytes = config_.max_message_bytes();
+  options.kserve.max_raw_bytes = config_.max_message_bytes();
   options.http.host = config_.host();
   options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();

@@ -26,9 +26,14 @@ class Pictures {
   // transport.
   const absl::Status& status() const { return status_; }
   void set_status(absl::Status status) { status_ = std::move(status); }
+  // INVALID_ARGUMENT, or UNIMPLEMENTED, if the request is well-formed but its
+  // images are not. Only a ModelInferRequest has such errors.
+  const absl::Status& images_status() const { return images_status_; }
   // How many images the request has. If there are more than were allowed, the
   // message lacks some of them.
   int count() const { return count_; }
+  // The bytes of memory that the request takes.
+  int64_t bytes() const { return bytes_; }
 
   // The message has an index in place of each image's bytes. Replaces the index
   // in `source`, which was made of such an image, by the bytes.
@@ -38,7 +43,9 @@ class Pictures {
 
  protected:
   absl::Status status_;
+  absl::Status images_status_;
   int count_ = 0;
+  int64_t bytes_ = 0;
 };
 
 // A response with the repeated field `results`, which is encoded result by
@@ -93,10 +100,11 @@ class Call {
   // Encodes the response's results, if it has any.
   virtual ResultSink& results() = 0;
   // Sends the results and `rest` if `status` is OK, else the error. `rest` may
-  // be null if `status` is an error. Called exactly once, by any thread. `sent`
-  // runs exactly once, on any thread, when the response has left memory.
+  // be null if `status` is an error, and may be moved from. Called exactly
+  // once, by any thread. `sent` runs exactly once, on any thread, when the
+  // response has left memory.
   virtual void Finish(
-      const absl::Status& status, const Message* rest,
+      const absl::Status& status, Message* rest,
       absl::AnyInvocable<void()> sent = [] {}) = 0;
 
  protected:

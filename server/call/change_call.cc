@@ -10,15 +10,8 @@ namespace sfmamba::call {
 std::shared_ptr<ChangeCall> ChangeCall::New(
     const prediction::TransportEnvironment& environment,
     observability::Method counted_as, std::unique_ptr<Call> call) {
-  const std::shared_ptr<ChangeCall> made = absl::WrapUnique(
+  return absl::WrapUnique(
       new ChangeCall(environment, counted_as, std::move(call)));
-  // The transport may hold the callback as long as the call.
-  made->call_->OnCancel([weak = std::weak_ptr<ChangeCall>(made)] {
-    const std::shared_ptr<ChangeCall> living = weak.lock();
-    if (living == nullptr) return;
-    living->Answer(server::Cancelled("administration"), nullptr);
-  });
-  return made;
 }
 
 ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
@@ -26,6 +19,18 @@ ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
                        std::unique_ptr<Call> call)
     : call_(std::move(call)), record_(environment, counted_as, *call_) {
   record_.set_no_model();
+}
+
+absl::Status ChangeCall::Read(Message* request) {
+  const absl::Status status = call_->Read(request);
+  // An answer frees the request, so that none may be sent while it is read. The
+  // transport may hold the callback as long as the call.
+  call_->OnCancel([weak = weak_from_this()] {
+    const std::shared_ptr<ChangeCall> living = weak.lock();
+    if (living == nullptr) return;
+    living->Answer(server::Cancelled("administration"), nullptr);
+  });
+  return status;
 }
 
 void ChangeCall::End(const absl::Status& status, Message* response) {

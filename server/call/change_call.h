@@ -18,7 +18,7 @@ namespace sfmamba::call {
 //
 // Thread-safe. The code that makes the change shares it, and may outlive the
 // transport but not the environment's metrics and log.
-class ChangeCall {
+class ChangeCall : public std::enable_shared_from_this<ChangeCall> {
  public:
   static std::shared_ptr<ChangeCall> New(
       const prediction::TransportEnvironment& environment,
@@ -26,7 +26,7 @@ class ChangeCall {
 
   // See Call. Both are used before the change begins.
   const prediction::CallInfo& info() const { return call_->info(); }
-  absl::Status Read(Message* request) { return call_->Read(request); }
+  absl::Status Read(Message* request);
 
   // Returns whether the client has gone away or has its response.
   bool client_has_gone() const { return is_answered_.load(); }

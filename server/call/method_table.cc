@@ -12,7 +12,8 @@ CallRecord::CallRecord(const prediction::TransportEnvironment& environment,
 
 void MethodTable::Serve(const Method& method,
                         std::unique_ptr<Call> call) const {
-  const absl::Status admitted = call->Admit(method.scope);
+  const absl::Status admitted =
+      method.scope.has_value() ? call->Admit(*method.scope) : absl::OkStatus();
   if (admitted.ok()) {
     return method.handle(env_, method.metric.value_or(observability::Method()),
                          std::move(call));

@@ -25,13 +25,18 @@ using Handler = std::function<void(
 
 // An RPC method.
 struct Method {
-  std::string name;  // "sfmamba.v1.VisionService/GetModel"
-  // The method and the path that serve it over HTTP, "GET
-  // /v1/{name=models/**}". The variable is a field of the request. Empty: HTTP
-  // does not serve the method.
+  // "sfmamba.v1.VisionService/GetModel". Without a slash: gRPC does not serve
+  // the method.
+  std::string name;
+  // The methods and the paths that serve it over HTTP, "POST,PUT
+  // /v1/{model=models/**}:classify". A variable is a field of the request:
+  // {name} is one segment of the path, {name=models/**} all that begins with
+  // "models/". A part in brackets may be left out. Empty: HTTP does not serve
+  // the method.
   std::string http;
-  security::Scope scope;
-  // None: calls are neither counted nor logged.
+  std::optional<security::Scope> scope;  // None: everybody may call.
+  // None: calls are neither counted nor logged, and are answered over HTTP
+  // while the server drains.
   std::optional<observability::Method> metric;
   Handler handle;  // Null: the method is a stream, which its transport serves.
 };
@@ -85,6 +90,23 @@ Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
     absl::Status status = call->Read(&request);
     if (status.ok()) status = answer(environment, request, &response, &record);
     call->Finish(record.Finish(status), &response);
+  };
+}
+
+// Makes the handler of a method whose calls are not counted.
+template <typename Request, typename Response>
+Handler AnswerUncounted(std::function<absl::Status(
+                            const prediction::TransportEnvironment& environment,
+                            const Request& request, Response* response)>
+                            answer) {
+  return [answer = std::move(answer)](
+             const prediction::TransportEnvironment& environment,
+             observability::Method, std::unique_ptr<Call> call) {
+    Request request;
+    Response response;
+    absl::Status status = call->Read(&request);
+    if (status.ok()) status = answer(environment, request, &response);
+    call->Finish(status, &response);
   };
 }
 

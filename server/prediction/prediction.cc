@@ -388,9 +388,10 @@ absl::Status Prediction::CheckAlive(absl::string_view stage,
 }
 
 absl::Status Prediction::CheckSize(int64_t bytes) const {
-  if (bytes <= env_.max_response_bytes) return absl::OkStatus();
-  return server::ResponseTooLarge(bytes, env_.max_response_bytes,
-                                  handler_->SmallerResponse());
+  const int64_t most =
+      std::min(env_.max_response_bytes, request_.call.max_response_bytes);
+  if (bytes <= most) return absl::OkStatus();
+  return server::ResponseTooLarge(bytes, most, handler_->SmallerResponse());
 }
 
 }  // namespace sfmamba::prediction

@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_PREDICTION_PREDICTION_REQUEST_H_
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,6 +52,8 @@ struct CallInfo {
   std::string tracestate;   // The W3C headers, joined.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
   absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
+  // The transport's own limit, beside that of the PredictionEnvironment.
+  int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
 };
 
 struct PredictionRequest {

@@ -8,7 +8,6 @@
 #include "absl/strings/string_view.h"
 #include "server/rest/call_headers.h"
 #include "server/rest/error_response.h"
-#include "server/rest/kserve/route.h"
 
 namespace sfmamba::rest {
 namespace {
@@ -23,16 +22,6 @@ constexpr char kRequestHeaders[] =
 constexpr char kAnswerHeaders[] =
     "Inference-Header-Content-Length, Retry-After";
 constexpr char kSeconds[] = "600";  // A browser may remember what it was told.
-
-std::optional<Scope> KserveScope(const http::HttpRequest& request) {
-  const std::optional<KserveRoute> route = FindKserveRoute(request.path);
-  if (!route.has_value()) return Scope::kRead;
-  if (route->action == KserveAction::kServerLive ||
-      route->action == KserveAction::kServerReady) {
-    return std::nullopt;
-  }
-  return request.method == "POST" ? route->post_scope : Scope::kRead;
-}
 
 // Returns the value of the header Authorization. Several are refused: a proxy
 // in front of the server may have checked another one of them.
@@ -64,8 +53,7 @@ std::optional<Scope> ScopeOf(const MethodPaths& methods,
     return std::nullopt;
   }
   if (path == "/" || IsUnder(path, "/console")) return std::nullopt;
-  if (IsUnder(path, "/v2")) return KserveScope(request);
-  const auto found = methods.Find(path);
+  const auto found = methods.Find(request.method, path);
   return found.has_value() ? found->method->scope : Scope::kRead;
 }
 

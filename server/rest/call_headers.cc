@@ -17,7 +17,7 @@ constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
 constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused value.
 
-// gRPC's units of time, and what Abseil calls them in the same order.
+// gRPC's units of time, and Abseil's in the same order.
 constexpr absl::string_view kGrpcUnits = "HMSmun";
 constexpr const char* kUnits[] = {"h", "m", "s", "ms", "us", "ns"};
 
@@ -60,7 +60,7 @@ absl::StatusOr<absl::Duration> ParseRequestTimeout(absl::string_view value) {
   return timeout;
 }
 
-// The time that the request may take; infinite if it does not say.
+// Returns the time that the request may take. Infinite if it has no header.
 absl::StatusOr<absl::Duration> TimeoutOf(const http::HttpRequest& request) {
   const size_t count = request.headers.count(kGrpcTimeout) +
                        request.headers.count(kRequestTimeout);
@@ -104,16 +104,6 @@ absl::string_view Header(const http::HttpRequest& request,
   const auto found = request.headers.find(std::string(name));
   if (found == request.headers.end()) return "";
   return found->second;
-}
-
-HttpRecord::HttpRecord(observability::Method method,
-                       const http::HttpRequest& request,
-                       const prediction::PredictionEnvironment& environment,
-                       int64_t body_bytes)
-    : RequestRecord(method, request.body.size() + body_bytes, request.peer,
-                    Header(request, "traceparent"), &environment.metrics,
-                    &environment.log) {
-  set_client(request.caller.name);
 }
 
 }  // namespace sfmamba::rest

@@ -18,9 +18,8 @@ namespace {
 
 constexpr size_t kMaxShown = 32;  // Most bytes shown of a refused method.
 
-// The HTTP status that says the same as a canonical code, by the mapping that
-// google.rpc.Code documents, and which errors of the transport are nearest to.
-// The first row of a code or of a status counts.
+// Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
+// matching row wins.
 constexpr struct {
   absl::StatusCode code;
   int http;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/functional/any_invocable.h"
 #include "absl/strings/str_cat.h"
 #include "base/steady_clock.h"
 #include "server/errors/reasons.h"
@@ -17,97 +16,101 @@
 namespace sfmamba::rest {
 namespace {
 
-class HttpCall final : public call::Call {
+class TypedCall final : public HttpCall {
  public:
-  HttpCall(std::unique_ptr<http::Exchange> exchange, PathField field,
-           absl::Status serving, server::MemoryBudget* memory)
-      : exchange_(std::move(exchange)),
-        field_(std::move(field)),
-        serving_(std::move(serving)),
+  TypedCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
+            absl::Status serving, server::MemoryBudget* memory)
+      : HttpCall(std::move(exchange), std::move(fields), std::move(serving)),
         memory_(*memory),
-        request_bytes_(exchange_->request().body.size()),
-        response_(EncodingFor(Header(exchange_->request(), "accept"))) {
-    const http::HttpRequest& request = exchange_->request();
-    auto info = CallOf(request, base::SteadyNow());
-    headers_ = info.status();
-    if (info.ok()) info_ = *std::move(info);
-    info_.peer = request.peer;
-    info_.caller = request.caller;
-  }
+        response_(EncodingFor(Header(request(), "accept"))) {}
 
-  int64_t request_bytes() const override { return request_bytes_; }
-  absl::Status Admit(security::Scope) override { return absl::OkStatus(); }
-
-  absl::Status Read(call::Message* request) override {
+  absl::Status Read(call::Message* message) override {
     if (!serving_.ok()) return serving_;
     // The query sets what the path does not.
     std::vector<call::Message*> by_query;
-    const int by_path = field_.name.empty() ? 0 : 1;
-    if (request->GetDescriptor()->field_count() > by_path) {
-      by_query.push_back(request);
+    if (message->GetDescriptor()->field_count() >
+        static_cast<int>(fields_.size())) {
+      by_query.push_back(message);
     }
-    const absl::Status status =
-        SetFromQuery(exchange_->request().query, by_query);
-    return status.ok() ? SetPathField(request) : status;
+    const absl::Status status = SetFromQuery(request().query, by_query);
+    return status.ok() ? SetPathFields(message) : status;
   }
 
   std::unique_ptr<call::Pictures> ReadPictures(
-      int max_images, call::Message* request) override {
+      int max_images, call::Message* message) override {
     absl::Status status = serving_;
     if (status.ok()) status = headers_;
     std::unique_ptr<call::Pictures> pictures =
-        ReadBody(status, max_images, &exchange_->request(), &memory_, request);
-    if (pictures->status().ok()) pictures->set_status(SetPathField(request));
-    if (!pictures->status().ok()) request->Clear();
+        ReadBody(status, max_images, &request(), &memory_, message);
+    if (pictures->status().ok()) pictures->set_status(SetPathFields(message));
+    if (!pictures->status().ok()) message->Clear();
     return pictures;
   }
 
-  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
-    exchange_->OnCancel(std::move(cancelled));
-  }
   call::ResultSink& results() override { return response_; }
-  void Finish(const absl::Status& status, const call::Message* rest,
-              absl::AnyInvocable<void()> sent) override {
-    const auto exchange = std::move(exchange_);
-    exchange->Answer(
-        status.ok() ? response_.Take(*rest) : ErrorResponse(status),
-        std::move(sent));
-  }
 
  private:
-  // Sets the path's field. INVALID_ARGUMENT if the body sets it otherwise.
-  absl::Status SetPathField(call::Message* request) const {
-    if (field_.name.empty()) return absl::OkStatus();
-    const auto& fields = *request->GetReflection();
-    const auto* field = request->GetDescriptor()->FindFieldByName(field_.name);
-    const std::string got = fields.GetString(*request, field);
-    fields.SetString(request, field, field_.value);
-    if (got.empty() || got == field_.value ||
-        absl::StrCat("models/", got) == field_.value) {
-      return absl::OkStatus();
-    }
-    return server::InvalidField(
-        field_.name, absl::StrCat("got \"", got, "\", expected none or \"",
-                                  field_.value, "\", which the path names"));
+  http::HttpResponse Respond(call::Message* rest) override {
+    return response_.Take(*rest);
   }
 
-  // Null once it is answered. If it ends unanswered it answers 500.
-  std::unique_ptr<http::Exchange> exchange_;
-  const PathField field_;
-  const absl::Status serving_;
   server::MemoryBudget& memory_;
-  const int64_t request_bytes_;
-  absl::Status headers_;  // An error if they cannot be parsed.
   ResponseBody response_;
 };
 
 }  // namespace
 
-std::unique_ptr<call::Call> MakeHttpCall(
-    std::unique_ptr<http::Exchange> exchange, PathField field,
+HttpCall::HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
+                   absl::Status serving)
+    : fields_(std::move(fields)),
+      serving_(std::move(serving)),
+      exchange_(std::move(exchange)),
+      request_bytes_(exchange_->request().body.size()) {
+  auto info = CallOf(request(), base::SteadyNow());
+  headers_ = info.status();
+  if (info.ok()) info_ = *std::move(info);
+  info_.peer = request().peer;
+  info_.caller = request().caller;
+}
+
+absl::Status HttpCall::Admit(security::Scope scope) {
+  // Without tokens, callers on this machine may administer. A web page in a
+  // browser here must not do so in its reader's name.
+  const bool is_from_page = request().headers.count("origin") > 0;
+  return scope == security::Scope::kAdmin && is_from_page
+             ? server::OriginRefused()
+             : absl::OkStatus();
+}
+
+void HttpCall::Finish(const absl::Status& status, call::Message* rest,
+                      absl::AnyInvocable<void()> sent) {
+  const auto exchange = std::move(exchange_);
+  exchange->Answer(
+      status.ok() ? Respond(rest) : ErrorAt(exchange->request().path, status),
+      std::move(sent));
+}
+
+absl::Status HttpCall::SetPathFields(call::Message* request) const {
+  const auto& reflection = *request->GetReflection();
+  for (const auto& [name, value] : fields_) {
+    const auto* field = request->GetDescriptor()->FindFieldByName(name);
+    const std::string got = reflection.GetString(*request, field);
+    reflection.SetString(request, field, value);
+    if (got.empty() || got == value || absl::StrCat("models/", got) == value) {
+      continue;
+    }
+    return server::InvalidField(
+        name, absl::StrCat("got \"", got, "\", expected none or \"", value,
+                           "\", which the path names"));
+  }
+  return absl::OkStatus();
+}
+
+std::unique_ptr<call::Call> MakeTypedCall(
+    std::unique_ptr<http::Exchange> exchange, PathFields fields,
     absl::Status serving, server::MemoryBudget* memory) {
-  return std::make_unique<HttpCall>(std::move(exchange), std::move(field),
-                                    std::move(serving), memory);
+  return std::make_unique<TypedCall>(std::move(exchange), std::move(fields),
+                                     std::move(serving), memory);
 }
 
 }  // namespace sfmamba::rest

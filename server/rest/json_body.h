@@ -10,13 +10,13 @@
 
 namespace sfmamba::rest {
 
-// JSON of more bytes than this, beside its pictures, is refused: no request
-// needs as many, and what a parser makes of them takes much more memory.
+// JSON of more bytes than this, without its pictures, is refused. No request
+// needs so many, and a parsed tree takes much more memory than its text.
 inline constexpr size_t kMaxJsonRest = 256 << 10;
 // Strings of more bytes than this must be a picture in base64.
 inline constexpr size_t kMaxJsonString = 1024;
 
-// The bytes of an image's source; null if it has none.
+// Returns the bytes of an image's source; null if it has none.
 std::string* BytesOf(v1::Image* image);
 
 // Reads a ClassifyRequest, DetectRequest or SegmentRequest from JSON by

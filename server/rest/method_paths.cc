@@ -1,7 +1,6 @@
 #include "server/rest/method_paths.h"
 
-#include <algorithm>
-
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,72 +10,106 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr char kReads[] = "GET, HEAD, OPTIONS";
-// curl -T sends PUT.
-constexpr char kWrites[] = "POST, PUT, OPTIONS";
+// Returns a path template without its brackets: once without the last part in
+// brackets and once with it, and so for each other part.
+std::vector<std::string> Expand(const std::string& path) {
+  const size_t begin = path.rfind('[');
+  if (begin == path.npos) return {path};
+  const size_t end = path.find(']', begin);
+  const std::string before = path.substr(0, begin);
+  const std::string after = path.substr(end + 1);
+  std::vector<std::string> paths = Expand(before + after);
+  const std::string part = path.substr(begin + 1, end - begin - 1);
+  for (std::string& one : Expand(before + part + after)) {
+    if (!absl::c_linear_search(paths, one)) paths.push_back(std::move(one));
+  }
+  return paths;
+}
 
 }  // namespace
 
 MethodPaths::MethodPaths(const std::vector<call::Method>& methods) {
   for (const call::Method& method : methods) {
-    if (!method.http.empty()) rules_.push_back(Parse(method));
+    if (method.http.empty()) continue;
+    const std::pair<std::string, std::string> parts =
+        absl::StrSplit(method.http, absl::MaxSplits(' ', 1));
+    std::vector<std::string> http_methods = absl::StrSplit(parts.first, ',');
+    if (parts.first == "GET") http_methods.push_back("HEAD");
+    for (const std::string& path : Expand(parts.second)) {
+      rules_.push_back(
+          {&method, http_methods, absl::StrSplit(path, absl::ByAnyChar("{}"))});
+    }
   }
 }
 
-MethodPaths::Rule MethodPaths::Parse(const call::Method& method) {
-  const std::pair<absl::string_view, absl::string_view> parts =
-      absl::StrSplit(method.http, absl::MaxSplits(' ', 1));
-  Rule rule;
-  rule.method = &method;
-  rule.is_read = parts.first == "GET";
-  const std::vector<std::string> pieces =
-      absl::StrSplit(parts.second, absl::ByAnyChar("{=}"));
-  rule.before = pieces[0];
-  if (pieces.size() == 1) return rule;
-  rule.field = pieces[1];
-  rule.folder = std::string(absl::StripSuffix(pieces[2], "**"));
-  rule.after = pieces[3];
-  return rule;
+absl::string_view MethodPaths::Rule::Folder() const {
+  if (pieces.size() == 1) return "";
+  absl::string_view variable = pieces[1];
+  if (!absl::ConsumeSuffix(&variable, "**")) return "";
+  return variable.substr(variable.find('=') + 1);
 }
 
-bool MethodPaths::Match::Serves(absl::string_view http_method) const {
-  const std::vector<absl::string_view> all = absl::StrSplit(allowed, ", ");
-  return http_method != "OPTIONS" &&
-         std::find(all.begin(), all.end(), http_method) != all.end();
+bool MethodPaths::Rule::Matches(absl::string_view path,
+                                PathFields* fields) const {
+  if (!absl::ConsumePrefix(&path, pieces[0])) return false;
+  for (size_t i = 1; i < pieces.size(); i += 2) {
+    const std::pair<absl::string_view, absl::string_view> variable =
+        absl::StrSplit(pieces[i], absl::MaxSplits('=', 1));
+    absl::string_view value = path;
+    if (!variable.second.empty()) {  // It takes all of the path.
+      if (!absl::StartsWith(value, Folder()) ||
+          !absl::ConsumeSuffix(&value, pieces[i + 1]) ||
+          // Without a verb a colon is no part of a name.
+          (pieces[i + 1].empty() && absl::StrContains(value, ":"))) {
+        return false;
+      }
+      path = "";
+    } else {
+      value = path.substr(0, path.find('/'));
+      path.remove_prefix(value.size());
+      if (value.empty() || !absl::ConsumePrefix(&path, pieces[i + 1])) {
+        return false;
+      }
+    }
+    fields->emplace_back(std::string(variable.first), std::string(value));
+  }
+  return path.empty();
 }
 
 std::optional<MethodPaths::Match> MethodPaths::Find(
-    absl::string_view path) const {
+    absl::string_view http_method, absl::string_view path) const {
+  std::optional<Match> match;
+  std::vector<absl::string_view> allowed;
   for (const Rule& rule : rules_) {
-    const char* const allowed = rule.is_read ? kReads : kWrites;
-    absl::string_view value = path;
-    if (rule.field.empty()) {
-      if (path == rule.before) return Match{rule.method, allowed, "", ""};
-      continue;
+    PathFields fields;
+    if (!rule.Matches(path, &fields)) continue;
+    const bool is_served =
+        absl::c_linear_search(rule.http_methods, http_method);
+    if (!match.has_value() || (is_served && !match->is_served)) {
+      match = Match{rule.method, std::move(fields), is_served, ""};
     }
-    if (absl::ConsumePrefix(&value, rule.before) &&
-        absl::StartsWith(value, rule.folder) &&
-        absl::ConsumeSuffix(&value, rule.after) &&
-        // Without a verb a colon is no part of a name.
-        !(rule.after.empty() && absl::StrContains(value, ":"))) {
-      return Match{rule.method, allowed, rule.field, std::string(value)};
+    for (const std::string& one : rule.http_methods) {
+      if (!absl::c_linear_search(allowed, one)) allowed.push_back(one);
     }
   }
-  return std::nullopt;
+  allowed.push_back("OPTIONS");
+  if (match.has_value()) match->allowed = absl::StrJoin(allowed, ", ");
+  return match;
 }
 
 bool MethodPaths::Covers(absl::string_view path) const {
-  return std::any_of(rules_.begin(), rules_.end(), [path](const Rule& rule) {
-    return rule.field.empty()
-               ? path == rule.before
-               : absl::StartsWith(path, rule.before + rule.folder);
+  return absl::c_any_of(rules_, [path](const Rule& rule) {
+    return !rule.Folder().empty() &&
+           absl::StartsWith(path, absl::StrCat(rule.pieces[0], rule.Folder()));
   });
 }
 
 std::string MethodPaths::Verbs() const {
   std::vector<absl::string_view> verbs;
   for (const Rule& rule : rules_) {
-    if (!rule.after.empty()) verbs.push_back(rule.after);
+    if (!rule.Folder().empty() && !rule.pieces.back().empty()) {
+      verbs.push_back(rule.pieces.back());
+    }
   }
   if (verbs.empty()) return "none";
   const absl::string_view last = verbs.back();
@@ -90,14 +123,17 @@ std::vector<std::pair<std::string, std::string>> MethodPaths::OpenApiPaths()
   for (const Rule& rule : rules_) {
     const std::string name =
         rule.method->name.substr(rule.method->name.find('/') + 1);
-    if (rule.field.empty()) {
-      paths.emplace_back(absl::StrCat("@", name, "@"), rule.before);
-      continue;
+    if (rule.pieces.size() == 1) {
+      paths.emplace_back(absl::StrCat("@", name, "@"), rule.pieces[0]);
+    } else if (!rule.Folder().empty()) {
+      const std::string model =
+          absl::StrCat(rule.pieces[0], rule.Folder(), "{model}");
+      paths.emplace_back(absl::StrCat("@", name, "@"),
+                         model + rule.pieces.back());
+      paths.emplace_back(
+          absl::StrCat("@", name, ".version@"),
+          absl::StrCat(model, "/versions/{version}", rule.pieces.back()));
     }
-    const std::string model = absl::StrCat(rule.before, rule.folder, "{model}");
-    paths.emplace_back(absl::StrCat("@", name, "@"), model + rule.after);
-    paths.emplace_back(absl::StrCat("@", name, ".version@"),
-                       absl::StrCat(model, "/versions/{version}", rule.after));
   }
   return paths;
 }

@@ -11,6 +11,9 @@
 
 namespace sfmamba::rest {
 
+// The fields of a request that a path sets, and their values.
+using PathFields = std::vector<std::pair<std::string, std::string>>;
+
 // The paths of the methods that HTTP serves. Thread-safe.
 class MethodPaths {
  public:
@@ -19,16 +22,15 @@ class MethodPaths {
 
   struct Match {
     const call::Method* method;
-    const char* allowed;  // "GET, HEAD, OPTIONS".
-    std::string field;    // The field that the path sets; empty: none.
-    std::string value;
-
-    bool Serves(absl::string_view http_method) const;
+    PathFields fields;
+    bool is_served;       // Whether the path serves the HTTP method.
+    std::string allowed;  // What it serves: "GET, HEAD, OPTIONS".
   };
-  // Returns the method that `path` names, whatever the HTTP method; none if it
-  // names none.
-  std::optional<Match> Find(absl::string_view path) const;
-  // Whether `path` lies where methods are, but need not name one.
+  // Returns the method that a request means, none if no method has the path. If
+  // the path does not serve `http_method`, the first method that has the path.
+  std::optional<Match> Find(absl::string_view http_method,
+                            absl::string_view path) const;
+  // Whether `path` lies where models are, but need not name a method.
   bool Covers(absl::string_view path) const;
   // The verbs that end a path for which Covers() is true, as an error lists
   // them: ":classify, :detect or :segment".
@@ -39,16 +41,18 @@ class MethodPaths {
   std::vector<std::pair<std::string, std::string>> OpenApiPaths() const;
 
  private:
-  // "POST /v1/{model=models/**}:classify".
+  // "POST,PUT /v1/{model=models/**}:classify".
   struct Rule {
     const call::Method* method;
-    bool is_read;        // GET.
-    std::string before;  // "/v1/".
-    std::string field;   // "model"; empty: `before` is the whole path.
-    std::string folder;  // "models/".
-    std::string after;   // ":classify".
+    std::vector<std::string> http_methods;  // "POST", "PUT"; HEAD beside GET.
+    // "/v1/", "model=models/**", ":classify": every other one is a variable.
+    std::vector<std::string> pieces;
+
+    // Whether the path matches. Then `fields` has its variables.
+    bool Matches(absl::string_view path, PathFields* fields) const;
+    // What "**" begins with, "models/"; empty if there is none.
+    absl::string_view Folder() const;
   };
-  static Rule Parse(const call::Method& method);
 
   std::vector<Rule> rules_;
 };

@@ -70,25 +70,13 @@ absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
       "by -F image=@FILE");
 }
 
-class BodyPictures final : public call::Pictures {
+class BodyPictures final : public OwnedPictures {
  public:
   BodyPictures(const absl::Status& status, int max_images,
                http::HttpRequest* request, server::MemoryBudget* memory,
-               Message* message) {
+               Message* message)
+      : OwnedPictures(request->body.size()) {
     status_ = status.ok() ? Read(max_images, request, memory, message) : status;
-  }
-
-  void SetBytes(image::ImageSource* source) override {
-    auto* encoded = std::get_if<image::EncodedImage>(&source->source);
-    if (encoded != nullptr) Set(&encoded->bytes);
-    auto* pixels = std::get_if<image::PixelBuffer>(&source->source);
-    if (pixels != nullptr) Set(&pixels->data);
-    auto* tensor = std::get_if<image::InputTensor>(&source->source);
-    if (tensor != nullptr) Set(&tensor->data);
-  }
-  void Release() override {
-    bytes_ = {};
-    owned_ = {};
   }
 
  private:
@@ -100,14 +88,6 @@ class BodyPictures final : public call::Pictures {
   absl::Status ReadProtobuf(int max_images, std::string body, Message* message);
   absl::Status ReadJson(std::string body, server::MemoryBudget* memory,
                         Message* message);
-
-  // Puts bytes in the place of their index, if they were sent.
-  void Set(absl::string_view* index) const {
-    if (!index->empty()) *index = bytes_[call::ExtentIndex(*index)];
-  }
-
-  std::vector<std::string> owned_;
-  std::vector<absl::string_view> bytes_;  // Views of owned_, by index.
 };
 
 constexpr size_t kMaxBoundary = 70;   // RFC 2046, 5.1.1.
@@ -164,6 +144,24 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
                                                  : BodyForm::kPicture;
 }
 
+void OwnedPictures::SetBytes(image::ImageSource* source) {
+  const auto set = [this](absl::string_view* index) {
+    // It is empty if the field was not sent.
+    if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
+  };
+  auto* encoded = std::get_if<image::EncodedImage>(&source->source);
+  if (encoded != nullptr) set(&encoded->bytes);
+  auto* pixels = std::get_if<image::PixelBuffer>(&source->source);
+  if (pixels != nullptr) set(&pixels->data);
+  auto* tensor = std::get_if<image::InputTensor>(&source->source);
+  if (tensor != nullptr) set(&tensor->data);
+}
+
+void OwnedPictures::Release() {
+  views_ = {};
+  owned_ = {};
+}
+
 bool IsPicture(absl::string_view body) {
   return base::FormatOf(body).has_value();
 }
@@ -206,8 +204,8 @@ absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
       fields, {message, part_of("params"), part_of("options"), &common});
   if (!status.ok()) return status;
   for (const FormPart& part : parts) {
-    common.set_encoded(call::IndexBytes(bytes_.size()));
-    bytes_.push_back(body.substr(part.begin, part.size));
+    common.set_encoded(call::IndexBytes(views_.size()));
+    views_.push_back(body.substr(part.begin, part.size));
     reflection.AddMessage(message, type.FindFieldByName("images"))
         ->CopyFrom(common);
   }
@@ -225,7 +223,7 @@ absl::Status BodyPictures::ReadProtobuf(int max_images, std::string body,
   count_ = wire.images;
   if (!status.ok()) return status;
   for (const call::WireExtent& extent : wire.extents) {
-    bytes_.push_back(whole.substr(extent.position, extent.length));
+    views_.push_back(whole.substr(extent.position, extent.length));
   }
   return absl::OkStatus();
 }
@@ -250,7 +248,7 @@ absl::Status BodyPictures::ReadJson(std::string body,
     const std::string index = call::IndexBytes(owned_.size());
     owned_.push_back(std::exchange(*bytes, index));
   }
-  bytes_ = {owned_.begin(), owned_.end()};
+  views_ = {owned_.begin(), owned_.end()};
   return absl::OkStatus();
 }
 

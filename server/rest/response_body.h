@@ -15,12 +15,12 @@ namespace sfmamba::rest {
 
 enum class Encoding { kJson, kProtobuf };
 
-// What the header Accept asks for: protobuf if it names
+// Returns the encoding that the header Accept asks for: protobuf if it names
 // "application/x-protobuf" or "application/protobuf", else JSON.
 Encoding EncodingFor(absl::string_view accept);
 
-// A message as protobuf's JSON mapping has it: names in lowerCamelCase, fields
-// with their default value left out.
+// Writes a message in protobuf's JSON mapping: names in lowerCamelCase, without
+// fields that have their default value.
 std::string ToJson(const google::protobuf::Message& message);
 
 // Encodes a response as `encoding` says.

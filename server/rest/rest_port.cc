@@ -56,7 +56,9 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
-constexpr size_t kMaxShown = 256;  // Most bytes shown of an unknown path.
+// Most bytes shown of an unknown path, under /v2 and elsewhere.
+constexpr size_t kMaxPathShown = 200;
+constexpr size_t kMaxShown = 256;
 
 http::HttpResponse Probe(bool good) {
   http::HttpResponse response;
@@ -95,8 +97,6 @@ RestService::RestService(const call::MethodTable& methods, Options options)
       paths_(methods.methods()),
       options_(std::move(options)),
       metrics_(&methods.environment().metrics),
-      kserve_(methods.environment(), options_,
-              [this] { return CheckServing(); }),
       open_api_(OpenApi(paths_, options_.version)) {}
 
 std::optional<security::Scope> RestService::ScopeOf(
@@ -104,41 +104,47 @@ std::optional<security::Scope> RestService::ScopeOf(
   return rest::ScopeOf(paths_, request);
 }
 
-absl::Status RestService::CheckServing() const {
-  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
-}
-
 void RestService::Handle(std::unique_ptr<http::Exchange> exchange) {
-  const std::string& path = exchange->request().path;
-  if (base::Utf8Length(path) < 0) {
-    exchange->Answer(RefusalResponse(400, "the path is not UTF-8"));
-  } else if (paths_.Covers(path)) {
-    Serve(std::move(exchange));
-  } else if (IsUnder(path, "/v2")) {
-    kserve_.Handle(std::move(exchange));
-  } else {
-    exchange->Answer(Page(exchange->request()));
+  const http::HttpRequest& request = exchange->request();
+  if (base::Utf8Length(request.path) < 0) {
+    return exchange->Answer(RefusalResponse(400, "the path is not UTF-8"));
   }
+  const auto found = paths_.Find(request.method, request.path);
+  if (found.has_value()) return Serve(*found, std::move(exchange));
+  exchange->Answer(Page(request));
 }
 
-void RestService::Serve(std::unique_ptr<http::Exchange> exchange) const {
+void RestService::Serve(const MethodPaths::Match& found,
+                        std::unique_ptr<http::Exchange> exchange) const {
   const http::HttpRequest& request = exchange->request();
-  const auto found = paths_.Find(request.path);
-  if (!found.has_value()) {
-    return exchange->Answer(RefusalResponse(
-        404, absl::StrCat("got another verb after the model's name, expected ",
-                          paths_.Verbs())));
+  if (!found.is_served) {
+    return exchange->Answer(
+        OtherMethod(request.method, found.allowed, request.path));
   }
-  if (!found->Serves(request.method)) {
-    return exchange->Answer(OtherMethod(request.method, found->allowed));
-  }
-  methods_.Serve(*found->method,
-                 MakeHttpCall(std::move(exchange), {found->field, found->value},
-                              CheckServing(), &methods_.environment().memory));
+  // Calls that are not counted are probes.
+  absl::Status serving = draining_.load() && found.method->metric.has_value()
+                             ? server::Draining("the server")
+                             : absl::OkStatus();
+  server::MemoryBudget* const memory = &methods_.environment().memory;
+  auto call = IsUnder(request.path, "/v2")
+                  ? MakeKserveCall(std::move(exchange), found.fields,
+                                   std::move(serving), options_.kserve, memory)
+                  : MakeTypedCall(std::move(exchange), found.fields,
+                                  std::move(serving), memory);
+  methods_.Serve(*found.method, std::move(call));
 }
 
 http::HttpResponse RestService::Page(const http::HttpRequest& request) {
   const std::string& path = request.path;
+  if (paths_.Covers(path)) {
+    return RefusalResponse(
+        404, absl::StrCat("got another verb after the model's name, expected ",
+                          paths_.Verbs()));
+  }
+  if (IsUnder(path, "/v2")) {
+    return KserveError(absl::NotFoundError(
+        absl::StrCat("nothing is served at ", path.substr(0, kMaxPathShown))));
+  }
   if ((path == "/" || IsUnder(path, "/console")) && options_.console) {
     return ConsolePage(request);
   }

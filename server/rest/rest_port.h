@@ -2,6 +2,7 @@
 #define SFMAMBA_SERVER_REST_REST_PORT_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,28 +11,31 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "server/admin/model_changes.h"
 #include "server/call/method_table.h"
 #include "server/http/exchange.h"
 #include "server/http/http_options.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_server.h"
-#include "server/rest/kserve/kserve_rest.h"
+#include "server/rest/kserve/kserve_call.h"
 #include "server/rest/method_paths.h"
 #include "server/security/tls_identity.h"
 
 namespace sfmamba::rest {
 
-// All that is served over HTTP, by path: a table's methods, the Open Inference
-// Protocol under /v2, probes, metrics, the console and
-// /openapi.json. docs/serving.md, "REST", lists the routes.
+// All that is served over HTTP, by path: a table's methods, probes, metrics,
+// the console and /openapi.json. docs/serving.md, "REST", lists the paths.
 //
-// Thread-safe. It outlives the exchanges that it was given.
+// Thread-safe. It outlives the exchanges that it is given.
 class RestService {
  public:
-  // KserveRest's: what else is served asks for the same.
-  struct Options : KserveRest::Options {
+  struct Options {
+    std::string version;  // The server's.
+    // Whether every model makes progress, and whether the server is SERVING.
+    // Both are quick and thread-safe.
+    std::function<bool()> live = [] { return true; };
+    std::function<bool()> ready = [] { return true; };
     bool console = true;  // Whether it is served.
+    KserveLimits kserve;
   };
 
   // `methods` outlives the service.
@@ -50,17 +54,16 @@ class RestService {
   void StartDraining() { draining_.store(true); }
 
  private:
-  absl::Status CheckServing() const;
-  // Answers a request at a path that methods_ covers.
-  void Serve(std::unique_ptr<http::Exchange> exchange) const;
-  // Returns the answer of a path that is no model's.
+  // Answers a request that means a method.
+  void Serve(const MethodPaths::Match& found,
+             std::unique_ptr<http::Exchange> exchange) const;
+  // Returns the answer of a path that no method has.
   http::HttpResponse Page(const http::HttpRequest& request);
 
   const call::MethodTable& methods_;
   const MethodPaths paths_;
   const Options options_;
   http::MetricsPage metrics_;
-  KserveRest kserve_;
   const std::string open_api_;
   std::atomic<bool> draining_{false};
 };

@@ -18,39 +18,40 @@
 #include "server/security/caller.h"
 #include "server/security/gate.h"
 
-// What calls whose messages come and go as bytes have in common.
+// Helpers of calls whose messages are bytes.
 
 namespace sfmamba::rpc {
 
 using prediction::CallInfo;
 
-// Time left until the call's deadline; InfiniteDuration() if it has none. It is
-// told by gRPC's clock, which is never set. Context's deadline() is of the wall
-// clock: once that is set, absl::Now(), which asks it every two seconds only,
-// is for a while of another time.
+// Returns the time until the call's deadline; InfiniteDuration() if it has
+// none. It is measured by gRPC's clock, which nobody sets. The context's
+// deadline() is a time of the wall clock. When somebody sets that clock,
+// absl::Now() differs from it for up to two seconds.
 absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
 
-// The client of a call by its address, the peer's with a null gate.
+// Returns the client of a call by its address. With a null gate, the peer's.
 std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
-// The header `authorization` of a call; empty if it has none, or several: which
-// one an intermediary has checked is not known.
+// Returns the header `authorization` of a call. Empty if the call has none, or
+// several, because an intermediary may have checked another one.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
-// Who makes a call, if they may: see Gate::Check(). Handlers ask before they
-// read anything of the message. With a null gate everybody may do everything.
+// Returns who makes a call, if the caller may make it: see Gate::Check().
+// Called before anything of the message is read. With a null gate everybody may
+// do everything.
 absl::StatusOr<security::Caller> CheckCaller(
     const security::Gate* gate, const grpc::ServerContextBase& context,
     security::Scope scope);
 
-// Who makes a call that lasts.
+// The rights of a stream's caller.
 struct StreamRights {
   security::Caller caller;
-  // Whether the caller may still do it: the tokens may have changed.
+  // Whether the caller still has them. The tokens may have changed.
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
@@ -71,8 +72,8 @@ class Refused final : public Reactor {
 using StreamReactor =
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures has more
-// bytes than any has.
+// Returns INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures
+// has more bytes than any valid one.
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes);
 
 // Parses a request without pictures. INVALID_ARGUMENT, MALFORMED_MESSAGE.
@@ -86,7 +87,7 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
              : call::NotParsed();
 }
 
-// Writes a message as the bytes to be sent, in place of what `bytes` has.
+// Replaces `bytes` by the bytes of a message.
 template <typename Message>
 void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
   bytes->Clear();  // gRPC aborts the process if there are some.
@@ -94,7 +95,7 @@ void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }
 
-// Makes `bytes` the message of these pieces, which are not copied.
+// Replaces `bytes` by a message in these pieces, which are not copied.
 void SetPieces(std::vector<std::string> pieces, grpc::ByteBuffer* bytes);
 
 }  // namespace sfmamba::rpc

@@ -2,24 +2,34 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "grpcpp/impl/codegen/server_callback_handlers.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "server/call/call.h"
 #include "server/call/encoded_results.h"
+#include "server/errors/reasons.h"
+#include "server/observability/log.h"
+#include "server/observability/request_record.h"
 #include "server/rpc/call.h"
+#include "server/rpc/grpc_status.h"
 #include "server/rpc/load_reports.h"
+#include "server/rpc/stream/infer_stream.h"
 #include "server/rpc/stream/predict_stream.h"
 #include "server/rpc/wire/received_request.h"
 #include "server/security/caller.h"
 
 namespace sfmamba::rpc {
 namespace {
+
+using grpc::ByteBuffer;
+using grpc::CallbackServerContext;
+using grpc::internal::RpcMethod;
 
 // gRPC's side of a call. Deletes itself once the response is sent.
 struct GrpcReply final : UnaryCall {
@@ -72,7 +82,7 @@ class GrpcCall final : public call::Call {
     reply_->cancelled = std::move(cancelled);
   }
   call::ResultSink& results() override { return results_; }
-  void Finish(const absl::Status& status, const call::Message* rest,
+  void Finish(const absl::Status& status, call::Message* rest,
               absl::AnyInvocable<void()> sent) override {
     if (status.ok()) SetPieces(results_.Take(*rest), raw_.response);
     if (reports_load_) {
@@ -97,7 +107,11 @@ class GrpcCall final : public call::Call {
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends) {
   // The client cancelled the call before its request came.
-  if (!raw.request->Valid()) return End(raw, grpc::Status::CANCELLED);
+  if (!raw.request->Valid()) {
+    Reactor* const reactor = raw.context->DefaultReactor();
+    reactor->Finish(grpc::Status::CANCELLED);
+    return reactor;
+  }
   auto* const reply = new GrpcReply(raw.context, sends);
   methods.Serve(method,
                 std::make_unique<GrpcCall>(methods.environment(), raw, reply));
@@ -105,22 +119,81 @@ Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
 }
 
 MethodService::MethodService(const call::MethodTable& methods,
+                             absl::string_view service,
                              absl::Duration send_timeout)
-    : PredictionService(/*name=*/"", methods.environment(), send_timeout) {
+    : env_(methods.environment()), sends_(send_timeout, env_.clock) {
   for (const call::Method& method : methods.methods()) {
-    const std::string path = absl::StrCat("/", method.name);
-    if (method.handle == nullptr) {
-      AddStreamPath(path, [this,
-                           &method](grpc::CallbackServerContext* context) {
-        PredictStream stream(env_, *context, *method.metric);
-        return Open(context, stream.Options(), std::move(stream), method.scope);
-      });
+    absl::string_view name = method.name;
+    if (!absl::ConsumePrefix(&name, absl::StrCat(service, "/"))) continue;
+    if (method.handle != nullptr) {
+      AddHandler(
+          method, RpcMethod::NORMAL_RPC,
+          new grpc::internal::CallbackUnaryHandler<ByteBuffer, ByteBuffer>(
+              [this, &methods, &method](CallbackServerContext* context,
+                                        const ByteBuffer* request,
+                                        ByteBuffer* response) {
+                return Serve(methods, method, {context, request, response},
+                             &sends_);
+              }));
+    } else if (name == "StreamPredict") {
+      AddStream<PredictStream>(method);
     } else {
-      AddPath(path, [this, &methods, &method](const RawCall& raw) {
-        return Serve(methods, method, raw, sends());
-      });
+      AddStream<InferStream>(method);
     }
   }
+}
+
+void MethodService::AddHandler(const call::Method& method,
+                               RpcMethod::RpcType type,
+                               grpc::internal::MethodHandler* handler) {
+  const int index = static_cast<int>(paths_.size());
+  paths_.push_back(absl::StrCat("/", method.name));
+  AddMethod(new grpc::internal::RpcServiceMethod(paths_.back().c_str(), type,
+                                                 nullptr));
+  MarkMethodRawCallback(index, handler);
+}
+
+template <typename Stream>
+void MethodService::AddStream(const call::Method& method) {
+  const auto open =
+      [this, &method](CallbackServerContext* context) -> StreamReactor* {
+    auto rights = CheckStream(env_.gate, *context, *method.scope);
+    if (!rights.ok()) {
+      observability::RequestRecord record(
+          *method.metric, /*bytes=*/0, context->peer(),
+          OnlyHeader(*context, "traceparent"), &env_.metrics, &env_.log);
+      record.set_no_model();
+      return new Refused<StreamReactor>(
+          EndCall(record.Finish(rights.status()), context));
+    }
+    StreamCall::Options options = Stream::Options();
+    options.method = *method.metric;
+    options.serving = [this] { return CheckServing(); };
+    options.rights = *std::move(rights);
+    return streams_.Start(std::make_shared<StreamCall>(
+        env_, context, &sends_, std::move(options), Stream(env_, *context)));
+  };
+  AddHandler(
+      method, RpcMethod::BIDI_STREAMING,
+      new grpc::internal::CallbackBidiHandler<ByteBuffer, ByteBuffer>(open));
+}
+
+absl::Status MethodService::CheckServing() const {
+  return draining_.load() ? server::Draining("the server") : absl::OkStatus();
+}
+
+void MethodService::StartDraining() {
+  draining_.store(true);
+  streams_.Tick(true);
+}
+
+void MethodService::EndUnreadCalls() {
+  streams_.Tick(draining_.load());
+  const int calls = sends_.CancelLate();
+  if (calls == 0) return;
+  env_.log.Warning(observability::LogModule::kRequests,
+                   "answers were not read: their calls are ended",
+                   {{"calls", calls}});
 }
 
 }  // namespace sfmamba::rpc

@@ -23,14 +23,15 @@ FORBIDDEN = (
     ('server', '//kernels/scan:selective_scan'),  # server -> kernels
     ('server/rpc', '//model/engine:vision_model'),  # server -> behind the model's door
     ('server/image', '//server/batching:batcher'),  # server, upwards
-    ('server/rpc', '//server/kserve:inference'),  # server, upwards
+    ('server/rpc', '//server/api/kserve:infer'),  # server, upwards
     ('server/shares', '//server/threads:fair_queue'),  # server, upwards
     ('server/rpc/wire', '//server/rpc:call'),  # server, upwards
     ('server/call', '//server/rpc:call'),  # server, upwards
     ('server/api/vision', '//server/rpc:call'),  # a method -> a transport
     ('server/api/vision', '//server/rest:call_headers'),  # a method -> a transport
+    ('server/api/kserve', '//server/rpc:grpc_status'),  # a method -> a transport
     ('server/rest', '//server/rpc:call'),  # one transport -> another
-    ('server/kserve', '//server/batching:batcher'),  # server, past the prediction
+    ('server/api/kserve', '//server/batching:batcher'),  # server, past the prediction
 )
 # What it may.
 ALLOWED = (
@@ -38,7 +39,7 @@ ALLOWED = (
     ('model/ops', '//kernels/scan:selective_scan'),
     ('client/rpc', '//proto:rpc'),
     ('server', '//model:vision_model'),
-    ('server/kserve', '//server/rpc:grpc_status'),
+    ('server/rpc/stream', '//server/api/kserve:infer'),
 )
 
 TARGET = '''

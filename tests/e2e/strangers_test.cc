@@ -20,7 +20,7 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/server_process.h"
-#include "tests/server/kserve/kserve_fixture.h"
+#include "tests/server/api/kserve/kserve_fixture.h"
 #include "tests/testing/patience.h"
 
 namespace sfmamba {

@@ -23,7 +23,7 @@
 #include "nlohmann/json.hpp"
 #include "sfmamba/v1/vision.grpc.pb.h"
 #include "tests/e2e/server_process.h"
-#include "tests/server/kserve/kserve_fixture.h"
+#include "tests/server/api/kserve/kserve_fixture.h"
 #include "tests/server/picture.h"
 #include "tests/server/tracing/collector_stand_in.h"
 #include "tests/testing/http.h"

@@ -12,9 +12,11 @@
 #include "google/protobuf/stubs/logging.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "inference/grpc_service.pb.h"
+#include "server/api/kserve/infer_request.h"
+#include "server/call/call.h"
 #include "server/errors/error.h"
 #include "server/image/image_source.h"
-#include "server/kserve/received_inference.h"
+#include "server/rpc/wire/received_request.h"
 #include "tests/fuzz/check.h"
 #include "tests/fuzz/sliced_message.h"
 
@@ -47,17 +49,18 @@ std::string RawElements(const ModelInferRequest& request) {
 }
 
 // Returns the raw contents of the images that were found.
-std::string RawImages(kserve::ReceivedInference* received) {
+std::string RawImages(const ModelInferRequest& message,
+                      call::Pictures* pictures) {
   std::string raw;
-  for (int i = 0; i < received->images(); ++i) {
-    const absl::StatusOr<image::ImageSource> source = received->Image(i);
-    Check(source.ok(), "an image that was found is there");
-    if (source->tensor() != nullptr) {
-      absl::StrAppend(&raw, source->tensor()->data,
-                      absl::StrJoin(source->tensor()->pieces, ""));
+  for (int i = 0; i < pictures->count(); ++i) {
+    image::ImageSource source = kserve::ImageOf(message, i);
+    pictures->SetBytes(&source);
+    if (source.tensor() != nullptr) {
+      absl::StrAppend(&raw, source.tensor()->data,
+                      absl::StrJoin(source.tensor()->pieces, ""));
       continue;
     }
-    const std::string file(source->encoded()->bytes);
+    const std::string file(source.encoded()->bytes);
     const uint32_t length = file.size();
     raw.append(reinterpret_cast<const char*>(&length), sizeof(length));
     raw += file;
@@ -75,35 +78,36 @@ std::string BesideElements(ModelInferRequest request) {
 
 void Fuzz(absl::string_view message, std::vector<int> cuts) {
   grpc::ByteBuffer buffer = InSlices(message, std::move(cuts));
-  kserve::ReceivedInference received(&buffer, kMaxImages);
-  ModelInferRequest expected;
+  ModelInferRequest received, expected;
+  const auto pictures = rpc::ReadPictures(&buffer, kMaxImages, &received);
   const bool valid = expected.ParseFromArray(message.data(), message.size());
-  if (!received.status().ok()) {
-    const std::string reason = server::GetErrorDetail(received.status()).reason;
+  if (!pictures->status().ok()) {
+    const std::string reason =
+        server::GetErrorDetail(pictures->status()).reason;
     Check(reason == "MALFORMED_MESSAGE" || reason == "INVALID_FIELD",
           "a message is refused as malformed, or as too large");
     Check(!valid || reason == "INVALID_FIELD",
           "and malformed it is by protobuf");
     return;
   }
-  if (!received.input_status().ok()) {
-    const absl::StatusCode code = received.input_status().code();
+  if (!pictures->images_status().ok()) {
+    const absl::StatusCode code = pictures->images_status().code();
     Check(code == absl::StatusCode::kInvalidArgument ||
               code == absl::StatusCode::kUnimplemented,
           "an input is refused as invalid, or because it names shared memory");
     return;
   }
-  if (received.images() > kMaxImages) return;  // Only counted.
+  if (pictures->count() > kMaxImages) return;  // Only counted.
   Check(valid, "what is accepted is accepted by protobuf");
-  Check(received.message().inputs_size() == 1, "there is one input");
+  Check(received.inputs_size() == 1, "there is one input");
   // Maps have no order in bytes; messages with more than one entry are not
   // compared.
   const bool ordered = expected.parameters_size() < 2 &&
                        expected.inputs(0).parameters_size() < 2;
   Check(!ordered || expected.outputs_size() > 0 ||
-            BesideElements(received.message()) == BesideElements(expected),
+            BesideElements(received) == BesideElements(expected),
         "what is beside the elements is protobuf's");
-  Check(RawImages(&received) == RawElements(expected),
+  Check(RawImages(received, pictures.get()) == RawElements(expected),
         "and so are the elements");
 }
 

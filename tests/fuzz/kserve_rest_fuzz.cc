@@ -1,6 +1,6 @@
 // The body of a request to infer over REST: what is accepted is JSON and binary
-// data as the header cuts them, and becomes a message that gRPC's reader takes
-// or refuses, with the elements that are in the JSON.
+// data as the header cuts them, and becomes a request with the elements that
+// are in the JSON, or is refused.
 #include <algorithm>
 #include <cstdint>
 #include <optional>
@@ -12,11 +12,13 @@
 #include "absl/time/time.h"
 #include "base/image_format.h"
 #include "base/utf8.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "inference/grpc_service.pb.h"
 #include "nlohmann/json.hpp"
+#include "server/api/kserve/infer_request.h"
+#include "server/call/call.h"
 #include "server/errors/error.h"
-#include "server/kserve/received_inference.h"
+#include "server/http/exchange.h"
+#include "server/image/image_source.h"
 #include "server/rest/kserve/request.h"
 #include "server/shares/memory_budget.h"
 #include "tests/fuzz/check.h"
@@ -63,8 +65,6 @@ bool HasObject(const json& data) {
 }
 
 void CheckMessage(const json& asked, const ModelInferRequest& message) {
-  Check(message.model_name() == "m" && message.model_version() == "1",
-        "the path names the model");
   Check(message.id() == asked.value("id", ""), "the id is the JSON's");
   const json inputs = asked.value("inputs", json::array());
   Check(message.inputs_size() == static_cast<int>(inputs.size()),
@@ -72,63 +72,74 @@ void CheckMessage(const json& asked, const ModelInferRequest& message) {
   Check(message.outputs_size() ==
             static_cast<int>(asked.value("outputs", json::array()).size()),
         "and as many outputs");
-  int raw = 0;
   for (int i = 0; i < message.inputs_size(); ++i) {
     const auto& input = message.inputs(i);
     Check(input.datatype() == inputs[i].value("datatype", "") &&
               input.name() == inputs[i].value("name", ""),
           "an input's name and type are the JSON's");
-    const json parameters = inputs[i].value("parameters", json::object());
-    const bool binary = parameters.contains("binary_data_size");
-    if (!inputs[i].contains("data") && !binary) continue;
-    const std::string& elements = message.raw_input_contents(raw++);
-    if (binary) {
-      Check(elements.size() == parameters["binary_data_size"].get<uint64_t>(),
-            "binary data have their size");
-    } else if (!HasObject(inputs[i]["data"])) {
-      std::string expected;
-      AppendElements(inputs[i]["data"], input.datatype(), &expected);
-      Check(elements == expected, "elements are the JSON's");
+  }
+}
+
+// Checks the elements of the only input, which `tail` has unless the JSON does.
+void CheckImages(const json& input, absl::string_view tail,
+                 const ModelInferRequest& message, call::Pictures* pictures) {
+  std::string found;
+  for (int i = 0; i < pictures->count(); ++i) {
+    image::ImageSource source = kserve::ImageOf(message, i);
+    pictures->SetBytes(&source);
+    if (source.encoded() != nullptr) {
+      Append(static_cast<uint32_t>(source.encoded()->bytes.size()), &found);
+      absl::StrAppend(&found, source.encoded()->bytes);
+    } else {
+      absl::StrAppend(&found, source.tensor()->data);
     }
   }
-  Check(raw == message.raw_input_contents_size(), "none is made up");
+  std::string expected(tail);
+  if (input.contains("data")) {
+    if (HasObject(input["data"])) return;
+    AppendElements(input["data"], message.inputs(0).datatype(), &expected);
+  }
+  Check(found == expected, "elements are those that were sent");
 }
 
 void Fuzz(std::optional<absl::string_view> header, std::string body) {
   const std::string kept = body;
   server::MemoryBudget memory(int64_t{1} << 30, 384 << 20);
-  auto request = rest::ReadKserveRequest("m", "1", header, std::move(body),
-                                         kMaxRawBytes, &memory);
-  if (!request.ok()) {
-    const std::string reason = server::GetErrorDetail(request.status()).reason;
-    Check(absl::IsInvalidArgument(request.status()) &&
-              (reason == "MALFORMED_MESSAGE" || reason == "INVALID_FIELD"),
-          "a body is refused as malformed or as invalid");
-    Check(base::Utf8Length(request.status().message()) >= 0,
-          "an error is UTF-8");
-    return;
+  http::HttpRequest request;
+  request.body = std::move(body);
+  if (header.has_value()) {
+    request.headers.emplace("inference-header-content-length", *header);
   }
-  grpc::ByteBuffer share = request->message;
   ModelInferRequest message;
-  Check(grpc::SerializationTraits<ModelInferRequest>::Deserialize(&share,
-                                                                  &message)
-            .ok(),
-        "what is accepted is a message");
+  rest::OutputForms outputs;
+  const auto pictures =
+      rest::ReadInferBody(absl::OkStatus(), kMaxImages, kMaxRawBytes, &request,
+                          &memory, &message, &outputs);
+  for (const absl::Status& status :
+       {pictures->status(), pictures->images_status()}) {
+    const std::string reason = server::GetErrorDetail(status).reason;
+    Check(status.ok() || absl::IsUnimplemented(status) ||
+              reason == "MALFORMED_MESSAGE" || reason == "INVALID_FIELD",
+          "a body is refused as malformed or as invalid");
+    Check(base::Utf8Length(status.message()) >= 0, "an error is UTF-8");
+  }
+  if (!pictures->status().ok()) return;
   // Without the header a body that begins as a picture does is one.
   const size_t json_size = base::FormatOf(kept).has_value() ? 0 : kept.size();
   const size_t head =
       header.has_value() ? std::stoul(std::string(*header)) : json_size;
-  if (head > 0) {
-    CheckMessage(json::parse(kept.substr(0, head)), message);
-  } else {
-    Check(message.raw_input_contents(0).substr(4) == kept,
+  if (head == 0) {
+    image::ImageSource source = kserve::ImageOf(message, 0);
+    pictures->SetBytes(&source);
+    Check(source.encoded()->bytes == kept,
           "a body without JSON is one picture");
+    return;
   }
-  kserve::ReceivedInference received(&request->message, kMaxImages);
-  Check(received.status().ok() || absl::IsInvalidArgument(received.status()),
-        "gRPC's reader takes it or says what is wrong");
-  Check(base::Utf8Length(received.status().message()) >= 0,
-        "and its error is UTF-8");
+  const json asked = json::parse(kept.substr(0, head));
+  CheckMessage(asked, message);
+  if (!pictures->images_status().ok() || pictures->count() > kMaxImages) return;
+  CheckImages(asked["inputs"][0], absl::string_view(kept).substr(head), message,
+              pictures.get());
 }
 
 }  // namespace

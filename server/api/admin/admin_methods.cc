@@ -1,7 +1,6 @@
 #include "server/api/admin/admin_methods.h"
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,10 +11,10 @@
 #include "absl/time/time.h"
 #include "base/proto_duration.h"
 #include "google/protobuf/repeated_ptr_field.h"
+#include "server/api/change.h"
 #include "server/api/vision/describe_model.h"
 #include "server/batching/executor.h"
 #include "server/call/call.h"
-#include "server/call/change_call.h"
 #include "server/errors/reasons.h"
 #include "server/observability/memory_limit.h"
 #include "server/observability/metrics.h"
@@ -108,36 +107,6 @@ absl::Status ToProto(const repository::ModelVersion& version,
   return absl::OkStatus();
 }
 
-// Makes the handler of a method that changes the server. `start` begins the
-// change that `who` asks for, and `fill` makes the response once the change has
-// ended. That may be after the table of methods is gone.
-template <typename Request, typename Response>
-call::Handler Change(
-    std::function<void(const std::string& who, const Request& request,
-                       ModelChanges::Done done)>
-        start,
-    std::function<void(const repository::ModelRepository& repository,
-                       const Request& request, Response* response)>
-        fill) {
-  return [start = std::move(start), fill = std::move(fill)](
-             const TransportEnvironment& environment, Method counted_as,
-             std::unique_ptr<call::Call> call) {
-    const auto change =
-        call::ChangeCall::New(environment, counted_as, std::move(call));
-    Request request;
-    const absl::Status status = change->Read(&request);
-    if (!status.ok()) return change->End(status, nullptr);
-    start(admin::WhoIs(change->info().caller, change->info().peer), request,
-          {[change, request, fill,
-            &repository = environment.repository](const absl::Status& status) {
-             Response response;
-             if (status.ok()) fill(repository, request, &response);
-             change->End(status, &response);
-           },
-           [change] { return change->client_has_gone(); }});
-  };
-}
-
 // Adds all versions of the model that `name` names, in ascending order.
 template <typename Response>
 void FillVersions(const repository::ModelRepository& repository,
@@ -152,7 +121,7 @@ void FillVersions(const repository::ModelRepository& repository,
 
 call::Handler LoadModel(ModelChanges* changes) {
   return Change<v1::LoadModelRequest, v1::LoadModelResponse>(
-      [changes](const std::string& who, const auto& request, auto done) {
+      [changes](const auto&, const auto& who, const auto& request, auto done) {
         changes->Load(who, request.name(), "name",
                       request.has_batching()
                           ? std::make_optional(request.batching())
@@ -166,7 +135,7 @@ call::Handler LoadModel(ModelChanges* changes) {
 
 call::Handler UnloadModel(ModelChanges* changes) {
   return Change<v1::UnloadModelRequest, v1::UnloadModelResponse>(
-      [changes](const std::string& who, const auto& request, auto done) {
+      [changes](const auto&, const auto& who, const auto& request, auto done) {
         changes->Unload(who, request.name(), "name", std::move(done));
       },
       [](const auto& repository, const auto& request, auto* response) {
@@ -176,7 +145,7 @@ call::Handler UnloadModel(ModelChanges* changes) {
 
 call::Handler SetVersionLabel(ModelChanges* changes) {
   return Change<v1::SetVersionLabelRequest, v1::SetVersionLabelResponse>(
-      [changes](const std::string& who, const auto& request, auto done) {
+      [changes](const auto&, const auto& who, const auto& request, auto done) {
         done(changes->SetLabel(who, request.model(), request.label(),
                                request.version()));
       },
@@ -188,7 +157,7 @@ call::Handler SetVersionLabel(ModelChanges* changes) {
 call::Handler UpdateRuntimeSettings(ModelChanges* changes,
                                     admin::RuntimeSettings* settings) {
   return Change<v1::UpdateRuntimeSettingsRequest, v1::RuntimeSettings>(
-      [changes, settings](const std::string& who, const auto& request,
+      [changes, settings](const auto&, const auto& who, const auto& request,
                           auto done) {
         const absl::Status status = settings->Update(request);
         changes->Log(who, "settings", request.ShortDebugString(), status);

@@ -11,7 +11,8 @@
 
 namespace sfmamba::call {
 
-// INVALID_ARGUMENT, MALFORMED_MESSAGE, of a message that protobuf has refused.
+// Returns INVALID_ARGUMENT, MALFORMED_MESSAGE, for a message that protobuf
+// refuses.
 absl::Status NotParsed();
 
 // Where bytes lie in a message.
@@ -22,45 +23,45 @@ struct WireExtent {
 
 // Reads protobuf's wire format from a message that lies in several parts, as a
 // transport received it, without joining them. It accepts the encodings that
-// protobuf's own parser accepts: a tag or a length in at most five bytes, a
-// number in at most ten, with zeros in front or not.
+// protobuf's own parser accepts: a tag or a length in at most five bytes and a
+// number in at most ten, with or without leading zeros.
 //
-// Every method returns false, and then the cursor is of no more use, if the
-// bytes are malformed or would end after `end`, a position in the message.
-// Thread-compatible; the parts must outlive it.
+// Every method returns false if the bytes are malformed or would end after
+// `end`, a position in the message. The cursor is not used any more then.
+// Thread-compatible. The parts outlive it.
 class WireCursor {
  public:
   explicit WireCursor(absl::Span<const absl::string_view> parts);
 
-  // Bytes read so far.
+  // Returns how many bytes were read.
   int64_t position() const { return part_start_ + (at_ - part_begin_); }
-  // Bytes of the whole message.
+  // Returns how many bytes the message has.
   int64_t size() const { return size_; }
 
   // Reads a tag; its field number is not 0.
   bool ReadTag(int64_t end, uint32_t* tag);
-  // Reads the length of what follows, which ends at `end` or before.
+  // Reads the length of the bytes that follow, which end at `end` or before.
   bool ReadLength(int64_t end, int64_t* length);
   bool ReadVarint(int64_t end, uint64_t* value);
   bool Skip(int64_t bytes, int64_t end);
-  // Skips a length and as many bytes, which lie at `extent`.
+  // Skips a length and as many bytes. Sets `extent` to where the bytes lie.
   bool SkipBytes(int64_t end, WireExtent* extent);
-  // Skips and appends to `copy`.
+  // Skips bytes and appends them to `copy`.
   bool Copy(int64_t bytes, int64_t end, std::string* copy);
   bool CopyTo(int64_t bytes, int64_t end, uint8_t* to);
-  // Skips what follows `tag`, a group with all that is in it. Groups may be
-  // nested `depth` deep.
+  // Skips the field that `tag` begins, a group with all of its fields. Groups
+  // may be nested `depth` deep.
   bool SkipField(uint32_t tag, int64_t end, int depth);
 
  private:
-  // Reads a varint of at most `max_bytes`, the last bits of which may be lost.
+  // Reads a varint of at most `max_bytes`. Bits beyond the 64th are lost.
   bool ReadVarint(int64_t end, int max_bytes, uint64_t* value);
-  // Makes the next part with bytes the one that is read. There is one.
+  // Goes to the next part that has bytes. There is one.
   void NextPart();
 
-  absl::Span<const absl::string_view> parts_;  // After the one that is read.
+  absl::Span<const absl::string_view> parts_;  // After the current one.
   int64_t size_ = 0;
-  int64_t part_start_ = 0;  // Its position in the message.
+  int64_t part_start_ = 0;  // The current part's position in the message.
   const char* part_begin_ = nullptr;
   const char* part_end_ = nullptr;
   const char* at_ = nullptr;
@@ -89,8 +90,8 @@ inline void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// Walks over a message and copies the small part of it that protobuf is to
-// parse, up to a limit. Thread-compatible; `parts` and `rest` outlive it.
+// Walks over a message and copies the small part of it that protobuf parses, up
+// to a limit. Thread-compatible. `parts` and `rest` outlive it.
 class WireCopier {
  public:
   WireCopier(absl::Span<const absl::string_view> parts, int64_t max_rest_bytes,
@@ -98,26 +99,26 @@ class WireCopier {
       : cursor_(parts), max_rest_bytes_(max_rest_bytes), rest_(*rest) {}
 
   WireCursor& cursor() { return cursor_; }
-  // Why a method returned false, INVALID_ARGUMENT: INVALID_FIELD with field
-  // `field` if the rest beside `payload`, such as "the pictures", would be too
-  // large, or else MALFORMED_MESSAGE.
+  // Returns why a method returned false, INVALID_ARGUMENT: INVALID_FIELD with
+  // field `field` if the message without `payload`, such as "the pictures", is
+  // too large, else MALFORMED_MESSAGE.
   absl::Status Error(absl::string_view field, absl::string_view payload) const;
 
-  // Copies the field after `tag`. Groups, nested `depth` deep, are dropped, as
-  // nothing known is one.
+  // Copies the field after `tag`. Groups, nested `depth` deep, are dropped,
+  // because no known field is a group.
   bool Keep(uint32_t tag, int64_t end, int depth);
 
-  // Writes a length-delimited field of these bytes.
+  // Writes a length-delimited field with these bytes.
   bool Put(uint32_t tag, absl::string_view bytes);
 
-  // Copies the message after `tag`: handle(tag, end) reads each of its fields,
-  // and what it copies belongs to the message.
+  // Copies the message after `tag`. Calls handle(tag, end) for each field,
+  // which reads the field and copies it into the message or skips it.
   bool KeepMessage(uint32_t tag, int64_t outer_end,
                    absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle);
 
  private:
   bool KeepBytes(uint32_t tag, int64_t bytes, int64_t end);
-  // Whether `bytes` more may join the rest, with a header of their own.
+  // Returns whether the rest has room for a field of `bytes`.
   bool HasRoom(int64_t bytes);
 
   WireCursor cursor_;

@@ -13,13 +13,13 @@
 
 namespace sfmamba::call {
 
-// A ClassifyRequest, DetectRequest or SegmentRequest, looked at before protobuf
-// parses it, so that no message takes more memory than it has bytes.
+// A ClassifyRequest, DetectRequest or SegmentRequest is looked at before
+// protobuf parses it, so that no message takes more memory than it has bytes.
 //
 // The bytes of pictures (Image.encoded, PixelBuffer.data and Tensor.data) stay
-// where they are: the message that is left to be parsed has in their place the
-// index of an extent. So what the fields mean, which of several is the last and
-// which messages are merged, is decided by protobuf alone.
+// where they are. The message that protobuf parses has the index of an extent
+// in their place. So protobuf alone decides what the fields mean, which of
+// several is the last and which messages are merged.
 
 struct WireLimits {
   int max_images = 64;
@@ -28,10 +28,10 @@ struct WireLimits {
 };
 
 struct WireRequest {
-  // How many images there are. If they are more than allowed, the surplus is
-  // not in `rest`, and counting ends at kMaxImagesCounted.
+  // The number of images. Images beyond the allowed number are not in `rest`,
+  // and counting ends at kMaxImagesCounted.
   int images = 0;
-  // The message as it is to be parsed, without fields that are not known.
+  // The message that protobuf parses, without unknown fields.
   std::string rest;
   // In the order of their positions.
   std::vector<WireExtent> extents;
@@ -41,14 +41,13 @@ constexpr int kMaxImagesCounted = 1 << 16;
 
 // Fills `request` from a message that lies in `parts`, in one pass. Returns
 // INVALID_ARGUMENT: MALFORMED_MESSAGE if these bytes are no message of the wire
-// format, and INVALID_FIELD, naming the field, if it has too much beside its
-// pictures. What protobuf alone can find malformed, such as text that is not
-// UTF-8, is left to it.
+// format, and INVALID_FIELD, naming the field, if it is too large without its
+// pictures. Protobuf itself finds other errors, such as text that is not UTF-8.
 absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
                          const WireLimits& limits, WireRequest* request);
 
-// WalkRequest() with at most `max_images`, whose rest is parsed into `message`.
-// That is empty after an error.
+// Does WalkRequest() with at most `max_images` and parses the rest into
+// `message`, which is empty after an error.
 absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);

@@ -1,95 +1,46 @@
 #include "server/rest/kserve/request.h"
 
 #include <cstddef>
-#include <cstdint>
-#include <memory>
+#include <optional>
 #include <utility>
 
-#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "grpcpp/support/slice.h"
-#include "inference/grpc_service.pb.h"
+#include "absl/strings/string_view.h"
 #include "nlohmann/json.hpp"
-#include "server/call/wire/wire_cursor.h"
+#include "server/api/kserve/infer_request.h"
+#include "server/api/kserve/published_model.h"
+#include "server/call/wire/wire_request.h"
 #include "server/errors/reasons.h"
-#include "server/kserve/published_model.h"
 #include "server/rest/prediction_body.h"
 
 namespace sfmamba::rest {
 namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
+constexpr char kHeaderLengthKey[] = "inference-header-content-length";
 constexpr size_t kMaxShown = 32;  // Bytes of a header.
-// The key of raw_input_contents on the wire: field 7, bytes.
-constexpr char kRawKey = 7 << 3 | 2;
-constexpr int kLengthBytes = 4;  // Bytes before each element of BYTES.
 
-using Owner = std::shared_ptr<const std::string>;
-
-// Returns a slice of a string, which the slice keeps alive.
-grpc::Slice Share(const Owner& owner, absl::string_view bytes) {
-  return grpc::Slice(
-      const_cast<char*>(bytes.data()), bytes.size(),
-      [](void* share) { delete static_cast<Owner*>(share); }, new Owner(owner));
-}
-
-// Writes a ModelInferRequest slice by slice.
-class MessageWriter {
- public:
-  explicit MessageWriter(const inference::ModelInferRequest& message) {
-    slices_.emplace_back(message.SerializeAsString());
+// Returns how many bytes of the body are JSON; none if the body is a picture.
+absl::StatusOr<std::optional<size_t>> JsonBytes(
+    const http::HttpRequest& request) {
+  const size_t all = request.body.size();
+  const auto header = request.headers.find(kHeaderLengthKey);
+  std::optional<size_t> json;
+  if (header == request.headers.end()) {
+    if (!IsPicture(request.body)) json = all;
+    return json;
   }
-
-  // Adds raw_input_contents, of which `before` stands before the others.
-  void AddRaw(const Owner& owner, absl::string_view bytes,
-              absl::string_view before = "") {
-    std::string head(1, kRawKey);
-    call::AppendVarint(before.size() + bytes.size(), &head);
-    slices_.emplace_back(absl::StrCat(head, before));
-    if (!bytes.empty()) slices_.push_back(Share(owner, bytes));
+  size_t length;
+  if (!absl::SimpleAtoi(header->second, &length) || length > all) {
+    return server::InvalidField(
+        kHeaderLength,
+        absl::StrCat("got \"", header->second.substr(0, kMaxShown),
+                     "\", expected 0 to ", all, ", the bytes of the body"));
   }
-
-  grpc::ByteBuffer Take() {
-    return grpc::ByteBuffer(slices_.data(), slices_.size());
-  }
-
- private:
-  std::vector<grpc::Slice> slices_;
-};
-
-absl::StatusOr<size_t> ReadHeaderLength(absl::string_view text, size_t most) {
-  uint64_t length;
-  if (absl::SimpleAtoi(text, &length) && length <= most) return length;
-  return server::InvalidField(
-      kHeaderLength,
-      absl::StrCat("got \"", text.substr(0, kMaxShown), "\", expected 0 to ",
-                   most, ", the bytes of the body"));
-}
-
-void Name(absl::string_view model, absl::string_view version,
-          inference::ModelInferRequest* message) {
-  message->set_model_name(std::string(model));
-  message->set_model_version(std::string(version));
-}
-
-// Makes a request of a body that is a picture.
-KserveRequest PictureRequest(absl::string_view model, absl::string_view version,
-                             std::string body) {
-  inference::ModelInferRequest message;
-  Name(model, version, &message);
-  auto* input = message.add_inputs();
-  input->set_name(kserve::kInputName);
-  input->set_datatype("BYTES");
-  input->add_shape(1);
-  std::string length;
-  for (int i = 0; i < kLengthBytes; ++i) {
-    length.push_back(static_cast<char>(body.size() >> 8 * i));
-  }
-  MessageWriter writer(message);
-  const auto owner = std::make_shared<const std::string>(std::move(body));
-  writer.AddRaw(owner, *owner, length);
-  return {writer.Take(), OutputForms()};
+  if (length > 0) json = length;
+  return json;
 }
 
 absl::Status WrongTail(size_t got, absl::string_view expected) {
@@ -142,92 +93,138 @@ absl::Status ReadMember(const std::string& body, const char* name,
 }
 
 template <typename Request>
-absl::StatusOr<Request> Read(const std::string& model,
-                             const std::string& body) {
-  Request request;
-  request.set_model_name(model);
+absl::Status ReadParameters(const std::string& body, Request* request) {
   nlohmann::json parameters;
   absl::Status status = ReadMember(
       body, "parameters", nlohmann::json::value_t::object, &parameters);
-  if (!status.ok()) return status;
   for (const auto& [key, value] : parameters.items()) {
-    status = Set(key, value, &(*request.mutable_parameters())[key]);
-    if (!status.ok()) return status;
+    if (status.ok()) {
+      status = Set(key, value, &(*request->mutable_parameters())[key]);
+    }
   }
-  return request;
+  return status;
 }
+
+class InferPictures final : public OwnedPictures {
+ public:
+  InferPictures(const absl::Status& status, int max_images,
+                int64_t max_raw_bytes, http::HttpRequest* request,
+                server::MemoryBudget* memory,
+                inference::ModelInferRequest* message, OutputForms* outputs)
+      : OwnedPictures(request->body.size()) {
+    const auto json = JsonBytes(*request);
+    status_ = status;
+    if (status_.ok()) status_ = json.status();
+    if (!status_.ok()) return;
+    owned_.push_back(std::move(request->body));
+    if (json->has_value()) {
+      status_ = ReadTensors(**json, max_images, max_raw_bytes, memory, message,
+                            outputs);
+    } else {
+      SetPicture(message);
+    }
+    if (!status_.ok()) message->Clear();
+  }
+
+ private:
+  // Makes `message` a request whose only image is the body, a file.
+  void SetPicture(inference::ModelInferRequest* message) {
+    auto* input = message->add_inputs();
+    input->set_name(kserve::kInputName);
+    input->set_datatype("BYTES");
+    input->add_shape(1);
+    message->add_raw_input_contents(call::IndexBytes(0));
+    views_ = {owned_.front()};
+    count_ = 1;
+  }
+
+  // Reads a body that begins with as many bytes of JSON. Its elements take the
+  // place of the body if they are in the JSON.
+  absl::Status ReadTensors(size_t json_bytes, int max_images,
+                           int64_t max_raw_bytes, server::MemoryBudget* memory,
+                           inference::ModelInferRequest* message,
+                           OutputForms* outputs) {
+    // Parsing takes about as much memory as the JSON. It is held until the
+    // prediction itself holds the message.
+    const absl::StatusOr<server::MemoryHold> hold =
+        memory->Take(server::MemoryUse::kMessage, json_bytes);
+    if (!hold.ok()) return hold.status();
+    const absl::string_view body = owned_.front();
+    absl::StatusOr<InferJson> json =
+        ReadInferJson(body.substr(0, json_bytes), max_raw_bytes);
+    if (!json.ok()) return json.status();
+    kserve::InferWire wire;
+    wire.inputs = json->message.inputs_size();
+    wire.outputs = json->message.outputs_size();
+    std::optional<std::string> raw;  // The first input's, if it is in the JSON.
+    int64_t at = json_bytes;
+    for (InputData& input : json->inputs) {
+      if (!input.raw.has_value() && !input.binary_bytes.has_value()) continue;
+      const bool is_first = ++wire.raw_inputs == 1;
+      if (input.raw.has_value()) {
+        if (!is_first) continue;
+        raw = *std::move(input.raw);
+        wire.raw = {0, static_cast<int64_t>(raw->size())};
+        continue;
+      }
+      const int64_t bytes = *input.binary_bytes;
+      const int64_t left = body.size() - at;
+      if (bytes > left) {
+        return WrongTail(
+            left, absl::StrCat(bytes, " or more as binary_data_size says"));
+      }
+      if (is_first) wire.raw = {at, bytes};
+      at += bytes;
+    }
+    const int64_t left = body.size() - at;
+    if (left > 0) {
+      return WrongTail(left, "none beyond what binary_data_size says");
+    }
+    *message = std::move(json->message);
+    *outputs = std::move(json->outputs);
+    if (raw.has_value()) owned_.front() = *std::move(raw);
+    bytes_ = owned_.front().size();
+    const absl::string_view elements = owned_.front();
+    const kserve::InferImages images =
+        kserve::FindImages({elements}, wire, max_images, message);
+    images_status_ = images.status;
+    count_ = images.count;
+    for (const call::WireExtent& extent : images.extents) {
+      views_.push_back(elements.substr(extent.position, extent.length));
+    }
+    return absl::OkStatus();
+  }
+};
 
 }  // namespace
 
-absl::StatusOr<KserveRequest> ReadKserveRequest(
-    absl::string_view model, absl::string_view version,
-    std::optional<absl::string_view> header_length, std::string body,
-    int64_t max_raw_bytes, server::MemoryBudget* memory) {
-  if (!header_length.has_value() && IsPicture(body)) header_length = "0";
-  size_t json_bytes = body.size();
-  if (header_length.has_value()) {
-    const absl::StatusOr<size_t> length =
-        ReadHeaderLength(*header_length, body.size());
-    if (!length.ok()) return length.status();
-    json_bytes = *length;
-    if (json_bytes == 0) return PictureRequest(model, version, std::move(body));
-  }
-  // Parsing takes about as much memory as the JSON. It is held until the
-  // prediction itself holds the message.
-  const absl::StatusOr<server::MemoryHold> hold =
-      memory->Take(server::MemoryUse::kMessage, json_bytes);
-  if (!hold.ok()) return hold.status();
-  absl::StatusOr<InferJson> json = ReadInferJson(
-      absl::string_view(body).substr(0, json_bytes), max_raw_bytes);
-  if (!json.ok()) return json.status();
-  Name(model, version, &json->message);
-  MessageWriter writer(json->message);
-  const auto owner = std::make_shared<const std::string>(std::move(body));
-  absl::string_view tail = absl::string_view(*owner).substr(json_bytes);
-  for (InputData& input : json->inputs) {
-    if (input.raw.has_value()) {
-      const auto raw =
-          std::make_shared<const std::string>(*std::move(input.raw));
-      writer.AddRaw(raw, *raw);
-    } else if (input.binary_bytes.has_value()) {
-      const uint64_t bytes = *input.binary_bytes;
-      if (bytes > tail.size()) {
-        return WrongTail(tail.size(), absl::StrCat(bytes,
-                                                   " or more as "
-                                                   "binary_data_size says"));
-      }
-      writer.AddRaw(owner, tail.substr(0, bytes));
-      tail.remove_prefix(bytes);
-    }
-  }
-  if (!tail.empty()) {
-    return WrongTail(tail.size(), "none beyond what binary_data_size says");
-  }
-  KserveRequest request;
-  request.message = writer.Take();
-  request.outputs = std::move(json->outputs);
-  return request;
+std::unique_ptr<call::Pictures> ReadInferBody(
+    const absl::Status& status, int max_images, int64_t max_raw_bytes,
+    http::HttpRequest* request, server::MemoryBudget* memory,
+    inference::ModelInferRequest* message, OutputForms* outputs) {
+  return std::make_unique<InferPictures>(status, max_images, max_raw_bytes,
+                                         request, memory, message, outputs);
 }
 
-absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
-    const std::string& body) {
-  nlohmann::json ready;
-  const absl::Status status =
-      ReadMember(body, "ready", nlohmann::json::value_t::boolean, &ready);
-  if (!status.ok()) return status;
-  inference::RepositoryIndexRequest request;
-  request.set_ready(ready == true);
-  return request;
-}
-
-absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
-    const std::string& model, const std::string& body) {
-  return Read<inference::RepositoryModelLoadRequest>(model, body);
-}
-
-absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
-    const std::string& model, const std::string& body) {
-  return Read<inference::RepositoryModelUnloadRequest>(model, body);
+absl::Status ReadControlBody(const std::string& body,
+                             google::protobuf::Message* message) {
+  using inference::RepositoryIndexRequest;
+  using inference::RepositoryModelLoadRequest;
+  using inference::RepositoryModelUnloadRequest;
+  if (auto* index = dynamic_cast<RepositoryIndexRequest*>(message)) {
+    nlohmann::json ready;
+    const absl::Status status =
+        ReadMember(body, "ready", nlohmann::json::value_t::boolean, &ready);
+    index->set_ready(status.ok() && ready == true);
+    return status;
+  }
+  if (auto* load = dynamic_cast<RepositoryModelLoadRequest*>(message)) {
+    return ReadParameters(body, load);
+  }
+  if (auto* unload = dynamic_cast<RepositoryModelUnloadRequest*>(message)) {
+    return ReadParameters(body, unload);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace sfmamba::rest

@@ -2,57 +2,46 @@
 #define SFMAMBA_SERVER_REST_KSERVE_REQUEST_H_
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <string>
 
-#include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
-#include "grpcpp/support/byte_buffer.h"
+#include "absl/status/status.h"
+#include "google/protobuf/message.h"
 #include "inference/grpc_service.pb.h"
+#include "server/call/call.h"
+#include "server/http/exchange.h"
 #include "server/rest/kserve/json.h"
 #include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
 
-// A request to infer, in the words of gRPC.
-struct KserveRequest {
-  // A ModelInferRequest with raw_input_contents, whose binary data lies in the
-  // HTTP body's own memory.
-  grpc::ByteBuffer message;
-  OutputForms outputs;
-};
-
-// Reads the body of a request for this model and version. Its first bytes are
-// JSON, as many as `header_length` says, the header
-// Inference-Header-Content-Length; without it all are. The inputs' binary data
-// follow in their order. If it says 0, the whole body is one picture; so is a
-// body without the header that begins as one. At most
-// `max_raw_bytes` of elements are taken from the JSON, which holds memory of
-// `memory` while it is read.
+// Takes the body of a request to infer and parses it into `message`, an empty
+// one, and `outputs`, unless `status` is an error. Its first bytes are JSON, as
+// many as the header Inference-Header-Content-Length says. Without the header
+// all are. The inputs' binary data follow in their order and stay in the body's
+// memory. If the header says 0, the whole body is one picture. So is a body
+// without the header that begins as one. At most `max_raw_bytes` of elements
+// are taken from the JSON, which holds memory of `memory` while it is read. The
+// model's name and version, which the path has, are not set. See
+// call::Call::ReadPictures().
 //
-// INVALID_ARGUMENT as ReadInferJson() says, or if the lengths do not agree;
-// RESOURCE_EXHAUSTED if there is no memory. What gRPC's messages can say too is
-// not checked here.
-absl::StatusOr<KserveRequest> ReadKserveRequest(
-    absl::string_view model, absl::string_view version,
-    std::optional<absl::string_view> header_length, std::string body,
-    int64_t max_raw_bytes, server::MemoryBudget* memory);
+// INVALID_ARGUMENT as ReadInferJson() says, or if the lengths do not agree.
+// RESOURCE_EXHAUSTED if there is no memory.
+std::unique_ptr<call::Pictures> ReadInferBody(
+    const absl::Status& status, int max_images, int64_t max_raw_bytes,
+    http::HttpRequest* request, server::MemoryBudget* memory,
+    inference::ModelInferRequest* message, OutputForms* outputs);
 
-// These read the body of a request about the repository, a JSON object, in the
-// words of gRPC; an empty body is an empty object.
-// INVALID_ARGUMENT if it is too large, no object, or if a value is of another
-// type.
-
-// {"ready": true}: of all models those alone that are ready.
-absl::StatusOr<inference::RepositoryIndexRequest> ReadIndexBody(
-    const std::string& body);
-
-// {"parameters": {"unload_dependents": true}}, to load or to unload `model`; a
-// parameter is a text, a whole number or a boolean.
-absl::StatusOr<inference::RepositoryModelLoadRequest> ReadLoadBody(
-    const std::string& model, const std::string& body);
-absl::StatusOr<inference::RepositoryModelUnloadRequest> ReadUnloadBody(
-    const std::string& model, const std::string& body);
+// Reads the body of a request about the repository, a JSON object. An empty
+// body is an empty object. A RepositoryIndexRequest takes {"ready": true}, a
+// RepositoryModelLoadRequest and a RepositoryModelUnloadRequest take
+// {"parameters": {"unload_dependents": true}}, where a parameter is a text, a
+// whole number or a boolean. Other requests have no body, and it is ignored.
+//
+// INVALID_ARGUMENT if the body is too large or no object, or if a value is of
+// another type.
+absl::Status ReadControlBody(const std::string& body,
+                             google::protobuf::Message* message);
 
 }  // namespace sfmamba::rest
 

@@ -4,11 +4,15 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/json.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/util/json_util.h"
+#include "inference/grpc_service.pb.h"
+#include "inference/packed_response.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace sfmamba::rest {
@@ -100,7 +104,19 @@ void Unquote(const google::protobuf::Descriptor& type, Json* message) {
   }
 }
 
-}  // namespace
+http::HttpResponse JsonResponse(std::string json) {
+  http::HttpResponse response;
+  response.headers = {{"Content-Type", "application/json"}};
+  response.body.push_back(std::move(json));
+  return response;
+}
+
+// Answers whether something is live or ready.
+http::HttpResponse Probe(bool is_good, std::string json) {
+  http::HttpResponse response = JsonResponse(std::move(json));
+  if (!is_good) response.status = 400;
+  return response;
+}
 
 http::HttpResponse InferResponse(
     const OutputForms& forms, inference::packed::ModelInferResponse* answer) {
@@ -137,11 +153,36 @@ http::HttpResponse InferResponse(
   return response;
 }
 
-http::HttpResponse JsonResponse(std::string json) {
-  http::HttpResponse response;
-  response.headers = {{"Content-Type", "application/json"}};
-  response.body.push_back(std::move(json));
-  return response;
+}  // namespace
+
+http::HttpResponse KserveResponse(const OutputForms& forms,
+                                  const std::string& model, Message* message) {
+  using inference::packed::ModelInferResponse;
+  if (auto* answer = dynamic_cast<ModelInferResponse*>(message)) {
+    return InferResponse(forms, answer);
+  }
+  if (auto* live = dynamic_cast<inference::ServerLiveResponse*>(message)) {
+    return Probe(live->live(), MessageJson(*live));
+  }
+  if (auto* ready = dynamic_cast<inference::ServerReadyResponse*>(message)) {
+    return Probe(ready->ready(), MessageJson(*ready));
+  }
+  if (auto* ready = dynamic_cast<inference::ModelReadyResponse*>(message)) {
+    return Probe(ready->ready(),
+                 absl::StrCat("{\"name\":", JsonString(model), ",\"ready\":",
+                              ready->ready() ? "true" : "false", "}"));
+  }
+  if (auto* config = dynamic_cast<inference::ModelConfigResponse*>(message)) {
+    return JsonResponse(MessageJson(config->config()));
+  }
+  if (auto* index =
+          dynamic_cast<inference::RepositoryIndexResponse*>(message)) {
+    std::vector<std::string> models;
+    for (const auto& one : index->models()) models.push_back(MessageJson(one));
+    return JsonResponse(absl::StrCat("[", absl::StrJoin(models, ","), "]"));
+  }
+  if (message->GetDescriptor()->field_count() == 0) return {};
+  return JsonResponse(MessageJson(*message));
 }
 
 std::string MessageJson(const Message& message) {

@@ -4,24 +4,23 @@
 #include <string>
 
 #include "google/protobuf/message.h"
-#include "inference/packed_response.pb.h"
 #include "server/http/exchange.h"
-#include "server/rest/kserve/request.h"
+#include "server/rest/kserve/json.h"
 
 namespace sfmamba::rest {
 
-// An answer with raw_output_contents as REST has it: JSON, then the outputs
-// that come as binary data, which are moved out of `answer`. In the JSON
-// numbers have the digits that give the same float again.
-http::HttpResponse InferResponse(const OutputForms& forms,
-                                 inference::packed::ModelInferResponse* answer);
+// Writes a method's response, OK, as REST has it. It may take the contents of
+// `message`. A packed::ModelInferResponse is JSON, then the outputs that come
+// as binary data. In the JSON numbers have the digits that give the same float
+// again. A server or a model that is not live or not ready is answered with
+// 400. `model` is the model that the path names.
+http::HttpResponse KserveResponse(const OutputForms& forms,
+                                  const std::string& model,
+                                  google::protobuf::Message* message);
 
-// JSON that is answered with 200.
-http::HttpResponse JsonResponse(std::string json);
-
-// A message as JSON in the way of Open Inference Protocol servers: fields by
-// their names in the proto, all numbers as numbers, and values that are not
-// set as well, but for messages. protobuf's own JSON has 64-bit numbers as
+// Writes a message as JSON in the way of Open Inference Protocol servers:
+// fields by their names in the proto, all numbers as numbers, and fields that
+// are not set too, except messages. protobuf's own JSON has 64-bit numbers as
 // strings, which clients of that protocol do not read.
 std::string MessageJson(const google::protobuf::Message& message);
 

@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "server/api/vision/predict.h"
 #include "server/call/call.h"
-#include "server/call/cancellation.h"
 #include "server/call/encoded_results.h"
 #include "server/call/method_table.h"
 #include "server/call/wire/wire_cursor.h"
@@ -17,6 +16,7 @@
 #include "server/observability/metrics.h"
 #include "server/rpc/call.h"
 #include "server/rpc/grpc_status.h"
+#include "server/rpc/stream/predict_item.h"
 #include "server/rpc/wire/received_request.h"
 
 namespace sfmamba::rpc {
@@ -30,40 +30,13 @@ using Proto = v1::StreamPredictRequest;
 
 constexpr int kMaxCorrelationId = 128;  // Characters.
 
-// One request of a StreamPredict call.
-class VisionItem : public StreamItem {
- public:
-  VisionItem(std::string correlation_id, bool in_order)
-      : correlation_id_(std::move(correlation_id)), in_order_(in_order) {}
-
-  const std::string& id() const final { return correlation_id_; }
-  bool in_order() const final { return in_order_; }
-
- protected:
-  void AnswerError(const absl::Status& error) {
-    v1::StreamPredictResponse message;
-    message.set_correlation_id(correlation_id_);
-    *message.mutable_error() = ToRpcStatus(error);
-    Serialize(message, &answer_);
-  }
-  // Answers with the field `number`, a message in pieces.
-  void AnswerMessage(int number, std::vector<std::string> pieces) {
-    v1::StreamPredictResponse message;
-    message.set_correlation_id(correlation_id_);
-    std::string head = message.SerializeAsString();
-    int64_t bytes = 0;
-    for (const std::string& piece : pieces) bytes += piece.size();
-    call::AppendVarint(
-        number << 3 | static_cast<int>(WireType::kLengthDelimited), &head);
-    call::AppendVarint(bytes, &head);
-    pieces.insert(pieces.begin(), std::move(head));
-    SetPieces(std::move(pieces), &answer_);
-  }
-
- private:
-  const std::string correlation_id_;
-  const bool in_order_;
-};
+v1::StreamPredictResponse ErrorResponse(const std::string& correlation_id,
+                                        const absl::Status& error) {
+  v1::StreamPredictResponse response;
+  response.set_correlation_id(correlation_id);
+  *response.mutable_error() = ToRpcStatus(error);
+  return response;
+}
 
 call::Handler HandlerOf(Proto::RequestCase kind) {
   switch (kind) {
@@ -77,118 +50,65 @@ call::Handler HandlerOf(Proto::RequestCase kind) {
 }
 
 // A request for a prediction.
-class PredictItem final : public VisionItem {
+class VisionItem final : public PredictItem {
  public:
-  // `environment` outlives it.
-  PredictItem(StreamMessage message, bool in_order,
-              const prediction::TransportEnvironment& environment,
-              observability::Method counted_as, prediction::CallInfo info)
-      : VisionItem(std::move(message.correlation_id), in_order),
-        env_(environment),
-        counted_as_(counted_as),
-        kind_(message.kind),
-        request_(std::move(message.request)),
-        info_(std::move(info)) {}
-  ~PredictItem() override {
-    if (sent_) sent_();
-  }
+  VisionItem(StreamMessage message, bool in_order,
+             const prediction::TransportEnvironment& environment,
+             observability::Method counted_as, prediction::CallInfo info)
+      : PredictItem(environment, counted_as, HandlerOf(message.kind),
+                    std::move(info)),
+        message_(std::move(message)),
+        in_order_(in_order) {}
 
-  void Cancel() override { cancellation_.Cancel(); }
+  const std::string& id() const override { return message_.correlation_id; }
+  bool in_order() const override { return in_order_; }
 
  private:
-  class ItemCall;
-
-  void Begin(const absl::Status& serving) override;
-  void Done(const absl::Status& status, std::vector<std::string> response,
-            absl::AnyInvocable<void()> sent);
-
-  const prediction::TransportEnvironment& env_;
-  const observability::Method counted_as_;
-  const Proto::RequestCase kind_;
-  grpc::ByteBuffer request_;
-  const prediction::CallInfo info_;
-  call::Cancellation cancellation_;
-  absl::AnyInvocable<void()> sent_;
-};
-
-// The call that answers an item.
-class PredictItem::ItemCall final : public call::Call {
- public:
-  // `serving` is the error that the request is answered with, or OK.
-  ItemCall(PredictItem* item, absl::Status serving)
-      : item_(item),
-        serving_(std::move(serving)),
-        request_bytes_(item->request_.Length()) {
-    info_ = item->info_;
-  }
-  ~ItemCall() override {
-    if (item_ == nullptr) return;
-    Finish(absl::InternalError("the request was not answered"), nullptr, [] {});
-  }
-
-  int64_t request_bytes() const override { return request_bytes_; }
-  // The caller was admitted when the stream began.
-  absl::Status Admit(security::Scope) override { return absl::OkStatus(); }
-  absl::Status Read(call::Message* request) override {
-    return Parse(item_->request_, request);
-  }
   std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) override {
-    auto pictures = rpc::ReadPictures(&item_->request_, max_images, request);
-    if (!serving_.ok()) pictures->set_status(serving_);
-    return pictures;
-  }
-  void OnCancel(absl::AnyInvocable<void()> cancelled) override {
-    item_->cancellation_.OnCancel(std::move(cancelled));
-  }
-  call::ResultSink& results() override { return results_; }
-  void Finish(const absl::Status& status, const call::Message* rest,
-              absl::AnyInvocable<void()> sent) override {
-    std::exchange(item_, nullptr)
-        ->Done(status,
-               status.ok() ? results_.Take(*rest) : std::vector<std::string>(),
-               std::move(sent));
+    return rpc::ReadPictures(&message_.request, max_images, request);
   }
 
- private:
-  PredictItem* item_;  // Null once the call is finished.
-  const absl::Status serving_;
-  const int64_t request_bytes_;
-  call::EncodedResults results_;
+  void Answer(const absl::Status& status, call::EncodedResults* results,
+              call::Message* rest) override {
+    if (!status.ok()) return Serialize(ErrorResponse(id(), status), &answer_);
+    std::vector<std::string> pieces = results->Take(*rest);
+    v1::StreamPredictResponse response;
+    response.set_correlation_id(id());
+    std::string head = response.SerializeAsString();
+    int64_t bytes = 0;
+    for (const std::string& piece : pieces) bytes += piece.size();
+    const int number = message_.kind - Proto::kClassify +
+                       v1::StreamPredictResponse::kClassifyFieldNumber;
+    call::AppendVarint(
+        number << 3 | static_cast<int>(WireType::kLengthDelimited), &head);
+    call::AppendVarint(bytes, &head);
+    pieces.insert(pieces.begin(), std::move(head));
+    SetPieces(std::move(pieces), &answer_);
+  }
+
+  StreamMessage message_;
+  const bool in_order_;
 };
 
-void PredictItem::Begin(const absl::Status& serving) {
-  HandlerOf(kind_)(env_, counted_as_,
-                   std::make_unique<ItemCall>(this, serving));
-}
-
-void PredictItem::Done(const absl::Status& status,
-                       std::vector<std::string> response,
-                       absl::AnyInvocable<void()> sent) {
-  sent_ = std::move(sent);
-  if (status.ok()) {
-    AnswerMessage(kind_ - Proto::kClassify +
-                      v1::StreamPredictResponse::kClassifyFieldNumber,
-                  std::move(response));
-  } else {
-    AnswerError(status);
-  }
-  End();
-}
-
-// A message that asks for nothing that could be done.
-class RefusedItem final : public VisionItem {
+// A message that cannot be a request.
+class RefusedItem final : public StreamItem {
  public:
   RefusedItem(std::string correlation_id, bool in_order,
               const absl::Status& error)
-      : VisionItem(std::move(correlation_id), in_order) {
-    AnswerError(error);
+      : correlation_id_(std::move(correlation_id)), in_order_(in_order) {
+    Serialize(ErrorResponse(correlation_id_, error), &answer_);
   }
 
   void Cancel() override {}
+  const std::string& id() const override { return correlation_id_; }
+  bool in_order() const override { return in_order_; }
 
  private:
   void Begin(const absl::Status&) override { End(); }
+
+  const std::string correlation_id_;
+  const bool in_order_;
 };
 
 // An error if the message cannot be a request of this stream.
@@ -260,9 +180,8 @@ absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
 
 }  // namespace
 
-StreamCall::Options PredictStream::Options() const {
+StreamCall::Options PredictStream::Options() {
   StreamCall::Options options;
-  options.method = counted_as_;
   options.max_in_flight = kDefaultInFlight;
   v1::StreamPredictResponse notice;
   notice.mutable_notice()->set_kind(v1::Notice::DRAINING);
@@ -287,9 +206,9 @@ absl::StatusOr<std::unique_ptr<StreamItem>> PredictStream::operator()(
   }
   const absl::Status status = CheckItem(message, &stream);
   if (status.ok()) {
-    return std::make_unique<PredictItem>(std::move(message), preserve_order_,
-                                         env_, counted_as_,
-                                         InfoOf(context_, stream.caller()));
+    return std::make_unique<VisionItem>(std::move(message), preserve_order_,
+                                        env_, stream.method(),
+                                        InfoOf(context_, stream.caller()));
   }
   return std::make_unique<RefusedItem>(std::move(message.correlation_id),
                                        preserve_order_, stream.Record(status));

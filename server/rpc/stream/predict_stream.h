@@ -8,7 +8,6 @@
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/byte_buffer.h"
-#include "server/observability/metrics.h"
 #include "server/prediction/transport_environment.h"
 #include "server/rpc/stream/stream_call.h"
 #include "server/security/caller.h"
@@ -26,15 +25,16 @@ struct StreamMessage {
 };
 
 // Moves the bytes of `received` into `message`, a new one, and copies nothing
-// of the request within. INVALID_ARGUMENT, MALFORMED_MESSAGE, if they are no
-// StreamPredictRequest, if they have more than one request, or if the
-// correlation id or the configuration is longer than can be right.
+// of the request within. INVALID_ARGUMENT, MALFORMED_MESSAGE, if the bytes are
+// no StreamPredictRequest, if they have more than one request, or if the
+// correlation id or the configuration is too long to be valid.
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message);
 
-// Takes the messages of a StreamPredict call: a StreamCall::Take. The first one
-// may say how many requests may be in flight and whether their order is kept;
-// else answers go as they are ready. A malformed message ends the stream.
+// Takes the messages of a StreamPredict call: a StreamCall::Take. The first
+// message may set how many requests may be in flight and whether their order is
+// kept. By default answers go as they are ready. A malformed message ends the
+// stream.
 class PredictStream {
  public:
   static constexpr int kMostInFlight = 512;
@@ -42,13 +42,12 @@ class PredictStream {
 
   // Returns the options of the StreamCall. A draining server says so in a
   // notice.
-  StreamCall::Options Options() const;
+  static StreamCall::Options Options();
 
-  // Requests are counted as `counted_as`. The rest outlives the stream.
+  // Both outlive the stream.
   PredictStream(const prediction::TransportEnvironment& environment,
-                const grpc::CallbackServerContext& context,
-                observability::Method counted_as)
-      : env_(environment), context_(context), counted_as_(counted_as) {}
+                const grpc::CallbackServerContext& context)
+      : env_(environment), context_(context) {}
 
   absl::StatusOr<std::unique_ptr<StreamItem>> operator()(
       StreamCall& stream, grpc::ByteBuffer* received);
@@ -58,7 +57,6 @@ class PredictStream {
 
   const prediction::TransportEnvironment& env_;
   const grpc::CallbackServerContext& context_;
-  const observability::Method counted_as_;
   bool any_message_ = false;
   bool preserve_order_ = false;
 };

@@ -3,7 +3,12 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <string>
+#include <utility>
 #include <variant>
+
+#include "inference/grpc_service.pb.h"
+#include "server/api/kserve/infer_request.h"
 
 namespace sfmamba::rpc {
 namespace {
@@ -43,26 +48,56 @@ struct Set {
   }
 };
 
+// Returns a slice of the string, which it takes.
+grpc::Slice SliceOf(std::string bytes) {
+  auto* const kept = new std::string(std::move(bytes));
+  return grpc::Slice(
+      &(*kept)[0], kept->size(),
+      [](void* data) { delete static_cast<std::string*>(data); }, kept);
+}
+
 class SlicedPictures final : public call::Pictures {
  public:
   SlicedPictures(grpc::ByteBuffer* received, int max_images,
                  google::protobuf::Message* message) {
+    bytes_ = received->Length();
     const MessageSlices slices(received);
-    call::WireRequest wire;
-    status_ = slices.ok
-                  ? call::ReadRequest(slices.parts, max_images, &wire, message)
-                  : call::NotParsed();
-    count_ = wire.images;
-    if (status_.ok()) bytes_ = PictureBytes(slices.slices, wire.extents);
+    auto* const infer = dynamic_cast<inference::ModelInferRequest*>(message);
+    if (!slices.ok) {
+      status_ = call::NotParsed();
+    } else if (infer != nullptr) {
+      ReadInfer(slices, max_images, infer);
+    } else {
+      call::WireRequest wire;
+      status_ = call::ReadRequest(slices.parts, max_images, &wire, message);
+      count_ = wire.images;
+      if (status_.ok()) pictures_ = PictureBytes(slices.slices, wire.extents);
+    }
   }
 
   void SetBytes(image::ImageSource* source) override {
-    std::visit(Set{&bytes_, &source->fetch}, source->source);
+    std::visit(Set{&pictures_, &source->fetch}, source->source);
   }
-  void Release() override { bytes_.Release(); }
+  void Release() override { pictures_.Release(); }
 
  private:
-  PictureBytes bytes_;
+  void ReadInfer(const MessageSlices& slices, int max_images,
+                 inference::ModelInferRequest* message) {
+    kserve::InferImages images;
+    status_ =
+        kserve::ReadInferRequest(slices.parts, max_images, &images, message);
+    images_status_ = images.status;
+    count_ = images.count;
+    bytes_ += images.copy.size();
+    if (images.copy.empty()) {
+      pictures_ = PictureBytes(slices.slices, images.extents);
+    } else {
+      pictures_ =
+          PictureBytes({SliceOf(std::move(images.copy))}, images.extents);
+    }
+  }
+
+  PictureBytes pictures_;
 };
 
 }  // namespace

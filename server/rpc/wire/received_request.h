@@ -38,24 +38,23 @@ struct MessageSlices {
 class PictureBytes {
  public:
   PictureBytes() = default;
-  // Shares of `slices`, which make up a message, what lies at `extents`.
+  // Shares the bytes at `extents` of a message, which `slices` make up.
   PictureBytes(absl::Span<const grpc::Slice> slices,
                absl::Span<const call::WireExtent> extents);
 
-  // Where the bytes of the extent of this index are, until Release(). If they
-  // cross slices, they are there only once Join() was called.
+  // Returns where the bytes of the extent of this index are, until Release().
+  // If they cross slices, they are there only after Join().
   absl::string_view View(int64_t index);
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
   }
-  // Returns the bytes that cross slices where they are until Join() or
-  // Release().
+  // Returns the pieces of bytes that cross slices, until Join() or Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
-  // Returns the bytes at this index without a copy. Not to be called after
-  // Join() or Release().
+  // Returns the bytes at this index without a copy. Called before Join() and
+  // Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
-  // Copies bytes that cross slices into one buffer and gives up their share of
-  // the slices. Several threads may join different indices at once.
+  // Copies bytes that cross slices into one buffer and releases their share of
+  // the slices. Several threads may join different indices at the same time.
   void Join(int64_t index);
 
   void Release() { fields_.clear(); }
@@ -70,7 +69,8 @@ class PictureBytes {
   std::vector<Field> fields_;
 };
 
-// Parses all of a message but its pictures, whose bytes stay where they were
+// Parses all of a ClassifyRequest, DetectRequest, SegmentRequest or
+// ModelInferRequest but its pictures, whose bytes stay where they were
 // received. See call::Call::ReadPictures(). Takes the bytes of `received`,
 // which is empty afterwards.
 std::unique_ptr<call::Pictures> ReadPictures(

@@ -20,6 +20,8 @@ class ChangeCallTest : public prediction::PredictionTest {
     change_ = ChangeCall::New(
         environment, observability::Method::kLoadModel,
         std::make_unique<FakeCall>(grpc::ByteBuffer(), &ending_));
+    v1::GetModelRequest request;
+    EXPECT_TRUE(change_->Read(&request).ok());
   }
   void End(const absl::Status& status) {
     v1::Model response;

@@ -57,7 +57,7 @@ class FakeCall final : public Call {
     ending_.cancel = std::move(cancelled);
   }
   ResultSink& results() override { return results_; }
-  void Finish(const absl::Status& status, const Message* rest,
+  void Finish(const absl::Status& status, Message* rest,
               absl::AnyInvocable<void()> sent) override {
     ending_.status = status;
     if (status.ok()) ending_.response = absl::StrJoin(results_.Take(*rest), "");

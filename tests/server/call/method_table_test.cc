@@ -17,8 +17,8 @@ namespace {
 
 using Environment = prediction::TransportEnvironment;
 
-absl::Status GetModel(const Environment&, const v1::GetModelRequest&,
-                      v1::Model* model, observability::RequestRecord*) {
+absl::Status AnswerWithName(const Environment&, const v1::GetModelRequest&,
+                            v1::Model* model, observability::RequestRecord*) {
   model->set_name("models/fake/versions/3");
   return absl::OkStatus();
 }
@@ -29,8 +29,8 @@ class MethodTableTest : public prediction::PredictionTest {
       : table_(Environment{*environment_},
                {{"Service/GetModel", "", security::Scope::kRead,
                  observability::Method::kGetModel,
-                 AnswerAtOnce<v1::GetModelRequest, v1::Model>(About::kServer,
-                                                              GetModel)}}) {}
+                 AnswerAtOnce<v1::GetModelRequest, v1::Model>(
+                     About::kServer, AnswerWithName)}}) {}
 
   void Serve(const absl::Status& admitted) {
     table_.Serve(

@@ -2,11 +2,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/api/kserve/kserve_methods.h"
 #include "server/api/vision/vision_methods.h"
 #include "tests/server/security/token_texts.h"
 
@@ -28,7 +30,10 @@ http::HttpRequest Request(const std::string& method, const std::string& path,
 }
 
 std::optional<Scope> ScopeOfRequest(const http::HttpRequest& request) {
-  const std::vector<call::Method> methods = api::VisionMethods();
+  std::vector<call::Method> methods = api::VisionMethods();
+  for (call::Method& method : kserve::KserveMethods({})) {
+    methods.push_back(std::move(method));
+  }
   return ScopeOf(MethodPaths(methods), request);
 }
 

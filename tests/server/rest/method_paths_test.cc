@@ -11,52 +11,76 @@ namespace {
 
 class MethodPathsTest : public testing::Test {
  protected:
-  // "Service/Method field=value" of the method at a path; "none".
-  std::string Find(const std::string& path) const {
-    const auto found = paths_.Find(path);
+  // "Method field=value" of the method at a path; "none".
+  std::string Find(const std::string& path,
+                   const std::string& http_method = "GET") const {
+    const auto found = paths_.Find(http_method, path);
     if (!found.has_value()) return "none";
-    return absl::StrCat(found->method->name, " ", found->field, "=",
-                        found->value);
+    std::string text = found->method->name;
+    for (const auto& [name, value] : found->fields) {
+      absl::StrAppend(&text, " ", name, "=", value);
+    }
+    return text;
+  }
+  // What a path serves, if it serves `http_method`.
+  std::string Served(const std::string& path,
+                     const std::string& http_method) const {
+    const auto found = paths_.Find(http_method, path);
+    return found->is_served ? found->allowed : "not served";
   }
 
   const std::vector<call::Method> methods_ = {
-      {"Service/Paint", "POST /v1/{canvas=walls/**}:paint", {}, {}, {}},
-      {"Service/Show", "GET /v1/{name=walls/**}", {}, {}, {}},
-      {"Service/List", "GET /v1/walls", {}, {}, {}},
-      {"Service/NotOverHttp", "", {}, {}, {}}};
+      {"Paint", "POST,PUT /v1/{canvas=walls/**}:paint", {}, {}, {}},
+      {"Show", "GET /v1/{name=walls/**}", {}, {}, {}},
+      {"List", "GET /v1/walls", {}, {}, {}},
+      {"Hidden", "", {}, {}, {}},
+      {"Look", "GET /v2[/rooms/{room}[/walls/{wall}]]/light", {}, {}, {}},
+      {"Set", "POST /v2/rooms/{room}/light", {}, {}, {}}};
   const MethodPaths paths_{methods_};
 };
 
 TEST_F(MethodPathsTest, APathNamesAMethodAndSetsAField) {
-  EXPECT_EQ(Find("/v1/walls"), "Service/List =");
-  EXPECT_EQ(Find("/v1/walls/a"), "Service/Show name=walls/a");
-  EXPECT_EQ(Find("/v1/walls/a/versions/1"),
-            "Service/Show name=walls/a/versions/1");
-  EXPECT_EQ(Find("/v1/walls/a:paint"), "Service/Paint canvas=walls/a");
-  EXPECT_EQ(Find("/v1/walls/a:b:paint"), "Service/Paint canvas=walls/a:b");
-  EXPECT_EQ(Find("/v1/walls/"), "Service/Show name=walls/");
+  EXPECT_EQ(Find("/v1/walls"), "List");
+  EXPECT_EQ(Find("/v1/walls/a"), "Show name=walls/a");
+  EXPECT_EQ(Find("/v1/walls/a/versions/1"), "Show name=walls/a/versions/1");
+  EXPECT_EQ(Find("/v1/walls/a:paint"), "Paint canvas=walls/a");
+  EXPECT_EQ(Find("/v1/walls/a:b:paint"), "Paint canvas=walls/a:b");
+  EXPECT_EQ(Find("/v1/walls/"), "Show name=walls/");
   for (const char* path : {"", "/v1", "/v1/wall", "/v1/walls:paint",
                            "/v1/walls/a:", "/v1/walls/a:sell", "/v2/walls"}) {
     EXPECT_EQ(Find(path), "none") << path;
   }
 }
 
+TEST_F(MethodPathsTest, AVariableIsOneSegment) {
+  EXPECT_EQ(Find("/v2/light"), "Look");
+  EXPECT_EQ(Find("/v2/rooms/a/light"), "Look room=a");
+  EXPECT_EQ(Find("/v2/rooms/a/walls/b:c/light"), "Look room=a wall=b:c");
+  for (const char* path : {"/v2/rooms/light", "/v2/rooms//light",
+                           "/v2/rooms/a/b/light", "/v2/rooms/a/light/"}) {
+    EXPECT_EQ(Find(path), "none") << path;
+  }
+}
+
 TEST_F(MethodPathsTest, AMethodIsServedByItsVerbs) {
-  const auto show = paths_.Find("/v1/walls/a");
-  const auto paint = paths_.Find("/v1/walls/a:paint");
   for (const char* verb : {"GET", "HEAD"}) {
-    EXPECT_TRUE(show->Serves(verb)) << verb;
-    EXPECT_FALSE(paint->Serves(verb)) << verb;
+    EXPECT_EQ(Served("/v1/walls/a", verb), "GET, HEAD, OPTIONS") << verb;
+    EXPECT_EQ(Served("/v1/walls/a:paint", verb), "not served") << verb;
   }
   for (const char* verb : {"POST", "PUT"}) {
-    EXPECT_FALSE(show->Serves(verb)) << verb;
-    EXPECT_TRUE(paint->Serves(verb)) << verb;
+    EXPECT_EQ(Served("/v1/walls/a", verb), "not served") << verb;
+    EXPECT_EQ(Served("/v1/walls/a:paint", verb), "POST, PUT, OPTIONS") << verb;
   }
-  EXPECT_FALSE(show->Serves("OPTIONS"));
+  EXPECT_EQ(Served("/v1/walls/a", "OPTIONS"), "not served");
+}
+
+TEST_F(MethodPathsTest, MethodsMayShareAPath) {
+  EXPECT_EQ(Find("/v2/rooms/a/light", "GET"), "Look room=a");
+  EXPECT_EQ(Find("/v2/rooms/a/light", "POST"), "Set room=a");
+  EXPECT_EQ(Served("/v2/rooms/a/light", "POST"), "GET, HEAD, POST, OPTIONS");
 }
 
 TEST_F(MethodPathsTest, CoversWhatMayBeAMethods) {
-  EXPECT_TRUE(paths_.Covers("/v1/walls"));
   EXPECT_TRUE(paths_.Covers("/v1/walls/a:sell"));
   EXPECT_FALSE(paths_.Covers("/v1/wall"));
   EXPECT_FALSE(paths_.Covers("/v1/walls:paint"));

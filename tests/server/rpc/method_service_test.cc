@@ -25,7 +25,7 @@ class MethodServiceTest : public prediction::PredictionTest {
         Environment{*environment_},
         {{"Service/Method", "", security::Scope::kRead,
           observability::Method::kGetModel, std::move(handle)}});
-    MethodService service(table, absl::InfiniteDuration());
+    MethodService service(table, "Service", absl::InfiniteDuration());
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(),

@@ -10,10 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
-#include "server/errors/reasons.h"
-#include "server/rest/kserve/kserve_rest.h"
+#include "server/api/kserve/kserve_methods.h"
+#include "server/call/method_table.h"
+#include "server/rest/rest_port.h"
+#include "tests/server/api/kserve/kserve_fixture.h"
 #include "tests/server/http/fake_exchange.h"
-#include "tests/server/kserve/kserve_fixture.h"
 #include "tests/server/prediction/prediction_fixture.h"
 
 namespace sfmamba::rest {
@@ -31,16 +32,22 @@ constexpr int64_t kMaxJsonAnswerBytes = 400;
 class KserveRestTest : public prediction::PredictionTest {
  protected:
   KserveRestTest() {
-    KserveRest::Options options;
-    options.version = "1.2";
-    options.live = [this] { return live_; };
-    options.ready = [this] { return ready_; };
-    options.max_json_answer_bytes = kMaxJsonAnswerBytes;
-    rest_ = std::make_unique<KserveRest>(
-        prediction::TransportEnvironment{*environment_}, std::move(options),
-        [this] {
-          return draining_ ? server::Draining("the server") : absl::OkStatus();
-        });
+    kserve::KserveOptions methods;
+    methods.version = "1.2";
+    methods.live = [this] { return live_; };
+    methods.ready = [this] { return ready_; };
+    methods.draining = [this] { return draining_; };
+    methods_ = std::make_unique<call::MethodTable>(
+        prediction::TransportEnvironment{*environment_},
+        kserve::KserveMethods(methods));
+    RestService::Options options;
+    options.kserve.max_json_answer_bytes = kMaxJsonAnswerBytes;
+    rest_ = std::make_unique<RestService>(*methods_, options);
+  }
+
+  void Drain() {
+    draining_ = true;
+    rest_->StartDraining();
   }
 
   void Send(http::FakeClient* client, const std::string& method,
@@ -92,7 +99,8 @@ class KserveRestTest : public prediction::PredictionTest {
   }
 
   bool live_ = true, ready_ = true, draining_ = false;
-  std::unique_ptr<KserveRest> rest_;
+  std::unique_ptr<call::MethodTable> methods_;
+  std::unique_ptr<RestService> rest_;
 };
 
 // FakeModel's logit for an image of 0.25 everywhere.

@@ -1,5 +1,3 @@
-#include "server/rest/kserve/kserve_rest.h"
-
 #include <map>
 #include <string>
 #include <utility>
@@ -11,8 +9,8 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
+#include "tests/server/api/kserve/kserve_fixture.h"
 #include "tests/server/http/fake_exchange.h"
-#include "tests/server/kserve/kserve_fixture.h"
 #include "tests/server/picture.h"
 #include "tests/server/rest/kserve/kserve_rest_fixture.h"
 #include "tests/testing/patience.h"
@@ -41,7 +39,7 @@ TEST_F(KserveRestTest, ProbesSayWhatIsSo) {
   EXPECT_EQ(Ask("GET", "/v2/health/ready").status, 200);
   ready_ = false;
   EXPECT_EQ(Ask("GET", "/v2/health/ready").status, 400);
-  draining_ = true;
+  Drain();
   EXPECT_EQ(Ask("GET", "/v2/models/fake/ready").status, 400);
 }
 
@@ -128,6 +126,17 @@ TEST_F(KserveRestTest, WhatThereIsNotIsRefusedAsByGrpc) {
   EXPECT_THAT(Ask("GET", "/v2/models/fake/infer").error(),
               HasSubstr("got the method GET, expected POST, OPTIONS"));
   EXPECT_EQ(Ask("DELETE", "/v2/models/fake").status, 405);
+}
+
+// A web page in a browser on this machine must not administer for its reader.
+TEST_F(KserveRestTest, APageMayNotChangeModels) {
+  for (const char* change : {"load", "unload"}) {
+    const Answer answer =
+        Ask("POST", absl::StrCat("/v2/repository/models/fake/", change), "{}",
+            {{"origin", "http://elsewhere"}});
+    EXPECT_EQ(answer.status, 403) << answer.body;
+  }
+  EXPECT_EQ(Requests("RepositoryModelLoad", ""), 1);
 }
 
 TEST_F(KserveRestTest, WhatIsAboutNoModelIsCountedForNone) {
@@ -263,7 +272,7 @@ TEST_F(KserveRestTest, ErrorsAreThoseOfGrpcInTheWordsOfRest) {
 TEST_F(KserveRestTest, EveryRequestIsCountedByItsCode) {
   EXPECT_EQ(InferBinary("").status, 200);
   EXPECT_EQ(Infer("{").status, 400);
-  draining_ = true;
+  Drain();
   EXPECT_EQ(InferBinary("").status, 503);
   EXPECT_EQ(Ask("GET", "/v2/models/fake").status, 503);
   EXPECT_EQ(Ask("POST", "/v2/repository/index").status, 503);
@@ -299,7 +308,7 @@ TEST_F(KserveRestTest, ARefusedRequestsBytesAreCountedOnce) {
   };
   EXPECT_EQ(Infer("{").status, 400);
   EXPECT_EQ(bytes(), 1);
-  draining_ = true;
+  Drain();
   EXPECT_EQ(Infer("{    ").status, 503);
   EXPECT_EQ(bytes(), 6);
 }

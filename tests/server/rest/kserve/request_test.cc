@@ -1,17 +1,17 @@
 #include "server/rest/kserve/request.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "gmock/gmock.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
 #include "gtest/gtest.h"
 #include "inference/grpc_service.pb.h"
+#include "server/api/kserve/infer_request.h"
 #include "server/errors/error.h"
+#include "server/image/image_source.h"
 #include "server/shares/memory_budget.h"
 
 namespace sfmamba::rest {
@@ -28,104 +28,110 @@ server::MemoryBudget& Memory() {
   return memory;
 }
 
-absl::StatusOr<KserveRequest> Read(std::optional<std::string> header,
-                                   std::string body) {
-  return ReadKserveRequest("a", "3",
-                           header.has_value()
-                               ? std::optional<absl::string_view>(*header)
-                               : std::nullopt,
-                           std::move(body), 1 << 20, &Memory());
-}
-
-// The message that gRPC would have sent.
-inference::ModelInferRequest Parsed(KserveRequest request) {
+// A request that was read.
+struct Asked {
+  std::unique_ptr<call::Pictures> pictures;
   inference::ModelInferRequest message;
-  EXPECT_TRUE(
-      grpc::SerializationTraits<inference::ModelInferRequest>::Deserialize(
-          &request.message, &message)
-          .ok());
-  return message;
+  OutputForms outputs;
+
+  // The bytes of the i-th image.
+  absl::string_view Image(int i) const {
+    image::ImageSource source = kserve::ImageOf(message, i);
+    pictures->SetBytes(&source);
+    return source.encoded() != nullptr ? source.encoded()->bytes
+                                       : source.tensor()->data;
+  }
+};
+
+Asked Read(std::optional<std::string> header, std::string body) {
+  http::HttpRequest request;
+  request.body = std::move(body);
+  if (header.has_value()) {
+    request.headers.emplace("inference-header-content-length", *header);
+  }
+  Asked asked;
+  asked.pictures =
+      ReadInferBody(absl::OkStatus(), /*max_images=*/64, 1 << 20, &request,
+                    &Memory(), &asked.message, &asked.outputs);
+  return asked;
 }
 
 std::string Refused(std::optional<std::string> header, std::string body) {
-  const absl::Status status = Read(header, std::move(body)).status();
+  const Asked asked = Read(header, std::move(body));
+  const absl::Status& status = asked.pictures->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(asked.pictures->count(), 0);
+  EXPECT_EQ(asked.message.ByteSizeLong(), 0);
   return absl::StrCat(server::GetErrorDetail(status).field, ": ",
                       status.message());
 }
 
 TEST(KserveRequestTest, JsonAloneBecomesRawContents) {
-  auto request = Read(std::nullopt, R"({"id": "x", "inputs":
-      [{"name": "image", "datatype": "UINT8", "shape": [3],
-        "data": [1, 2, 3]}]})");
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_FALSE(request->outputs.IsBinary(0));
-  const inference::ModelInferRequest message = Parsed(*std::move(request));
-  EXPECT_EQ(message.model_name(), "a");
-  EXPECT_EQ(message.model_version(), "3");
-  EXPECT_EQ(message.id(), "x");
-  ASSERT_EQ(message.inputs_size(), 1);
-  EXPECT_FALSE(message.inputs(0).has_contents());
-  EXPECT_THAT(message.raw_input_contents(), testing::ElementsAre("\1\2\3"));
+  const Asked asked = Read(std::nullopt, R"({"id": "x", "inputs":
+      [{"name": "image", "datatype": "UINT8", "shape": [2, 3, 1, 1],
+        "data": [1, 2, 3, 4, 5, 6]}]})");
+  ASSERT_TRUE(asked.pictures->status().ok()) << asked.pictures->status();
+  EXPECT_TRUE(asked.pictures->images_status().ok());
+  EXPECT_FALSE(asked.outputs.IsBinary(0));
+  EXPECT_EQ(asked.message.id(), "x");
+  EXPECT_TRUE(kserve::IsRaw(asked.message));
+  ASSERT_EQ(asked.pictures->count(), 2);
+  EXPECT_EQ(asked.Image(0), "\1\2\3");
+  EXPECT_EQ(asked.Image(1), "\4\5\6");
+  EXPECT_EQ(asked.pictures->bytes(), 6);
 }
 
 TEST(KserveRequestTest, BinaryDataStaysInTheBodysMemory) {
   std::string body = kBinary;
   const size_t json = body.size();
   body += std::string("\3\0\0\0abc", 7);
-  const char* tail = body.data() + json;
-  auto request = Read(absl::StrCat(json), std::move(body));
-  ASSERT_TRUE(request.ok()) << request.status();
-  std::vector<grpc::Slice> slices;
-  ASSERT_TRUE(request->message.Dump(&slices).ok());
-  EXPECT_EQ(reinterpret_cast<const char*>(slices.back().begin()), tail);
-  EXPECT_EQ(slices.back().size(), 7);
-  EXPECT_THAT(Parsed(*std::move(request)).raw_input_contents(),
-              testing::ElementsAre(std::string("\3\0\0\0abc", 7)));
+  const char* file = body.data() + json + 4;
+  const size_t size = body.size();
+  const Asked asked = Read(absl::StrCat(json), std::move(body));
+  ASSERT_TRUE(asked.pictures->status().ok()) << asked.pictures->status();
+  ASSERT_EQ(asked.pictures->count(), 1);
+  EXPECT_EQ(asked.Image(0), "abc");
+  EXPECT_EQ(asked.Image(0).data(), file);
+  EXPECT_EQ(asked.pictures->bytes(), size);
 }
 
-// The length's encoding grows by a byte at 128, 16384 and so on.
 // R5.
 TEST(KserveRequestTest, BinaryDataOfAnyLengthArrives) {
-  for (const size_t size : {0, 1, 127, 128, 129, 16383, 16384, 16385}) {
-    const std::string json =
-        absl::StrCat(R"({"inputs": [{"datatype": "UINT8", "shape": [)", size,
-                     R"(], "parameters": {"binary_data_size": )", size, "}}]}");
-    const std::string data(size, 'x');
-    auto request = Read(absl::StrCat(json.size()), json + data);
-    ASSERT_TRUE(request.ok()) << size << ": " << request.status();
-    EXPECT_THAT(Parsed(*std::move(request)).raw_input_contents(),
-                testing::ElementsAre(data))
-        << size;
+  for (const size_t size : {1, 127, 128, 129, 16383, 16384, 16385}) {
+    const std::string json = absl::StrCat(
+        R"({"inputs": [{"name": "image", "datatype": "UINT8", "shape": [1, 3, )",
+        size, R"(, 1], "parameters": {"binary_data_size": )", 3 * size, "}}]}");
+    const std::string data(3 * size, 'x');
+    const Asked asked = Read(absl::StrCat(json.size()), json + data);
+    ASSERT_TRUE(asked.pictures->images_status().ok()) << size;
+    EXPECT_EQ(asked.Image(0), data) << size;
   }
 }
 
-TEST(KserveRequestTest, EachInputHasItsPartInTheirOrder) {
+TEST(KserveRequestTest, OneInputIsTaken) {
   const std::string json =
       R"({"inputs": [{"datatype": "X", "parameters": {"binary_data_size": 2}},
                      {"datatype": "BYTES", "data": ["q"]},
-                     {"datatype": "X", "parameters": {"binary_data_size": 0}},
                      {"datatype": "X", "parameters": {"binary_data_size": 200}}
                     ]})";
-  auto request =
+  const Asked asked =
       Read(absl::StrCat(json.size()), json + "ab" + std::string(200, 'c'));
-  ASSERT_TRUE(request.ok()) << request.status();
-  EXPECT_THAT(Parsed(*std::move(request)).raw_input_contents(),
-              testing::ElementsAre("ab", std::string("\1\0\0\0q", 5), "",
-                                   std::string(200, 'c')));
+  EXPECT_TRUE(asked.pictures->status().ok()) << asked.pictures->status();
+  EXPECT_EQ(server::GetErrorDetail(asked.pictures->images_status()).field,
+            "inputs");
+  EXPECT_THAT(std::string(asked.pictures->images_status().message()),
+              HasSubstr("got 3, expected one"));
 }
 
 TEST(KserveRequestTest, ABodyWithoutJsonIsAPicture) {
-  auto request = Read("0", std::string(300, 'x'));
-  ASSERT_TRUE(request.ok()) << request.status();
-  const inference::ModelInferRequest message = Parsed(*std::move(request));
-  ASSERT_EQ(message.inputs_size(), 1);
-  EXPECT_EQ(message.inputs(0).name(), "image");
-  EXPECT_EQ(message.inputs(0).datatype(), "BYTES");
-  EXPECT_THAT(message.inputs(0).shape(), testing::ElementsAre(1));
-  EXPECT_THAT(message.raw_input_contents(),
-              testing::ElementsAre(std::string("\x2c\1\0\0", 4) +
-                                   std::string(300, 'x')));
+  for (const size_t size : {0, 300}) {
+    const Asked asked = Read("0", std::string(size, 'x'));
+    ASSERT_TRUE(asked.pictures->status().ok()) << asked.pictures->status();
+    EXPECT_TRUE(kserve::HasFiles(asked.message));
+    EXPECT_TRUE(kserve::IsRaw(asked.message));
+    ASSERT_EQ(asked.pictures->count(), 1);
+    EXPECT_EQ(asked.Image(0), std::string(size, 'x'));
+  }
 }
 
 TEST(KserveRequestTest, LengthsMustAgree) {
@@ -164,15 +170,15 @@ TEST(KserveRequestTest, JsonIsReadWhileThereIsMemoryForIt) {
   }
   ASSERT_TRUE(held.ok());
   const std::string large = "{\"a\": \"" + std::string(4 << 20, 'x') + "\"}";
-  const absl::Status status = Read(std::nullopt, large).status();
+  const absl::Status status = Read(std::nullopt, large).pictures->status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(server::GetErrorDetail(status).reason, "QUEUE_FULL");
   // A picture alone is not copied.
-  EXPECT_TRUE(Read("0", large).ok());
+  EXPECT_TRUE(Read("0", large).pictures->status().ok());
   held->Release();
-  EXPECT_TRUE(Read(std::nullopt, large).ok());
+  EXPECT_TRUE(Read(std::nullopt, large).pictures->status().ok());
   // Nothing is held afterwards.
-  EXPECT_TRUE(Read(std::nullopt, large).ok());
+  EXPECT_TRUE(Read(std::nullopt, large).pictures->status().ok());
 }
 
 TEST(KserveRequestTest, OutputsComeInTheFormTheyAreAskedFor) {

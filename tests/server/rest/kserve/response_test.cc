@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "inference/packed_response.pb.h"
 #include "nlohmann/json.hpp"
 
 namespace sfmamba::rest {
@@ -46,7 +47,7 @@ ModelInferResponse Answer() {
 
 TEST(KserveResponseTest, JsonHasAllOutputs) {
   ModelInferResponse answer = Answer();
-  const http::HttpResponse response = InferResponse(OutputForms(), &answer);
+  const http::HttpResponse response = KserveResponse({}, "a", &answer);
   EXPECT_EQ(response.status, 200);
   EXPECT_EQ(HeaderOf(response, "Content-Type"), "application/json");
   EXPECT_EQ(HeaderOf(response, "Inference-Header-Content-Length"), "");
@@ -73,7 +74,7 @@ TEST(KserveResponseTest, BinaryDataFollowsTheJson) {
   const std::string scores = answer.raw_output_contents(0);
   OutputForms forms;
   forms.binary = {true, std::nullopt, true, false};
-  const http::HttpResponse response = InferResponse(forms, &answer);
+  const http::HttpResponse response = KserveResponse(forms, "a", &answer);
   EXPECT_EQ(HeaderOf(response, "Content-Type"), "application/octet-stream");
   ASSERT_EQ(response.body.size(), 3);
   EXPECT_EQ(HeaderOf(response, "Inference-Header-Content-Length"),

@@ -1,0 +1,43 @@
+#ifndef SFMAMBA_SERVER_API_KSERVE_MODEL_QUERIES_H_
+#define SFMAMBA_SERVER_API_KSERVE_MODEL_QUERIES_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "inference/grpc_service.pb.h"
+#include "server/observability/request_record.h"
+#include "server/prediction/transport_environment.h"
+
+namespace sfmamba::kserve {
+
+// The answers to questions about the server and its models. Each fills the
+// response, writes the model in question into the record, or returns an error:
+// NOT_FOUND, UNAVAILABLE unless the model is READY, or INVALID_ARGUMENT, naming
+// the field.
+
+void DescribeServer(const std::string& version,
+                    inference::ServerMetadataResponse* metadata);
+// A model that does not exist is not ready.
+absl::Status IsReady(const prediction::TransportEnvironment& environment,
+                     const inference::ModelReadyRequest& request,
+                     inference::ModelReadyResponse* ready);
+absl::Status Metadata(const prediction::TransportEnvironment& environment,
+                      const inference::ModelMetadataRequest& request,
+                      inference::ModelMetadataResponse* metadata,
+                      observability::RequestRecord* record);
+absl::Status Config(const prediction::TransportEnvironment& environment,
+                    const inference::ModelConfigRequest& request,
+                    inference::ModelConfigResponse* config,
+                    observability::RequestRecord* record);
+absl::Status Statistics(const prediction::TransportEnvironment& environment,
+                        const inference::ModelStatisticsRequest& request,
+                        inference::ModelStatisticsResponse* statistics,
+                        observability::RequestRecord* record);
+absl::Status Index(const prediction::TransportEnvironment& environment,
+                   const inference::RepositoryIndexRequest& request,
+                   inference::RepositoryIndexResponse* index,
+                   observability::RequestRecord* record);
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_API_KSERVE_MODEL_QUERIES_H_

@@ -1,0 +1,67 @@
+#ifndef SFMAMBA_SERVER_API_KSERVE_PUBLISHED_MODEL_H_
+#define SFMAMBA_SERVER_API_KSERVE_PUBLISHED_MODEL_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "inference/model_config.pb.h"
+#include "model/config.h"
+#include "server/prediction/transport_environment.h"
+#include "server/repository/model_repository.h"
+
+namespace sfmamba::kserve {
+
+// A model as clients of this protocol see it. If `encoded_models` is set, each
+// model has two names: its id, and "{id}_encoded", whose input is described as
+// files. A request to either name may have tensors or files, and both names
+// feed one queue. The second name is for clients that send only the described
+// input.
+struct PublishedModel {
+  std::shared_ptr<repository::ModelVersion> version;
+  bool encoded = false;
+
+  std::string name() const;
+};
+
+// Returns the model of this name and version. If the version is empty, the
+// repository chooses it. A model whose own id ends with "_encoded" comes before
+// another model's second name. NOT_FOUND, or INVALID_ARGUMENT with field
+// `field`.
+absl::StatusOr<PublishedModel> FindModel(
+    const prediction::TransportEnvironment& environment, absl::string_view name,
+    absl::string_view version, absl::string_view field);
+
+// Returns all models, by ascending id and version.
+std::vector<PublishedModel> ListModels(
+    const prediction::TransportEnvironment& environment);
+
+// An input or output tensor of a model. `dims` are the dimensions of one image,
+// without the batch. -1 stands for any size.
+struct ModelTensor {
+  absl::string_view name;
+  absl::string_view datatype;  // "FP32".
+  inference::DataType type;
+  std::vector<int64_t> dims;
+};
+
+inline constexpr char kInputName[] = "image";
+inline constexpr char kLogits[] = "logits";
+inline constexpr char kEmbedding[] = "embedding";
+inline constexpr char kNumDetections[] = "num_detections";
+inline constexpr char kBoxes[] = "boxes";
+inline constexpr char kScores[] = "scores";
+inline constexpr char kClasses[] = "classes";
+inline constexpr char kClassMap[] = "class_map";
+
+ModelTensor InputOf(const model::ModelConfig& config);
+// Returns the input of a model that takes files.
+ModelTensor EncodedInput();
+std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config);
+
+}  // namespace sfmamba::kserve
+
+#endif  // SFMAMBA_SERVER_API_KSERVE_PUBLISHED_MODEL_H_
