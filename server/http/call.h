@@ -13,7 +13,7 @@
 
 namespace sfmamba::http {
 
-// Calls a function once, when it ends.
+// Calls a function once, in its destructor.
 class AtEnd {
  public:
   AtEnd() = default;  // Calls nothing.
@@ -31,31 +31,36 @@ class AtEnd {
   absl::AnyInvocable<void()> end_;
 };
 
-// An answer on its way to its connection. Its end gives it up.
+// A response on its way to its connection. If this object is destroyed before
+// the response is written, the response is dropped and `sent` is called.
 struct Answered {
-  AtEnd sent;  // First, so that it is called once the response has gone.
-  std::optional<HttpResponse> response;  // None: there is no answer.
+  AtEnd sent;                            // First, so that it is destroyed last.
+  std::optional<HttpResponse> response;  // Empty if the exchange was dropped.
 };
 
-// What a connection and the exchange of its request share. Thread-safe.
+// The state that a connection and the exchange of its request share.
+// Thread-safe.
 class Call {
  public:
-  // `body`: the room of the request's body. `post` brings the answer to the
-  // connection, or gives it up; it is called once at most.
+  // `body` is the memory of the request's body. `post` delivers the response to
+  // the connection, or drops it if the connection has ended. It is called at
+  // most once.
   Call(Room::Hold body,
        absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post)
       : body_(std::move(body)), post_(std::move(post)) {}
 
-  // The duty to answer `call`; its end without an answer is posted too.
+  // Returns the exchange that answers `call`. If the exchange is destroyed
+  // without an answer, it posts an empty Answered.
   static std::unique_ptr<Exchange> MakeExchange(std::shared_ptr<Call> call,
                                                 HttpRequest request);
 
-  // By the connection: its client has gone.
+  // The connection calls this when its client has disconnected.
   void Cancel() { cancellation_.Cancel(); }
-  // By the connection: it takes no answer any more.
+  // The connection calls this when it can no longer send a response.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
-  // The room of the request's body, for who unpacks it, until the answer.
+  // Returns the memory of the request's body, which grows if the body is
+  // decompressed. It is released when the request is answered.
   Room::Hold* body() { return &body_; }
 
  private:

@@ -21,20 +21,22 @@ namespace {
 
 namespace asio = boost::asio;
 
-// How long a connection may still send after its last answer, and how much. One
-// that is closed before the client's bytes are read may lose the answer.
+// Limits how long a client may still send after its last response, and how many
+// bytes. If the server closed the connection before it had read these bytes,
+// the client could lose the response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
-// Most bytes read at a time, but of a body of known length: what follows a
-// request is kept without being counted. A record of TLS is no larger.
+// The maximum number of bytes read at a time, except from a body of known
+// length. Bytes after the end of a request are buffered without being counted.
+// A TLS record is no larger than this.
 constexpr size_t kBlock = 16 << 10;
-// A client that sends more than this before it is answered is read no further,
-// so that its end is seen late.
+// The server stops reading from a client that has sent this many bytes ahead of
+// its response. It then notices a disconnect only after the response.
 constexpr size_t kMostAhead = 16 << 10;
 constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-// Memory of TLS while a connection lives: four buffers of Asio's and one of
-// ours, each for a record, and the library's state.
+// The memory that TLS uses for one connection. It consists of four record
+// buffers of Asio, one record buffer of this class and OpenSSL's state.
 constexpr int64_t kTlsBytes = 96 << 10;
 
 bool IsOneLine(const std::string& text) {
@@ -82,13 +84,14 @@ void Connection::OnGreeted(Error error) {
   if (is_tls && ERR_GET_REASON(error.value()) == SSL_R_HTTP_REQUEST) {
     return Refuse({400, "expected TLS, https, got HTTP in clear"});
   }
-  EndSoon();  // The client may read why.
+  EndSoon();  // The client may still read the TLS alert.
 }
 
 void Connection::Enter(State state, absl::Duration limit) {
   const Clock::time_point now = Clock::now();
   deadline_ = now + absl::ToChronoNanoseconds(limit);
-  // To move it costs a system call, so it is left where it ends too early.
+  // Moving the timer costs a system call. A timer that fires early is rearmed
+  // in OnTimer().
   if (deadline_ < timer_.expiry()) Arm();
   if (state_ == state) return;
   state_ = state;
@@ -133,7 +136,7 @@ void Connection::Read() {
                         });
 }
 
-// Connections that wait hold no buffer: they share one.
+// All plaintext connections share one buffer, so an idle connection holds none.
 void Connection::ReadSocket() {
   is_reading_ = true;
   socket_.async_wait(
@@ -217,7 +220,8 @@ void Connection::TakeIn(absl::string_view bytes) {
   }
   if (stage == RequestReader::Stage::kWhole) return Start();
   Enter(State::kBody, BodyLimit());
-  // A client that sends the body without waiting needs no answer.
+  // A client that has already sent a part of the body does not wait for 100
+  // Continue.
   if (before != State::kBody && reader_->expects_continue() &&
       reader_->request().body.empty()) {
     out_.push_back(kContinue);
@@ -241,7 +245,8 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // The call, and this function with it, may end before post() returns.
+    // The call owns this function, and both may be destroyed before post()
+    // returns. This copy keeps the loop alive.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

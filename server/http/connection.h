@@ -28,20 +28,22 @@
 
 namespace sfmamba::http {
 
-// Runs costly steps for a while, one at least, and then lets all else that is
-// ready run before it goes on. Used by the loop's thread.
+// Runs costly steps, such as TLS handshakes, on the loop's thread. It runs
+// steps for at most `limit` at a time, but at least one. Then the loop runs its
+// other ready handlers before the next steps. Used by the loop's thread.
 class CostlySteps {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // A handler of Asio's that is bound to it runs here, and all steps that lead
-  // to it.
+  // An Asio executor. Handlers that are bound to it run as costly steps, and so
+  // do the intermediate handlers of their operation.
   struct Executor {
     template <typename Step>
     void execute(Step&& step) const {
       steps->Add(std::forward<Step>(step));
     }
-    operator CostlySteps*() const noexcept { return steps; }  // For == and !=.
+    // Provides == and !=.
+    operator CostlySteps*() const noexcept { return steps; }
 
     CostlySteps* steps;
   };
@@ -60,7 +62,7 @@ class CostlySteps {
   }
   void Run() {
     is_posted_ = false;
-    Post();  // First, as a step may throw.
+    Post();  // First, because a step may throw.
     for (const auto begin = Clock::now(); !steps_.empty();) {
       auto step = std::move(steps_.front());
       steps_.pop_front();
@@ -75,57 +77,64 @@ class CostlySteps {
   std::deque<absl::AnyInvocable<void()>> steps_;
 };
 
-// The status line and the headers of an answer, with those of the connection,
-// the body's length and the date, `now`. Headers with line breaks or NULs in
-// them are left out.
+// Returns the status line and the headers of a response. They include Date,
+// which is `now`, Content-Length and Connection. Headers that contain line
+// breaks or NULs are dropped.
 std::string ResponseHead(const HttpResponse& response, bool keep_alive,
                          absl::Time now);
 
-// Whether an answer of that status has a body.
+// Returns true if a response with this status has a body.
 bool HasBody(int status);
 
-// One connection: reads a request, has it started, writes its answer, and so
-// on, until End(). What it waits for keeps it alive. Used by its port's thread.
+// Serves one connection. It reads a request, starts the request's call and
+// writes the response, and repeats this until End(). Pending operations hold a
+// reference to the connection. Used by the port's thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
   using Tcp = boost::asio::ip::tcp;
 
-  // Shared by all connections of a port. Only `loop` is used after End().
+  // Shared by all connections of a port. After End(), a connection uses only
+  // `loop`.
   struct Environment {
     const HttpOptions& options;
     Room& room;
-    // Runs until all connections and exchanges have ended.
+    // Runs until all connections have ended and all exchanges are destroyed.
     std::shared_ptr<boost::asio::io_context> loop;
     CostlySteps::Executor handshakes;
-    // Called with each request that has come whole.
+    // Called with each request that has been received completely.
     std::function<void(std::shared_ptr<Call>, HttpRequest)> start;
-    // Called when a connection has ended or begins to.
+    // Called when a connection has ended. While the server drains, it is also
+    // called when a connection enters kEnding.
     std::function<void(Connection&)> ended;
-    bool is_draining = false;           // Each answer is a connection's last.
-    std::array<char, 256 << 10> block;  // What was read last in clear.
+    // If true, each connection closes after its next response.
+    bool is_draining = false;
+    // The bytes that a plaintext connection read last.
+    std::array<char, 256 << 10> block;
   };
-  // In the order in which connections are ended when there are too many.
+  // If there are too many connections, the one with the lowest state is closed
+  // first.
   enum class State {
     kEnded,
-    kEnding,     // Its last answer is sent. The client may read it.
-    kGreeting,   // The handshake of TLS has not ended.
-    kIdle,       // Nothing has come of the next request.
-    kHead,       // A part of a request's head has come,
-    kBody,       // or of its body.
-    kWriting,    // An answer is written,
-    kAnswering,  // or made.
+    kEnding,     // The last response is sent. The client may still read it.
+    kGreeting,   // The TLS handshake is in progress.
+    kIdle,       // No byte of the next request has arrived.
+    kHead,       // A part of a request's head has arrived.
+    kBody,       // The head and perhaps a part of the body have arrived.
+    kWriting,    // The response is being written.
+    kAnswering,  // The request waits for its response.
   };
 
-  // `socket` does not block; `peer` as in HttpRequest.
+  // `socket` is non-blocking. `peer` has the form of HttpRequest::peer.
   Connection(Environment& environment, Tcp::socket socket, std::string peer);
 
   void Begin();
-  // Closes it. The client counts as gone.
+  // Closes the connection and cancels its request.
   void End();
 
   State state() const { return state_; }
-  Clock::time_point since() const { return since_; }  // When the state began.
+  // Returns the time when the connection entered its state.
+  Clock::time_point since() const { return since_; }
 
  private:
   using Error = boost::system::error_code;
@@ -140,7 +149,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
   // Ends the connection when the client resets it. A client that has only
-  // closed its sending side may still read its responses.
+  // closed its sending side may still read its response.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();
@@ -152,38 +161,39 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write(HttpResponse response);
   void Flush();
   void EndAnswer();
-  // The client may still read what it was sent.
+  // Closes the sending side, so that the client can still read the last
+  // response.
   void EndSoon();
 
   Environment& environment_;
   Tcp::socket socket_;
-  std::unique_ptr<Tls> tls_;  // Null in clear.
+  std::unique_ptr<Tls> tls_;  // Null if the connection is plaintext.
   const std::string peer_;
   Room::Hold tls_hold_;
 
   State state_ = State::kIdle;
   Clock::time_point since_;
-  Clock::time_point deadline_;       // End of the state.
-  boost::asio::steady_timer timer_;  // Ends at deadline_ or before.
+  Clock::time_point deadline_;       // The end of the time limit of state_.
+  boost::asio::steady_timer timer_;  // Fires at deadline_ or before it.
 
   bool is_reading_ = false;
-  bool peer_closed_ = false;  // The client sends no more.
-  std::vector<char> record_;  // What was read last through TLS.
-  std::string in_;            // What was read and is not taken in.
+  bool peer_closed_ = false;  // The client has closed its sending side.
+  std::vector<char> record_;  // The bytes last read through TLS.
+  std::string in_;  // Received bytes that the reader has not consumed.
   std::optional<RequestReader> reader_;
   Clock::time_point body_began_;
   size_t discarded_ = 0;
 
-  // Used for the request that is answered.
+  // These members belong to the request that is being answered.
   std::shared_ptr<Call> call_;
-  Headers headers_;  // Those that HttpOptions::headers has for the answer.
+  Headers headers_;  // From HttpOptions::headers.
   bool is_head_ = false;
   bool keep_alive_ = false;
   Room::Hold answer_hold_;
   AtEnd sent_;
 
-  std::vector<std::string> out_;      // To be written after writing_.
-  std::vector<std::string> writing_;  // Is being written.
+  std::vector<std::string> out_;      // Waits until writing_ is written.
+  std::vector<std::string> writing_;  // The pieces of the current write.
 };
 
 }  // namespace sfmamba::http

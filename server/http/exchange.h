@@ -14,18 +14,18 @@
 namespace sfmamba::http {
 
 struct HttpRequest {
-  std::string method;                             // In upper case: "GET".
-  std::string path;                               // Decoded, without the query.
-  std::multimap<std::string, std::string> query;  // Decoded.
+  std::string method;  // In upper case, such as "GET".
+  std::string path;    // Percent-decoded, without the query.
+  std::multimap<std::string, std::string> query;    // Percent-decoded.
   std::multimap<std::string, std::string> headers;  // Names in lower case.
-  std::string body;                                 // Whole.
-  std::string peer;  // In gRPC's form: "ipv4:127.0.0.1:5000".
-  // When it had come whole, by base::SteadyNow().
+  std::string body;                                 // The complete body.
+  std::string peer;  // In gRPC's notation, such as "ipv4:127.0.0.1:5000".
+  // The time when the request was complete, by base::SteadyNow().
   absl::Time came = absl::InfiniteFuture();
-  security::Caller caller;  // Once it is admitted: HttpOptions::admit.
+  security::Caller caller;  // Set by HttpOptions::admit.
 
-  // The client as shares count it: the caller's name, or the peer's address if
-  // the caller has no name.
+  // Returns the client's name for server::ClientShares. It is the caller's
+  // name, or the peer's address if the caller has no name.
   std::string client() const {
     return caller.name.empty() ? std::string(server::ClientOf(peer))
                                : caller.name;
@@ -36,36 +36,39 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpResponse {
   int status = 200;
-  // Without those of the connection and the body's length.
+  // The handler's headers. The server adds Date, Content-Length and Connection.
   Headers headers;
-  // Is sent piece by piece.
+  // The pieces of the body, which are sent one after another.
   std::vector<std::string> body;
 };
 
-// Why a request reaches no handler.
+// The reason why a request is refused before it reaches the handler.
 struct Refusal {
   int status;
-  std::string message;  // What was got, and what was expected.
+  std::string message;  // What was received and what was expected.
 };
 
-// A request over HTTP, which has come whole, and the duty to answer it.
+// A complete HTTP request and the obligation to respond to it.
 class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Until Answer() is called. Its parts may be moved from.
+  // Returns the request. The caller may move from its members. Must not be
+  // called after Answer().
   virtual HttpRequest& request() = 0;
 
-  // To be called at most once, before Answer(). `cancelled` is called at most
-  // once, by any thread, if the client resets the connection before its answer
-  // is sent, and at once if it has done so already; never after `sent` was
-  // called. A client that has only closed its sending side still reads its
-  // answer.
+  // Sets the function that is called if the client resets the connection before
+  // the response is sent. Any thread may call `cancelled`, and it is called at
+  // most once. It is called immediately if the client has already reset the
+  // connection. It is never called after `sent`. A client that has only closed
+  // its sending side still reads its response. Must be called at most once and
+  // before Answer().
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
-  // To be called exactly once, by any thread; must not block. `sent` is called
-  // exactly once, when the answer was sent or given up, by any thread: what the
-  // answer holds can go then. It must not block either.
+  // Sends the response. Must be called exactly once, by any thread, and does
+  // not block. `sent` is called exactly once when the response has been sent or
+  // dropped. The data that the response needs may then be released. Any thread
+  // may call `sent`, and it must not block.
   virtual void Answer(HttpResponse response,
                       absl::AnyInvocable<void()> sent) = 0;
   void Answer(HttpResponse response) {

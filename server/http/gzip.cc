@@ -15,11 +15,12 @@
 namespace sfmamba::http {
 namespace {
 
-constexpr int kGzipFormat = 15 + 16;    // The largest window, in gzip's format.
-constexpr int kEitherFormat = 15 + 32;  // gzip's or zlib's, as it comes.
+// Window bits for zlib: the largest window, and the format.
+constexpr int kGzipFormat = 15 + 16;    // Gzip.
+constexpr int kEitherFormat = 15 + 32;  // Detects gzip or zlib.
 constexpr int kMemoryLevel = 8;         // zlib's default.
-constexpr size_t kPiece = 64 << 10;     // Bytes unpacked at a time.
-constexpr int64_t kMostTimes = 1040;  // Most bytes that one packed byte gives.
+constexpr size_t kPiece = 64 << 10;     // Bytes decompressed at a time.
+constexpr int64_t kMostTimes = 1040;    // zlib's maximum compression ratio.
 
 }  // namespace
 
@@ -82,11 +83,12 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
   stream.avail_in = body->size();
   const int64_t packed = body->size();
   std::string unpacked;
-  // Costs no memory until it is written; growing would copy.
+  // Reserved memory costs nothing until it is written. Growing the string would
+  // copy it.
   unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
   std::string piece(kPiece, '\0');
   for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {
-    // What gzip has packed may stand in several parts.
+    // A gzip body may consist of several members. See RFC 1952, 2.2.
     if (result == Z_STREAM_END) inflateReset(&stream);
     stream.next_out = reinterpret_cast<Bytef*>(piece.data());
     stream.avail_out = piece.size();

@@ -11,23 +11,25 @@
 
 namespace sfmamba::http {
 
-// Whether the client takes an answer packed by gzip.
+// Returns true if the client accepts a response compressed with gzip.
 bool TakesGzip(const HttpRequest& request);
 
-// Packs by gzip, RFC 1952. Empty if there is no memory for it.
+// Compresses `text` with gzip (RFC 1952). Returns "" if there is not enough
+// memory.
 std::string Gzip(absl::string_view text);
 
-// How a request's body is packed, by its headers Content-Encoding.
+// The compression of a request's body, from its Content-Encoding headers.
 enum class Packing {
   kNone,
-  kZlib,     // gzip, or deflate, which is zlib's format, RFC 1950.
-  kUnknown,  // Another, or several.
+  kZlib,     // Gzip, or deflate, which is the zlib format (RFC 1950).
+  kUnknown,  // Another coding, or several codings.
 };
 Packing PackingOf(const HttpRequest& request);
 
-// Unpacks a body of kZlib. Room for what comes out is taken in `room`, piece by
-// piece. 413 beyond `max_bytes`, 503 if there is no room, 400 if the bytes are
-// broken or end early.
+// Decompresses a body of kZlib. It takes memory for the output from `room`,
+// piece by piece. Returns a refusal with status 413 if the output exceeds
+// `max_bytes`, 503 if `room` is full, or 400 if the body is corrupt or
+// truncated.
 std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
                               std::string* body);
 

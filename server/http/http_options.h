@@ -15,7 +15,7 @@
 
 namespace sfmamba::http {
 
-// What a request is refused with that no handler sees: text/plain.
+// Returns a refusal as text/plain, for requests that reach no handler.
 inline HttpResponse PlainRefusal(int status, const std::string& message) {
   HttpResponse response{
       status, {{"Content-Type", "text/plain; charset=utf-8"}}, {message, "\n"}};
@@ -23,65 +23,75 @@ inline HttpResponse PlainRefusal(int status, const std::string& message) {
   return response;
 }
 
-// Settings of a port. A request beyond a limit is refused with the status in
-// brackets.
+// Settings of a port. The number in brackets is the HTTP status of a request
+// that exceeds the limit.
 struct HttpOptions {
-  std::string what = "the HTTP port";  // In errors.
+  std::string what = "the HTTP port";  // Names the port in errors.
   std::string host;
-  int port = 0;  // 0: any free one.
+  int port = 0;  // 0 selects a free port.
 
-  // What connections begin TLS with; null: they speak in clear.
-  std::shared_ptr<TlsContext> tls;  // Used by this port alone.
+  // The TLS settings. If null, connections are plaintext.
+  std::shared_ptr<TlsContext> tls;  // Must not be shared with other ports.
 
-  // Most connections: beyond it those are ended that have done nothing useful
-  // for longest, but none whose request waits for its answer.
+  // The maximum number of connections. If there are more, the server closes the
+  // connection in the lowest Connection::State, and among equals the one that
+  // entered it first. It never closes a connection whose request waits for its
+  // response.
   int max_connections = 1024;
-  // Most bytes of the request line and the headers (431), and the time for them
-  // to come (408), and for the handshake of TLS.
+  // The maximum size of the request line and the headers together (431). They
+  // must arrive within `head_time` (408). A TLS handshake has the same time
+  // limit.
   size_t max_head_bytes = 16 << 10;
   absl::Duration head_time = absl::Seconds(5);
-  // Most bytes of a request's body (413). 0: a request with a body is refused.
+  // The maximum size of a request's body (413). If 0, a request with a body is
+  // refused.
   int64_t max_body_bytes = 64 << 20;
-  // Most bytes of all bodies until their requests are answered and all answers
-  // until they are sent (503, with Retry-After): bodies are refused while there
-  // is more. Room for a body of a known length is taken before it is read. It
-  // is at least what lets one client send the largest body.
+  // The maximum number of bytes of all request bodies and responses together
+  // (503, with Retry-After). A body counts until its request is answered, and a
+  // response until it is sent. While the limit is exceeded, new bodies are
+  // refused. If the length of a body is known, its bytes are reserved before
+  // the body is read. The server raises a limit that is too small for one
+  // client to send the largest body.
   int64_t max_held_bytes = int64_t{256} << 20;
-  // The part of max_held_bytes that one client alone may fill with bodies, 0.5
-  // to 1. See server::ClientShares.
+  // The fraction of max_held_bytes that a single client's bodies may fill, from
+  // 0.5 to 1. See server::ClientShares.
   double client_share = 1;
-  // For a body to come (408). Once head_time is over it must also have come at
-  // `min_body_rate` bytes a second on average.
+  // The time limit for receiving a body (408). After `head_time`, the client
+  // must also have sent the body at `min_body_rate` bytes per second on
+  // average.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
-  // For the client to take its answer; then the connection is ended.
+  // The time limit for writing a response. The server closes the connection
+  // when this time is over.
   absl::Duration answer_time = absl::Seconds(20);
-  // How long a connection may wait for its next request. Zero: a connection
-  // has one request.
+  // How long a connection may wait for its next request. If zero, a connection
+  // serves one request.
   absl::Duration idle_time = absl::Seconds(60);
-  int threads = 2;  // That call the handler.
+  int threads = 2;  // The number of threads that call the handler.
 
-  // Called once with each request when its headers have come and before its
-  // body is read; `body` is empty. May write into it. An answer refuses the
-  // request, and its connection ends. Called by the port's thread; must not
-  // block.
+  // Called once for each request when its headers have arrived. The body is
+  // read later, and `request.body` is still empty. The function may change the
+  // request. If it returns a response, the request is refused with this
+  // response and the connection is closed. Called by the port's thread. Must
+  // not block.
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
-  // Returns headers that each answer to a request gets beside its own. Of
-  // `request` there is what was read of its head. Called by the port's thread.
+  // Returns additional headers for each response to `request`. `request`
+  // contains the part of the head that was read. Called by the port's thread.
   std::function<Headers(const HttpRequest& request)> headers =
       [](const HttpRequest&) { return Headers(); };
-  // Makes the answers that no handler makes. Of `request` there is what was
-  // read of its head; `message` says what was got and what was expected.
-  // Thread-safe; must not block.
+  // Returns the response to a request that reaches no handler. `request`
+  // contains the part of the head that was read. `message` says what was
+  // received and what was expected. Thread-safe. Must not block.
   std::function<HttpResponse(const HttpRequest& request, int status,
                              const std::string& message)>
       refusal = [](const HttpRequest&, int status, const std::string& message) {
         return PlainRefusal(status, message);
       };
-  // Called for each connection that is ended because there are too many, and
-  // for each whose handshake fails, with its peer as in HttpRequest and why.
-  // Both are called by the port's thread, and must not block.
+  // The server calls `refused` for each new connection beyond
+  // `max_connections`. It calls `handshake_failed` for each failed TLS
+  // handshake. `peer` has the form of HttpRequest::peer. The port's thread
+  // calls both functions, and they must not block.
   std::function<void()> refused = [] {};
   std::function<void(absl::string_view peer, absl::string_view reason)>
       handshake_failed = [](absl::string_view, absl::string_view) {};

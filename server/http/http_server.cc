@@ -37,13 +37,15 @@ using asio::ip::tcp;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kNoDescriptors{100};
-// Time of handshakes between two looks at others; a signature takes as long.
+// How long handshakes may run before the loop serves other connections. The
+// signature of one handshake takes about as long.
 constexpr std::chrono::milliseconds kHandshakes{1};
-// What a handler is expected to take, for the order of the pool: it reads the
-// whole body about once.
+// The expected cost of a handler call, which determines its order in the pool.
+// The cost per byte assumes that the handler reads the body once.
 constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
 constexpr double kBytesASecond = 2e8;
-// Bodies that take longer to read hold up no others.
+// Handler calls with a longer expected time never delay shorter ones. See
+// FairPool::Options::long_piece.
 constexpr absl::Duration kLongRead = absl::Milliseconds(10);
 
 int64_t RoomOf(const HttpOptions& options) {
@@ -66,25 +68,26 @@ class HttpServer::Port {
  private:
   using Connections = absl::flat_hash_set<std::shared_ptr<Connection>>;
 
-  // All that follows is called by thread_.
+  // thread_ calls the following methods.
   void Loop();
   void Accept(tcp::acceptor& acceptor);
   void Add(tcp::socket socket);
-  // Makes room for one more; false if there is none.
+  // Closes one connection to make room for a new one. Returns false if none may
+  // be closed.
   bool EndOne();
   void OnEnded(Connection& connection);
   void CloseListeners();
-  // Ends what is idle; says so once nothing is left to be sent.
+  // Closes idle connections. Sets drained_ once all responses have been sent.
   void GoOnDraining() ABSL_LOCKS_EXCLUDED(mu_);
   void CallHandler(std::shared_ptr<Call> call, HttpRequest request);
-  // By the pool's threads: unpacks the body and calls the handler.
+  // Decompresses the body and calls the handler. Called by the pool's threads.
   void Handle(Call& call, std::unique_ptr<Exchange> exchange);
 
   const HttpOptions options_;
   server::ListeningSockets sockets_;
   const Handler handler_;
-  Room room_;  // Outlives what exchanges and connections hold of it.
-  // Exchanges look for it when they are answered.
+  Room room_;  // Must outlive the holds of exchanges and connections.
+  // Shared with the exchanges, which post their responses to this loop.
   std::shared_ptr<asio::io_context> loop_ =
       std::make_shared<asio::io_context>(1);
 
@@ -92,14 +95,14 @@ class HttpServer::Port {
   server::SteadyCondVar drained_now_;  // Signalled when drained_ changes.
   bool drained_ ABSL_GUARDED_BY(mu_) = false;
 
-  // Used by thread_ only.
+  // Used only by thread_.
   std::list<tcp::acceptor> acceptors_;
   CostlySteps handshakes_{*loop_, kHandshakes};
   Connection::Environment environment_;
   Connections connections_;
 
   server::FairPool pool_;  // Calls handler_.
-  std::thread thread_;     // Last: uses everything above.
+  std::thread thread_;     // Last, because the thread uses all members above.
 };
 
 HttpServer::Port::Port(HttpOptions options, server::ListeningSockets sockets,
@@ -145,7 +148,7 @@ bool HttpServer::Port::Drain(absl::Duration limit) {
       [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_) { return drained_; });
 }
 
-// Runs until nothing is waited for.
+// Runs until the loop has no pending operation.
 void HttpServer::Port::Loop() {
   server::NameThisThread("http");
   for (bool runs = true; runs;) {
@@ -153,7 +156,8 @@ void HttpServer::Port::Loop() {
       loop_->run();
       runs = false;
     } catch (const std::exception&) {
-      // There was no memory for a step of one connection, which its time ends.
+      // A handler of the loop threw because memory ran out. The connection's
+      // timer will end this connection.
     }
   }
 }
@@ -162,10 +166,10 @@ void HttpServer::Port::Accept(tcp::acceptor& acceptor) {
   acceptor.async_accept([this, &acceptor](Error error, tcp::socket socket) {
     if (error == asio::error::operation_aborted) return;
     if (!error) {
-      Accept(acceptor);  // First: for the next one there may be memory.
+      Accept(acceptor);  // First, because Add() may throw.
       return Add(std::move(socket));
     }
-    // The process or the machine has no descriptor or memory for it.
+    // The process or the machine has no file descriptor or memory left.
     EndOne();
     const auto again =
         std::make_shared<asio::steady_timer>(*loop_, kNoDescriptors);
@@ -239,16 +243,17 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
   request.came = base::SteadyNow();
   server::Work work;
-  // A small packed body may be a large one.
+  // A compressed body may be as large as `max_body_bytes` when decompressed.
   const int64_t bytes = PackingOf(request) == Packing::kNone
                             ? request.body.size()
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
-  // A client's short requests stand in line one behind the other, so that a
-  // flood of those that take longer than expected delays no other client.
+  // Short requests of one client form one group of the pool. If they take
+  // longer than expected, they delay no other client.
   work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
                                             : pool_.NewGroup();
-  // An exception ends this exchange, and so the request.
+  // If this function throws, the exchange is destroyed, and the client receives
+  // status 500.
   work.run = [this, call,
               exchange =
                   Call::MakeExchange(call, std::move(request))]() mutable {
@@ -277,7 +282,8 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(
     return absl::WrapUnique(new HttpServer(std::make_unique<Port>(
         std::move(options), *std::move(sockets), std::move(handler))));
   } catch (const boost::system::system_error& error) {
-    return absl::UnavailableError(error.what());  // Without descriptors, say.
+    return absl::UnavailableError(
+        error.what());  // For example, no file descriptors.
   }
 }
 

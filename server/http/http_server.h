@@ -12,40 +12,42 @@
 
 namespace sfmamba::http {
 
-// Serves HTTP/1 at a port, in clear or through TLS. One thread reads and writes
-// all connections and waits for none of them; another few call the handler with
-// each request that has come whole. So clients that are slow, silent or many
-// keep nobody from an answer: what is too slow or too large is ended, and when
-// there are too many connections, the one that has done nothing useful for
-// longest is.
+// Serves HTTP/1 on a port, in plaintext or through TLS. One thread reads and
+// writes all connections and never blocks on any of them. Several other threads
+// call the handler with each complete request. Slow, silent or numerous clients
+// therefore cannot block the others. The server closes connections that exceed
+// a time or size limit. If there are too many connections, it closes the least
+// useful one. See HttpOptions.
 //
-// A connection's requests are answered one after another, and little more of it
-// is read until an answer is sent. A client that closes its side of the
-// connection counts as gone, unless 16 KiB that it sent ahead wait: its request
-// is cancelled. The answer is still sent if the other side takes it.
+// The requests of a connection are answered one after another. While a response
+// is pending, the server reads only a few more KiB from the connection. A
+// client that only closes its sending side still gets its response. If the
+// client resets the connection, its request is cancelled. The server notices
+// the reset late if the client has sent 16 KiB ahead.
 //
 // Thread-safe.
 class HttpServer {
  public:
-  // Is called by several threads at a time. A request whose client has gone
-  // before this is called is dropped. An exchange that is destroyed without an
-  // answer is answered with 500: so is one whose handler throws.
+  // Called by several threads at the same time. The server drops a request
+  // whose client has disconnected before this call. If an exchange is destroyed
+  // without an answer, the client receives status 500. This also happens if the
+  // handler throws.
   using Handler = std::function<void(std::unique_ptr<Exchange>)>;
 
-  // UNAVAILABLE, naming the address, if it cannot be bound.
+  // Returns UNAVAILABLE with the address if it cannot be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
-  // Ends all connections; requests that wait are cancelled. Returns once all
-  // exchanges have been answered in vain, and what their answers held is gone.
+  // Closes all connections and cancels the waiting requests. Returns once all
+  // exchanges are answered or destroyed. Their responses are discarded.
   ~HttpServer();
 
-  // Refuses new connections, ends the idle ones, and the others after their
-  // next answer. Returns once all that was asked is answered and sent, true,
-  // or after `limit`, false.
+  // Refuses new connections and closes idle ones. The other connections are
+  // closed after their next response. Returns true once all pending requests
+  // are answered and their responses are sent. Returns false after `limit`.
   bool Drain(absl::Duration limit);
 
   int port() const;
-  // Bytes of bodies and answers, and of TLS.
+  // Returns the number of bytes of request bodies, responses and TLS state.
   int64_t held_bytes() const;
 
  private:

@@ -14,13 +14,13 @@
 
 namespace sfmamba::http {
 
-// Answers GET /metrics: all series in Prometheus's text format, packed if the
-// client takes that. A page takes milliseconds, so that requests share one that
-// was begun after they came: a thousand that wait cost little more than one.
-// Thread-safe.
+// Serves GET /metrics with all series in Prometheus's text format. The page is
+// compressed with gzip if the client accepts gzip. Creating a page takes
+// milliseconds. Requests therefore share a page whose creation began after they
+// arrived. A thousand waiting requests cost little more than one. Thread-safe.
 class MetricsPage {
  public:
-  // `metrics` outlives the page.
+  // `metrics` must outlive the page.
   explicit MetricsPage(observability::Metrics* metrics) : metrics_(*metrics) {}
 
   HttpResponse Answer(const HttpRequest& request) ABSL_LOCKS_EXCLUDED(mu_);
@@ -30,16 +30,18 @@ class MetricsPage {
   absl::Mutex mu_;
   absl::Time begun_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   std::string text_ ABSL_GUARDED_BY(mu_);
-  std::string packed_ ABSL_GUARDED_BY(mu_);  // Empty until it is asked for.
+  std::string packed_
+      ABSL_GUARDED_BY(mu_);  // Empty until a client accepts gzip.
 };
 
-// Serves GET /metrics over HTTP, on threads of its own. Port 0: any free one.
-// UNAVAILABLE, naming the address, if it cannot be bound. `metrics` outlives
-// the server.
+// Starts a server of GET /metrics with its own threads. Port 0 selects a free
+// port. Returns UNAVAILABLE with the address if it cannot be bound. `metrics`
+// must outlive the server.
 //
-// prometheus-cpp's own Exposer does not do: its threads have stacks of 100 KiB,
-// and the thread-local storage of the libraries for GPUs alone is larger, so
-// that they cannot be started in such a process.
+// The Exposer class of prometheus-cpp is unsuitable, because its threads have
+// stacks of 100 KiB. The thread-local storage of the GPU libraries alone is
+// larger. The threads would fail to start in a process that loads these
+// libraries.
 absl::StatusOr<std::unique_ptr<HttpServer>> StartMetricsServer(
     const std::string& host, int port, observability::Metrics* metrics);
 

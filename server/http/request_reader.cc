@@ -16,9 +16,9 @@ namespace {
 
 using BeastError = boost::beast::http::error;
 
-// Room of a body that comes in chunks, at first.
+// The initial room for a chunked body, in bytes.
 constexpr int64_t kFirstRoom = 16 << 10;
-// Most bytes of extensions of all a body's chunks.
+// The maximum size of all chunk extensions of a body, in bytes.
 constexpr size_t kMostExtensions = 16 << 10;
 
 bool HasControl(absl::string_view text) {
@@ -26,12 +26,13 @@ bool HasControl(absl::string_view text) {
                      [](char c) { return absl::ascii_iscntrl(c); });
 }
 
-// cpp-httplib's own Server reads a value with a "=" in it wrongly.
+// Decodes percent-encoded text. The Server class of cpp-httplib would misread a
+// query value that contains "=".
 std::string Decode(absl::string_view text, bool plus_is_space) {
   return httplib::detail::decode_url(std::string(text), plus_is_space);
 }
 
-// "http://host:1/a?b" becomes "/a?b".
+// Removes the scheme and the host. "http://host:1/a?b" becomes "/a?b".
 absl::string_view WithoutHost(absl::string_view target) {
   absl::string_view rest = target;
   if (!absl::ConsumePrefix(&rest, "http://") &&
@@ -54,7 +55,7 @@ size_t RequestReader::Read(absl::string_view bytes) {
   size_t read = 0;
   if (stage_ == Stage::kEmpty && !after_blank_) {
     if (bytes == "\r") return 0;
-    // Some clients send one line break more after a body.
+    // Some clients send an extra line break after a body.
     after_blank_ = absl::StartsWith(bytes, "\r\n");
     if (after_blank_) read = 2;
   }
@@ -67,8 +68,8 @@ size_t RequestReader::Read(absl::string_view bytes) {
     if (is_head) head_bytes_ += part;
     read += part;
   }
-  // The parser limits what it is given at a time: neither a head that comes
-  // line by line nor what stands between chunks.
+  // The parser limits only the bytes that one call passes to it. It limits
+  // neither a head that arrives line by line nor the bytes between chunks.
   const size_t left = bytes.size() - read;
   if (!error || error == BeastError::need_more) {
     if (head_bytes_ > limits_.head_bytes ||
@@ -109,7 +110,7 @@ Refusal RequestReader::RefusalOf(Error error) const {
 
 void RequestReader::Refuse(int status, std::string message, Error& error) {
   refusal_ = {status, std::move(message)};
-  error = BeastError::bad_value;  // Ends the parser.
+  error = BeastError::bad_value;  // Stops the parser.
 }
 
 void RequestReader::on_request_impl(boost::beast::http::verb, Text method,
@@ -126,7 +127,7 @@ void RequestReader::on_request_impl(boost::beast::http::verb, Text method,
 
 void RequestReader::on_field_impl(Field field, Text name, Text value,
                                   Error& error) {
-  if (is_header_done()) return;  // A trailer.
+  if (is_header_done()) return;  // The field is a trailer.
   const std::string text(value);
   if (field == Field::expect) {
     if (!absl::EqualsIgnoreCase(text, "100-continue")) {
@@ -163,7 +164,8 @@ void RequestReader::on_header_impl(Error& error) {
 void RequestReader::on_chunk_header_impl(uint64_t, Text extensions,
                                          Error& error) {
   extension_bytes_ += extensions.size();
-  // The parser takes any byte in quotes, where others would see a line's end.
+  // The parser accepts every byte in quotes. Other HTTP software could read
+  // some of these bytes as the end of the line.
   const bool is_text =
       std::all_of(extensions.begin(), extensions.end(),
                   [](char c) { return !absl::ascii_iscntrl(c) || c == '\t'; });

@@ -14,15 +14,18 @@
 
 namespace sfmamba::http {
 
-// Takes a request's target apart: "/a%20b?x=1&y=c+d" is the path "/a b" and x =
-// "1", y = "c d". "http://host/a" is the path "/a". False if it is empty, has
-// other characters than visible ASCII, or stands for control characters.
+// Splits a request's target into a path and a query and decodes both. For
+// example, "/a%20b?x=1&y=c+d" becomes the path "/a b" and the query x = "1", y
+// = "c d". The target "http://host/a" has the path "/a". Returns false if the
+// target is empty, contains characters that are not visible ASCII, or has
+// encoded control characters in its path.
 bool ParseTarget(absl::string_view target, std::string* path,
                  std::multimap<std::string, std::string>* query);
 
-// Reads one request with Beast's parser, within limits. Refuses what proxies
-// and servers read in different ways: both lengths of a body, several hosts,
-// codings other than chunks. Thread-compatible.
+// Reads one request with Beast's parser and enforces limits. It refuses
+// requests that proxies and servers may interpret differently. Examples are
+// requests with both Content-Length and Transfer-Encoding, with several Host
+// headers, or with a transfer coding other than chunked. Thread-compatible.
 class RequestReader : private boost::beast::http::basic_parser<true> {
  public:
   struct Limits {
@@ -31,30 +34,33 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // `hold`, of MakeHold(), takes the body's room.
+  // `hold` is an empty hold from Room::MakeHold(). It takes the body's memory.
   RequestReader(const Limits& limits, Room::Hold hold);
 
-  // Takes in `bytes`, of which the first are those that the last call left.
-  // Returns how many it took; it leaves lines that have not come whole, and
-  // what follows the request. Not after kWhole or kRefused.
+  // Consumes `bytes`, which begin with the bytes that the previous call did not
+  // consume. Returns the number of consumed bytes. It does not consume
+  // incomplete lines or the bytes after the request. Must not be called at
+  // kWhole or kRefused.
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }
-  // From kBody on, without peer; whole from kWhole on. Before it and at
-  // kRefused the part of the head that was read.
+  // Returns the request without `peer`. At kBody the request has a complete
+  // head, and at kWhole also a complete body. At the other stages it has the
+  // part of the head that was read.
   HttpRequest& request() { return request_; }
-  // The connection may have a next request after this.
+  // Returns true if the connection may carry another request.
   using basic_parser::keep_alive;
-  // Bytes that are still to come of a body of known length, else 0.
+  // Returns the number of missing bytes of a body with known length, and
+  // otherwise 0.
   size_t content_length_left() const {
     return stage_ == Stage::kBody ? content_length_remaining().value_or(0) : 0;
   }
   bool expects_continue() const { return expects_continue_; }
-  // Holds the body's memory by `hold`, which is empty, from now on. Returns
-  // false and enters kRefused if there is no room for the bytes received so
-  // far. To be called at kBody or kWhole.
+  // Transfers the body's memory to `hold`, which is empty. Returns false and
+  // enters kRefused if there is no room for the bytes received so far. May only
+  // be called at kBody or kWhole.
   bool UseRoom(Room::Hold hold);
-  // The room of the body, at kWhole.
+  // Returns the memory of the body. May only be called at kWhole.
   Room::Hold TakeHold() { return std::move(hold_); }
   const Refusal& refusal() const { return refusal_; }  // At kRefused.
 
@@ -63,7 +69,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   using Field = boost::beast::http::field;
   using Text = boost::beast::string_view;
 
-  // Called by the parser; an error ends the request.
+  // The parser calls these methods. An error stops the parser.
   void on_request_impl(boost::beast::http::verb verb, Text method, Text target,
                        int version, Error& error) override;
   void on_field_impl(Field field, Text name, Text value, Error& error) override;
@@ -90,7 +96,7 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   HttpRequest request_;
   bool expects_continue_ = false;
   size_t extension_bytes_ = 0;
-  Refusal refusal_ = {};  // Status 0: none.
+  Refusal refusal_ = {};  // Status 0 means no refusal.
 };
 
 }  // namespace sfmamba::http

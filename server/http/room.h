@@ -11,27 +11,28 @@
 
 namespace sfmamba::http {
 
-// Counts bytes of memory against a capacity, of which a client alone may take a
-// part. Thread-safe.
+// Counts bytes of memory against a capacity. A single client may take only a
+// part of the capacity. Thread-safe.
 class Room {
  public:
   using Hold = server::Hold<Room>;
-  // A client's part of the room.
+  // The amount of one hold.
   struct Part {
     std::string client;
     int64_t bytes = 0;
-    int64_t shared = 0;  // Those of `bytes` that count for the client.
+    int64_t shared =
+        0;  // The part of `bytes` that counts towards the client's share.
   };
 
-  // `client_share`: see server::ClientShares.
+  // server::ClientShares documents `client_share`.
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Returns an empty hold for `client`. Its Resize() takes at least as many
-  // bytes as before. It returns false, and takes nothing, if the client has no
-  // room for them.
+  // Returns an empty hold for `client`. Its Resize() can only grow it. Resize()
+  // returns false and changes nothing if the room or the client's share is too
+  // small.
   Hold MakeHold(absl::string_view client);
-  // Takes `bytes` whether there is room or not.
+  // Takes `bytes` even if the room is full.
   Hold TakeAnyway(int64_t bytes);
   int64_t held() const { return held_.load(); }
 

@@ -13,12 +13,12 @@ namespace {
 
 using boost::asio::ssl::context;
 
-// Most bytes of the certificates that a client shows.
+// The maximum size of a client's certificate chain, in bytes.
 constexpr long kMaxClientCertificates = 32 << 10;
 constexpr unsigned char kHttp11[] = "\x08http/1.1";
 constexpr unsigned char kSessions[] = "sfmamba";
 
-// Names the CAs that clients' certificates are checked against to the clients.
+// Sends clients the names of the CAs that may sign their certificates.
 void NameClientCas(SSL_CTX* context) {
   const STACK_OF(X509_OBJECT)* const objects =
       X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
@@ -28,7 +28,8 @@ void NameClientCas(SSL_CTX* context) {
   }
 }
 
-// A client that names other protocols only, such as HTTP/2, is refused.
+// Selects HTTP/1.1. Refuses a client that offers only other protocols, such as
+// HTTP/2.
 int ChooseProtocol(SSL*, const unsigned char** chosen, unsigned char* size,
                    const unsigned char* offered, unsigned int offered_size,
                    void*) {

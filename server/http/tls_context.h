@@ -13,37 +13,37 @@ class context;
 
 namespace sfmamba::http {
 
-// Begins TLS 1.2 or 1.3 on a port's connections, with the identity that is the
-// current one when they are accepted: open ones go on with theirs. Sessions are
-// resumed by tickets, which end with the identity. Renegotiation and
+// Provides TLS 1.2 and 1.3 for the connections of a port. A new connection uses
+// the current identity, and open connections keep theirs. Clients can resume
+// sessions with tickets until the identity changes. Renegotiation and
 // compression are off.
 //
 // Used by one thread.
 class TlsContext {
  public:
   struct Options {
-    // Has been set before; it outlives this.
+    // Must already contain an identity and must outlive this object.
     const security::CurrentTlsIdentity* identity = nullptr;
-    // Where the identity has a CA of clients: those that show no certificate
-    // are served too.
+    // If true, clients without a certificate are accepted even if the identity
+    // has a client CA.
     bool client_optional = false;
   };
 
   // Returns the errors of security::LoadTls().
   static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
-  // The context that a connection begins with now. A new identity with
-  // something wrong is passed over.
+  // Returns the context for a new connection. If a new identity is invalid, the
+  // previous context stays in use.
   boost::asio::ssl::context& Current();
 
  private:
   explicit TlsContext(Options options) : options_(options) {}
-  // Makes the context of the current identity if that is a new one.
+  // Creates a new context if the identity has changed.
   absl::Status Renew();
 
   const Options options_;
   std::shared_ptr<const security::TlsIdentity> identity_;
-  // Connections share what is in it.
+  // Connections use the OpenSSL context inside it.
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 
