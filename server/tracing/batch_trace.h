@@ -10,26 +10,27 @@
 
 namespace sfmamba::tracing {
 
-// An image's part in the trace of its request; `request` is null if that is
-// not traced.
+// The trace of one image of a batch. `request` is null if the image's request
+// is not traced.
 struct ImageTrace {
   std::shared_ptr<const RequestTrace> request;
-  SpanId inference = 0;  // The image's span of that name.
+  SpanId inference = 0;  // The id of the image's span "inference".
 };
 
-// The span "batch": one for each batch that has an image of a traced request.
-// It links to the span "inference" of all such images. It is below the request
-// of the last of them, which lasts longest. Costs nothing in a batch without.
+// Records the span "batch" of a batch with at least one image of a traced
+// request. The span links to the spans "inference" of all traced images. Its
+// parent is the span "rpc" of the last traced image's request. If no request of
+// the batch is traced, there is no span and no cost.
 //
 // Thread-compatible.
 class BatchTrace {
  public:
-  // The next image of the batch.
+  // Adds the next image of the batch.
   void AddImage(const ImageTrace& image);
 
-  // The span; empty if there is none.
+  // Returns the span's identity, which is empty if there is no span.
   SpanContext context() const;
-  // Ends the span. The times are SteadyNow()'s.
+  // Ends the span. `start` and `end` are by base::SteadyNow().
   void End(absl::Time start, absl::Time end, std::vector<Attribute> attributes);
 
  private:

@@ -34,12 +34,12 @@ using sdk::common::internal_log::GlobalLogHandler;
 using sdk::common::internal_log::LogHandler;
 using sdk::common::internal_log::LogLevel;
 
-// How often the SDK's thread looks for spans. A batch that is full is sent at
-// once.
+// The period after which the SDK's thread sends waiting spans. It sends a full
+// batch immediately.
 constexpr std::chrono::milliseconds kDelay(200);
-constexpr size_t kBatch = 512;  // Most spans sent together.
+constexpr size_t kBatch = 512;  // The maximum size of a batch.
 
-// The last error that the SDK has logged on this thread.
+// Returns the last error that the SDK logged on this thread.
 std::string& LastError() {
   thread_local std::string error;
   return error;
@@ -55,7 +55,8 @@ class ErrorKeeper final : public LogHandler {
   }
 };
 
-// The SDK would log to standard output. It has one log for the process.
+// Redirects the SDK's errors to LastError(). The SDK logs to standard output by
+// default. Its log handler is global to the process.
 void KeepErrors() {
   static absl::once_flag once;
   absl::call_once(once, [] {
@@ -93,7 +94,8 @@ api::SpanContext ToSdk(const SpanContext& context,
 
 }  // namespace
 
-// Sends batches by the SDK's exporter and reports the outcome to the Collector.
+// Sends batches with the SDK's exporter and reports the outcome to the
+// Collector.
 class Collector::Exporter final : public sdk::trace::SpanExporter {
  public:
   explicit Exporter(Collector* collector)
@@ -123,7 +125,8 @@ class Collector::Exporter final : public sdk::trace::SpanExporter {
  private:
   static std::unique_ptr<sdk::trace::SpanExporter> MakeGrpc(
       const Options& options) {
-    // The environment's OTEL_EXPORTER_OTLP_ variables are the defaults.
+    // Fields that are not set here get their defaults from the environment
+    // variables OTEL_EXPORTER_OTLP_*.
     otlp::OtlpGrpcExporterOptions grpc;
     grpc.endpoint = options.endpoint;
     grpc.use_ssl_credentials = absl::StartsWith(options.endpoint, "https://");
@@ -146,8 +149,8 @@ struct Collector::Sdk {
              {"host.name", collector->options_.host}})) {
     KeepErrors();
     sdk::trace::BatchSpanProcessorOptions options;
-    // Collector::Add() refuses spans before the SDK's queue is full, since the
-    // SDK does not say how many spans it refuses.
+    // Collector::Add() refuses spans before the SDK's queue is full, because
+    // the SDK does not report how many spans it drops.
     options.max_queue_size = collector->options_.max_spans;
     options.schedule_delay_millis = kDelay;
     options.max_export_batch_size = std::min(kBatch, options.max_queue_size);
@@ -173,7 +176,7 @@ struct Collector::Sdk {
       if (const auto* number = std::get_if<int64_t>(&attribute.value)) {
         result->SetAttribute(attribute.key, AttributeValue(*number));
       } else {
-        // A collector refuses a whole batch for text that is not UTF-8.
+        // The collector rejects a whole batch if one string is not UTF-8.
         const std::string text =
             base::ToUtf8(std::get<std::string>(attribute.value));
         result->SetAttribute(attribute.key, AttributeValue(View(text)));
@@ -191,7 +194,7 @@ struct Collector::Sdk {
   const nostd::unique_ptr<sdk::instrumentationscope::InstrumentationScope>
       scope =
           sdk::instrumentationscope::InstrumentationScope::Create("sfmamba");
-  // Last: the spans in its queue refer to the above.
+  // Last, because its waiting spans refer to the members above.
   std::unique_ptr<sdk::trace::SpanProcessor> processor;
 };
 
@@ -228,7 +231,7 @@ Collector::Counts Collector::TakeCounts() {
 void Collector::Sent(int64_t spans, bool accepted) {
   waiting_ -= spans;
   (accepted ? exported_ : dropped_) += spans;
-  // Spans that are dropped at shutdown say nothing about the collector.
+  // If spans are dropped at shutdown, the collector is not at fault.
   if (stopped_.load() || accepted == !failing_) return;
   failing_ = !accepted;
   options_.changed(accepted ? absl::OkStatus()

@@ -23,14 +23,15 @@ namespace sfmamba::tracing {
 class Collector {
  public:
   struct Options {
-    std::string endpoint;      // CheckEndpoint() accepts it.
-    std::string ca_file;       // PEM; empty: the system's authorities.
-    std::string version;       // The server's.
-    std::string host;          // The name of its machine.
-    int64_t max_spans = 8192;  // Most waiting spans.
-    absl::Duration timeout = absl::Seconds(5);  // For one batch.
-    // Called by the SDK's thread with the error when batches begin to fail, and
-    // with OK when one is accepted again.
+    std::string endpoint;      // A URL that CheckEndpoint() accepts.
+    std::string ca_file;       // PEM. If empty, the system's CAs are used.
+    std::string version;       // The server's version.
+    std::string host;          // The name of the server's machine.
+    int64_t max_spans = 8192;  // The maximum number of waiting spans.
+    // The time limit for sending one batch.
+    absl::Duration timeout = absl::Seconds(5);
+    // Called with an error when batches begin to fail, and with OK when the
+    // next batch is accepted. The SDK's thread calls this function.
     std::function<void(const absl::Status&)> changed = [](const absl::Status&) {
     };
   };
@@ -40,34 +41,35 @@ class Collector {
   };
 
   explicit Collector(Options options);
-  // Drops the waiting spans. A batch that is being sent cannot be interrupted
-  // and is waited for, up to `timeout`.
+  // Drops the waiting spans. Waits up to `timeout` for a batch that is being
+  // sent, because sending cannot be interrupted.
   ~Collector();
 
   void Add(const std::vector<Span>& spans);
 
-  // Takes no more spans and sends the waiting ones. Returns false if `limit`
-  // passes first. Then the remaining spans are dropped.
+  // Refuses new spans and sends the waiting ones. Returns false if `limit`
+  // passes before all spans are sent. The remaining spans are then dropped.
   bool Stop(absl::Duration limit);
 
-  // Returns what happened since the last call.
+  // Returns the numbers of spans that were exported and dropped since the last
+  // call.
   Counts TakeCounts();
 
  private:
   class Exporter;
   struct Sdk;
 
-  // Called by the SDK's thread once it has tried to send `spans` spans.
+  // Called by the SDK's thread after an attempt to send `spans` spans.
   void Sent(int64_t spans, bool accepted);
 
   const Options options_;
   std::atomic<int64_t> waiting_{0};
   std::atomic<int64_t> exported_{0};
   std::atomic<int64_t> dropped_{0};
-  std::atomic<bool> stopping_{false};  // Add() drops spans.
-  std::atomic<bool> stopped_{false};   // The SDK's thread drops spans.
-  bool failing_ = false;               // Used by the SDK's thread only.
-  const std::unique_ptr<Sdk> sdk_;     // Last: its thread uses the above.
+  std::atomic<bool> stopping_{false};  // If true, Add() drops spans.
+  std::atomic<bool> stopped_{false};   // If true, the SDK's thread drops spans.
+  bool failing_ = false;               // Used only by the SDK's thread.
+  const std::unique_ptr<Sdk> sdk_;  // Last, because its thread uses the others.
 };
 
 }  // namespace sfmamba::tracing

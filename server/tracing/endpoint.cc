@@ -9,10 +9,10 @@
 namespace sfmamba::tracing {
 namespace {
 
-constexpr int kHttpPort = 4318;  // OTLP over HTTP's.
+constexpr int kHttpPort = 4318;  // The default port of OTLP over HTTP.
 
-// Splits HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT. False if `text` is none
-// of these. `port` is 0 if there is none.
+// Splits HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT. Sets `port` to 0 if
+// `text` has no port. Returns false if the port is not between 1 and 65535.
 bool SplitHostAndPort(absl::string_view text, absl::string_view* host,
                       int* port) {
   const size_t bracket = text.rfind(']');

@@ -12,18 +12,19 @@
 
 namespace sfmamba::tracing {
 
-// Takes spans that have ended. Thread-safe; never blocks.
+// Receives finished spans. Thread-safe. Never blocks.
 using SpanReceiver = std::function<void(std::vector<Span>)>;
 
-// What the spans of one traced request have in common: its span "rpc", which
-// they are below, and a clock. Requests that are not traced have none.
+// Creates the spans of one traced request. They share the parent span "rpc" and
+// a clock. A request that is not traced has no RequestTrace.
 //
 // Thread-safe.
 class RequestTrace {
  public:
-  // `steady_now` and `wall_now` are the same moment by base::SteadyNow() and by
-  // the wall clock, so that a wall clock that is set while the request runs
-  // leaves its spans where they are. What `receiver` uses outlives this.
+  // `steady_now` and `wall_now` are the same moment, by base::SteadyNow() and
+  // by the wall clock. Later changes of the wall clock therefore do not move
+  // the request's spans. All objects that `receiver` uses must outlive this
+  // one.
   RequestTrace(const observability::TraceContext& context,
                std::string tracestate, absl::Time steady_now,
                absl::Time wall_now, SpanReceiver receiver)
@@ -33,13 +34,14 @@ class RequestTrace {
         wall_minus_steady_(wall_now - steady_now),
         receiver_(std::move(receiver)) {}
 
-  // The span "rpc", and the caller's span that it is below; 0: none.
+  // Return the span "rpc" and its parent. The parent is the caller's span, or 0
+  // if the caller sent none.
   const SpanContext& rpc() const { return rpc_; }
   SpanId parent() const { return parent_; }
   const std::string& tracestate() const { return tracestate_; }
 
-  // A span below "rpc", with the id `id` or a new one. The times are
-  // SteadyNow()'s.
+  // Returns a child of the span "rpc". `start` and `end` are by
+  // base::SteadyNow().
   Span MakeSpan(const char* name, absl::Time start, absl::Time end,
                 SpanId id = observability::NewSpanId()) const {
     Span span;

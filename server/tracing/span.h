@@ -15,7 +15,7 @@ namespace sfmamba::tracing {
 using observability::SpanId;
 using observability::TraceId;
 
-// Names a span in all the world; `span` is 0 if it names none.
+// The globally unique identity of a span. If `span` is 0, there is no span.
 struct SpanContext {
   TraceId trace;
   SpanId span = 0;
@@ -23,7 +23,7 @@ struct SpanContext {
   bool empty() const { return span == 0; }
 };
 
-// What a span says of its work. The key is a literal.
+// An attribute of a span. `key` must be a string literal.
 struct Attribute {
   Attribute(const char* key, int64_t number) : key(key), value(number) {}
   Attribute(const char* key, int number) : key(key), value(int64_t{number}) {}
@@ -34,19 +34,21 @@ struct Attribute {
   std::variant<int64_t, std::string> value;
 };
 
-// A piece of work that has ended. Its times are of the wall clock.
+// A finished piece of work. The times are by the wall clock.
 struct Span {
-  const char* name = "";  // A literal.
+  const char* name = "";  // Must be a string literal.
   SpanContext context;
-  SpanId parent = 0;  // A span of the same trace; 0: none.
-  // Whether it answers a caller elsewhere; other spans are of the inside.
+  SpanId parent = 0;  // In the same trace. 0 means none.
+  // True for OpenTelemetry's span kind SERVER, which serves a remote caller.
+  // False for the kind INTERNAL.
   bool is_server = false;
   absl::Time start;
   absl::Time end;
   std::vector<Attribute> attributes;
   std::vector<SpanContext> links;
   std::string tracestate;
-  // Why the work failed by the server's fault; empty: it did not.
+  // The reason if the work failed through a fault of the server, and otherwise
+  // "".
   std::string error;
 };
 

@@ -10,7 +10,7 @@ namespace sfmamba::tracing {
 
 bool IsSampled(const observability::TraceContext& context, double ratio) {
   if (context.parent != 0) return context.sampled;
-  constexpr int kUsed = 53;  // Bits of the id, as many as a double holds.
+  constexpr int kUsed = 53;  // As many bits as a double can hold exactly.
   return std::ldexp(context.trace.low >> (64 - kUsed), -kUsed) < ratio;
 }
 
@@ -20,7 +20,7 @@ Tracer::Tracer(double ratio, std::unique_ptr<Collector> collector)
 std::shared_ptr<const RequestTrace> Tracer::Begin(
     const observability::TraceContext& context, absl::string_view tracestate) {
   if (collector_ == nullptr || !IsSampled(context, ratio())) return nullptr;
-  // A tracestate without a valid traceparent has no meaning.
+  // A tracestate is meaningless without a valid traceparent.
   return std::make_shared<const RequestTrace>(
       context,
       context.parent == 0 ? "" : observability::KeptTracestate(tracestate),

@@ -12,9 +12,9 @@
 
 namespace sfmamba::tracing {
 
-// Returns whether a request is traced. The sampled flag of its caller's span
-// decides. If the trace begins here, the trace id decides, so that servers with
-// equal ratios choose the same traces.
+// Returns true if a request is traced. If the caller sent a span, its sampled
+// flag decides. If the trace begins in this server, the trace id decides.
+// Servers with the same ratio therefore sample the same traces.
 bool IsSampled(const observability::TraceContext& context, double ratio);
 
 // Chooses the requests that are traced and hands their spans to a collector.
@@ -25,16 +25,18 @@ class Tracer {
  public:
   Tracer(double ratio, std::unique_ptr<Collector> collector);
 
-  // Sets the share of the traces beginning here that are recorded: 0 to 1.
+  // Sets the fraction of the traces that begin in this server to sample, from 0
+  // to 1.
   void set_ratio(double ratio) { ratio_.store(ratio); }
   double ratio() const { return ratio_.load(); }
 
-  // Returns the trace of a request that has arrived. Returns null, at no cost,
-  // if the request is not traced. `tracestate` is the W3C header or empty.
+  // Returns the trace of a new request. If the request is not traced, returns
+  // null at no cost. `tracestate` is the W3C header of this name, or "".
   std::shared_ptr<const RequestTrace> Begin(
       const observability::TraceContext& context, absl::string_view tracestate);
 
-  // See Collector. Without one nothing is sent or counted.
+  // Forward to the Collector. Without one, Stop() returns true and TakeCounts()
+  // returns zeros.
   bool Stop(absl::Duration limit);
   Collector::Counts TakeCounts();
 
