@@ -5,11 +5,12 @@
 namespace sfmamba::batching {
 namespace {
 
-// A wait seldom exceeds its prediction by more than 1 / kErrorOfWait.
+// A wait rarely exceeds its prediction by more than the fraction 1 /
+// kErrorOfWait.
 constexpr int kErrorOfWait = 32;
 
-// Returns the work that runs before a task of class `priority` gets its turn.
-// `earlier` is the work of the same class that runs before the task.
+// Returns the work that runs before the turn of a new task of class `priority`.
+// `earlier` is the part of this work that belongs to the same class.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];
@@ -22,8 +23,8 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// Returns when `slots` slots that share `work` will have done it. Busy slots
-// join at the times in `busy_until`.
+// Returns when `slots` slots that share `work` have finished it. A busy slot
+// joins at its time in `busy_until`.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
@@ -50,7 +51,7 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   // This many full batches run before the batch of the request's last image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
-  // A small batch waits for other models as long as a large batch does.
+  // A small batch waits as long for other models as a large batch does.
   const auto with_waits = [&](absl::Duration work) {
     if (curve.Median(best) == absl::ZeroDuration()) return work;
     return work +

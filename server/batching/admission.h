@@ -15,16 +15,16 @@ namespace sfmamba::batching {
 
 // A request to admit images, before they are decoded.
 struct AdmissionRequest {
-  BatchKey key;    // Key of the largest images, whose batch ends last.
-  int images = 1;  // The images of `key`, at least one.
+  BatchKey key;    // The key of the largest images, whose batch ends last.
+  int images = 1;  // The number of images of `key`, at least one.
   // The number of other images, by key.
   std::map<BatchKey, int> others;
-  // The caller; see server::ClientOf. If empty, no limit applies.
+  // The caller, see server::ClientOf(). If empty, no client limit applies.
   absl::string_view client;
   server::Priority priority = server::Priority::kNormal;
-  // The caller's deadline; InfiniteFuture() if it sent none.
+  // The caller's deadline, or InfiniteFuture() if the caller sent none.
   absl::Time deadline = absl::InfiniteFuture();
-  // The time by which its images must be in a batch.
+  // The time by which the request's images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
   // Images that were admitted but are not in the queue yet: `decoding` counts
   // those of all clients, and `own_decoding` those of this client. Each is
@@ -47,13 +47,13 @@ struct AdmissionRequest {
 
 // Predictions for a request if it were admitted now.
 struct AdmissionEstimate {
-  absl::Time start;     // When the last image's batch starts.
-  absl::Time finish;    // 95 % of answers are ready by then.
-  absl::Duration work;  // How long its own images occupy all slots.
-  // The end of the client's last image, including this request, if clients take
-  // turns.
+  absl::Time start;     // The start of the last image's batch.
+  absl::Time finish;    // By this time, 95 % of such requests are ready.
+  absl::Duration work;  // How long the request's own images occupy all slots.
+  // The end of the client's last waiting image, including the images of this
+  // request, if clients take turns.
   absl::Time drained;
-  // The end of the request if no other work had been admitted.
+  // The end of the request if no other work had been admitted before it.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {
@@ -71,29 +71,33 @@ struct WorkAhead {
 // The state of a queue's devices and of the request's own key.
 struct AdmissionState {
   // `work` runs before the request's images. It excludes tasks of the same key
-  // that join their batch. `drain` runs before the last of all images of the
-  // client. Both include the request's images of other keys.
+  // that join the request's batch. `drain` runs before the client's last image,
+  // including the images of this request. Both include the request's images of
+  // other keys.
   WorkAhead work;
   WorkAhead drain;
-  absl::Duration own_others;  // Work of the request's images of other keys.
-  // Tasks of the request's key. `mates` run before its images and include
-  // images that are being decoded. `others` are all other tasks that could join
-  // its batch.
+  absl::Duration own_others;  // The work of the request's images of other keys.
+  // The numbers of tasks of the request's key.
+  // - `mates` run before the request's images. They include images that are
+  //   being decoded.
+  // - `others` are all other tasks that could join the request's batch.
   int mates = 0;
   int others = 0;
-  int decoding = 0;  // How many of `mates` are being decoded.
-  absl::Duration gap = absl::InfiniteDuration();  // Mean time between arrivals.
-  // Not null. A curve without estimates counts as zero time.
+  int decoding = 0;  // The part of `mates` that is being decoded.
+  // The mean time between arrivals.
+  absl::Duration gap = absl::InfiniteDuration();
+  // Never null. A curve without estimates counts as zero time.
   const BatchCurve* curve = nullptr;
-  // Moving average of how long a batch waits for other models on the device.
+  // The moving average of the time that a batch waits for other models on the
+  // device.
   absl::Duration turn_wait;
-  // When each running batch will have ended.
+  // The expected end of each running batch.
   std::vector<absl::Time> busy_until;
-  int slots = 1;  // How many batches run concurrently.
+  int slots = 1;  // The number of batches that run concurrently.
 };
 
-// Predicts the times of a request. Other classes delay it at most in proportion
-// to their shares.
+// Predicts the times of a request. Other priority classes delay the request at
+// most in proportion to server::kPriorityShares.
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);

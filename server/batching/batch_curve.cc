@@ -11,24 +11,25 @@ namespace {
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
-// The mean of up to this many batches is a plain mean. It then becomes a moving
-// average.
+// Up to this many batches, the estimate is a plain mean. With more batches, it
+// is a moving average.
 constexpr int kFirstBatches = 20;
 // The deviation after the first batch, as a fraction of its duration.
 constexpr double kFirstDeviation = 0.25;
 // The distance between the mean and the 95th percentile of a normal
 // distribution, in mean absolute deviations.
 constexpr double kP95Deviations = 2.06;
-// An efficient size is faster than every smaller one by at least this fraction.
+// An efficient size computes more images per second than every smaller size, by
+// at least this fraction.
 constexpr double kBetter = 0.02;
-// An estimate is fresh for kFresh, or for the time of kFreshBatches batches
-// like the last one if that is longer.
+// An estimate is fresh for kFresh or for kFreshBatches times the duration of
+// the last batch, whichever is longer.
 constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
-// A size's estimate may be wrong if only other sizes ran for this long.
+// An estimate is old if its size has not run for this long.
 constexpr absl::Duration kOld = absl::Seconds(5);
-// A size that was never measured is dropped if it ran fewer times than this.
-// One batch may have been slow by accident.
+// An unmeasured size with fewer runs than this is dropped, because one batch
+// may have been slow by accident.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -39,7 +40,8 @@ struct Block {
   double mean() const { return sum / weight; }
 };
 
-// Isotonic regression. Returns the ascending values nearest to `values`.
+// Returns the ascending values that are nearest to `values`. The method is
+// isotonic regression.
 std::vector<double> Ascending(const std::vector<double>& values,
                               const std::vector<double>& weights) {
   std::vector<Block> blocks;
@@ -65,7 +67,7 @@ std::vector<double> Ascending(const std::vector<double>& values,
 void Interpolate(const std::vector<int>& sizes,
                  const std::vector<double>& values,
                  std::vector<absl::Duration>* curve) {
-  size_t next = 0;  // The first of `sizes` that is not below n.
+  size_t next = 0;  // The first of `sizes` that is at least n.
   for (int n = 1; n < static_cast<int>(curve->size()); ++n) {
     while (next < sizes.size() && sizes[next] < n) ++next;
     double seconds;
@@ -137,8 +139,9 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
   if (sample.batches > 0 && sample.IsOld(updated_)) {
-    // Other sizes have run since, so the estimate of this size starts anew.
-    // Accidents only lengthen a batch, so the shorter of the two times counts.
+    // Other sizes have run since, so the estimate of this size starts again.
+    // Disturbances only lengthen a batch, so the shorter of the two times
+    // counts.
     const double known = sample.mean * pace_ / sample.pace;
     if (sample.runs == 0) Shorten(images, seconds / known);
     seconds = std::min(seconds, known);
@@ -149,7 +152,7 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.mean = seconds;
     sample.deviation = kFirstDeviation * seconds;
   } else {
-    // One very long batch says little about the next batch.
+    // One very long batch says little about the following batches.
     seconds = std::min(seconds,
                        2 * (sample.mean + kP95Deviations * sample.deviation));
     const double error = seconds - sample.mean;
@@ -170,7 +173,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     const Sample& other = it->second;
     const bool stray =
         !other.set && other.runs < kFewBatches && now - other.updated > kFresh;
-    // A smaller batch cannot have taken longer.
+    // This estimate was wrong, because a smaller batch cannot take longer than
+    // a larger one.
     const bool refuted = other.runs == 0 && other.IsOld(now) &&
                          it->first < images && other.mean > sample.mean;
     it = stray || refuted ? samples_.erase(it) : std::next(it);
@@ -197,7 +201,8 @@ void BatchCurve::Fit(absl::Time now) {
   std::vector<int> sizes;
   std::vector<double> medians, p95s, weights;
   for (const auto& [images, sample] : samples_) {
-    // Sizes that have not run recently are scaled by how the pace has changed.
+    // The estimate of a size that has not run recently is multiplied by the
+    // change of the pace.
     const double change =
         now - sample.updated > kFresh ? pace_ / sample.pace : 1;
     sizes.push_back(images);

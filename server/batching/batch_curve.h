@@ -8,13 +8,14 @@
 
 namespace sfmamba::batching {
 
-// Estimates how long batches of one key take, as a function T of the number of
-// images. T starts with measurements. Each batch that runs then corrects it.
+// Estimates the duration T of batches of one key, as a function of the number
+// of images. T starts with measurements, and each batch that runs corrects T.
 //
-// T never falls with the number of images. Between the sizes that ran, T is
-// interpolated. Outside of them T is an underestimate, so that the scheduler
-// tries these sizes. Below the smallest size, T is proportional to the images.
-// Above the largest size, T is constant. T is zero while nothing is known.
+// T never decreases with the number of images. Between the sizes that ran, T is
+// interpolated. Below the smallest of these sizes, T is proportional to the
+// number of images. Above the largest, T is constant. Outside these sizes T is
+// too low on purpose, so that the scheduler tries them. Without any estimate, T
+// is zero.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchCurve {
@@ -33,55 +34,56 @@ class BatchCurve {
   // Reports that a batch of `images` images took `duration` and ended at `now`.
   void Record(int images, absl::Duration duration, absl::Time now);
 
-  // The median and the 95th percentile of T, for 1 to max_images() images.
+  // Return the median and the 95th percentile of T, for 1 to max_images()
+  // images.
   absl::Duration Median(int images) const { return median_[images]; }
   absl::Duration P95(int images) const { return p95_[images]; }
 
-  // The sizes that compute clearly more images per second than every smaller
-  // size, in ascending order. Contains only 1 if batching is no faster.
-  // Contains every size while nothing is known.
+  // Returns the sizes that compute clearly more images per second than every
+  // smaller size, in ascending order. Returns only 1 if batching is no faster.
+  // Returns all sizes if there is no estimate.
   const std::vector<int>& efficient_sizes() const { return efficient_; }
-  // The largest efficient size.
+  // Returns the largest efficient size.
   int best_size() const { return efficient_.back(); }
-  // The time for `images` images in batches of the best size, with a smaller
-  // batch for the rest. `images` may exceed max_images().
+  // Returns the time for `images` images in batches of the best size and one
+  // smaller batch for the remaining images. `images` may exceed max_images().
   absl::Duration Work(int images) const;
 
-  // Whether no batch of more than `images` images has run or was measured
-  // recently. The estimates of larger sizes may then be wrong. They stay wrong
-  // until a larger batch runs.
+  // Returns true if no batch of more than `images` images has run or was
+  // measured recently. The estimates of larger sizes may then be wrong, until a
+  // larger batch runs.
   bool LargerAreOld(int images, absl::Time now) const;
 
   bool is_known() const { return !samples_.empty(); }
-  // Whether a batch ran recently. An old estimate may be wrong, so no task
-  // should be refused because of it.
+  // Returns true if a batch ran recently. If not, the estimate may be wrong,
+  // and no task should be refused because of it.
   bool IsFresh(absl::Time now) const;
   absl::Time updated() const { return updated_; }
   int max_images() const { return max_images_; }
-  // Recent durations divided by the durations first measured.
+  // Returns the ratio of recent durations to the durations first measured.
   double pace() const { return pace_; }
 
-  // The sizes that were set or ran, with their current estimates.
+  // Returns the sizes that were set or have run, with their estimates.
   std::map<int, Point> Points() const;
 
  private:
   struct Sample {
     double mean = 0;       // Seconds.
     double deviation = 0;  // The mean absolute deviation, in seconds.
-    double first = 0;      // Mean of the first batches, at a pace of 1.
+    double first = 0;      // The mean of the first batches, at a pace of 1.
     double pace = 1;       // pace_ when the size last ran.
-    int batches = 0;       // Number of batches in the mean.
-    int runs = 0;          // Number of batches since Set().
-    bool set = false;      // Whether Set() was called.
+    int batches = 0;       // The number of batches in the mean.
+    int runs = 0;          // The number of batches since Set().
+    bool set = false;      // True if Set() was called.
     absl::Time updated;
 
     bool IsOld(absl::Time now) const;
   };
 
-  // Scales old measurements of larger sizes by `ratio` if it is below 1.
-  // `ratio` is the time of a batch of `images` images divided by the old
-  // measurement of this size. Sizes that have run since their measurement stay
-  // unchanged.
+  // Multiplies old measurements of larger sizes by `ratio` if `ratio` is below
+  // 1. `ratio` is the duration of a batch of `images` images divided by the old
+  // measurement of this size. A size that has run since it was measured keeps
+  // its estimate.
   void Shorten(int images, double ratio);
   // Recomputes median_, p95_ and efficient_ from samples_.
   void Fit(absl::Time now);

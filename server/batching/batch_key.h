@@ -7,7 +7,7 @@ namespace sfmamba::batching {
 
 enum class ImageType { kUint8, kFloat32 };
 
-// The properties that all images of a batch share.
+// Identifies images that may run in one batch.
 struct BatchKey {
   int height = 0;  // Pixels, with the model's padding.
   int width = 0;

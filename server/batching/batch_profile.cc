@@ -5,8 +5,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Limits the memory for keys, because a dense model may see any number of
-// sizes.
+// The maximum number of keys. Images of a dense model have any number of sizes.
 constexpr size_t kMaxKeys = 1024;
 
 }  // namespace

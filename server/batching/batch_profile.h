@@ -10,7 +10,7 @@
 
 namespace sfmamba::batching {
 
-// The time that a batch of `images` images of `key` takes, measured or learned.
+// The measured or learned duration of a batch of `images` images of `key`.
 struct BatchTime {
   BatchKey key;
   int images = 0;
@@ -18,13 +18,13 @@ struct BatchTime {
   absl::Duration p95;
 };
 
-// Adds estimates for larger batches, up to `max_images` images. It assumes that
-// the device runs only as many images at a time as the last of `times` has. The
-// time of a larger batch is then proportional to its images. Does nothing if
-// `times` is empty.
+// Appends estimates for larger batches, up to `max_images` images. Assumes that
+// the device runs no more images at a time than the last of `times` has. The
+// duration of a larger batch is then proportional to its number of images. Does
+// nothing if `times` is empty.
 void AddMultiples(int max_images, std::vector<BatchTime>* times);
 
-// Estimates how long a model's batches take on its device, by key.
+// Estimates the durations of a model's batches on its device, by key.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchProfile {
@@ -36,11 +36,11 @@ class BatchProfile {
   void Record(const BatchKey& key, int images, absl::Duration duration,
               absl::Time now);
 
-  // Adds times that were measured or exported. Ignores sizes above the maximum.
+  // Adds measured or exported durations. Ignores sizes above the maximum.
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 
-  // The curves of all keys with estimates.
+  // Returns the curves of all keys that have estimates.
   const std::map<BatchKey, BatchCurve>& curves() const { return curves_; }
   // Returns the curve of `key`. The curve has no estimates if no batch of `key`
   // ran. The reference is valid until the next Record() or Import().

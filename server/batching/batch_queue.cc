@@ -13,17 +13,20 @@ using TaskId = WaitingTasks::TaskId;
 // The minimum device time charged for a batch.
 constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 
-// Tasks of lower classes may lengthen a batch by at most this factor.
+// Tasks of lower priority classes may make a batch at most this many times as
+// long.
 constexpr int kMostDelay = 2;
 
-// Trials may cost at most this fraction of the time of other batches.
+// Trials may cost at most this fraction of the other batches' time.
 constexpr double kTrialShare = 0.01;
 
-// Weight of the newest batch in the moving average turn_wait_.
+// The weight of the newest batch in the moving average turn_wait_.
 constexpr double kTurnWaitRate = 0.2;
 
-// Whether a busy queue should cut a batch of `images` to `fewer` images. The
-// cut must save more images than could run in the time it costs.
+// Returns true if a busy queue should reduce a batch from `images` to `fewer`
+// images. This keeps `saved` images in time, but the remaining images need
+// another batch. The device must not be able to run more than `saved` images in
+// the additional time.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   const absl::Duration cost =
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
@@ -31,8 +34,8 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// Returns how many of `images` a batch of class `first` should have. Tasks of
-// lower classes must not delay the batch much.
+// Returns how many of `images` images a batch of priority class `first` should
+// have. Tasks of lower classes must not delay the batch much.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
@@ -255,7 +258,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
                              absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
-  // No task is dropped because of an old curve, which may be wrong.
+  // Tasks are not dropped because of an old curve, which may be wrong.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
@@ -263,9 +266,9 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
   const bool is_busy = IsBusy(now);
   const int images = CountWithMates(waiting, curve, first, decision.images);
   int wanted = images;
-  // Each round tries the first `wanted` tasks. Some of them may end too late in
-  // their batch. The next round then tries a smaller batch for them, or drops
-  // them and lets others run instead.
+  // Each iteration tries the first `wanted` tasks. If some of these tasks would
+  // end too late, the next iteration tries a smaller batch with them. If no
+  // smaller batch ends in time, they are dropped, and other tasks run instead.
   while (true) {
     const std::vector<TaskId> ids =
         FirstTasks(device, batch->key, first, wanted);
@@ -273,7 +276,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     if (count == 0) return {};
 
     std::vector<TaskId> late;
-    // Infinite if no task is late. Some may still be cancelled.
+    // Infinite if no task is late. Some tasks may still be cancelled.
     absl::Time earliest = absl::InfiniteFuture();
     for (const TaskId& id : ids) {
       const BatchTask& task = waiting.line(id.priority).task(id.urgency);
@@ -288,14 +291,14 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
       for (const TaskId& id : ids) batch->tasks.push_back(Take(id));
       return charge;
     }
-    // The largest batch that ends in time for the most urgent task; 0 if none
-    // does.
+    // The size of the largest batch that ends in time for the most urgent task,
+    // or 0 if no batch does.
     int fewer = count - 1;
     while (fewer > 0 && earliest < end(fewer)) --fewer;
-    // A smaller batch takes more device time per image, so other tasks wait
-    // longer. It is cut only if no other task of the key and no other client
-    // waits. In addition, the device must have time to spare, or the saved
-    // images must be worth the time.
+    // A smaller batch takes more device time per image, and other tasks wait
+    // longer. The batch is reduced only if no other task of the key and no
+    // other client waits. In addition, the device must have time to spare, or
+    // the saved images must be worth the time.
     const bool may_cut =
         earliest < absl::InfiniteFuture() && fewer > 0 &&
         waiting.size() == count &&
@@ -311,7 +314,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
 }
 
 bool BatchQueue::IsBusy(absl::Time now) const {
-  constexpr double kBusy = 0.7;  // Fraction of the slots' time.
+  constexpr double kBusy = 0.7;  // A fraction of the slots' time.
   double busy = 0;
   for (const auto& [key, waiting] : waiting_.keys()) {
     const BatchCurve& curve = profile_.Curve(key);

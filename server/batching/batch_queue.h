@@ -23,31 +23,31 @@
 
 namespace sfmamba::batching {
 
-// The interval at which the queue looks for cancelled tasks, because nothing
-// signals a cancellation. Until then a cancelled task takes up room, but it
-// never runs.
+// The interval at which the queue looks for cancelled tasks, because a
+// cancellation sends no signal. Until then a cancelled task occupies memory,
+// but it never runs.
 inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 struct BatchOptions : ScheduleOptions {
-  // The maximum number and total bytes of waiting images, including images
-  // still to be decoded. Higher limits absorb longer bursts. However, an image
-  // that waits beyond its deadline is wasted work.
+  // The maximum number and total bytes of waiting images. Images that are still
+  // being decoded count too. Higher limits absorb longer bursts, but more
+  // images may then wait until their deadline has passed.
   int max_queue_items = 1024;
   int64_t max_queue_bytes = 512 << 20;
-  // The share of the queue, and of the time before a deadline, that one client
-  // may use alone, from 0.5 to 1. The rest stays free for other clients. See
-  // server::ClientShares.
+  // The fraction of the queue, and of the time before a deadline, that a single
+  // client may use, from 0.5 to 1. The remaining part stays free for other
+  // clients. See server::ClientShares.
   double client_share = 1;
-  // The name under which versions of a model share turns on the device. If
-  // empty, the queue shares with no other version.
+  // The name under which the versions of a model share turns on the device. If
+  // empty, the queue shares turns with no other version.
   std::string model;
 };
 
 struct Batch {
-  // Tasks of one key, at most max_batch_size.
+  // At most max_batch_size tasks of one key.
   std::vector<BatchTask> tasks;
-  // Tasks removed without running. They expired, were cancelled, or could not
-  // end in time.
+  // Tasks that left the queue without running. They expired, were cancelled, or
+  // could not end in time.
   std::vector<BatchTask> dropped;
   BatchTrigger trigger = BatchTrigger::kFull;
   BatchKey key;
@@ -61,38 +61,38 @@ struct KeyProfile {
   absl::Duration gap;
 };
 
-// Decides which tasks form the next batch and when the batch is due. Tasks of a
-// batch have the same BatchKey. Decide() chooses the key, the number of tasks
-// and the moment. ClientTurns chooses the order of the tasks: clients take
-// turns, and each client's earliest deadline goes first. A batch of one
-// priority class is filled up with tasks of other classes.
+// Decides which tasks form the next batch and when this batch is due. The tasks
+// of a batch have the same BatchKey. Decide() chooses the key, the number of
+// tasks and the time. ClientTurns chooses the order of the tasks. Clients take
+// turns, and the earliest deadline of each client goes first. If a batch of one
+// priority class has room, tasks of other classes fill it.
 //
-// The queue learns how long batches take. It drops tasks that would end too
-// late even if they ran now, because running them would make all other tasks
-// late, too. If no other client waits for the device, it runs a smaller batch
+// The queue learns how long batches take. It drops a task that would end too
+// late even if the task ran now. Running it would make all other tasks late,
+// too. If no other client waits for the device, the queue runs a smaller batch
 // to keep urgent tasks in time.
 //
 // The queue has no clock and no thread. Callers pass the time, which must never
-// fall. Thread-compatible.
+// decrease. Thread-compatible.
 class BatchQueue {
  public:
-  // At most `slots` batches run concurrently on `devices`, which must outlive
-  // the queue. If `devices` is empty, the queue has a device of its own.
+  // At most `slots` batches run concurrently on `devices`. The devices must
+  // outlive the queue. If `devices` is empty, the queue has its own device.
   explicit BatchQueue(const BatchOptions& options, int slots = 1,
                       std::vector<const DeviceTurns::Member*> devices = {});
 
-  // Sets task.submitted to `now`.
+  // Adds a task and sets `task.submitted` to `now`.
   void Push(BatchTask task, absl::Time now);
 
   // Removes and returns the tasks whose deadline is not after `now`. Also
   // removes cancelled tasks, at most once per kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
-  // Drops tasks as TakeDropped() does. Then returns the next batch if one is
-  // due at `now`, or nothing if no task left the queue. `tasks` is empty if all
-  // due tasks were dropped. Otherwise a call of Ran() must follow. A slot must
-  // be free. `waited` is how long the batch waited for other models. `device`
-  // is where it will run, or null for the first device.
+  // Drops tasks as TakeDropped() does and returns the next batch if one is due
+  // at `now`. Returns nullopt if no task left the queue. `tasks` is empty if
+  // all due tasks were dropped. Otherwise the caller must call Ran() for the
+  // batch. A slot must be free. `waited` is how long the batch waited for other
+  // models. `device` is the device of the batch, or null for the first device.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
@@ -101,43 +101,47 @@ class BatchQueue {
     absl::Duration predicted;  // Zero if there was no estimate.
     absl::Duration measured;
   };
-  // Reports that the batch `number` ended at `now`. The queue learns nothing
-  // from the duration of a failed batch. Ignores a number that is not running.
+  // Reports that the batch `number` ended at `now`. The duration of a failed
+  // batch does not change the estimates. Ignores a batch that is not running.
   BatchDuration Ran(uint64_t number, absl::Time now, bool failed = false);
 
-  // Makes every task due at once from now on.
+  // From now on, every task is due immediately.
   void Drain() { draining_ = true; }
 
-  // Returns when the next batch is due if no other task arrives.
-  // InfinitePast() if one is due at `now`, InfiniteFuture() if no task waits.
+  // Returns when the next batch is due if no other task arrives. Returns
+  // InfinitePast() if a batch is due at `now`, and InfiniteFuture() if no task
+  // waits.
   absl::Time Due(absl::Time now) const;
-  // The earliest deadline of all tasks; InfiniteFuture() if there is none.
+  // Returns the earliest deadline of all tasks, or InfiniteFuture() if no task
+  // has a deadline.
   absl::Time NextDeadline() const { return waiting_.NextDeadline(); }
 
-  // Predicts when a request admitted at `now` would be answered. The cost is
+  // Predicts the times of a request that is admitted at `now`. The cost is
   // O(keys * log(tasks)).
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
   // Predicts how long a new client's task would wait for its batch. The task
   // has class kNormal and the key of the last batch.
   absl::Duration Wait(absl::Time now) const;
-  // The number of clients with images waiting for the queue's first device. It
-  // counts the clients of all queues on the device.
+  // Returns the number of clients with waiting images in any queue on this
+  // queue's first device.
   int active_clients() const;
-  // How long the slots will take for all waiting tasks.
+  // Returns how long the slots will take for all waiting tasks.
   absl::Duration Backlog() const;
 
-  // The estimates of how long batches take. Import() earlier measurements here.
+  // Returns the estimates of batch durations. The caller may Import() earlier
+  // measurements.
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
-  // The profiles of all keys. Copies everything, so it should be called rarely.
+  // Returns the profiles of all keys. This copies all profiles, so call it
+  // rarely.
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
-  // The number of the client's tasks in all classes.
+  // Returns the number of the client's tasks in all priority classes.
   int CountOf(absl::string_view client) const;
-  // The waiting tasks of one priority.
+  // Returns a summary of the waiting tasks of one priority.
   WaitingTasks::Waiting waiting(server::Priority priority) const {
     return waiting_.waiting(priority);
   }
@@ -149,22 +153,23 @@ class BatchQueue {
     absl::Time start;
     absl::Duration waited;
     absl::Duration predicted;
-    std::optional<absl::Duration> trial_cost;  // Set if it is a trial.
+    std::optional<absl::Duration> trial_cost;  // Set if the batch is a trial.
     const DeviceTurns::Member* device = nullptr;
     BatchCharge charge;
   };
 
-  // Returns the predicted cost of a batch, always more than zero. A batch of an
-  // unknown key costs as much as the longest known batch.
+  // Returns the predicted cost of a batch, which is always more than zero. A
+  // batch of an unknown key costs as much as the longest known batch.
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
-  // Tells the devices which task of the client is the most urgent in the line.
+  // Reports to the devices which task of the client is the most urgent one in
+  // the LineId's line.
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
-  // Returns a key's tasks as Decide() sees them. The class `priority` must have
-  // waiting tasks.
+  // Returns a key's waiting tasks in the form that Decide() expects. The class
+  // `priority` must have waiting tasks.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
   // Returns up to `count` tasks of a key in the order of their turns on the
@@ -172,36 +177,39 @@ class BatchQueue {
   std::vector<WaitingTasks::TaskId> FirstTasks(
       const DeviceTurns::Member& device, const BatchKey& key,
       server::Priority first, int count) const;
-  // Moves tasks of the batch's key into `batch`, as many as decided. The tasks
-  // of class `first` come first. Tasks that end in time go to `tasks`, and the
-  // others to `dropped`. Charges `tasks` to their clients.
+  // Moves the chosen number of tasks of the batch's key into `batch`. Tasks of
+  // class `first` come first. Tasks that end in time go to `batch->tasks`, and
+  // the others to `batch->dropped`. Returns the charge of `batch->tasks` to
+  // their clients.
   BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
                    const Decision& decision, absl::Time now, Batch* batch);
-  // Charges a batch of the tasks `ids` to their clients. The tasks must still
-  // be waiting.
+  // Returns the charge of a batch of the tasks `ids` to their clients. The
+  // tasks must still be waiting.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
-  // Returns how much more device time a trial that takes `took` uses than
-  // batches of the best size would.
+  // Returns the additional device time of a trial that takes `took`, compared
+  // with batches of the best size.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
-  // Whether the tasks of all keys arrive about as fast as the slots compute
-  // full batches, or faster.
+  // Returns true if the tasks of all keys arrive at least about as fast as the
+  // slots compute full batches.
   bool IsBusy(absl::Time now) const;
-  // Whether a task of the key waits or runs. Its batch will then show how long
-  // batches of the key take.
+  // Returns true if a task of the key waits or runs. The batch of this task
+  // will then correct the estimates of the key.
   bool IsUsed(const BatchKey& key) const;
-  // Predicts how many more clients than now will wait soon. The prediction is
-  // the number of clients that have come recently.
+  // Predicts by how many the number of waiting clients will soon grow. The
+  // prediction is based on recent clients.
   double NewClients(absl::Time now) const;
-  // Returns the recent average of the number of waiting clients. `clients` is
-  // their number at `now`.
+  // Returns the recent average number of waiting clients. `clients` is the
+  // number of clients that wait at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // Tasks of a line that run before a request of the same class.
+  // The numbers of tasks that run before parts of a request, in the line of its
+  // class.
   struct Turns {
     int earlier = 0;  // Tasks before the request's images.
     int all = 0;      // Tasks before the client's last image.
   };
-  // If the queue `is_busy`, other clients are expected to send more meanwhile.
+  // Returns the tasks of `line` that run before a request. If the queue
+  // `is_busy`, other clients are expected to send more tasks meanwhile.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
                 const AdmissionRequest& request, const Urgency& limit,
                 double new_clients, bool is_busy) const;
@@ -210,19 +218,19 @@ class BatchQueue {
   const int slots_;
   BatchProfile profile_;
   WaitingTasks waiting_;
-  std::unique_ptr<DeviceTurns>
-      own_turns_;  // Null unless the queue has its own device.
+  std::unique_ptr<DeviceTurns> own_turns_;  // Null if the queue shares devices.
   std::unique_ptr<DeviceTurns::Member>
       own_device_;  // The queue's member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
   std::map<uint64_t, Running> running_;  // By batch number.
   absl::Duration turn_wait_;             // See AdmissionState.
-  // The cost of trials that the time of other batches has not yet paid for. No
-  // trial starts before it is zero.
+  // The device time that trials owe to other batches. A trial starts only if
+  // the debt is zero. See kTrialShare in batch_queue.cc.
   absl::Duration trial_debt_;
-  uint64_t batches_ = 0;      // Batches so far.
-  BatchKey last_key_;         // Key of the batch that left last.
-  double usual_clients_ = 0;  // UsualClients() at clients_counted_.
+  uint64_t batches_ = 0;  // The number of batches so far.
+  BatchKey last_key_;     // The key of the last batch.
+  // The result of UsualClients() at clients_counted_.
+  double usual_clients_ = 0;
   absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();
   bool draining_ = false;

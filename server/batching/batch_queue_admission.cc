@@ -1,4 +1,4 @@
-// How a queue predicts the times of requests that ask for admission.
+// Predictions of BatchQueue for requests that ask for admission.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,18 +10,18 @@
 namespace sfmamba::batching {
 namespace {
 
-// A name that no client has.
+// A name that no real client has.
 constexpr absl::string_view kNewClient = "\n";
 
 // The time over which the number of clients is averaged.
 constexpr absl::Duration kLately = absl::Seconds(5);
 
-// The maximum number of tasks expected before another task. It avoids overflow,
-// because thousands of clients may each have a million tasks.
+// The maximum number of tasks that are expected to run before another task. The
+// limit prevents overflow if thousands of clients have a million tasks each.
 constexpr int64_t kMostTurns = 1 << 28;
 
-// Returns how many of the tasks are not after `limit`. It counts from both
-// ends, because `limit` is usually near one end.
+// Returns how many of the tasks are not after `limit`. Searches from both ends,
+// because `limit` is usually near one end.
 int64_t CountUntil(const WaitingTasks::Tasks& tasks, const Urgency& limit) {
   int64_t count = 0;
   for (auto low = tasks.begin(), high = tasks.end(); low != high; ++count) {
@@ -58,14 +58,16 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
   const int64_t held = own.size();
   const int64_t others = line.size() - held;
   const int64_t clients = line.clients().size() - (held > 0);
-  // Tasks of other clients that run while this client has turns for `images`.
+  // Returns the number of other clients' tasks that run while this client has
+  // turns for `images` images.
   const auto turns = [&](int64_t images) {
     int64_t known = images * clients;
     if (!is_busy) known = std::min(known, others);
     const double all = known + images * new_clients;
     return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
-  // The tags of clients that take turns differ by less than a batch.
+  // The tags of clients that take turns differ by less than one batch. See
+  // ClientTurns.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
@@ -78,8 +80,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
   AdmissionState state;
   const BatchCurve& own = profile_.Curve(request.key);
   const BatchCurve unknown(options_.max_batch_size);
-  // A curve is used only if it is fresh, or if waiting or running tasks will
-  // soon correct it.
+  // A curve is used only if its estimates are fresh, or if waiting or running
+  // tasks will soon correct them.
   const auto holds_for = [&](const BatchKey& key) {
     return profile_.Curve(key).IsFresh(now) || IsUsed(key);
   };
@@ -116,8 +118,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     const int earlier =
         TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
             .earlier;
-    // The request fills up a batch and leaves with the first task of this
-    // batch.
+    // The request's images fill a batch and leave with its first task.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
     if (full * best < std::min(earlier, line.size())) {
@@ -147,7 +148,7 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       return curve.Work(own);
     };
     state.drain.earlier += add(turns.all, &state.drain);
-    // Other tasks fill up the batches of earlier tasks and of the request.
+    // Other tasks fill the batches of earlier tasks and of the request.
     const int best = curve.best_size();
     const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =

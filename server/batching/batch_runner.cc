@@ -26,7 +26,7 @@ bool IsFinite(const model::Detections& result) { return result.finite; }
 
 bool IsFinite(const model::Segmentation& result) { return result.finite; }
 
-// The images of a batch from `begin` to `end`, which are not answered yet.
+// The unanswered images of a batch from `begin` to `end`.
 struct Part {
   size_t begin, end;
 
@@ -66,7 +66,8 @@ class BatchRun {
   }
 
  private:
-  // Answers images of a part that failed with `error`.
+  // Runs both halves of a part that failed with `error`. Afterwards each image
+  // has a result or an error.
   void Bisect(const Part& part, const absl::Status& error) {
     if (part.size() == 1 || absl::IsUnavailable(error)) {
       Fail(part, error);
@@ -86,8 +87,8 @@ class BatchRun {
   }
 
   // Runs the images of `part` together. Answers the images that succeed and
-  // leaves the others in `part`. Returns the error of the others, if there are
-  // any.
+  // leaves the others in `part`. Returns the error of the remaining images, or
+  // OK.
   absl::Status Try(Part* part) {
     const absl::Status device = check_device_();
     if (!device.ok()) return device;

@@ -40,28 +40,29 @@ class BatchLimits {
   std::map<Size, size_t> limits_ ABSL_GUARDED_BY(mu_);
 };
 
-// Whether all values of the result are finite.
+// Returns true if all values of the result are finite.
 bool IsFinite(const model::Result& result);
 
-// Runs batches on one context. If an image makes its batch fail, only that
+// Runs batches on one context. If an image makes its batch fail, only this
 // image fails. A batch that does not fit into memory runs in parts.
 //
-// If there is too little memory, the runner halves the batch and remembers the
-// limit. After any other failure, it runs both halves of the batch. A half that
-// fails again is halved again, until the failing image is alone. If both halves
-// fail, no single image is the cause, and all images of both get the error.
+// If the device has too little memory, the runner halves the batch and
+// remembers the limit. After any other failure, the runner runs both halves of
+// the batch separately. It halves a failing half again, until the failing image
+// is alone. If both halves fail, no single image is the cause, and all images
+// of both halves get the error.
 //
-// The thread that makes the runner must also use and destroy it, like its
-// context.
+// The thread that creates the runner must also use and destroy it. The same
+// rule applies to the runner's context.
 class BatchRunner {
  public:
   // The progress of a batch.
   struct Progress {
-    int images = 0;         // Images in the same run as this one.
-    int padded_images = 0;  // Images of the run with padding.
-    int padding = 0;        // Padding of all runs of the batch.
+    int images = 0;         // The number of images that ran together.
+    int padded_images = 0;  // The number of these images with padding.
+    int padding = 0;        // The padding of all runs of the batch.
   };
-  // Receives the result of image `image`, or the model's error.
+  // Receives the result of the image with index `image`, or the model's error.
   using Answer =
       absl::FunctionRef<void(size_t image, absl::StatusOr<model::Result> result,
                              const Progress& progress)>;
@@ -72,14 +73,14 @@ class BatchRunner {
   BatchRunner(std::unique_ptr<model::ExecutionContext> context,
               BatchLimits* limits, CheckDevice check_device);
 
-  // Prepares the context for batches of up to `max_images` images, or for as
-  // many as fit into memory. The images of a classifier have the size `size`.
-  // Returns the context's error.
+  // Prepares the context for batches of up to `max_images` images. If they do
+  // not fit into memory, prepares it for as many as fit. The images of a
+  // classifier have the size `size`. Returns the context's error, if any.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
-  // Returns how long a batch of `images` black uint8 images of `size` takes, or
-  // the context's error. The context must be prepared for the size. Calls
-  // `result` for each image.
+  // Measures a batch of `images` black uint8 images of `size`. Returns its
+  // duration or the context's error. The context must be prepared for the size.
+  // Calls `result` for each image.
   absl::StatusOr<absl::Duration> Measure(
       const BatchLimits::Size& size, int images,
       absl::FunctionRef<void(const model::Result&)> result);

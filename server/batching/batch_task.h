@@ -20,23 +20,22 @@
 
 namespace sfmamba::batching {
 
-// What happened to a task in its batch. All fields are zero if the task never
-// reached a batch.
+// How a task was run. All fields are zero if the task was never in a batch.
 struct BatchInfo {
   absl::Duration queue;       // From Submit() to the batch's start.
   absl::Duration inference;   // From the batch's start to the image's result.
-  int batch_size = 0;         // Images that ran together.
-  int padded_batch_size = 0;  // Images with padding.
+  int batch_size = 0;         // The number of images that ran together.
+  int padded_batch_size = 0;  // The number of images with padding.
   int fold_factor = 0;
-  std::string size_class;     // Such as "224x224".
-  absl::Time started;         // When the batch started.
-  tracing::SpanContext span;  // The batch's span; empty if untraced.
-  // True if no batch waits for the thread that calls `done`. `done` may then
-  // work for a short time.
+  std::string size_class;     // For example "224x224".
+  absl::Time started;         // The start of the batch.
+  tracing::SpanContext span;  // The batch's span, which is empty if not traced.
+  // True if no other batch is due for the thread that calls `done`. Then `done`
+  // may work for a short time.
   bool thread_is_idle = false;
 };
 
-// One image of one request. Times are in SteadyNow()'s time.
+// One image of a request. The times are by base::SteadyNow().
 struct BatchTask {
   image::ImageBuffer image;
   BatchKey key;
@@ -44,14 +43,15 @@ struct BatchTask {
   model::PredictionOptions options;
   // The time by which the task must be in a batch.
   absl::Time deadline = absl::InfiniteFuture();
-  // The time by which its batch must have ended for the answer to be useful.
+  // The time by which the task's batch must have ended. A later result is
+  // useless.
   absl::Time finish_by = absl::InfiniteFuture();
-  // Set when the caller goes away. If null, the task is never cancelled.
+  // Becomes true if the caller cancels. If null, the task cannot be cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // The task's place in the queue. If empty, Submit() reserves one.
+  // The task's room in the queue. If empty, Submit() reserves the room.
   Reservation reservation;
-  // Called exactly once, on a thread of the batcher or inside Submit(). It must
-  // not block, because it delays the rest of the batch.
+  // Called exactly once, on a thread of the batcher or inside Submit(). Must
+  // not block, because it delays the other images of the batch.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
 
@@ -62,8 +62,8 @@ struct BatchTask {
   // BatchQueue.
   uint64_t came_after = 0;
 
-  // The client whose turns the task uses. All unknown clients share the empty
-  // name and its turns.
+  // Returns the client whose turns the task uses. All unknown clients share the
+  // empty name and its turns.
   const std::string& client() const { return reservation->client; }
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();

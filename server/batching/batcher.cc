@@ -91,7 +91,8 @@ void Batcher::Submit(BatchTask task) {
       queue_.Push(std::move(task), now);
       ReportQueue(priority);
       if (now - wait_reported_ >= kWaitPeriod) ReportWait(now);
-      // If all threads are busy, none waits, and Due() need not be computed.
+      // If all threads are busy, run_at_ is InfinitePast(), and Due() need not
+      // be computed.
       wake_run = run_at_ != absl::InfinitePast() && queue_.Due(now) < run_at_;
       wake_drop = drop_at < drop_at_;
     }
@@ -106,7 +107,7 @@ void Batcher::Submit(BatchTask task) {
 AdmissionEstimate Batcher::Estimate(AdmissionRequest request) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  // On a busy machine, drop_thread_ may not have dropped the expired tasks yet.
+  // On a busy machine, drop_thread_ may still have expired tasks to drop.
   Drop(queue_.TakeDropped(now));
   const int64_t own = request.all_images();
   request.decoding = static_cast<int>(
@@ -204,7 +205,8 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
-    // If another thread is now the first, run_at_ belongs to that thread.
+    // If another thread is now the first of idle_, run_at_ belongs to this
+    // thread.
     if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }
 }
@@ -221,7 +223,8 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // The thread that was first must wake and wait for first_wake_ instead.
+  // The thread that was first waits for run_wake_. Wake it, so that it waits
+  // for first_wake_ instead.
   run_wake_.SignalAll();
   return taken;
 }
@@ -264,7 +267,7 @@ std::vector<BatchTask> Batcher::NextDropped() {
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
     // The thread checks once more before it waits without a timeout. Otherwise
-    // tasks that come one by one would each wake it.
+    // a slow sequence of single tasks would wake the thread for each task.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()

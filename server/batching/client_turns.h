@@ -23,8 +23,8 @@
 
 namespace sfmamba::batching {
 
-// An image's deadline and its number in the queue. The number decides between
-// equal deadlines. The lower value is more urgent.
+// The urgency of an image, which is its deadline and its number in the queue.
+// The lower value is more urgent. The number decides between equal deadlines.
 using Urgency = std::pair<absl::Time, uint64_t>;
 
 // Identifies a queue on a device. Each version of a model has its own queue.
@@ -40,8 +40,8 @@ struct QueueId {
   }
 };
 
-// Identifies a line: images of one class that wait in a queue for batches of
-// one key.
+// Identifies a line. A line contains the images of one priority class that wait
+// in one queue for batches of one key.
 struct LineId {
   QueueId queue;
   server::Priority priority = server::Priority::kNormal;
@@ -62,29 +62,30 @@ struct BatchCharge {
   };
   int model = 0;
   std::vector<Part> parts;
-  absl::Duration cost;  // Predicted.
-  // The number of clients of each class that waited when the batch was charged.
+  absl::Duration cost;  // The predicted cost.
+  // The number of waiting clients of each class at the time of the charge.
   std::array<int, server::kPriorityCount> active = {};
 };
 
-// Decides whose image a device runs next. Clients take turns, and each client's
-// earliest deadline goes first. Priority classes share the device's time as
-// server::kPriorityShares says. These rules hold within a class:
+// Decides whose image a device runs next. Clients take turns, and the earliest
+// deadline of each client goes first. Priority classes share the device's time
+// in the ratio of server::kPriorityShares. These rules hold within a class:
 //
-// - A client's tag is the device time charged to it. When a client starts to
-//   wait, its tag is raised to the virtual time of its class. The tag of a
-//   waiting client is not raised. The virtual time advances by the cost of each
-//   batch, divided by the number of waiting clients.
+// - A client's tag is the device time charged to the client. When a client
+//   starts to wait, its tag is raised to the virtual time of the class. While
+//   the client waits, its tag is not raised. The virtual time advances by the
+//   cost of each batch, divided by the number of waiting clients.
 // - A client is overdue if its tag is behind the virtual time by a batch or
 //   more. Overdue clients go first, in ascending order of their tags.
-// - If no client is overdue, the earliest deadline goes first. It must belong
-//   to a client whose tag is less than a batch above the smallest tag.
+// - If no client is overdue, the earliest deadline goes first. Only clients
+//   whose tag is less than a batch above the smallest tag take part.
 // - The models of the client that goes first get equal shares of its time.
 //
-// A client therefore gets its turns whatever deadlines other clients claim, and
-// however often they change their identity. While clients use similar amounts
-// of time, deadlines decide the order, which meets the most of them. Source:
-// virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab, 1995).
+// A client gets its turns regardless of the deadlines that other clients claim
+// and of how often they change their identity. While clients use similar
+// amounts of time, deadlines decide the order, which meets most of them.
+// Source: virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab,
+// 1995).
 //
 // The class has no clock and no thread. SetFirst(), Remove() and a pick are
 // O(log clients). Thread-compatible.
@@ -92,7 +93,7 @@ class ClientTurns {
  private:
   struct Client;
 
-  // A client's tag and the number of its first image.
+  // The position of a client: its tag and the number of its first image.
   using Place = std::pair<absl::Duration, uint64_t>;
   struct Entry {
     Client* client = nullptr;
@@ -116,10 +117,10 @@ class ClientTurns {
 
  public:
   // Picks the images of a line for a batch, without changing the turns. The
-  // line must not change meanwhile.
+  // line must not change while this object exists.
   class Filling {
    public:
-    // `cost` is the cost of one image, more than zero.
+    // `cost` is the cost of one image and more than zero.
     Filling(ClientTurns* turns, const LineId& line, absl::Duration cost);
     ~Filling();
     Filling(const Filling&) = delete;
@@ -129,52 +130,55 @@ class ClientTurns {
     // left.
     const std::string* Next();
     // Picks the first image of the client that Next() returned. `first` is the
-    // client's following image, if it has one.
+    // client's following image, or nullopt if the client has none.
     void Pick(std::optional<Urgency> first);
 
    private:
     ClientTurns& turns_;
     const LineId id_;
     const absl::Duration cost_;
-    Tree* const tree_;  // Null if nothing waits.
+    Tree* const tree_;  // Null if no image waits.
     const absl::Duration now_;
     const absl::Duration batch_;
     Place next_;
-    // The places of the clients of picked images. None for a client that has no
-    // other images.
+    // The positions of the clients of picked images, or nullopt for a client
+    // without further images.
     absl::flat_hash_map<Client*, std::optional<Place>> picked_;
   };
 
-  // Sets the client's most urgent image in the line. `batch` is how long a
-  // batch of the line's best size takes, more than zero.
+  // Sets the client's most urgent image in the line. `batch` is the duration of
+  // a batch of the line's best size and more than zero.
   void SetFirst(const LineId& line, const std::string& client,
                 const Urgency& first, absl::Duration batch);
-  // Removes the client from the line, where none of its images waits any more.
+  // Removes a client without waiting images from the line.
   void Remove(const LineId& line, const std::string& client);
 
-  // Returns the index of the queue that goes next. `queues` must not be empty.
+  // Returns the index in `queues` of the queue that goes next. `queues` must
+  // not be empty.
   int Next(absl::Span<const QueueId> queues) const;
 
-  // Returns the classes in the order of their turns. The class that is furthest
-  // behind its share comes first. Equal classes are ordered by priority.
+  // Returns the priority classes in the order of their turns. The class that is
+  // furthest behind its share comes first. Equal classes are ordered by
+  // priority.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
-  // A line of a queue, and whether its first client is overdue.
+  // A line of a queue. `is_overdue` is true if its first client is overdue.
   struct Turn {
     BatchKey key;
     bool is_overdue = false;
   };
-  // Returns the queue's lines of the class in the order of their turns.
+  // Returns the queue's lines of one priority class in the order of their
+  // turns.
   std::vector<Turn> LinesInTurn(const QueueId& queue,
                                 server::Priority priority) const;
 
-  // Charges a batch that starts, while its images still wait. Fills in
+  // Charges a batch that starts, before its images are removed. Sets
   // `charge->active`.
   void Charge(BatchCharge* charge);
   // Corrects the charge of a batch that took `took`.
   void Correct(const BatchCharge& charge, absl::Duration took);
 
-  // The number of waiting clients. A client counts once in every class.
+  // Returns the number of waiting clients. A client counts once in every class.
   int active() const;
 
  private:
@@ -195,11 +199,11 @@ class ClientTurns {
   };
   struct Class {
     absl::Duration now;  // The virtual time.
-    int active = 0;      // Clients that wait.
+    int active = 0;      // The number of waiting clients.
     absl::node_hash_map<std::string, Client> clients;
     size_t sweep_at = 64;  // The number of clients at which to Sweep().
   };
-  // The first client of a line, which decides the line's turn.
+  // The first client of a line. This client decides the line's turn.
   struct Head {
     enum Group { kOverdue, kInWindow, kAhead };
     Lines::const_iterator line;
@@ -216,26 +220,26 @@ class ClientTurns {
   }
   static bool GoesBefore(const Head& a, const Head& b);
   // Returns the entry of the most urgent image among tags below `limit`, or
-  // end() if there is none.
+  // end() if there is no such image.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
   // Returns the client that goes next in a tree. `least` is the smallest tag of
   // this tree, or of all trees that are compared.
   static Head HeadOf(const Tree& tree, absl::Duration now, absl::Duration least,
                      absl::Duration batch);
-  // Returns the heads of the queues' lines of the class.
+  // Returns the heads of the queues' lines of one priority class.
   std::vector<Head> Heads(absl::Span<const QueueId> queues,
                           server::Priority priority) const;
   // Adds `cost` to the client's tag.
   void Add(Client* client, absl::Duration cost);
   // Adds `cost` to the charge of the batch's clients.
   void Add(const BatchCharge& charge, absl::Duration cost);
-  // Removes clients that do not wait and whose tags are not above the virtual
+  // Removes clients that do not wait if their tags are at most the virtual
   // time.
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;
   server::FairShares<server::Priority> shares_;  // Shares of the device's time.
-  Lines lines_;                                  // Every line has clients.
+  Lines lines_;  // Each line has at least one client.
 };
 
 }  // namespace sfmamba::batching

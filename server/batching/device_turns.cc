@@ -38,7 +38,8 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // Free turns are granted at once, so other members can only wait for `last`.
+  // Free turns are granted immediately, so other members can only be waiting
+  // for `last`.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -19,23 +19,23 @@
 
 namespace sfmamba::batching {
 
-// Shares one device among the queues that use it. At most `at_once` turns are
-// taken at a time. ClientTurns decides which queue gets the next turn.
+// Shares one device among the queues that use the device. At most `at_once`
+// turns exist at a time. ClientTurns decides which queue gets the next turn.
 //
-// Thread-safe. It must outlive its members, and a member must outlive its
-// turns. A thread that holds this mutex must lock no other.
+// Thread-safe. Must outlive its members, and a member must outlive its turns. A
+// thread that holds this mutex must not lock another mutex.
 class DeviceTurns {
  public:
   using Clock = std::function<absl::Time()>;
 
-  // The right to run one batch. The turn ends with the object.
+  // The right to run one batch. The destructor ends the turn.
   class Turn {
    public:
     Turn(Turn&& other);
     Turn& operator=(Turn&&) = delete;
     ~Turn();
 
-    // Ends the turn without a charge, because nothing ran.
+    // Ends the turn without a charge if nothing ran.
     void Return();
 
    private:
@@ -44,7 +44,7 @@ class DeviceTurns {
         : turns_(turns), charge_(std::move(charge)), start_(start) {}
 
     DeviceTurns* turns_;  // Null once the turn has ended.
-    BatchCharge charge_;  // Has no parts if the queue charges its batches.
+    BatchCharge charge_;  // Has no parts if the queue charges its own batches.
     absl::Time start_;
   };
 
@@ -56,17 +56,18 @@ class DeviceTurns {
 
     const QueueId& queue() const { return queue_; }
 
-    // Returns a turn for the queue's images, or none if images of other queues
-    // go first. Ends `last`, the member's previous turn, under the same lock.
-    // If `last` ended earlier, waiting members would always go first.
+    // Returns a turn for the queue's images, or nullopt if images of other
+    // queues go first. Ends `last`, the member's previous turn, under the same
+    // lock. If the caller ended `last` before this call, other waiting members
+    // would always go first.
     std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
     // Waits for a turn for the queue's images.
     Turn Take();
-    // Waits for a turn for a batch without a queue, which will take `cost`. The
-    // batch is charged to a separate client.
+    // Waits for a turn for a batch that belongs to no queue and takes `cost`.
+    // The batch is charged to a separate client.
     Turn Take(server::Priority priority, absl::Duration cost);
 
-    // Calls `use` with the clients' turns, under the lock. Returns its result.
+    // Calls `use` with the ClientTurns under the lock and returns the result.
     template <typename Use>
     auto With(Use use) const {
       absl::MutexLock lock(&turns_.mu_);
@@ -85,12 +86,13 @@ class DeviceTurns {
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
   ~DeviceTurns();
 
-  // Versions of one model share each client's time on the device. A member with
-  // an empty `model` shares with no other member.
+  // Adds a queue to the device. Members with the same `model` share each
+  // client's time, as the versions of one model do. A member with an empty
+  // `model` shares with no other member.
   std::unique_ptr<Member> Join(const std::string& model = "")
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The number of waiting calls of Take().
+  // Returns the number of Take() calls that wait.
   int waiting() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -100,13 +102,14 @@ class DeviceTurns {
     absl::CondVar woken;
   };
 
-  // The queues of the waiting members.
+  // Returns the queues of the waiting members.
   std::vector<QueueId> Queues() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Waits until a turn is granted to the queue.
   void Wait(const QueueId& queue) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Grants free turns to waiting members.
   void Grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the turn of a batch that took `took`. Grant() must follow.
+  // Ends the turn of a batch that took `took`. The caller must call Grant()
+  // afterwards.
   void End(const BatchCharge& charge, absl::Duration took)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void EndAndGrant(const BatchCharge& charge, absl::Duration took)
@@ -119,16 +122,17 @@ class DeviceTurns {
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
   std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Numbers by name.
-  int numbers_ ABSL_GUARDED_BY(mu_) = 0;  // Models and queues so far.
+  // The number of models and queues so far.
+  int numbers_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
-// The devices of this process. All models share them.
+// The devices of this process, which all models share.
 //
-// Thread-safe. Must outlive its devices' members.
+// Thread-safe. Must outlive the members of its devices.
 class Devices {
  public:
   // Returns the device called `name`, such as "cpu" or "cuda:0". The first call
-  // for a device sets how many of its turns may be taken at once.
+  // for a device sets the maximum number of its concurrent turns.
   DeviceTurns& Get(const std::string& name, int at_once)
       ABSL_LOCKS_EXCLUDED(mu_);
 

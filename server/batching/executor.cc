@@ -18,15 +18,15 @@ namespace sfmamba::batching {
 namespace {
 
 // A classifier's batch is considered hung after kHung plus kHungImage per
-// image, twice what a slow CPU needs. A dense model's batch has kHungDenseImage
-// per image.
+// image, twice what a slow CPU needs. For a dense model, kHungDenseImage takes
+// the place of kHungImage.
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
 // The time in which other batches are expected to free their memory.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
-// Returns the model's error as a client sees it. INVALID_ARGUMENT stays
+// Converts the model's error to the client's error. Keeps INVALID_ARGUMENT
 // unchanged, because the client caused it.
 absl::Status ModelError(const absl::Status& error) {
   if (absl::IsInvalidArgument(error)) return error;
@@ -37,10 +37,11 @@ absl::Status ModelError(const absl::Status& error) {
   return server::DeviceError(error.message());
 }
 
-// The maximum bytes of a model's input pool. GPUs use pinned host memory.
+// The maximum size of a model's input pool in bytes. GPUs use pinned host
+// memory.
 constexpr int64_t kMostPooled = 256 << 20;
 
-// Returns the task's result: the model's result if it is finite, or an error.
+// Returns the model's result, or an error if the result is not finite.
 absl::StatusOr<model::Result> Checked(absl::StatusOr<model::Result> result) {
   if (!result.ok()) return ModelError(result.status());
   if (!IsFinite(*result)) return server::NonFiniteOutput();
@@ -65,9 +66,9 @@ model::ModelInput ToInput(const BatchTask& task) {
   return input;
 }
 
-// Returns memory for inputs, if all inputs of the model have one size. A CPU
-// gets memory for one batch. GPUs get memory for all running and waiting
-// inputs. The maximum is kMostPooled.
+// Creates the pool for inputs, which has memory only if all inputs of the model
+// have one size. A CPU gets memory for one batch. GPUs get memory for all
+// running and waiting inputs, up to kMostPooled.
 image::PixelPool MakePixelPool(const model::VisionModel& model,
                                const BatchOptions& options) {
   const model::ModelConfig& config = model.config();
@@ -82,8 +83,8 @@ image::PixelPool MakePixelPool(const model::VisionModel& model,
           static_cast<size_t>(count)};
 }
 
-// Returns the device of each of the model's contexts. All contexts of the model
-// on one device may run at once.
+// Returns the device of each context of the model. On each device, all contexts
+// of the model may run concurrently.
 std::vector<DeviceTurns*> DevicesOf(const model::VisionModel& model,
                                     Devices& devices) {
   std::map<std::string, int> contexts;
@@ -172,7 +173,7 @@ Batcher::Run Executor::MakeRun(int thread) {
 }
 
 absl::Mutex& Executor::TurnToPrepare(int thread) {
-  // CPU contexts are prepared one at a time. If they were prepared together,
+  // CPU contexts are prepared one at a time. If several were prepared together,
   // each would be timed on only a share of the cores.
   const std::string device = OnCpu() ? "cpu" : model_->context_device(thread);
   absl::MutexLock lock(&prepare_mu_);

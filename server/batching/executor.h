@@ -35,12 +35,12 @@ namespace sfmamba::batching {
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
                          absl::Duration longest = absl::ZeroDuration());
 
-// Runs one loaded model behind a batcher. It runs the tasks of each batch and
-// completes each task as soon as its image is done. Each of the batcher's
-// threads owns one of the model's contexts. The number of contexts is therefore
-// the number of concurrent batches.
+// Runs one loaded model with a Batcher. It runs the tasks of each batch and
+// completes each task as soon as its image is done. Each thread of the batcher
+// owns one of the model's contexts. The number of contexts is therefore the
+// number of concurrent batches.
 //
-// Thread-safe. The destructor lets the waiting tasks run, then frees the model.
+// Thread-safe. The destructor runs the waiting tasks, then frees the model.
 class Executor : private Batcher::Observer {
  public:
   using Probe = batching::Probe;
@@ -51,15 +51,15 @@ class Executor : private Batcher::Observer {
     std::string name;     // The model's id.
     std::string version;  // The version's number.
     BatchOptions batch;
-    // The devices, which the model shares with other models. Not null.
+    // The devices, which this model shares with other models. Not null.
     std::shared_ptr<Devices> devices;
     // Admission refuses work that would take longer than this, because a server
-    // that is shutting down waits no longer.
+    // that shuts down does not wait longer.
     absl::Duration drain_timeout = absl::InfiniteDuration();
-    // Known times of batches. If empty, the executor measures them.
+    // Known durations of batches. If empty, the executor measures them.
     std::vector<BatchTime> times;
     // Called at most once, when the model's device has failed permanently and
-    // no later task can succeed. Must not block.
+    // all later tasks will fail. Must not block.
     std::function<void(const absl::Status&)> device_failed =
         [](const absl::Status&) {};
   };
@@ -68,35 +68,38 @@ class Executor : private Batcher::Observer {
   Executor(Options options, std::unique_ptr<model::VisionModel> model,
            observability::Metrics* metrics);
 
-  // Waits until every thread has made and prepared its context. Each thread
-  // does this when it starts. Tasks that are submitted earlier wait. Returns
-  // the first error, if any. A thread without a context answers its tasks with
-  // the error.
+  // Waits until each thread has created and prepared its context. The threads
+  // do this when they start. Tasks that are submitted earlier wait. Returns the
+  // first error, or OK. If a thread could not create its context, its tasks
+  // fail with the same error.
   absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
 
-  // Reserves room for a request's images, which take `bytes` together. The room
-  // is reserved before the images are decoded. It is released with the
-  // reservation, or when the task that carries the reservation is dispatched.
-  // RESOURCE_EXHAUSTED with reason
-  // - QUEUE_FULL and a retry hint if there is not enough room. The same applies
-  //   if the client's images, with this request, would take longer than
-  //   drain_timeout while clients take turns;
+  // Reserves room for a request's images before they are decoded. `bytes` is
+  // the total size of the images. The room is released with the reservation, or
+  // when the task that carries the reservation is dispatched. Returns
+  // RESOURCE_EXHAUSTED with one of these reasons:
+  // - QUEUE_FULL with a retry delay if there is not enough room. The same error
+  //   means that the client's images would take longer than drain_timeout while
+  //   clients take turns.
   // - CLIENT_QUOTA if the client's images would exceed
-  //   BatchOptions::client_share of the queue's places. If another client has
-  //   asked recently, the limit also covers the time before the request's
-  //   deadline and drain_timeout;
+  //   BatchOptions::client_share of the queue's room. If another client has
+  //   sent a request recently, this limit also applies to the time before the
+  //   request's deadline and to drain_timeout.
   // - PREDICTED_DEADLINE_MISS if the images would not be in a batch by
-  //   `request.start_by`, or answered by `request.deadline`.
-  // Concurrent requests are checked one after another, and each counts the room
-  // of the requests before it. Missing estimates never refuse a request. Takes
-  // microseconds, so that every request can be admitted before it is decoded.
+  //   `request.start_by`, or not be answered by `request.deadline`.
+  // Concurrent requests are checked one after another, and each check counts
+  // the room of the previous requests. A request is never refused if estimates
+  // are missing. Takes microseconds, so that every request can be admitted
+  // before its images are decoded.
   absl::StatusOr<Reservation> Admit(const AdmissionRequest& request,
                                     int64_t bytes)
       ABSL_LOCKS_EXCLUDED(admit_mu_);
 
-  // The limits on waiting work. They start as in BatchOptions.
+  // Returns the limits on waiting work. They are initially those of
+  // BatchOptions.
   QueueLimits queue_limits() const { return batcher_.room().limits(); }
-  // The maximum bytes that Admit() accepts for a request of the client.
+  // Returns the maximum number of bytes that Admit() accepts for a request of
+  // the client.
   int64_t most_bytes(absl::string_view client) const {
     return batcher_.room().most_bytes(client);
   }
@@ -104,32 +107,35 @@ class Executor : private Batcher::Observer {
     batcher_.room().SetLimits(limits);
   }
 
-  // Never blocks. Calls `task.done` exactly once, with the result or with an
-  // error: DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE), CANCELLED, RESOURCE_EXHAUSTED
-  // (QUEUE_FULL, DEVICE_OOM), INTERNAL (NON_FINITE_OUTPUT, DEVICE_ERROR),
-  // INVALID_ARGUMENT for a size that the model does not take, or UNAVAILABLE
-  // while stopping (DRAINING) or after the device has failed permanently
-  // (DEVICE_FAILED).
+  // Runs a task. Never blocks. Calls `task.done` exactly once, with the result
+  // or with an error:
+  // - DEADLINE_EXCEEDED (EXPIRED_IN_QUEUE)
+  // - CANCELLED
+  // - RESOURCE_EXHAUSTED (QUEUE_FULL or DEVICE_OOM)
+  // - INTERNAL (NON_FINITE_OUTPUT or DEVICE_ERROR)
+  // - INVALID_ARGUMENT if the model does not accept the image's size
+  // - UNAVAILABLE while stopping (DRAINING) or after the device has failed
+  //   permanently (DEVICE_FAILED)
   void Submit(BatchTask task);
 
-  // Memory for the pixels of images that will be submitted. The memory returns
-  // to the pool after their batch.
+  // Returns the memory pool for the pixels of images that will be submitted.
+  // The memory returns to the pool after the images' batch.
   image::PixelPool& pixels() { return pixels_; }
 
-  // Returns the current estimates of how long batches take.
+  // Returns the current estimates of batch durations.
   std::vector<BatchTime> Times() const { return batcher_.ExportProfile(); }
 
-  // Returns the estimates and arrival rates of each key.
+  // Returns the estimates and arrival rates of all keys.
   std::vector<KeyProfile> KeyProfiles() const { return batcher_.KeyProfiles(); }
 
   const Options& options() const { return options_; }
   const model::ModelConfig& config() const { return model_->config(); }
   std::string device() const { return model_->device(); }
-  // How many batches run concurrently.
+  // Returns the number of batches that run concurrently.
   int contexts() const { return model_->contexts(); }
 
-  // False if a batch hangs at `now`, in SteadyNow()'s time, or if the device
-  // has failed permanently.
+  // Returns false if a batch hangs at `now`, or if the device has failed
+  // permanently. `now` is by base::SteadyNow().
   bool IsAlive(absl::Time now) const;
 
  private:
@@ -142,31 +148,31 @@ class Executor : private Batcher::Observer {
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
   bool OnCpu() const;
-  // Makes a context for the calling thread.
+  // Creates a context for the calling thread.
   Runner MakeUnprepared(int thread);
-  // Makes and prepares the Run of the batcher's thread `thread`.
+  // Creates and prepares the Run of the batcher's thread `thread`.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   Runner MakeRunner(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
-  // Returns the mutex to hold while a context is prepared. The contexts of one
-  // GPU are prepared one after another, and so are all contexts of the CPU.
+  // Returns the mutex that must be locked while a context is prepared. The
+  // contexts of one GPU share a mutex, and so do all CPU contexts.
   absl::Mutex& TurnToPrepare(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   absl::Status WarmUpContext(int thread, BatchRunner& runner);
   // Runs the batch on the batcher's thread that owns `runner` and completes its
-  // tasks. It succeeds if the model gave a result for every task.
+  // tasks. The batch succeeds if the model returned a result for every task.
   Batcher::Ran RunBatch(const Runner& runner, Batch batch);
   // Returns the attributes of the batch's span.
   std::vector<tracing::Attribute> SpanAttributes(const BatchInfo& info,
                                                  const Batch& batch,
                                                  int padding) const;
 
-  // The checks of Admit() after it has reserved room for the images.
+  // Runs the checks of Admit() that follow after it has reserved the room.
   absl::Status CheckLoad(const AdmissionRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,
                           const AdmissionEstimate& estimate, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
 
-  // Returns UNAVAILABLE with the cause once the device has failed permanently.
+  // Returns UNAVAILABLE with the cause if the device has failed permanently.
   absl::Status CheckDevice();
 
   const Options options_;
@@ -175,24 +181,27 @@ class Executor : private Batcher::Observer {
   const std::unique_ptr<model::VisionModel> model_;
   absl::once_flag device_failed_;
   BatchLimits limits_;
-  // The duration of the longest batch. Approximate if two batches end at once.
+  // The duration of the longest batch. The value is approximate if two batches
+  // end at the same time.
   std::atomic<int64_t> longest_nanos_{0};
 
   absl::Mutex prepare_mu_;
-  // By device. See TurnToPrepare().
+  // Indexed by device name. See TurnToPrepare().
   std::map<std::string, absl::Mutex> preparing_ ABSL_GUARDED_BY(prepare_mu_);
-  int unprepared_ ABSL_GUARDED_BY(prepare_mu_);         // Contexts to prepare.
+  // The number of contexts to prepare.
+  int unprepared_ ABSL_GUARDED_BY(prepare_mu_);
   absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
 
-  // Held from a request's reservation until the request is admitted or refused.
+  // Locked from a request's reservation until the request is admitted or
+  // refused.
   absl::Mutex admit_mu_;
   std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
-  // When a request last came from a different client than the request before.
+  // When a request last came from another client than the previous request.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
   image::PixelPool pixels_;
 
-  Batcher batcher_;  // Declared last. Its threads use all above.
+  Batcher batcher_;  // Last, because its threads use all members above.
 };
 
 }  // namespace sfmamba::batching

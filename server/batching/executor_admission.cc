@@ -1,4 +1,4 @@
-// How an executor admits requests: Admit() and its checks.
+// Admission of requests: Executor::Admit() and its checks.
 #include <algorithm>
 #include <string>
 
@@ -11,7 +11,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// How long a client's share is limited after another client has asked.
+// A client's share is limited for this long after a request of another client.
 constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 
 }  // namespace
@@ -39,7 +39,7 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   if (estimate.start > request.start_by) {
     return server::PredictedDeadlineMiss(wait, wait, request.start_by - now);
   }
-  // A request without other work may take longer.
+  // If the request has no other work before it, it may take longer.
   if (estimate.drained - now > options_.drain_timeout &&
       estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
@@ -62,14 +62,14 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
     client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
     last_client_ = std::string(request.client);
   }
-  // A client that is alone is not limited. With short deadlines a limit would
-  // cost it batches.
+  // A single client is not limited. With short deadlines, a limit would refuse
+  // whole batches of this client.
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
   const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // A request without other work may take longer than a drain.
+  // A request with no other work before it may take longer than drain_timeout.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

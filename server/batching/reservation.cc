@@ -43,7 +43,7 @@ int64_t QueueRoom::items() const {
 absl::StatusOr<Reservation> QueueRoom::Take(int items, int64_t bytes,
                                             absl::string_view client) {
   absl::MutexLock lock(&mu_);
-  // Written so that no sum can overflow.
+  // Subtracts instead of adding, because a sum could overflow.
   if (items > limits_.items - taken_.items ||
       bytes > limits_.bytes - taken_.bytes) {
     return server::QueueFull(

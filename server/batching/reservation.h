@@ -15,17 +15,18 @@ namespace sfmamba::batching {
 
 class QueueRoom;
 
-// Room for images and bytes in a queue. The queue must outlive it.
+// Room for images and bytes in a queue. The QueueRoom must outlive the
+// reservation.
 using Reservation = server::Hold<QueueRoom>;
 
-// The maximum number of images and bytes that may wait.
+// The maximum number of waiting images and of their bytes.
 struct QueueLimits {
   int64_t items = 0;
   int64_t bytes = 0;
 };
 
-// Counts the images of a queue, including images still to be decoded. Refuses
-// images that exceed the limits.
+// Counts the images of a queue, including images that are still being decoded.
+// Refuses images that exceed the limits.
 //
 // Thread-safe.
 class QueueRoom {
@@ -39,33 +40,34 @@ class QueueRoom {
     Part Split(int some_items, int64_t some_bytes);
   };
 
-  // `name` identifies the queue in errors. `client_share` is the share of the
-  // images and of the bytes that one client may use alone; see ClientShares.
+  // `name` identifies the queue in errors. `client_share` is the fraction of
+  // the images and of the bytes that a single client may use. See ClientShares.
   explicit QueueRoom(QueueLimits limits, std::string name = "batch",
                      double client_share = 1);
 
-  // Reserves room. RESOURCE_EXHAUSTED with reason QUEUE_FULL if the images or
-  // the bytes do not fit. RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if they
-  // exceed the client's share. An empty `client` has no such limit.
+  // Reserves room. Returns RESOURCE_EXHAUSTED with reason QUEUE_FULL if the
+  // images or the bytes do not fit, or with reason CLIENT_QUOTA if they exceed
+  // the client's share. No share applies to an empty `client`.
   absl::StatusOr<Reservation> Take(int items, int64_t bytes,
                                    absl::string_view client = "");
 
   QueueLimits limits() const;
-  // The maximum bytes that one request of the client may take.
+  // Returns the maximum number of bytes that one request of the client may
+  // take.
   int64_t most_bytes(absl::string_view client) const;
-  // Changes the limits. Room that is already taken stays taken.
+  // Changes the limits. Reservations that exist are not affected.
   void SetLimits(const QueueLimits& limits);
 
-  // The images that each client has taken.
+  // Returns the number of images that each client has reserved.
   const server::ClientShares& clients() const { return clients_; }
-  int64_t items() const;  // Images that have room.
+  int64_t items() const;  // The number of reserved images.
 
  private:
   friend Reservation;
   void GiveBack(const Part& part);
 
   const std::string name_;
-  server::ClientShares clients_;  // Shares of the images.
+  server::ClientShares clients_;  // Counts images.
   server::ClientShares client_bytes_;
   mutable absl::Mutex mu_;
   QueueLimits taken_ ABSL_GUARDED_BY(mu_);

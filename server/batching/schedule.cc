@@ -8,18 +8,19 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger batch, because the first one
-// is answered earlier. They may cost at most 2 % more.
+// Two smaller batches are preferred to one larger batch if they cost at most 2
+// % more, because the first one ends earlier.
 constexpr double kSame = 1.02;
-// The minimum lead in fullness for a line to go before the first line.
+// A later line passes the first line only if it leads by at least this much
+// Candidate::fullness.
 constexpr double kClearlyFuller = 0.05;
 
-// A line whose batch may leave now.
+// A line whose batch may leave now. ClientTurns defines lines.
 struct Candidate {
   int line = 0;
   int images = 0;
-  absl::Time limit;       // When the first task's batch should have ended.
-  absl::Duration median;  // Expected duration of its batch.
+  absl::Time limit;  // The time by which the first task's batch should end.
+  absl::Duration median;  // The expected duration of the batch.
   absl::Duration p95;
   double fullness = 1;  // Images per second relative to the best size.
 };
@@ -31,9 +32,9 @@ double Fullness(const BatchCurve& curve, int images) {
                                           best * curve.Median(images)));
 }
 
-// Returns how long all candidates can wait beyond the batches before them.
-// `candidates` are in the order in which they would leave. The candidate
-// `skipped` is left out.
+// Returns by how much all candidates can be delayed after the batches before
+// them. `candidates` are in the order in which they would leave. The candidate
+// with index `skipped` is ignored.
 absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
                      absl::Time now) {
   absl::Duration slack = absl::InfiniteDuration();
@@ -46,8 +47,8 @@ absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
   return slack;
 }
 
-// Chooses the candidate that leaves now. `candidates` are in the order of their
-// turns.
+// Returns the index of the candidate that leaves now. `candidates` are in the
+// order of their turns.
 size_t ChooseLine(const std::vector<Candidate>& candidates,
                   absl::Span<const WaitingLine> lines, absl::Time now) {
   const Candidate& first = candidates[0];
@@ -84,7 +85,7 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
   if (rest == 0 || line.tasks > all) return efficient;
   const bool two_cost_the_same =
       curve.Median(efficient) + curve.Median(rest) <= kSame * curve.Median(all);
-  // Whether the rest will soon have grown to a second batch of `efficient`
+  // True if the remaining tasks will soon fill a second batch of `efficient`
   // images.
   const bool refills = rest >= efficient ||
                        (efficient - rest) * line.gap <= curve.Median(efficient);
@@ -93,15 +94,15 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// The shortest useful wait. In a shorter wait, the thread would fall asleep
-// only to be woken at once.
+// The shortest useful wait. A thread that waited for a shorter time would be
+// woken as soon as it slept.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns how long before its latest start a task is run. Threads wake late,
-// and later on a busier CPU. The margin grows with the time that the task may
-// wait.
+// Returns how long before its latest start time a task is run. Threads wake
+// late, especially on a busy CPU. The margin grows with the time that the task
+// may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);
@@ -131,9 +132,10 @@ absl::Time LeaveAt(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// Returns the number of images in a trial that replaces a batch of `images`, or
-// `images` if there should be no trial. The curve may be wrong about a trial,
-// so its time is assumed to be proportional to its images.
+// Returns the number of images of a trial that replaces a batch of `images`
+// images, or `images` if there should be no trial. The curve may be wrong about
+// a trial. The trial's duration is therefore assumed to be proportional to its
+// number of images.
 int TryLarger(const ScheduleOptions& options, const WaitingLine& line,
               int images, absl::Time now) {
   const BatchCurve& curve = *line.curve;

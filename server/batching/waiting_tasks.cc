@@ -5,8 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// At this number of keys, keys without tasks are removed. Until then they keep
-// their arrival times.
+// If there are this many keys, keys without tasks are removed. Until then,
+// these keys keep their arrival times.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

@@ -21,7 +21,7 @@
 
 namespace sfmamba::batching {
 
-// Moving average of the time between arrivals. Thread-compatible.
+// The moving average of the time between arrivals. Thread-compatible.
 class ArrivalGap {
  public:
   void Arrived(absl::Time now) {
@@ -34,7 +34,8 @@ class ArrivalGap {
     last_ = now;
   }
 
-  // Infinite until two tasks have arrived. Grows while no task arrives.
+  // Returns an infinite duration until two tasks have arrived. Grows while no
+  // task arrives.
   absl::Duration Mean(absl::Time now) const {
     return std::max(mean_, now - last_);
   }
@@ -46,20 +47,20 @@ class ArrivalGap {
   absl::Duration mean_ = absl::InfiniteDuration();
 };
 
-// Stores the tasks that wait for a batch, by key, priority class and client. It
-// makes no decisions.
+// Stores the tasks that wait for a batch, by key, priority class and client.
+// Makes no decisions.
 //
-// Adding a task, taking a task and finding expired tasks are O(log n).
+// Adding a task, removing a task and finding expired tasks are O(log n).
 // Thread-compatible.
 class WaitingTasks {
  public:
-  // Sorted, the most urgent task first.
+  // Sorted by urgency, with the most urgent task first.
   using Tasks = std::map<Urgency, BatchTask>;
 
-  // The tasks of one key and one priority class.
+  // The tasks of one key and one priority class. See LineId.
   class Line {
    public:
-    // An ordered map that also finds the n-th task and a task's rank.
+    // An ordered map that also finds the n-th task and the rank of a task.
     using Order =
         __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,
@@ -67,16 +68,16 @@ class WaitingTasks {
 
     bool empty() const { return order_.empty(); }
     int size() const { return static_cast<int>(order_.size()); }
-    // The tasks of all clients, the most urgent first.
+    // Returns the tasks of all clients, with the most urgent first.
     const Order& order() const { return order_; }
     const BatchTask& task(const Urgency& urgency) const {
       return *order_.find(urgency)->second;
     }
-    // The tasks of each client that has any.
+    // Returns the tasks of each client that has tasks.
     const absl::flat_hash_map<std::string, Tasks>& clients() const {
       return clients_;
     }
-    // The client's tasks, or an empty map.
+    // Returns the client's tasks, or an empty map.
     const Tasks& Of(absl::string_view client) const;
 
    private:
@@ -89,7 +90,8 @@ class WaitingTasks {
   // The tasks of one key.
   struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // By Priority.
-    // The arrival times of the same tasks by number, the oldest first.
+    // The arrival times of the same tasks by task number, with the oldest
+    // first.
     std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
 
@@ -103,7 +105,7 @@ class WaitingTasks {
   struct Waiting {
     int tasks = 0;
     int64_t bytes = 0;  // The bytes of their images.
-    // The arrival of the oldest task; InfiniteFuture() if no task waits.
+    // The arrival of the oldest task, or InfiniteFuture() if no task waits.
     absl::Time oldest = absl::InfiniteFuture();
   };
 
@@ -114,7 +116,7 @@ class WaitingTasks {
     Urgency urgency;
   };
 
-  // Adds a task. `task.submitted` must be set. The task's line is ordered by
+  // Adds a task. `task.submitted` must be set. The line sorts tasks by
   // `order_by`.
   TaskId Add(BatchTask task, absl::Time order_by);
   // Removes the task at `id`, which must exist, and returns it.
@@ -125,10 +127,11 @@ class WaitingTasks {
   // Removes and returns the cancelled tasks. Checks every task.
   std::vector<BatchTask> TakeCancelled();
 
-  // The earliest deadline of all tasks; InfiniteFuture() if there is none.
+  // Returns the earliest deadline of all tasks, or InfiniteFuture() if no task
+  // has a deadline.
   absl::Time NextDeadline() const;
 
-  // May contain keys without tasks, to remember their arrivals.
+  // Returns all keys. Keys without tasks are kept for their arrival times.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
   int size() const;
   Waiting waiting(server::Priority priority) const;
@@ -139,12 +142,12 @@ class WaitingTasks {
   }
 
   std::map<BatchKey, KeyTasks> keys_;
-  // The arrival times of all tasks, by priority and number.
+  // The arrival times of all tasks, by priority and task number.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
   // The tasks that have a deadline.
   std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
-  uint64_t added_ = 0;  // Tasks added so far.
+  uint64_t added_ = 0;  // The number of tasks added so far.
 };
 
 }  // namespace sfmamba::batching

@@ -11,20 +11,20 @@
 namespace sfmamba::batching {
 namespace {
 
-// A batch seldom takes longer than this many times its measured duration.
+// A batch rarely takes longer than its measured duration times this factor.
 constexpr double kNoise = 1.25;
 // The maximum number of measurements of one batch size.
 constexpr size_t kMostRuns = 6;
-// While other models serve, batches that take longer are not measured.
+// While other models serve, longer batches are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
-// While other models serve, nothing is measured if a probe took longer. Probes
-// run at low priority and on one thread of a CPU, so they take longer than a
-// batch.
+// While other models serve, no batch is measured if a probe took longer than
+// this. Probes run at low priority and on one CPU thread, so they take longer
+// than a batch.
 constexpr absl::Duration kLongProbe = absl::Seconds(1);
 
-// Returns the median of all runs but the first, which found cold caches.
-// Another program may have disturbed some runs. `runs` has at least two
-// entries.
+// Returns the median of all runs except the first. The first run is slower,
+// because caches are cold. The median ignores runs that another program
+// disturbed. `runs` has at least two elements.
 absl::Duration WarmMedian(std::vector<absl::Duration> runs) {
   const auto first = runs.begin() + 1, middle = first + (runs.size() - 2) / 2;
   std::nth_element(first, middle, runs.end());
@@ -59,10 +59,11 @@ std::optional<DeviceTurns::Turn> WarmUp::TakeTurn(absl::Duration cost) {
 }
 
 absl::Status WarmUp::Prepare(BatchRunner& runner, bool is_first) {
-  // A CPU runs the images of a batch one by one. Preparing it for one image is
-  // enough if other models serve, or if the first context has prepared what all
-  // contexts share. In the background, a probe serves as the preparation, so
-  // that other models do not wait.
+  // A CPU runs the images of a batch one by one. On a CPU, a context is
+  // prepared for only one image in two cases. Either other models serve, or the
+  // first context has already prepared what all contexts share. If this model
+  // warms up in the background, the probes prepare the context, and other
+  // models do not wait.
   const bool one = on_cpu_ && (turns_ != nullptr || !is_first);
   if (one && turns_ != nullptr && !options_.probes.empty()) {
     return absl::OkStatus();
@@ -107,19 +108,19 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
 
 absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
   std::vector<BatchTime> times;
-  // Images of a dense model have many sizes and take long.
+  // Images of a dense model have many sizes and take a long time.
   if (config_.task != model::VisionTask::kClassification) return times;
   if (turns_ != nullptr && longest_probe_ > kLongProbe) return times;
   BatchKey key;
   std::tie(key.height, key.width) = size();
-  // On a CPU, the times of larger batches are multiples of the time for the
-  // images that run at once.
+  // On a CPU, the duration of a larger batch is a multiple of the duration for
+  // as many images as run at once.
   const int enough = on_cpu_ ? server::UsableProcessors() : max_batch_size_;
   const auto are_enough = [&] {
     return !times.empty() && times.back().images >= enough;
   };
   absl::Duration left = options_.profile_budget;
-  absl::Duration expected;  // The next batch's duration.
+  absl::Duration expected;  // The expected duration of the next batch.
   for (int images = 1; left > absl::ZeroDuration() && !are_enough();
        images = std::min(2 * images, max_batch_size_)) {
     if (turns_ != nullptr && expected > kLongTurn) break;

@@ -19,13 +19,13 @@
 
 namespace sfmamba::batching {
 
-// An image and a check of its result.
+// An image and a check of the model's result for the image.
 struct Probe {
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
   int height = 0, width = 0;
   std::function<absl::Status(const model::Result& result)> check;
 
-  // Returns an input that points to the pixels.
+  // Returns a model input that points to `pixels`.
   model::ModelInput input() const {
     model::ModelInput input;
     input.height = height;
@@ -36,58 +36,60 @@ struct Probe {
 };
 
 struct WarmUpOptions {
-  // The approximate time for measuring a classifier's batches whose times are
-  // unknown. The times of unmeasured sizes are learned while serving.
+  // The approximate time for measuring a classifier's batches if their
+  // durations are unknown. Sizes that are not measured are learned while
+  // serving.
   absl::Duration profile_budget;
-  // Images that run once the first context is prepared. An error of a run or of
-  // a check fails the warm-up.
+  // Images that run after the first context is prepared. If a run or a check
+  // fails, the warm-up fails.
   std::vector<Probe> probes;
-  // Set if other models serve requests at the same time. Used until the model
-  // is prepared. On a CPU the probes run on this thread, beside the batches of
-  // other models. All other preparation and measurement waits for turns on the
-  // device, with the lowest priority. On a CPU it takes only short turns, and
-  // the remaining sizes are learned from tasks.
+  // Set if other models serve requests at the same time. Must stay valid until
+  // the model is prepared. On a CPU, the probes run on this thread, in parallel
+  // with the batches of other models. All other preparation and measurement
+  // waits for turns on the device, with the lowest priority. On a CPU only
+  // short turns are used, and larger batch sizes are learned from tasks.
   server::Worker* background = nullptr;
-  // Called from time to time while contexts are prepared and batches are
-  // measured. If it returns true, the warm-up ends with CANCELLED.
+  // Called repeatedly while contexts are prepared and batches are measured. If
+  // it returns true, the warm-up ends with CANCELLED.
   std::function<bool()> stop = [] { return false; };
 };
 
-// Prepares the contexts of a model before the first task. Each context is
-// prepared. The first context then runs the probes and measures batches.
+// Prepares the contexts of a model before the first task. After the first
+// context is prepared, it also runs the probes and measures batches.
 //
-// Thread-compatible. The thread of one context uses it.
+// Thread-compatible. Used by one context's thread at a time.
 class WarmUp {
  public:
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
-  // `options` and `config` must outlive it. If `on_cpu`, the images of a batch
-  // run one by one, or as many at a time as there are CPUs. `turns` are the
-  // turns of the device, or null if no other model serves.
+  // `options` and `config` must outlive this object. If `on_cpu` is true, the
+  // images of a batch run one by one, or as many at a time as there are CPUs.
+  // `turns` are the turns of the device, or null if no other model serves.
   WarmUp(const WarmUpOptions& options, const model::ModelConfig& config,
          int max_batch_size, bool on_cpu, DeviceTurns::Member* turns);
 
   // Prepares the context of `runner` for batches. `is_first` is true if no
   // other context of the model was prepared before.
   absl::Status Prepare(BatchRunner& runner, bool is_first);
-  // Runs the probes with `runner`. If other models use the same CPU, runs them
-  // on the background thread with a new runner from `make_unprepared`.
+  // Runs the probes with `runner`. If other models use the same CPU, runs the
+  // probes on the background thread with a new runner from `make_unprepared`.
   absl::Status RunProbes(BatchRunner& runner,
                          const std::function<Runner()>& make_unprepared);
-  // Measures batches of 1, 2, 4, ... images. On a CPU it stops at the number of
-  // images that run at once and extrapolates to larger batches. A size that
-  // fails is learned from tasks instead. CANCELLED if stopped; INTERNAL if a
-  // value was not finite. Measures nothing if other models serve and a probe
-  // took so long that a turn would delay them.
+  // Measures batches of 1, 2, 4, ... images. On a CPU, it stops at the number
+  // of images that run at once and extrapolates to larger batches. A size that
+  // fails is learned from tasks instead. Returns CANCELLED if stopped, and
+  // INTERNAL if a value was not finite. Measures nothing if other models serve
+  // and a probe took longer than a second.
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
   BatchLimits::Size size() const;  // The size of a classifier's images.
-  // Waits for a turn of the lowest priority. None if no other model serves.
+  // Waits for a turn of the lowest priority. Returns nullopt if no other model
+  // serves.
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
   absl::Status RunProbesHere(BatchRunner& runner, bool takes_turns);
-  // Runs batches of `images` images until their time is known. Subtracts the
-  // time spent from `left`. None if a run fails.
+  // Runs batches of `images` images until their duration is known. Subtracts
+  // the time spent from `left`. Returns nullopt if a run fails.
   absl::StatusOr<std::optional<absl::Duration>> MeasureSize(
       BatchRunner& runner, int images, absl::Duration expected,
       absl::Duration* left);
@@ -97,7 +99,7 @@ class WarmUp {
   const int max_batch_size_;
   const bool on_cpu_;
   DeviceTurns::Member* const turns_;
-  absl::Duration longest_probe_;  // The longest probe so far.
+  absl::Duration longest_probe_;  // The duration of the longest probe so far.
 };
 
 }  // namespace sfmamba::batching
