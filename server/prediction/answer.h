@@ -11,7 +11,7 @@ namespace sfmamba::prediction {
 // The answer to one image. Class maps and masks are already encoded.
 struct Answer {
   std::variant<v1::ClassifyResult, v1::DetectResult, v1::SegmentResult> result;
-  // One logit per class. Only classifiers fill it, and only on request.
+  // One logit per class. Set only by classifiers, and only on request.
   std::vector<float> logits;
 };
 

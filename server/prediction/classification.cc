@@ -1,4 +1,4 @@
-// The Classify task: checks of its parameters and encoding of its answers.
+// The Classify task: validates parameters and encodes results.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -20,9 +20,9 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
-// The minimum bytes of a number in an answer: a digit and a comma of JSON.
+// The minimum size of a number in an answer: a digit and a comma of JSON.
 constexpr int kLeastNumberBytes = 2;
-// Input pixels per value of a heat map, along each side.
+// The number of input pixels per heat map value, along each side.
 constexpr int kHeatMapStride = 32;
 
 bool WantsPng(const v1::ClassifyParams& params) {
@@ -42,16 +42,16 @@ std::vector<float> Scores(const std::vector<float>& logits,
 }
 
 // Returns the `count` best classes, best first, or all classes if there are
-// fewer. If `filter` is not empty, only its classes compete. Classes with equal
-// scores are ordered by id.
+// fewer. If `filter` is not empty, only the classes in `filter` are considered.
+// Classes with equal scores are ordered by id.
 std::vector<int> BestClasses(const std::vector<float>& scores,
                              absl::Span<const int32_t> filter, int count) {
   std::vector<int> best;
   const auto before = [&scores](int a, int b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
-  // `best` is a heap with its worst class in front. Ids are visited in
-  // ascending order, so the lowest ids stay among equal scores.
+  // `best` is a heap with the worst class in front. Ids are visited in
+  // ascending order, so that the lowest ids are kept among equal scores.
   const auto consider = [&](int id) {
     if (static_cast<int>(best.size()) == count) {
       if (scores[id] <= scores[best.front()]) return;
@@ -71,7 +71,7 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   return best;
 }
 
-// Returns the answer without the PNG of a heat map.
+// Returns the result without the PNG of a heat map.
 v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
                             const repository::ModelDirectory& model,
                             const model::Classification& found) {
@@ -100,7 +100,7 @@ v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
   return result;
 }
 
-// Encodes everything in one step, except the PNG of a heat map.
+// Encodes the result in one step. The PNG of a heat map takes more steps.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
   ClassificationEncoder(const v1::ClassifyParams& params, bool include_logits,

@@ -1,4 +1,4 @@
-// The Detect task: checks of its parameters and encoding of its answers.
+// The Detect task: validates parameters and encodes results.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -18,25 +18,25 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The expected time to encode a row or column of a mask has three parts.
-// kPerLine is fixed. A PNG adds kPerPngByte for every 8 pixels. Each edge adds
-// kPerEdge, but only noise has many edges.
+// The expected time to encode a line, which is a row or column of a mask. It
+// has three parts: kPerLine is fixed, a PNG adds kPerPngByte for every 8
+// pixels, and each edge adds kPerEdge. Only noise has many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
-// A step ends when its expected cost, by these constants, reaches this.
+// A step ends when its expected cost reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 // The times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
 // The number of mask lines to encode before the step's cost is checked again. A
-// new mask starts with kFirstLines. Later counts fit the time left in the step,
-// from kFewestLines to kMostLines.
+// new mask starts with kFirstLines. Later counts fit the time left in the step
+// and are between kFewestLines and kMostLines.
 constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
-// Moves the box into the oriented picture and clips it to the picture.
+// Moves the box from the model's input to the oriented picture and clips it.
 model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
   const float width = frame.picture.width, height = frame.picture.height;
   return {std::clamp(frame.left + box.x1, 0.f, width),
@@ -45,20 +45,21 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
           std::clamp(frame.top + box.y2, 0.f, height)};
 }
 
-// The expected time to encode a line without edges in a mask of `width`.
+// Returns the expected time to encode a line without edges in a mask of width
+// `width`.
 absl::Duration PerLine(v1::DetectParams::MaskEncoding encoding, int width) {
   if (encoding != v1::DetectParams::PNG_CROP) return kPerLine;
   return kPerLine + width / 8 * kPerPngByte;
 }
 
-// The expected time to encode a mask without edges.
+// Returns the expected time to encode a mask without edges.
 absl::Duration PerMask(v1::DetectParams::MaskEncoding encoding, int width,
                        int height) {
   const bool by_rows = encoding == v1::DetectParams::PNG_CROP;
   return (by_rows ? height : width) * PerLine(encoding, width);
 }
 
-// Whether the request asks for masks and the model computes them.
+// Returns true if the request asks for masks and the model computes them.
 bool WantsMasks(const v1::DetectParams& params,
                 const repository::ModelDirectory& model) {
   return params.mask_encoding() !=
@@ -66,7 +67,8 @@ bool WantsMasks(const v1::DetectParams& params,
          model.config.detector.masks;
 }
 
-// A step encodes some lines of a mask, some objects, or both.
+// Encodes detections. A step encodes some lines of a mask, some objects, or
+// both.
 class DetectionEncoder final : public AnswerEncoder {
  public:
   DetectionEncoder(v1::DetectParams::MaskEncoding encoding,
@@ -116,7 +118,8 @@ class DetectionEncoder final : public AnswerEncoder {
  private:
   size_t BegunObjects() const { return answer_.detections_size(); }
 
-  // Adds the next object to the answer. Its mask is encoded afterwards.
+  // Adds the next object to the result. The object's mask is encoded
+  // afterwards.
   void BeginObject() {
     const model::Detection& detection = detections_[BegunObjects()];
     v1::Detection* object = answer_.add_detections();
@@ -134,8 +137,8 @@ class DetectionEncoder final : public AnswerEncoder {
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes some lines of the mask, for about `time`. Returns the time that the
-  // lines are expected to take.
+  // Encodes some lines of the mask, for about `time`. Returns the expected time
+  // of these lines.
   absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
@@ -162,7 +165,7 @@ class DetectionEncoder final : public AnswerEncoder {
   v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
   absl::Duration without_edges_;       // PerLine() of mask_.
-  absl::Duration per_line_;  // Expected cost per line of mask_; 0 at first.
+  absl::Duration per_line_;  // The expected cost per line of mask_; 0 at first.
   int64_t bytes_ = 0;        // Total size of the masks in answer_.
   absl::Duration left_;      // The expected cost of the remaining work.
 };
@@ -173,7 +176,7 @@ class TilesEncoder final : public AnswerEncoder {
   using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
       model::Detections merged)>;
 
-  // The parts of `image` are the tiles. `image` must outlive this.
+  // The parts of `image` are the tiles. `image` must outlive this object.
   TilesEncoder(std::vector<model::Detections> tiles, const ImageFacts& image,
                const MergeRule& rule, Encode encode)
       : tiles_(std::move(tiles)),
@@ -231,7 +234,7 @@ class TilesEncoder final : public AnswerEncoder {
   const ImageFacts& image_;
   const MergeRule rule_;
   Encode encode_;
-  std::optional<DetectionMerger> merger_;  // Unset at first.
+  std::optional<DetectionMerger> merger_;  // Not set until the first step.
   std::unique_ptr<AnswerEncoder> merged_;  // Null while detections are merged.
 };
 
@@ -300,7 +303,7 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // A mask is stored as probabilities. Its pixels are never in memory.
+    // A mask is stored as probabilities. Its pixels are never stored.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

@@ -8,7 +8,7 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Weight of the newest measurement in the moving average.
+// The weight of the newest measurement in the moving average.
 constexpr double kWeight = 0.1;
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
@@ -24,11 +24,11 @@ constexpr Format kFormats[] = {
     {"tensor", absl::Nanoseconds(2)},  // Only copied.
 };
 
-// The time to make one byte of the inputs of a divided image.
+// The time to create one byte of the inputs of a divided image.
 constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
 
-// Returns the index of the image's format. A refused file gets the last index,
-// which is harmless because the file is never decoded.
+// Returns the index of the image's format. Returns the last index for a file
+// that was refused, which is harmless because the file is never decoded.
 int FormatOf(const ImageFacts& image) {
   const auto found = std::find_if(
       std::begin(kFormats), std::end(kFormats) - 1,

@@ -11,16 +11,17 @@
 namespace sfmamba::prediction {
 
 // A moving average of the ratio of measured to expected times. The average
-// starts at 1 and stays between 1/4 and 4. All clients share it, and the bounds
-// keep one client's slow pictures from getting other clients' pictures refused.
+// starts at 1 and stays between 1/4 and 4. All clients share the average. If
+// one client's pictures are slow, the bounds keep the server from refusing
+// other clients' pictures.
 //
 // Thread-safe. If two threads add a measurement at the same time, one
 // measurement may be lost.
 class LearnedFactor {
  public:
-  // Ignores work expected to take less than 50 us, because overhead dominates
-  // its measurement. Caps a ratio at four times the average, because the thread
-  // may have waited for a core.
+  // Adds a measurement. Ignores work that is expected to take less than 50 us,
+  // because overhead dominates its measurement. Limits the ratio to four times
+  // the average, because the thread may have waited for a core.
   void Add(absl::Duration expected, absl::Duration measured);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
@@ -30,15 +31,16 @@ class LearnedFactor {
 
 // Estimates how long one thread takes for parts of a request. An estimate is
 // the time on a reference machine, multiplied by a factor learned on this
-// machine. There is one factor for each image format and each task. The thread
-// pools order their work by these estimates. Admission uses them to predict how
-// long an image takes before and after its batch.
+// machine. Each image format and each task has its own factor. The thread pools
+// order their work by these estimates. Admission uses the estimates to predict
+// how long an image takes before and after its batch.
 //
 // Thread-safe.
 class ExpectedCosts {
  public:
-  // Decode() estimates the time to turn an image into model inputs. Decoded()
-  // reports the measured time, which excludes cutting the image into parts.
+  // Decode() estimates the time to convert an image into model inputs.
+  // Decoded() reports the measured time, which excludes cutting the image into
+  // parts.
   absl::Duration Decode(const ImageFacts& image) const;
   void Decoded(const ImageFacts& image, absl::Duration took);
 

@@ -13,12 +13,12 @@
 
 namespace sfmamba::prediction {
 
-// Resizes a heat map bilinearly to the picture, or to the request's crop of it.
-// Encodes the result as an 8-bit grey PNG in steps. Pixels outside the model's
-// input are 0. Thread-compatible.
+// Resizes a heat map bilinearly to the picture, or to the request's crop of the
+// picture. Encodes the result as an 8-bit grey PNG in steps. Pixels outside the
+// model's input are 0. Thread-compatible.
 class HeatMapEncoder {
  public:
-  // `map` must have values, and all of them must be finite.
+  // `map` must have values, and all values must be finite.
   HeatMapEncoder(const model::HeatMap& map, const image::PictureFrame& frame);
 
   // Estimates how long one thread takes to encode a map of `size`.
@@ -26,19 +26,19 @@ class HeatMapEncoder {
 
   bool done() const { return png_.done(); }
   absl::Duration NextCost() const;
-  absl::Status EncodeNext();  // INTERNAL if libpng fails.
+  absl::Status EncodeNext();  // Returns INTERNAL if libpng fails.
   int64_t bytes() const { return png_.bytes(); }
-  v1::HeatMap Take();  // Call it once, when done().
+  v1::HeatMap Take();  // Must be called once, when done().
 
  private:
-  // Places a row or column of the PNG between two rows or columns of the heat
-  // map. `part` is the weight of `second`. `first` is -1 outside the model's
-  // input.
+  // The position of a row or column of the PNG between two rows or columns of
+  // the heat map. `part` is the weight of `second`. `first` is -1 outside the
+  // model's input.
   struct Place {
     int first = -1, second = -1;
     float part = 0;
   };
-  // Returns the places of `size` rows or columns of the PNG in a heat map of
+  // Returns the positions of `size` rows or columns of the PNG in a heat map of
   // `values` rows or columns. The model's input covers the fractions `min` to
   // `max` of the picture's side.
   static std::vector<Place> Places(int size, float min, float max, int values);

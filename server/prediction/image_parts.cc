@@ -19,7 +19,7 @@ ImageParts::ImageParts(int parts, PartCollector* collector, Done done)
       missing_(parts) {}
 
 ImageParts::~ImageParts() {
-  // No lock is needed, because the last owner is gone.
+  // No lock is needed, because no other thread can use this object any more.
   absl::Status status = std::move(status_);
   if (status.ok() && missing_ > 0) {
     status = absl::InternalError("the image could not be handled");

@@ -16,21 +16,21 @@
 
 namespace sfmamba::prediction {
 
-// Records what happened to one model input after its submission.
+// The run of one model input, from its submission on.
 struct InputRun {
   absl::Time submitted =
       absl::InfinitePast();  // InfinitePast(): not submitted.
   tracing::SpanId span = 0;  // The inference span; 0 if not traced.
   batching::BatchInfo batch;
 
-  // Stores `info`. If the task was dropped before its batch, its queue time
-  // ends now.
+  // Stores `info`. If the task was dropped before it reached a batch, its queue
+  // time ends now.
   void End(const batching::BatchInfo& info);
 };
 
 // Joins the parts of one image. Each part is a separate task in the batch
-// queue. The `done` callbacks of all tasks share this object, and the last one
-// to release it continues with the image:
+// queue. The `done` callbacks of all tasks share this object. The callback that
+// releases the last reference continues with the image:
 //
 //   auto parts = std::make_shared<ImageParts>(count, collector, done);
 //   task.done = [parts, i](auto result, const BatchInfo& batch) mutable {
@@ -42,18 +42,18 @@ struct InputRun {
 // Thread-safe.
 class ImageParts {
  public:
-  // Receives OK once the collector has all results. Otherwise receives the
-  // first error that is not CANCELLED, or CANCELLED if there is no other error.
-  // Receives INTERNAL if a part was lost without an error. `runs` has one entry
-  // per part.
+  // Called with OK when the collector has all results. Otherwise called with
+  // the first error that is not CANCELLED, or with CANCELLED if there is no
+  // other error. If a part was lost without an error, called with INTERNAL.
+  // `runs` has one entry per part.
   using Done =
       absl::AnyInvocable<void(absl::Status, std::vector<InputRun> runs)>;
 
-  // `collector` must outlive this. The destructor calls `done`.
+  // `collector` must outlive this object. The destructor calls `done`.
   ImageParts(int parts, PartCollector* collector, Done done);
   ~ImageParts();
 
-  // Reports the end of part `i`. Call it once for each part.
+  // Reports the end of part `i`. Must be called once for each part.
   void End(int i, absl::StatusOr<model::Result> result, InputRun run);
   // Reports one error for all parts that were not submitted.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);

@@ -7,18 +7,19 @@
 
 namespace sfmamba::prediction {
 
-// Returns the outcome under which an image that ended with `status` is counted.
-// RESOURCE_EXHAUSTED counts as a refusal. The reasons RESPONSE_TOO_LARGE and
+// Returns the outcome that is counted for an image that ended with `status`.
+// RESOURCE_EXHAUSTED counts as a refusal. Its reasons RESPONSE_TOO_LARGE and
 // DEVICE_OOM count as errors, because the image had been admitted.
 observability::ItemOutcome OutcomeOf(const absl::Status& status);
 
 // Counts the outcome of an image that ended with `status`. Also counts the
-// reason of a refusal or error, or the stage at which the deadline passed. Call
-// it once per image.
+// reason of a refusal or error, or the stage at which the deadline passed. Must
+// be called once per image.
 void CountItem(const absl::Status& status,
                observability::ModelMetrics* metrics);
 
-// How long an image was in each stage. Zero if it did not reach the stage.
+// How long an image was in each stage, or zero for a stage that it did not
+// reach.
 struct StageTimes {
   absl::Duration decode, preprocess, queue, inference, postprocess;
 };

@@ -39,8 +39,8 @@ void LogitsMap::ComputeNext() {
   if (next_ == 0) {
     rows_ = kernels::ComposeResizes(logits_.height, input_.height, map_.height);
     columns_ = kernels::ComposeResizes(logits_.width, input_.width, map_.width);
-    // The vectors grow row by row, because clearing a whole map at once takes
-    // tens of milliseconds.
+    // The vectors grow row by row. Clearing a whole map at once would take tens
+    // of milliseconds.
     const int64_t pixels = int64_t{1} * map_.height * map_.width;
     map_.labels.reserve(pixels);
     if (confidence_) map_.confidence.reserve(pixels);

@@ -12,10 +12,10 @@
 namespace sfmamba::prediction {
 
 // Computes a picture's class map from the logits of a segmentation head, some
-// rows at a time. The logits are resized to the model's input and then to the
-// map. Each pixel gets the class with the highest logit. The model computes the
-// same map itself unless SegmentationOptions::logits is set. Source:
-// docs/heads.md, "UperNet". Thread-compatible.
+// rows at a time. Resizes the logits to the model's input and then to the map,
+// and gives each pixel the class with the highest logit. If
+// SegmentationOptions::logits is not set, the model computes the same map
+// itself. Source: docs/heads.md, "UperNet". Thread-compatible.
 class LogitsMap {
  public:
   // `input` is the size of the model's input, and `out` the size of the map.
@@ -24,14 +24,15 @@ class LogitsMap {
             bool confidence);
 
   bool done() const { return next_ == map_.height; }
-  // Estimates how long the next ComputeNext() takes, usually some milliseconds.
+  // Estimates how long the next ComputeNext() takes, usually a few
+  // milliseconds.
   absl::Duration NextCost() const;
-  // Computes the next rows of the map. Call it only while not done().
+  // Computes the next rows of the map. Must not be called when done().
   void ComputeNext();
-  // Returns the map. Call it once, when done().
+  // Returns the map. Must be called once, when done().
   model::Segmentation Take() { return std::move(map_); }
 
-  // The size in bytes of the logits of one model input.
+  // Returns the size in bytes of the logits of one model input.
   static int64_t Bytes(const image::PictureSize& input, int classes);
   // Estimates how long all calls of ComputeNext() take together.
   static absl::Duration Cost(const image::PictureSize& out, int classes,
@@ -42,9 +43,9 @@ class LogitsMap {
   const image::PictureSize input_;
   const bool confidence_;
   const absl::Duration cost_of_row_;
-  model::Segmentation map_;  // Its first next_ rows are computed.
+  model::Segmentation map_;  // The first next_ rows are computed.
   int next_ = 0;
-  kernels::ResizeTaps rows_, columns_;  // Set by the first ComputeNext().
+  kernels::ResizeTaps rows_, columns_;  // Created by the first ComputeNext().
 };
 
 }  // namespace sfmamba::prediction

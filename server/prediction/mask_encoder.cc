@@ -52,7 +52,7 @@ class RleMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const image::PictureFrame frame_;
-  // The next column, relative to what the model saw.
+  // The next column, relative to the region that the model saw.
   int next_;
   const int end_;
   LineRuns runs_;  // A member to reuse its memory.
@@ -130,7 +130,7 @@ class PngMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const int width_;  // Columns of the PNG.
-  // The PNG's first column and row, relative to what the model saw.
+  // The PNG's first column and row, relative to the region that the model saw.
   const int left_;
   const int top_;
   int next_ = 0;  // The next row of the PNG.

@@ -17,19 +17,20 @@ class MaskEncoder {
  public:
   virtual ~MaskEncoder() = default;
 
-  // The number of rows or columns that are not encoded yet.
+  // Returns the number of rows or columns that are not encoded yet.
   virtual int lines_left() const = 0;
-  // Encodes the next `lines` rows or columns, or the rest if fewer are left.
-  // Returns the number of mask edges found, on which the encoding time depends.
-  // INTERNAL if libpng fails.
+  // Encodes the next `lines` rows or columns, or all if fewer are left. Returns
+  // the number of mask edges found, because the encoding time depends on edges.
+  // Returns INTERNAL if libpng fails.
   virtual absl::StatusOr<int64_t> Encode(int lines) = 0;
-  // The approximate size in bytes of the encoded part.
+  // Returns the approximate size in bytes of the encoded part.
   virtual int64_t bytes() const = 0;
-  // Moves the mask into `object`. Call it once, when no lines are left.
+  // Moves the encoded mask into `object`. Must be called once, when
+  // lines_left() is 0.
   virtual void Take(v1::Detection* object) = 0;
 };
 
-// Makes the encoder of `mask`. The mask's coordinates are relative to the
+// Creates the encoder of `mask`. The mask's coordinates are relative to the
 // region of the picture that the model saw. `encoding` must be specified. `box`
 // is the object's box in the picture.
 std::unique_ptr<MaskEncoder> MakeMaskEncoder(

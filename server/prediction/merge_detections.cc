@@ -77,11 +77,11 @@ class MaskUnion final : public InstanceMask {
  private:
   using AddLines = void (InstanceMask::*)(int, int, LineRuns*) const;
 
-  // Adds the lines [begin, end) of the union. `first` and `size` name the
-  // fields of Bounds that tell which lines a mask has.
+  // Adds the lines [begin, end) of the union. `first` and `size` are the fields
+  // of Bounds that specify which lines a mask has.
   void Add(int begin, int end, AddLines add_lines, int Bounds::*first,
            int Bounds::*size, LineRuns* runs) const {
-    // The runs of all masks, by line.
+    // The runs of all masks, indexed by line.
     std::vector<std::vector<std::pair<int, int>>> lines(end - begin);
     LineRuns own;
     for (const MaskPointer& mask : masks_) {
@@ -121,8 +121,8 @@ Float Area(const Box& box) {
   return (Float{box.x2} - Float{box.x1}) * (Float{box.y2} - Float{box.y1});
 }
 
-// Whether the boxes overlap by at least `rule.threshold`. SAHI searches for
-// matches in single precision. It compares with a grown box in double
+// Returns true if the boxes overlap by at least `rule.threshold`. SAHI searches
+// for matches in single precision and compares with a grown box in double
 // precision.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {

@@ -11,8 +11,8 @@
 
 namespace sfmamba::prediction {
 
-// Moves boxes and masks by (`left`, `top`) pixels. This turns coordinates in a
-// part of a picture into coordinates in the picture.
+// Moves boxes and masks by (`left`, `top`) pixels. This converts coordinates in
+// a part of a picture to coordinates in the picture.
 void Shift(int left, int top, model::Detections* detections);
 
 // Returns the pixels that are set in at least one of `masks`. `masks` must not
@@ -23,18 +23,19 @@ std::shared_ptr<const model::InstanceMask> UnionOf(
 struct MergeRule {
   v1::Tiles::Merge merge = v1::Tiles::NMS;
   v1::Tiles::Match match = v1::Tiles::IOU;
-  float threshold = 0.5f;  // Boxes match from this overlap on.
+  float threshold = 0.5f;  // The minimum overlap of matching boxes.
   bool class_agnostic = false;
   int max_detections = 100;  // Only the best ones are returned.
 };
 
 // Merges the detections in overlapping parts of a picture into objects, best
-// first. Each object starts as the best detection that is left. NMS drops the
-// detections that match it. GREEDY_NMM grows the object's box and mask by the
-// matching detections, one after another, best first. It drops a detection that
-// does not match the box grown so far. Source: github.com/obss/sahi,
-// "postprocess", NMS and GREEDYNMM. The boxes and the order of equal scores are
-// SAHI's.
+// first. Each object starts as the best remaining detection.
+// - NMS drops the detections that match the object.
+// - GREEDY_NMM extends the object's box and mask by the matching detections,
+//   one after another, best first. It drops a detection that does not match the
+//   extended box.
+// The boxes and the order of equal scores are the same as SAHI's. Source:
+// github.com/obss/sahi, "postprocess", NMS and GREEDYNMM.
 //
 //   DetectionMerger merger(all, rule);
 //   while (!merger.done()) merger.MergeNext();
@@ -47,12 +48,12 @@ class DetectionMerger {
                   const MergeRule& rule);
 
   bool done() const;
-  // Completes the next object by comparing it with each of the left()
-  // detections. Call it only while not done().
+  // Completes the next object. Compares the object with each of the left()
+  // detections. Must not be called when done().
   void MergeNext();
-  // The number of detections that belong to no object yet.
+  // Returns the number of detections that do not belong to an object yet.
   int64_t left() const { return left_.size(); }
-  // Returns the objects by descending score. Call it once, when done().
+  // Returns the objects by descending score. Must be called once, when done().
   std::vector<model::Detection> Take() { return std::move(objects_); }
 
  private:

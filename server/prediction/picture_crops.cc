@@ -11,14 +11,14 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Returns the environment without a limit on the images of a request.
+// Returns the environment without a limit on the number of images of a request.
 PredictionEnvironment WithAnyImages(PredictionEnvironment environment) {
   environment.limits.max_images = std::numeric_limits<int>::max();
   return environment;
 }
 
-// Turns an error of the crops' prediction into an error of the detection.
-// INVALID_ARGUMENT concerns the number of crops or their model.
+// Converts an error of the crops' prediction to an error of the detection. An
+// INVALID_ARGUMENT is about the number of crops or their model.
 absl::Status OfCrops(const absl::Status& status) {
   return absl::IsInvalidArgument(status)
              ? server::AtField("params.crops", status)
@@ -72,7 +72,7 @@ void PictureCrops::Start(PredictionRequest request, const v1::Crops& crops,
   };
   prediction_ = std::make_unique<Prediction>(environment_, std::move(request),
                                              this, &parent);
-  prediction_->Start(absl::OkStatus());  // May destroy this.
+  prediction_->Start(absl::OkStatus());  // May destroy this object.
 }
 
 void PictureCrops::ReleaseRequest() {
@@ -90,7 +90,7 @@ int64_t PictureCrops::SetAnswer(int i, Answer answer) {
 
 void PictureCrops::SetError(int i, const absl::Status& error) {
   v1::ClassifyResult* crop = found_.mutable_detections(i)->mutable_crop();
-  crop->Clear();  // An answer may be there already.
+  crop->Clear();  // Removes a partial answer.
   *crop->mutable_error() = server::ToRpcStatus(OfCrops(error));
 }
 
@@ -98,7 +98,8 @@ void PictureCrops::Done(const absl::Status& status) {
   if (!status.ok() && partial_) {
     for (int i = 0; i < found_.detections_size(); ++i) SetError(i, status);
   }
-  Answered answered = std::move(answered_);  // Calling it may destroy this.
+  // The call may destroy this object.
+  Answered answered = std::move(answered_);
   if (!status.ok() && !partial_) return answered(OfCrops(status));
   answered(std::move(found_));
 }

@@ -18,24 +18,24 @@
 
 namespace sfmamba::prediction {
 
-// Returns the pixels of `box` after growing it on each side by `margin` times
-// its width or height. The result is rounded outwards, clipped to the picture,
-// and has at least one pixel.
+// Returns the pixels of `box` extended on each side by `margin` times its width
+// or height. The result is rounded outwards, clipped to the picture, and has at
+// least one pixel.
 image::PixelRect CropOf(const v1::BoundingBox& box, float margin,
                         const image::PictureSize& picture);
 
 // Classifies the objects detected in one picture. The crops are the images of a
 // separate prediction, which is admitted, batched and refused like any other
 // request. The picture stays in memory until the model inputs of all crops are
-// made.
+// created.
 //
-// Thread-compatible. It must live until `answered` is called. `answered` may
-// destroy it.
+// Thread-compatible. The object must live until `answered` is called.
+// `answered` may destroy the object.
 class PictureCrops final : public ResponseWriter {
  public:
-  // Receives the objects with the classes of their crops, or the error of the
-  // whole request. If partial results are allowed, each failed crop carries its
-  // own error instead.
+  // Called with the objects and the classes of their crops, or with the error
+  // of the whole request. If partial results are allowed, each failed crop has
+  // its own error instead.
   using Answered = absl::AnyInvocable<void(absl::StatusOr<v1::DetectResult>)>;
 
   // `found` must have detections.
@@ -43,9 +43,9 @@ class PictureCrops final : public ResponseWriter {
                image::RgbImage picture, server::MemoryHold memory,
                v1::DetectResult found);
 
-  // Starts the prediction. Call it once. `request` has everything except the
-  // images and the parameters. `parent` asks for the crops and must outlive
-  // this.
+  // Starts the prediction. Must be called once. `request` contains everything
+  // except the images and the parameters. `parent` is the prediction that asks
+  // for the crops. It must outlive this object.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 

@@ -84,7 +84,8 @@ void Prediction::Begin(const absl::Status& checked) {
   const absl::Status status =
       checked.ok() ? server::Guarded([this] { return Admit(); }) : checked;
   if (!status.ok()) {
-    // If there are too many images, none was checked. They count as one error.
+    // If there are too many images, no image was checked. They count as one
+    // error.
     const int count =
         request_.images > env_.limits.max_images ? 1 : request_.images;
     for (int i = 0; i < count && version_ != nullptr; ++i) {
@@ -125,7 +126,7 @@ void Prediction::Schedule(OpenItem open) {
                  metrics.DecodeStarted();
                  const auto done =
                      absl::MakeCleanup([&metrics] { metrics.DecodeDone(); });
-                 Prepare(std::move(open));  // May destroy this.
+                 Prepare(std::move(open));  // May destroy this object.
                });
   work.bytes = facts.decode_bytes;
   metrics.DecodeQueued();
@@ -138,7 +139,7 @@ void Prediction::Prepare(OpenItem open) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
-  // Take() does not fail, because the pool has reserved the memory.
+  // Take() cannot fail, because the pool has reserved the memory.
   server::MemoryHold memory =
       env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
           .value_or(server::MemoryHold());
@@ -150,7 +151,7 @@ void Prediction::Prepare(OpenItem open) {
   }
   absl::StatusOr<image::PreparedInput> input =
       server::Guarded([&]() -> absl::StatusOr<image::PreparedInput> {
-        // The picture is kept if crops will be cut out of it.
+        // The picture is kept if the request asks for crops of the objects.
         return image::MakeInput(
             item.source, model_->directory.config, request_.options.resize,
             env_.limits.image, wanted, &model_->executor->pixels(),
@@ -191,7 +192,8 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
                                          InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  // The key follows the decoded input, because the facts only predicted it.
+  // The key follows from the decoded input. `item.facts` contains only a
+  // prediction.
   task.key = KeyOf(config, {input.height, input.width},
                    input.pixels.empty() ? batching::ImageType::kFloat32
                                         : batching::ImageType::kUint8);
@@ -304,7 +306,7 @@ absl::Status Prediction::Outcome() const {
                : server::Cancelled("queue");
   }
   if (request_.options.allow_partial_results) return absl::OkStatus();
-  // An image is CANCELLED if it was dropped because another image failed. The
+  // An image that was dropped because another image failed is CANCELLED. The
   // first other error is the cause.
   for (const Item& item : items_) {
     if (!item.status.ok() && !absl::IsCancelled(item.status)) {

@@ -1,4 +1,4 @@
-// The checks and reservations that a Prediction makes before any work.
+// The checks and reservations of a Prediction before its images are processed.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The minimum memory reserved for an answer. It keeps a small answer that is
-// already computed from being refused for lack of memory.
+// The minimum memory reserved for an answer. Without it, a small answer that is
+// already computed could be refused for lack of memory.
 constexpr int64_t kLeastAnswer = 4 << 10;
 
 }  // namespace
@@ -75,7 +75,7 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
-  // The minimum size of the answers to the images so far.
+  // The minimum size of the answers to the images checked so far.
   int64_t answer_bytes = 0;
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
@@ -151,7 +151,7 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
   // A caller without a deadline is refused only if the queues are full, or if
-  // its answer may take longer than the server's default deadline.
+  // the answer may take longer than the server's default deadline.
   if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;

@@ -1,4 +1,4 @@
-// How a Prediction encodes the results of the model.
+// The steps in which a Prediction encodes the model's results.
 
 #include <cstdint>
 #include <memory>
@@ -11,8 +11,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// An idle batch thread encodes an answer itself if that is expected to take no
-// longer than this. Waking a thread of the finish pool takes as long.
+// An idle batch thread encodes an answer itself if the expected encoding time
+// is at most this. Waking a thread of the finish pool takes about as long.
 constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 
 }  // namespace
@@ -33,9 +33,10 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));
   }
-  // Guarded like work in a pool, so that an exception ends only this image.
+  // An exception must end only this image, as it would in a pool.
   server::Guarded([this, &open, &status] {
-    Postprocess(std::move(open), std::move(status));  // May destroy this.
+    // May destroy this object.
+    Postprocess(std::move(open), std::move(status));
     return absl::OkStatus();
   }).IgnoreError();
 }
@@ -86,7 +87,7 @@ absl::Status Prediction::EncodePiece(int i) {
     status = encoder->EncodeNext();
     env_.costs.Encoded(handler_->task(), cost, base::SteadyNow() - start);
   }
-  // The model's result stays in memory until it is encoded completely.
+  // The model's result stays in memory until it is completely encoded.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
   if (status.ok() && held > item.answer_memory->bytes) {

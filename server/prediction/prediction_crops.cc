@@ -1,4 +1,4 @@
-// How a Prediction classifies crops of the objects it detected.
+// The steps in which a Prediction classifies crops of detected objects.
 
 #include <memory>
 #include <utility>
@@ -43,8 +43,8 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.method = observability::Method::kClassify;
   request.call = request_.call;
   request.call.deadline = deadline_;
-  // The crops' request is part of the same trace. If this request has a span,
-  // it becomes the parent.
+  // The request for the crops belongs to the same trace. If this request has a
+  // span, the span becomes the parent.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =
@@ -78,7 +78,7 @@ void Prediction::EndCrops(OpenItem open,
     });
     if (absl::IsResourceExhausted(status)) Drop();
   }
-  open.End(std::move(status));  // May destroy this.
+  open.End(std::move(status));  // May destroy this object.
 }
 
 }  // namespace sfmamba::prediction

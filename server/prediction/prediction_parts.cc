@@ -1,4 +1,4 @@
-// How a Prediction handles an image that becomes several model inputs.
+// The steps of a Prediction for an image that becomes several model inputs.
 
 #include <algorithm>
 #include <memory>
@@ -43,7 +43,7 @@ void Prediction::PrepareParts(OpenItem open, server::MemoryHold memory,
   }
   picture = absl::CancelledError();  // Frees the picture.
   memory.Release();
-  left.parts = nullptr;  // May destroy this.
+  left.parts = nullptr;  // May destroy this object.
 }
 
 std::shared_ptr<ImageParts> Prediction::MakeParts(OpenItem open) {
@@ -94,10 +94,10 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
                   const batching::BatchInfo& batch) mutable {
     memory.Release();
     run.End(batch);
-    // Without partial results a failed part fails the request. Its other parts
-    // must not use up batches.
+    // Without partial results, a failed part fails the request. Its other parts
+    // must not occupy batches.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
-    // Releasing `last` after the last part may destroy this.
+    // If this was the last part, releasing `last` may destroy this object.
     std::shared_ptr<ImageParts> last = std::move(parts);
     last->End(part, std::move(result), std::move(run));
     if (item->collector->CanAdvance()) CallCollector(item, std::move(last));
@@ -122,7 +122,8 @@ void Prediction::ScheduleCollector(Item* item,
   env_.finish_pool.Run(
       MakeWork(item->collector->AdvanceCost(), deadline_,
                [this, item, parts = std::move(parts)]() mutable {
-                 RunCollector(item, std::move(parts));  // May destroy this.
+                 // May destroy this object.
+                 RunCollector(item, std::move(parts));
                }));
 }
 
@@ -143,7 +144,7 @@ void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
       return absl::OkStatus();
     });
   }
-  // `calls` stays above 0, so no later call runs the collector.
+  // `calls` stays above 0, so the collector is never run again.
   if (!status.ok()) return parts->Fail(status);
   if (item->collector->CanAdvance() ||
       item->uncut->calls.fetch_sub(calls) > calls) {

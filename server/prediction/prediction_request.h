@@ -27,11 +27,11 @@ class ModelVersion;
 namespace sfmamba::prediction {
 
 // A request in a form that is independent of the transport. Its views point
-// into the transport's message, which lives until the writer's
-// ReleaseRequest(). Each field means the same as the field of that name in
-// proto/sfmamba/v1/vision.proto.
+// into the transport's message, which lives until
+// ResponseWriter::ReleaseRequest(). Fields have the meaning of the fields with
+// the same name in proto/sfmamba/v1/vision.proto.
 
-// The alternative selects the task. All enumerators are known ones.
+// The type of the parameters selects the task. All enum values are known.
 using TaskParams =
     std::variant<v1::ClassifyParams, v1::DetectParams, v1::SegmentParams>;
 
@@ -40,18 +40,18 @@ struct RequestOptions {
   std::optional<absl::Duration> max_queue_wait;  // Positive.
   bool include_timing = false;
   bool allow_partial_results = false;
-  std::optional<image::ResizeMode> resize;  // Unset: the model's default.
+  std::optional<image::ResizeMode> resize;  // The model's default if not set.
   bool validate_only = false;
 };
 
 // The call that carried the request, over any transport.
 struct CallInfo {
   std::string peer;
-  security::Caller caller;  // An unnamed caller counts as its address.
-  std::string traceparent;  // The W3C header; may be empty.
-  std::string tracestate;   // The W3C headers, joined.
+  security::Caller caller;            // If it has no name, its address counts.
+  std::string traceparent;            // The W3C header, or empty.
+  std::string tracestate;             // The joined W3C headers.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
-  absl::Time deadline = absl::InfiniteFuture();  // In SteadyNow()'s time.
+  absl::Time deadline = absl::InfiniteFuture();  // By base::SteadyNow().
   // The transport's own limit, beside that of the PredictionEnvironment.
   int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
 };
@@ -60,20 +60,20 @@ struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
   CallInfo call;
   absl::string_view model;
-  // The model version if the transport already found it, otherwise null. The
-  // version may be unloaded at any time.
+  // The model version if the transport has already found it, otherwise null.
+  // The version may be unloaded at any time.
   std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
   TaskParams params;
-  // Whether a classifier's answer includes the logits of all classes.
+  // If true, a classifier's answer includes the logits of all classes.
   bool include_logits = false;
   RequestOptions options;
-  // `image` translates image `i` of `images`. The field of its error is
-  // relative to the image. Images are translated only after their number is
+  // `image` converts image `i` of `images`. The field of an error is relative
+  // to the image. Images are converted only after their number has been
   // checked. A message with millions of empty images therefore costs nothing.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
-  // Set if the transport could not translate the parameters or options.
+  // An error if the transport could not convert the parameters or options.
   absl::Status malformed;
 
   int64_t message_bytes = 0;

@@ -1,4 +1,4 @@
-// How a Prediction records the spans of a traced request that has ended.
+// The recording of the spans of a traced request.
 
 #include <cstddef>
 #include <string>
@@ -15,7 +15,8 @@ namespace {
 
 using tracing::Span;
 
-// Whether the server caused the error, and not the caller or an overload.
+// Returns true if the server caused the error, and neither the caller nor an
+// overload did.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||
@@ -87,7 +88,7 @@ void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
   if (item.encode_started != absl::InfinitePast()) {
     add("postprocess", item.encode_started, item.ended);
   }
-  // An image fails in the last stage that it reaches.
+  // An image that fails does so in its last stage.
   if (spans->size() > first) SetStatus(item.status, &spans->back());
 }
 

@@ -53,8 +53,8 @@ absl::Status ValidateOptions(const RequestOptions& options,
   return absl::OkStatus();
 }
 
-// Checks that `top_k` is within the number of classes and that `min_score` is
-// finite. `prefix` stands before both field names in an error.
+// Checks that `top_k` is at most the number of classes and that `min_score` is
+// finite. Errors contain `prefix` before the field name.
 absl::Status ValidateRanking(const std::string& prefix, int top_k,
                              float min_score, int classes) {
   const absl::Status status = CheckRange(prefix + "top_k", top_k, classes);
@@ -116,7 +116,7 @@ image::PictureSize InputSize(const model::ModelConfig& model,
   return {model.image_size, model.image_size};
 }
 
-// IMAGE_TOO_LARGE if decoding takes more memory than the limit.
+// Returns IMAGE_TOO_LARGE if decoding takes more memory than the limit.
 absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                const RequestLimits& limits,
                                const ImageFacts& facts) {
@@ -128,7 +128,7 @@ absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                          limits.max_decode_bytes)));
 }
 
-// Fills the facts that follow from the size of the oriented picture.
+// Sets the facts that follow from the size of the oriented picture.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);

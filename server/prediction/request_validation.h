@@ -23,8 +23,8 @@ struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
   bool exact_decode = false;  // See ServerConfig.
-  // The maximum memory for decoding an image, in bytes. It is the budget that
-  // all decoders share.
+  // The maximum memory for decoding an image, in bytes. All decoders share this
+  // budget.
   int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -33,7 +33,7 @@ absl::Status ValidateRequest(const PredictionRequest& request,
                              const model::ModelConfig& model,
                              const RequestLimits& limits);
 
-// INVALID_ARGUMENT with `field` unless 0 <= `got` <= `most`.
+// Returns INVALID_ARGUMENT with `field` unless 0 <= `got` <= `most`.
 absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most);
 absl::Status CheckFraction(absl::string_view field, float got, float most = 1);
 
@@ -46,9 +46,10 @@ absl::Status ValidateCrops(const v1::Crops& crops, int classes);
 
 absl::Status ValidateRequestId(absl::string_view request_id);
 
-// One of several model inputs that are made from one image.
+// One of several model inputs that are created from one image.
 struct PartFacts {
-  // In pixels of ImageFacts::seen, or of ImageFacts::input if parts_of_input.
+  // In pixels of ImageFacts::input if ImageFacts::parts_of_input, and otherwise
+  // in pixels of ImageFacts::seen.
   image::PixelRect region;
   batching::BatchKey key;
   int64_t input_bytes = 0;
@@ -56,24 +57,24 @@ struct PartFacts {
 
 // The properties of an image that are known before it is decoded.
 struct ImageFacts {
-  // "jpeg", "png", "webp", "pixels" or "tensor". "unknown" if the file was
+  // "jpeg", "png", "webp", "pixels" or "tensor", or "unknown" if the file was
   // refused.
   absl::string_view format = "unknown";
   int64_t pixels = 0;
-  image::PictureSize seen;    // The oriented picture, or its crop.
-  image::PictureSize input;   // The model input made from it.
-  batching::BatchKey key;     // Selects the batches it may join.
-  int64_t input_bytes = 0;    // The memory of all its inputs.
+  image::PictureSize seen;    // The oriented picture, or the crop.
+  image::PictureSize input;   // The model input.
+  batching::BatchKey key;     // Selects the image's batches.
+  int64_t input_bytes = 0;    // The memory of all model inputs.
   int64_t decode_bytes = 0;   // The peak memory of MakeInput().
-  int64_t picture_bytes = 0;  // The decoded picture's memory, if kept.
-  // The parts that the image is divided into. If not empty, each part is a
+  int64_t picture_bytes = 0;  // The kept picture's memory, or 0.
+  // The parts into which the image is divided. If not empty, each part is a
   // model input with its own key, and `key` is not used for batching.
   std::vector<PartFacts> parts;
   // If true, the parts are cut out of the model input and not resized again. If
-  // false, they are cut out of the picture and resized.
+  // false, the parts are cut out of the picture and resized.
   bool parts_of_input = false;
 
-  // The number of model inputs.
+  // Returns the number of model inputs.
   int inputs() const { return parts.empty() ? 1 : parts.size(); }
 };
 
@@ -83,8 +84,8 @@ batching::BatchKey KeyOf(const model::ModelConfig& model,
                          batching::ImageType type);
 
 // Checks the image's source and crop, the header of an encoded image, and the
-// memory that decoding takes. Fills `facts` as far as they are known. The
-// error's field is relative to the image (".encoded").
+// memory that decoding takes. Sets the known facts in `facts`. The field of an
+// error is relative to the image (".encoded").
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
@@ -93,22 +94,22 @@ absl::Status ValidateImage(const image::ImageSource& image,
 PartFacts PartOf(const model::ModelConfig& model,
                  const image::PixelRect& region);
 
-// Checks that an image with parts can be divided. Sets the memory of its inputs
-// and of making them. The image must have passed ValidateImage().
+// Checks that an image with parts can be divided. Computes the memory that the
+// inputs and their creation need. The image must have passed ValidateImage().
 absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Checks that the decoded picture can be kept in memory and sets its size. The
-// image must have passed the checks above.
+// Checks that the decoded picture can be kept in memory and computes its size.
+// The image must have passed the checks above.
 absl::Status ValidateKeptPicture(const image::ImageSource& image,
                                  const model::ModelConfig& model,
                                  const RequestLimits& limits,
                                  ImageFacts* facts);
 
-// Turns an error's field into a path of the request ("images[2].encoded"), for
-// image `i`. The message then starts with the path. Errors other than
-// INVALID_ARGUMENT are returned unchanged.
+// Converts the field of an error to a path in the request
+// ("images[2].encoded"), for image `i`. The message then starts with the path.
+// Returns all errors except INVALID_ARGUMENT unchanged.
 absl::Status AtImage(int i, const absl::Status& status);
 
 }  // namespace sfmamba::prediction

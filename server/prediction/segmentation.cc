@@ -1,4 +1,4 @@
-// The Segment task: checks of its parameters and encoding of its answers.
+// The Segment task: validates parameters and encodes results.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -18,7 +18,8 @@ namespace {
 
 // A CPU computes a class map within the batch if the map has at most this many
 // times the input's pixels. All compute threads then share the work. A larger
-// map is computed after the batch, because a request decides how large it is.
+// map is computed after the batch, because requests may ask for very large
+// maps.
 constexpr int kMostInBatch = 4;
 
 // Computes the class map as the logits of the windows arrive.
@@ -132,9 +133,9 @@ class SegmentationHandler final : public TaskHandler {
   bool IsOfModelSize() const {
     return params_.output_size() == v1::SegmentParams::MODEL;
   }
-  // Whether an image's class map is computed after its batch. `map` is the size
-  // of the picture. It is also the size of the class map, unless the request
-  // asks for the model's size.
+  // Returns true if an image's class map is computed after the batch. `map` is
+  // the size of the picture. The class map has the same size, unless the
+  // request asks for the model's size.
   bool IsAfterBatch(const repository::ModelDirectory& model,
                     const image::PictureSize& input,
                     const image::PictureSize& map) const {

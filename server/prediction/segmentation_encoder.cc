@@ -26,8 +26,8 @@ constexpr int kPiecePixels = 1 << 18;
 // to 4 ns per pixel.
 constexpr int kPieceRunPixels = 1 << 20;
 
-// Returns the index sent for each class: its own, or "ignore" if the filter
-// excludes the class.
+// Returns the index that is sent for each class, which is the class itself or
+// "ignore" if the filter excludes the class.
 std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   const uint16_t ignore = classes <= kMaxByteClasses ? 0xff : 0xffff;
   std::vector<uint16_t> shown(classes, filter.empty() ? 0 : ignore);
@@ -38,7 +38,7 @@ std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   return shown;
 }
 
-// Converts rows of the map into the indices that are sent.
+// Converts rows of the map to the indices that are sent.
 class IndexRows {
  public:
   IndexRows(const model::Segmentation& map, const std::vector<uint16_t>& shown)
@@ -64,7 +64,7 @@ class IndexRows {
   const std::vector<uint16_t>& shown_;
 };
 
-// Encodes a map in one of the encodings, in steps.
+// Encodes a map with one of the encodings, in steps.
 class MapEncoder {
  public:
   virtual ~MapEncoder() = default;
@@ -72,7 +72,7 @@ class MapEncoder {
   virtual bool done() const = 0;
   virtual absl::Status EncodeNext() = 0;
   virtual int64_t bytes() const = 0;
-  // Moves the map into the answer. Call it once, when done().
+  // Moves the map into the answer. Must be called once, when done().
   virtual void Take(v1::SegmentResult* answer) = 0;
 };
 
@@ -202,8 +202,8 @@ void AddAreas(const model::Segmentation& map,
   }
 }
 
-// A step encodes some lines of the map. After the map, it encodes some rows of
-// the confidence map.
+// Encodes a class map. Each step encodes some lines of the map. The last steps
+// encode rows of the confidence map.
 class SegmentationEncoder final : public AnswerEncoder {
  public:
   SegmentationEncoder(const v1::SegmentParams& params,
@@ -277,7 +277,7 @@ class SegmentationEncoder final : public AnswerEncoder {
 // Computes the map from the head's logits, then encodes it.
 class LogitsEncoder final : public AnswerEncoder {
  public:
-  // `params` and `model` outlive this.
+  // `params` and `model` must outlive this object.
   LogitsEncoder(const v1::SegmentParams& params,
                 const repository::ModelDirectory& model,
                 model::Segmentation logits, const image::PictureFrame& frame)

@@ -12,15 +12,15 @@
 
 namespace sfmamba::prediction {
 
-// The bytes of one class index in a map of `classes` classes.
+// Returns the number of bytes of one class index in a map of `classes` classes.
 int IndexBytes(int classes);
 
-// Estimates how long encoding a map of size `map` takes.
+// Estimates how long it takes to encode a map of size `map`.
 absl::Duration SegmentationEncodingCost(const v1::SegmentParams& params,
                                         const image::PictureSize& map);
 
-// Makes the encoder of a class map in the encoding that `params` select. If
-// `map` has logits, the encoder first computes the class map in the size
+// Creates the encoder of a class map with the encoding that `params` selects.
+// If `map` has logits, the encoder first computes the class map in the size
 // `frame.seen`. `params` and `model` must outlive the encoder.
 std::unique_ptr<AnswerEncoder> MakeSegmentationEncoder(
     const v1::SegmentParams& params, const repository::ModelDirectory& model,

@@ -12,7 +12,7 @@ namespace {
 
 using image::PictureSize;
 
-// Model inputs have sides of at most 2^13 (model/config_validation.cc).
+// Sides of model inputs are at most 2^13. See model/config_validation.cc.
 constexpr int kMaxSide = 1 << 14;
 
 PictureSize WindowOf(const v1::SlidingWindow& slide,
@@ -29,12 +29,12 @@ std::string SizeText(const PictureSize& size) {
   return absl::StrCat(size.width, "x", size.height);
 }
 
-// Suggests a window and a stride that give at most `most` windows. It enlarges
-// the stride, and also the window once the stride is as large.
+// Suggests a window and a stride for which there are at most `most` windows.
+// Enlarges the stride first, and then the window too.
 std::string Fitting(const SlideGrid& grid, int most) {
   const auto larger = [](int side) { return side + side / 8 + 1; };
   PictureSize window = grid.window(), stride = grid.stride();
-  // The loop ends, because one window as large as the picture always fits.
+  // The loop ends, because a single window of the picture's size always fits.
   while (SlideGrid(grid.picture(), window, stride).windows() > most) {
     stride = {larger(stride.height), larger(stride.width)};
     window = {std::max(window.height, stride.height),
@@ -87,7 +87,7 @@ absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
   for (int64_t i = 0; i < grid.windows(); ++i) {
     image->parts[i].region = grid.Region(i);
   }
-  // The input stays in memory until the last window is cut out of it.
+  // The input stays in memory until the last window has been cut out.
   image->parts_of_input = true;
   image->input_bytes += grid.windows() * part.input_bytes;
   return absl::OkStatus();

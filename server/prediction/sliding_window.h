@@ -12,8 +12,8 @@ namespace sfmamba::prediction {
 
 // Sliding windows of segmentation requests.
 
-// INVALID_ARGUMENT if a size is negative, or if a stride is larger than the
-// window. Such a stride would skip pixels.
+// Returns INVALID_ARGUMENT if a size is negative, or if a stride is larger than
+// the window. Such a stride would skip pixels.
 absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model);
 
@@ -22,9 +22,9 @@ SlideGrid GridOf(const v1::SlidingWindow& slide,
                  const model::ModelConfig& model,
                  const image::PictureSize& input);
 
-// Makes each window over the model input a part of the image. INVALID_ARGUMENT
-// if there are more than `most` windows. The message suggests a window and a
-// stride that fit.
+// Divides the model input into windows and makes each window a part of the
+// image. Returns INVALID_ARGUMENT if there are more than `most` windows. The
+// message suggests a window and a stride that fit.
 absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image);

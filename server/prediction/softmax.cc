@@ -9,8 +9,8 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The loops run over a multiple of this number of values. The compiler handles
-// a remainder with other instructions, which round differently.
+// The loops run over a multiple of this number of values. For remaining values,
+// the compiler uses other instructions, which round differently.
 constexpr size_t kLanes = 16;
 
 }  // namespace

@@ -18,7 +18,7 @@
 
 namespace sfmamba::prediction {
 
-// Encodes the model's result for one image as its answer, in short steps.
+// Encodes the model's result for one image as the answer, in short steps.
 // Between steps the caller may do other work or drop the image.
 //
 // Thread-compatible. Different threads may run different steps.
@@ -26,18 +26,18 @@ class AnswerEncoder {
  public:
   virtual ~AnswerEncoder() = default;
 
-  // Whether all steps are done.
+  // Returns true if all steps are done.
   virtual bool done() const = 0;
   // Estimates how long one thread takes for the next step. A step takes at most
-  // about 10 ms, unless a single mask takes longer. Call it only while not
+  // about 10 ms, unless a single mask takes longer. Must not be called when
   // done().
   virtual absl::Duration NextCost() const = 0;
-  // Runs the next step. Call it only while not done(). INTERNAL if a mask or a
-  // map cannot be encoded.
+  // Runs the next step. Must not be called when done(). Returns INTERNAL if a
+  // mask or a map cannot be encoded.
   virtual absl::Status EncodeNext() = 0;
-  // The approximate size in bytes of what is encoded so far.
+  // Returns the approximate size in bytes of the encoded data so far.
   virtual int64_t bytes() const = 0;
-  // Returns the answer. Call it once, when done().
+  // Returns the answer. Must be called once, when done().
   virtual Answer Take() = 0;
 };
 
@@ -46,97 +46,97 @@ class PartCollector {
  public:
   virtual ~PartCollector() = default;
 
-  // Takes the result of part `i`. Batch threads call it once for each part,
-  // several at once. It must take only microseconds and must not block.
+  // Adds the result of part `i`. Batch threads call it once for each part, some
+  // of them concurrently. It must take only microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // A collector may process results before all of them have arrived, so that it
-  // need not store all. Only the parts before Wanted() may run. Only Advance()
-  // raises Wanted().
+  // Returns the number of parts, from the first one on, that may already run. A
+  // collector may limit this number so that it need not store all results. Only
+  // Advance() raises it.
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
-  // Whether Advance() has work to do. Any thread may call it.
+  // Returns true if Advance() has work to do. Any thread may call it.
   virtual bool CanAdvance() const { return false; }
-  // Advance() processes results for some milliseconds. AdvanceCost() estimates
-  // how long that takes. Only one thread at a time may call Advance(),
-  // AdvanceCost() and Wanted().
+  // Advance() processes results for a few milliseconds. AdvanceCost() estimates
+  // this time. Only one thread at a time may call Advance(), AdvanceCost() and
+  // Wanted().
   virtual void Advance() {}
   virtual absl::Duration AdvanceCost() const { return absl::ZeroDuration(); }
 
-  // Makes the encoder of the image's answer. Call it once, after all parts were
-  // added and CanAdvance() is false. Returns at once, because the encoder does
-  // the merging.
+  // Creates the encoder of the image's answer. Must be called once, after all
+  // parts were added and CanAdvance() is false. Returns immediately, because
+  // the encoder merges the results.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const image::PictureFrame& frame) = 0;
 };
 
-// The part of a prediction that depends on the task, for one request. `model`
+// The parts of a prediction that depend on the task, for one request. `model`
 // is the requested model and has this handler's task. Immutable. Any thread may
-// call it.
+// call the methods.
 class TaskHandler {
  public:
   virtual ~TaskHandler() = default;
 
   virtual model::VisionTask task() const = 0;
 
-  // INVALID_ARGUMENT unless the parameters fit the model.
+  // Returns INVALID_ARGUMENT unless the parameters fit the model.
   virtual absl::Status CheckParams(
       const repository::ModelDirectory& model) const = 0;
 
-  // Fills `image->parts` if the image is divided into several model inputs.
-  // Otherwise leaves it empty. Called when all other facts are known.
-  // INVALID_ARGUMENT if there would be more than `most` parts. The error's
-  // field is relative to the image.
+  // Divides the image into `image->parts` if it becomes several model inputs,
+  // and otherwise leaves `image->parts` empty. Called when all other facts are
+  // known. Returns INVALID_ARGUMENT if there would be more than `most` parts.
+  // The field of the error is relative to the image.
   virtual absl::Status Divide(const repository::ModelDirectory& /*model*/,
                               int /*most*/, ImageFacts* /*image*/) const {
     return absl::OkStatus();
   }
-  // Makes the collector of an image with parts. The handler, `model` and
-  // `image` must outlive it.
+  // Creates the collector of an image with parts. The handler, `model` and
+  // `image` must outlive the collector.
   virtual std::unique_ptr<PartCollector> MakeCollector(
       const repository::ModelDirectory& /*model*/,
       const ImageFacts& /*image*/) const {
     return nullptr;
   }
 
-  // The approximate maximum memory of the model's result for an image, in
-  // bytes. 0 if it is negligible.
+  // Returns the approximate maximum size of the model's result for an image, in
+  // bytes. Returns 0 if the size is negligible.
   virtual int64_t ResultBytes(const repository::ModelDirectory& /*model*/,
                               const ImageFacts& /*image*/) const {
     return 0;
   }
 
-  // The minimum size in bytes of the answer to an image, in any transport's
-  // message. 0 if unknown.
+  // Returns the minimum size in bytes of the answer to an image, in any
+  // transport's message. Returns 0 if the size is unknown.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;
   }
 
-  // Estimates how long one thread takes to encode an answer, at most. It
-  // assumes as many objects as the parameters allow. Zero if encoding takes
-  // only microseconds.
+  // Returns the maximum time that one thread is expected to need to encode an
+  // answer. Assumes as many objects as the parameters allow. Returns zero if
+  // encoding takes only microseconds.
   virtual absl::Duration LongestAnswer(
       const repository::ModelDirectory& /*model*/,
       const ImageFacts& /*image*/) const {
     return absl::ZeroDuration();
   }
 
-  // Sets the task's options for the model from the request's parameters.
+  // Sets the task's options from the request's parameters.
   virtual void FillTask(const repository::ModelDirectory& /*model*/,
                         batching::BatchTask* /*task*/) const {}
 
-  // Makes the encoder of the model's result. Returns at once, because the
+  // Creates the encoder of the model's result. Returns immediately, because the
   // encoder does the filtering, sorting and encoding. The handler and `model`
   // must outlive the encoder.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const = 0;
 
-  // Says what a caller can change to get a smaller response.
+  // Returns a text that tells the caller how to get a smaller response.
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// Make the handler of each task. `include_logits` adds logits to the answer.
+// Create the handler of each task. `include_logits` adds logits to the answer.
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
                                                bool include_logits = false);
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);

@@ -16,15 +16,15 @@ float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
 }
 
-// Returns the side of the model's input. Tiles without a requested size start
-// from it.
+// Returns a side length of the model's input. Tiles without a requested size
+// are at least this large.
 int InputSide(const model::ModelConfig& model) {
   return model.resize == model::Resize::kKeepRatio ? model.short_side
                                                    : model.image_size;
 }
 
-// Returns the tile size of the request. A side that the request does not set is
-// `side`.
+// Returns the tile size of the request. If the request does not set a side, the
+// side is `side`.
 image::PictureSize TileSize(const v1::Tiles& tiles, int side) {
   return {tiles.height() > 0 ? tiles.height() : side,
           tiles.width() > 0 ? tiles.width() : side};
@@ -48,7 +48,7 @@ absl::Status ValidateTiles(const v1::Tiles& tiles) {
 
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap) {
-  // The product is rounded to float, which makes 0.7 of 10 pixels 7.
+  // The product is rounded to float. As a result, 0.7 of 10 pixels is 7.
   const auto step = [overlap](int side) {
     return side - static_cast<int>(overlap * side);
   };
@@ -64,7 +64,7 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
-  // A larger tile never needs more images, and a tile as large as the picture
+  // A larger tile never needs more images, and a tile of the picture's size
   // needs one. A binary search therefore finds the smallest side.
   int side = InputSide(model);
   int fitting = std::max({side, image->seen.width, image->seen.height});
@@ -79,7 +79,7 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // A tile as large as the picture always fits. Sides never shrink.
+    // A tile of the picture's size always fits. Sides never shrink.
     const auto grow = [](int side, int picture) {
       return std::max(side, std::min(side + side / 8 + 1, picture));
     };

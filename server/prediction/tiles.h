@@ -10,23 +10,25 @@
 
 namespace sfmamba::prediction {
 
-// Cuts pictures into overlapping tiles like SAHI's get_slice_bboxes(). Source:
+// Overlapping tiles of a picture, as in SAHI's get_slice_bboxes(). Source:
 // github.com/obss/sahi, "slicing.py".
 
-// INVALID_ARGUMENT unless the parameters are in their ranges.
+// Returns INVALID_ARGUMENT unless the parameters are in their ranges.
 absl::Status ValidateTiles(const v1::Tiles& tiles);
 
-// Returns the grid of tiles of size `tile` over a picture. `overlap`, 0 to 0.9,
-// is the shared fraction of a tile's side, rounded down to pixels.
+// Returns the grid of tiles of size `tile` over a picture. `overlap` is the
+// shared fraction of a tile's side, from 0 to 0.9. The overlap is rounded down
+// to pixels.
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap);
 
 // Divides `image` into tiles, which become its parts. The whole picture becomes
 // the last part, unless there is only one tile or the request sets
-// `without_picture`. A side that the request does not set gets the smallest
-// length for which the number of parts is at most `most` and `max_tiles`. The
-// length is at least the model's input size. INVALID_ARGUMENT with reason
-// TOO_MANY_TILES if the request's sides give more parts.
+// `without_picture`. If the request does not set a side, the side gets the
+// smallest length for which there are at most `most` and at most `max_tiles`
+// parts. This length is at least the model's input size. Returns
+// INVALID_ARGUMENT with reason TOO_MANY_TILES if the request's sides give more
+// parts.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

@@ -10,16 +10,16 @@
 
 namespace sfmamba::prediction {
 
-// The environment of the transports. It adds what a transport needs before
-// there is a prediction. Everything in it must outlive the transports.
+// The environment of the transports. It adds what a transport needs before a
+// prediction exists. All referenced objects must outlive the transports.
 struct TransportEnvironment : PredictionEnvironment {
-  // Decides which callers may call. If null, every caller may.
+  // Decides which callers may call. If null, every caller may call.
   const security::Gate* gate = nullptr;
-  // Whether KServe also serves each model as "{id}_encoded".
+  // If true, KServe also serves each model as "{id}_encoded".
   bool encoded_models = false;
-  // Called with the status of each unary gRPC call that ends. Returns the
-  // call's serialized load report for load balancers. Must not block. If the
-  // function is empty, calls carry no report.
+  // Called with the status of each finished unary gRPC call. Returns the call's
+  // serialized load report for load balancers. Must not block. If empty, calls
+  // carry no report.
   std::function<std::string(const absl::Status&)> load_report;
 };
 

@@ -10,8 +10,8 @@ namespace sfmamba::prediction {
 // The positions of a window that slides over a picture. The windows are ordered
 // row by row, and neighbours are one stride apart. The last window of a row or
 // column is moved inwards to end at the picture's edge. A window larger than
-// the picture is cut to the picture. Source: mode "slide" of mmsegmentation
-// 1.2.2, with the same windows as SAHI's tiles.
+// the picture is reduced to the picture. Source: mode "slide" of mmsegmentation
+// 1.2.2. SAHI's tiles are the same windows.
 class SlideGrid {
  public:
   // No size may be empty. A stride must not exceed the window.
@@ -26,11 +26,12 @@ class SlideGrid {
   int64_t windows() const { return int64_t{1} * rows_ * columns_; }
   int Top(int row) const;
   int Left(int column) const;
-  // The maximum number of window rows that cover one row of the picture.
+  // Returns the maximum number of window rows that cover one row of the
+  // picture.
   int Depth() const;
-  // The maximum number of windows whose logits a SlidingMap stores. It counts
-  // one row more than Depth(), because a row of the map lies between two rows
-  // of the picture.
+  // Returns the maximum number of windows whose logits a SlidingMap stores. The
+  // number includes one window row more than Depth(), because a row of the map
+  // lies between two rows of the picture.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

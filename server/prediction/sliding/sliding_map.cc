@@ -134,8 +134,8 @@ void SlidingMap::ComputeNext() {
         map_.confidence.empty() ? nullptr : &map_.confidence[place];
     kernels::SegmentationArgmaxCpu(args, taps, columns_);
   }
-  // The map is computed downwards, so windows above `needed` are not read
-  // again.
+  // Windows above `needed` are not read again, because the map is computed from
+  // top to bottom.
   const int needed = row == map_.height ? grid_.picture().height
                                         : rows_.index[row * rows_.count];
   for (; first_kept_ < grid_.rows() &&
@@ -149,7 +149,7 @@ void SlidingMap::ComputeNext() {
 }
 
 model::Segmentation SlidingMap::Take() {
-  means_ = std::vector<float>();  // "= {}" would keep its memory.
+  means_ = std::vector<float>();  // "= {}" would keep the memory.
   return std::move(map_);
 }
 
