@@ -14,7 +14,7 @@
 namespace sfmamba::image {
 namespace {
 
-// The colour of letterbox padding. It is near the mean of photographs and
+// The grey of letterbox padding. It is near the mean colour of photographs and
 // therefore about zero after normalization.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
@@ -23,7 +23,7 @@ int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// Returns the resized picture's size and the part of it that the model sees.
+// Returns the resized picture's size and the window that the model sees.
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);
@@ -53,8 +53,8 @@ ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   return window;
 }
 
-// Returns the window's `pixels` as a square of side `size`. Pads both sides if
-// the window is smaller.
+// Pads the window's `pixels` to a square of side `size`. Returns them unchanged
+// if the window already has this size.
 ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
                      int size) {
   ImageBuffer buffer;
@@ -105,7 +105,7 @@ PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation) {
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size) {
   const auto edges = [](float low, float high, int size) {
     const int begin = std::min<int>(std::lround(low * size), size - 1);
-    // A crop that rounds to nothing still gets a pixel.
+    // A crop that is rounded to zero pixels still gets one pixel.
     const int end = std::max<int>(std::lround(high * size), begin + 1);
     return std::make_pair(begin, std::min(end, size));
   };

@@ -47,14 +47,14 @@ enum class ResizeMode {
 };
 
 struct PreprocessOptions {
-  int size = 224;         // Side of the result.
-  int resize_size = 224;  // Side after resizing; see `mode`.
+  int size = 224;         // The side of the result.
+  int resize_size = 224;  // The side after resizing; see `mode`.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
-// Turns an error of base/'s decoders or watches into the error for the client.
-// This is INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED,
-// IMAGE_TOO_LARGE, IMAGE_DECODE_TIMEOUT, or IMAGE_DECODE_FAILED for broken
+// Converts an error of the decoders or watches in base/ to the client's error.
+// The result is INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED,
+// IMAGE_TOO_LARGE, IMAGE_DECODE_TIMEOUT, or IMAGE_DECODE_FAILED for corrupt
 // bytes. CANCELLED is returned unchanged.
 absl::Status DecodeError(const absl::Status& status);
 
@@ -63,30 +63,31 @@ struct RowsInput {
   absl::Duration preprocess;  // The time spent resizing.
 };
 
-// Combines base::DecodeImage() and Preprocess(), for a picture for which
-// base::ComesInRows() is true. Rows are resized as they are decoded. Errors are
-// DecodeError()s.
+// Combines base::DecodeImage() and Preprocess(). Resizes rows while they are
+// decoded. base::ComesInRows() must be true for the picture. Errors are those
+// of DecodeError().
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
                                               int min_side,
                                               const PreprocessOptions& options,
                                               const DecodeWatch& watch);
 
-// Returns the size of the picture after its orientation is applied or ignored.
+// Returns the size of the picture. The EXIF orientation is applied if
+// `apply_orientation` is true.
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 
 // Returns the pixels inside `rect` of a picture. Edges are rounded to the
-// nearest pixel. The result has at least one pixel.
+// nearest pixel, and the result has at least one pixel.
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 
 // Returns the rectangle of the picture that Preprocess() uses, in fractions of
-// the picture. It reaches beyond 0..1 if the result is padded.
+// the picture. If the result is padded, the rectangle exceeds 0..1.
 CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
-// Resizes like Pillow's bicubic filter, bit for bit, then crops or pads to size
-// x size around the middle. If `part` is set, it is treated as the whole
-// picture. Computes only what the crop needs. Checks `watch` every few rows and
-// returns its DecodeError() if it expires.
+// Resizes like Pillow's bicubic filter, bit for bit. Then crops or pads the
+// centre to size x size. If `part` is set, `part` is treated as the whole
+// picture. Computes only the pixels that the crop needs. Checks `watch` every
+// few rows. If the watch has expired, returns its DecodeError().
 // Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
 absl::StatusOr<ImageBuffer> Preprocess(
     const RgbImage& image, const PreprocessOptions& options,

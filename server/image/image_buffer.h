@@ -8,14 +8,15 @@
 
 namespace sfmamba::image {
 
-// One image as the model takes it. Exactly one of `pixels` and `values` is set.
+// A model input made from one image. Exactly one of `pixels` and `values` is
+// set.
 struct ImageBuffer {
   int height = 0;  // In pixels.
   int width = 0;
   Pixels pixels;              // [height, width, 3] RGB, unless planar.
-  bool planar = false;        // Whether `pixels` are [3, height, width].
+  bool planar = false;        // If true, `pixels` are [3, height, width].
   std::vector<float> values;  // [3, height, width], normalised.
-  // The size of the picture, or of its crop, before it was resized.
+  // The size of the picture or of the picture's crop before resizing.
   int original_height = 0;
   int original_width = 0;
 

@@ -28,25 +28,25 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// Returns the minimum side for decoding a picture, or 0 for full size. From a
-// smaller side, the crop would have to be enlarged.
+// Returns the minimum side for decoding a picture, or 0 for full size. If the
+// picture were decoded to a smaller side, the crop would have to be enlarged.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (image.full_size || KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,
                               image.crop->y_max - image.crop->y_min);
-  // The limit is the largest side of a JPEG. A tiny crop would exceed it and
-  // the range of an int.
+  // The limit is the largest side of a JPEG. For a tiny crop, the result would
+  // otherwise exceed this limit and the range of an int.
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
-// Returns the request's field that contains the picture.
+// Returns the name of the request's field that contains the picture.
 const char* FieldOf(const ImageSource& image) {
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
-// Returns the client's error for an error of the decoder or its watch.
+// Returns the client's error for an error of the decoder or of the watch.
 absl::Status ErrorOf(const ImageSource& image, const absl::Status& status) {
   return server::AtField(FieldOf(image), DecodeError(status));
 }
@@ -63,8 +63,8 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
                            image.apply_orientation, min_side, watch, decoded);
 }
 
-// Returns the part of the picture as the model takes it. If the part is the
-// whole picture and the picture may be moved, `own` points to it.
+// Converts `part` of the picture to the model's input. If the part is the whole
+// picture and the picture may be moved, `own` points to the picture.
 absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
                                     const PixelRect& part,
                                     const model::ModelConfig& model,
@@ -88,19 +88,20 @@ absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
-// Bytes that resizing needs besides pixels: the filters' weights, buffered
-// rows, some numbers for each row and column, and heap overhead.
+// The bytes that resizing needs besides pixels. They include the filters'
+// weights, buffered rows, some numbers for each row and column, and heap
+// overhead.
 constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
   const int64_t size = model.image_size;
-  // Counts the input twice: as the resized window and as the padded square.
+  // The input is counted twice, as the resized window and as the padded square.
   return 3 * size * 2 * size +
          kPerLine * (seen.height + seen.width + 2 * size) + kTables;
 }
 
-// Whether the picture is resized while it is decoded. It is then never in
-// memory as a whole.
+// Returns true if the picture is resized while it is decoded. The whole picture
+// is then never in memory.
 bool IsResizedByRow(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model) {
   return !KeepsRatio(model) && !image.crop.has_value() &&
@@ -130,7 +131,8 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   return input;
 }
 
-// Makes the input of a part of a picture. The frame describes only the part.
+// Converts a part of a picture to a model input. The frame describes only the
+// part.
 absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
                                        const PixelRect& part,
                                        const model::ModelConfig& model,
@@ -216,7 +218,7 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         DecodeWatch::Wanted wanted,
                                         PixelPool* pool, RgbImage* kept) {
   if (image.tensor() != nullptr) return FromTensor(*image.tensor(), pool);
-  // Copies a picture that arrived in several slices, just before decoding it.
+  // If the picture arrived in several slices, copies it just before decoding.
   if (image.fetch) image.fetch();
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,

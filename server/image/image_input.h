@@ -14,14 +14,15 @@
 
 namespace sfmamba::image {
 
-// The position of a model input in its picture.
+// The position of a model input in the picture.
 struct PictureFrame {
   PictureSize picture;    // The oriented picture as decoded.
   int left = 0, top = 0;  // The request's crop, in pixels of the picture.
-  // The full size of the picture or its crop, even if it was decoded smaller.
+  // The full size of the picture or the crop, even if the picture was decoded
+  // to a smaller size.
   PictureSize seen;
-  CropRect input;          // The part of `seen` in the input; see SeenPart().
-  PictureSize input_size;  // Pixels of the input.
+  CropRect input;          // The part of `seen` in the input. See SeenPart().
+  PictureSize input_size;  // The input's size.
 };
 
 struct PreparedInput {
@@ -31,41 +32,42 @@ struct PreparedInput {
   absl::Duration preprocess;  // Zero for a tensor.
 };
 
-// A picture that is decoded once to make several inputs.
+// A picture that is decoded once to create several inputs.
 struct DecodedPicture {
   RgbImage rgb;    // The oriented picture, of full size.
-  PixelRect seen;  // The image's crop, or the whole picture.
+  PixelRect seen;  // The crop, or the whole picture.
 
   PictureFrame frame() const {
     return {{rgb.height, rgb.width}, seen.left, seen.top};
   }
 };
 
-// Returns the image's crop in pixels of its oriented picture, whose size is
-// `picture`. Without a crop, returns the whole picture.
+// Returns the image's crop in pixels of the oriented picture, which has the
+// size `picture`. Returns the whole picture if the image has no crop.
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
 
-// Returns the peak memory of MakeInput() in bytes, including its result, for an
-// encoded image with this header.
+// Returns the peak memory of MakeInput() for an encoded image with this header.
+// The number of bytes includes the result.
 int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model);
-// Returns the peak memory of MakeInput() in bytes, including its result, for a
-// pixel buffer of size `pixels`.
+// Returns the peak memory of MakeInput() for a pixel buffer of size `pixels`.
+// The number of bytes includes the result.
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model);
 
-// Decodes, crops and resizes an image to the input that `model` takes. A tensor
-// is only converted. `resize` overrides the model's resize mode. Models that
-// keep the ratio ignore it and decode at full size. The image must have passed
+// Decodes, crops and resizes an image to the input of `model`. A tensor is only
+// converted. `resize` overrides the model's resize mode. Models that keep the
+// ratio ignore `resize` and decode at full size. The image must have passed
 // ValidateImage().
 //
-// INVALID_ARGUMENT with a field relative to the image (".encoded") if its bytes
-// cannot be decoded, or if decoding and resizing exceed limits.max_decode_time.
-// `wanted` is called every few milliseconds. CANCELLED once it returns false.
+// Returns INVALID_ARGUMENT if the image cannot be decoded, or if decoding and
+// resizing exceed limits.max_decode_time. The field of the error is relative to
+// the image (".encoded"). `wanted` is called every few milliseconds. If it
+// returns false, MakeInput() returns CANCELLED.
 //
-// The pixels of a tensor use memory of `pool`, unless it is null. If `kept` is
-// not null, a picture is decoded at full size and moved to it. This excludes
-// regions of a picture.
+// A tensor's pixels use memory of `pool`, unless `pool` is null. If `kept` is
+// not null, a picture is decoded at full size and moved to `kept`. This is not
+// possible for a region of a picture.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
@@ -74,22 +76,23 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         PixelPool* pool = nullptr,
                                         RgbImage* kept = nullptr);
 
-// Decodes an encoded image or a pixel buffer, but no tensor. Errors are the
-// same as for MakeInput(). `watch` has the time limit. `decoded` is called as
-// rows of a JPEG are decoded, if the picture need not be rotated.
+// Decodes an encoded image or a pixel buffer. Tensors are not allowed. Errors
+// are the same as for MakeInput(). `watch` contains the time limit. If the
+// picture is a JPEG and need not be rotated, `decoded` is called repeatedly as
+// rows are decoded.
 absl::StatusOr<DecodedPicture> DecodePicture(
     const ImageSource& image, const ImageLimits& limits,
     const DecodeWatch& watch,
     RowsDecoded decoded = [](const RgbImage&, int) {});
 
-// Returns the peak memory of DecodePicture() in bytes, including its result.
-// The image must have passed ValidateImage().
+// Returns the peak memory of DecodePicture(). The number of bytes includes the
+// result. The image must have passed ValidateImage().
 absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
                                       const ImageLimits& limits);
 
-// Turns the pixels of `picture` inside `part` into the input that `model`
-// takes, as if the part had been sent as a picture. Does not read other pixels.
-// Returns the DecodeError() of `watch` if it expires.
+// Converts the pixels of `picture` inside `part` to the input of `model`. The
+// result is the same as if the client had sent the part as a picture. Does not
+// read other pixels. If `watch` expires, returns its DecodeError().
 absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const PixelRect& part,
                                       const model::ModelConfig& model,
@@ -99,8 +102,8 @@ absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
 // Returns a copy of a part of an input. The part must lie inside the input.
 ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part);
 
-// Returns the peak memory of MakeInput() in bytes for a region of this size.
-// Includes the result, but not the picture.
+// Returns the peak memory of MakeInput() for a region of this size. The number
+// of bytes includes the result, but not the picture.
 int64_t RegionMemory(const PictureSize& region,
                      const model::ModelConfig& model);
 

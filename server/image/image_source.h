@@ -14,7 +14,7 @@
 namespace sfmamba::image {
 
 // An image of a request as it arrived. The bytes are views of the transport's
-// message, which must outlive them.
+// message. The message must outlive these views.
 
 // A JPEG, PNG or still WebP file.
 struct EncodedImage {
@@ -34,7 +34,7 @@ struct PixelBuffer {
   int width = 0;
   int height = 0;
   Format format = Format::kRgb8;
-  int row_stride_bytes = 0;  // 0 if rows are packed.
+  int row_stride_bytes = 0;  // 0 if rows are contiguous.
   absl::string_view data;
 };
 
@@ -47,26 +47,26 @@ struct InputTensor {
   absl::Span<const int64_t> shape;  // Expected: 3, height, width.
   absl::string_view data;           // Little-endian, row-major.
   // The bytes in order, if they arrived in several pieces. They replace `data`.
-  // No piece is empty.
+  // Each piece has at least one byte.
   std::vector<absl::string_view> pieces;
 };
 
 // A part of a decoded picture.
 struct PictureRegion {
   const RgbImage* picture = nullptr;
-  PixelRect rect;  // Within the picture, at least one pixel.
+  PixelRect rect;  // Inside the picture and not empty.
 };
 
 struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
                PictureRegion>
       source;
-  std::optional<CropRect> crop;   // In the oriented picture. Unset: no crop.
+  std::optional<CropRect> crop;   // In the oriented picture. None if not set.
   bool apply_orientation = true;  // The EXIF orientation of encoded images.
-  bool full_size = false;         // A JPEG is never decoded at a smaller scale.
-  // If set, it copies the pixel bytes to where their view points. Before it is
-  // called, only the number of bytes may be used. A refused request is
-  // therefore never copied.
+  bool full_size = false;         // If true, a JPEG is decoded at full scale.
+  // If set, this function copies the pixel bytes to the buffer that their view
+  // points to. Before the call, only the number of bytes may be used. The bytes
+  // of a refused request are therefore never copied.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

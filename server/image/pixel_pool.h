@@ -13,8 +13,8 @@
 
 namespace sfmamba::image {
 
-// The pixels of one input. They are a vector or memory of a PixelPool. Memory
-// of a pool returns to it.
+// The pixels of one input. They are stored in a vector or in memory of a
+// PixelPool. The destructor returns the pool's memory to the pool.
 class Pixels {
  public:
   Pixels() = default;
@@ -44,30 +44,31 @@ class Pixels {
  private:
   std::vector<uint8_t> own_;
   std::shared_ptr<uint8_t> pooled_;
-  size_t size_ = 0;  // Bytes of pooled_.
+  size_t size_ = 0;  // The size of pooled_ in bytes.
 };
 
 // Reuses memory for inputs of one size. New memory is slower, because it is
 // cleared and often mapped page by page.
 //
-// Thread-safe. Memory that it returned may outlive it.
+// Thread-safe. Pixels may outlive the pool.
 class PixelPool {
  public:
-  // `memory` has room for `count` inputs of `bytes` bytes each. If it is null,
-  // the pool is empty.
+  // `memory` has room for `count` inputs of `bytes` bytes each. If `memory` is
+  // null, the pool is empty.
   PixelPool(std::shared_ptr<uint8_t> memory, size_t bytes, size_t count)
       : bytes_(bytes), slots_(std::make_shared<Slots>()) {
     if (memory == nullptr) count = 0;
     absl::MutexLock lock(&slots_->mu);
-    // The first inputs are used most, so that an idle server touches few pages.
+    // Take() uses the first inputs most often, so that an idle server touches
+    // few pages.
     for (size_t i = count; i > 0; --i) {
       slots_->free.push_back(memory.get() + (i - 1) * bytes);
     }
     slots_->memory = std::move(memory);
   }
 
-  // Returns `bytes` bytes with unspecified values. They come from the pool if
-  // they have its size and the pool is not empty.
+  // Returns `bytes` bytes with unspecified values. The memory comes from the
+  // pool if `bytes` is the pool's size and the pool is not empty.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
     if (slot == nullptr) return std::vector<uint8_t>(bytes);
@@ -90,7 +91,7 @@ class PixelPool {
       free.push_back(slot);
     }
 
-    std::shared_ptr<uint8_t> memory;  // Fixed once the pool is made.
+    std::shared_ptr<uint8_t> memory;  // Constant.
     absl::Mutex mu;
     std::vector<uint8_t*> free ABSL_GUARDED_BY(mu);
   };

@@ -17,7 +17,7 @@
 namespace sfmamba::image {
 namespace {
 
-// Returns the bytes per pixel. For NV12, counts only its Y plane.
+// Returns the number of bytes per pixel. For NV12, only the Y plane counts.
 int PixelSize(PixelBuffer::Format format) {
   switch (format) {
     case PixelBuffer::Format::kRgb8:
@@ -72,7 +72,7 @@ void CopyBytes(const InputTensor& tensor, void* to) {
   }
 }
 
-// Reads `count` little-endian elements. The CPU must be little-endian, too.
+// Reads `count` little-endian elements. The CPU must also be little-endian.
 std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
   if (tensor.type == InputTensor::Type::kFloat32) {
@@ -92,7 +92,7 @@ std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   return values;
 }
 
-// Whether the model takes a tensor of this height and width.
+// Returns true if the model accepts a tensor of this height and width.
 bool Fits(int64_t height, int64_t width, const model::ModelConfig& model) {
   const int64_t low = std::min(height, width), high = std::max(height, width);
   if (model.resize == model::Resize::kKeepRatio) {
@@ -153,7 +153,7 @@ RgbImage ToRgb(const PixelBuffer& pixels) {
   UseOneOpenCvThread();
   const int width = pixels.width, height = pixels.height;
   const size_t stride = Stride(pixels);
-  // cv::Mat has no read-only form. The pixels are only read.
+  // cv::Mat has no read-only form. The code only reads the pixels.
   char* const data = const_cast<char*>(pixels.data.data());
   const cv::Mat from(height, width, CV_8UC(PixelSize(pixels.format)), data,
                      stride);
@@ -191,7 +191,8 @@ absl::Status ValidateTensor(const InputTensor& tensor,
   const int size = ElementSize(tensor.type);
   const auto& shape = tensor.shape;
   if (shape.size() != 3 || shape[0] != 3 || !Fits(shape[1], shape[2], model)) {
-    // A hostile shape may have millions of entries. Only a few are printed.
+    // A malicious shape may have millions of entries. The error contains only a
+    // few.
     const auto end = shape.begin() + std::min<size_t>(shape.size(), 8);
     return server::InvalidField(
         ".shape", absl::StrCat("got [", absl::StrJoin(shape.begin(), end, ", "),

@@ -14,15 +14,16 @@ namespace {
 
 using kernels::FixedPointTaps;
 
-// The number of the picture's pixels between two checks of the watch. They take
-// some hundred microseconds.
+// The number of the picture's pixels between two checks of the watch. Resizing
+// this many pixels takes some hundred microseconds.
 constexpr int64_t kWatchedPixels = 1 << 17;
 
 static_assert(kernels::kWeightFractionBits ==
               base::BicubicFilter::kFractionBits);
 
 // Returns the weights of the outputs [begin, begin + size) of a side of `in`
-// pixels that is resized to `out` pixels. Unset if the side keeps its size.
+// pixels that is resized to `out` pixels. Returns nullopt if the side keeps its
+// size.
 std::optional<FixedPointTaps> MakeTaps(int in, int out, int begin, int size) {
   if (in == out) return std::nullopt;
   base::BicubicFilter filter(in, out);
@@ -52,7 +53,7 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
                15) /
               16 * 16),
       rows_(kUnaligned + kRows * stride_),
-      // The rows that one output needs, and the rows of the next Narrow().
+      // Holds the rows that one output needs and the rows of the next Narrow().
       slots_((down_ ? down_->max_count() : 1) + kAtOnce),
       narrow_(slots_ * row_bytes_),
       taken_(begin_),
@@ -93,13 +94,13 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
   const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
-  int64_t unwatched = 0;  // Pixels since the last check of the watch.
+  int64_t unwatched = 0;  // Since the last check of the watch.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
       rows[i] = rgb + stride * std::min(taken_ + i, height_ - 1);
-      // The kernel may read past the picture's end, so its last rows are
-      // copied.
+      // The last rows are copied, because the kernel may read past the
+      // picture's end.
       if (end - rows[i] < static_cast<int64_t>(stride_)) {
         memcpy(RowAt(i), rows[i], row_bytes);
         rows[i] = RowAt(i);
