@@ -22,8 +22,8 @@ struct Quota {
   int burst = 0;
 };
 
-// The caller of a method. Quotas, fair shares and the access log identify it by
-// its name.
+// The caller of a method. The caller's name identifies it for quotas, fair
+// shares and the access log.
 struct Caller {
   // The client's name in the token file. A caller without a token is named by
   // its address without the port, such as "ipv4:10.0.0.7". Names in the token

@@ -11,8 +11,8 @@ namespace {
 
 // The minimum time between two sweeps. Each sweep takes about a millisecond.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
-// The maximum number of clients in memory. An attacker can use many addresses,
-// so further clients are admitted without limits instead of being remembered.
+// The maximum number of clients in memory. An attacker can use many addresses.
+// Further clients are therefore admitted without limits and not stored.
 constexpr size_t kMostClients = 1 << 16;
 
 double BurstOf(const Quota& quota) {

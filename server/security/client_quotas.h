@@ -38,12 +38,13 @@ class ClientQuotas {
       : clock_(std::move(clock)) {}
 
   // Counts `items` images of `caller` until the hold ends. Returns
-  // RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if they exceed the quota. The
-  // error has a retry delay unless the quota can never fit this many images.
+  // RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if the images exceed the quota.
+  // The error has a retry delay unless the quota can never fit this many
+  // images.
   absl::StatusOr<Hold> Take(const Caller& caller, int items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends a hold whose images were never started. They do not count for the
-  // rate.
+  // Ends a hold whose images were never started. These images do not count for
+  // the rate.
   void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the number of clients kept in memory.

@@ -33,8 +33,8 @@ namespace sfmamba::security {
 class Gate {
  public:
   struct Options {
-    // The default quota. It applies to callers without a token and to clients
-    // for which the token file sets none.
+    // The default quota. Applies to callers without a token and to clients for
+    // which the token file sets no quota.
     Quota quota;
     // Called with ErrorInfo.reason for each refused call. Must be fast and
     // thread-safe.
@@ -59,8 +59,8 @@ class Gate {
   // Must be called before the first call arrives.
   void Trust(TrustedProxies proxies) { proxies_ = std::move(proxies); }
 
-  // Returns the client's address, which identifies it for shares and quotas if
-  // it has no token.
+  // Returns the client's address. For a client without a token, the address
+  // identifies the client for shares and quotas.
   std::string ClientOf(const Origin& origin) const;
   // `authorization` is the value of the header ("Bearer ..."), or empty if the
   // header is missing. Returns UNAUTHENTICATED with reason TOKEN_INVALID if the

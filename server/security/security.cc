@@ -138,8 +138,8 @@ absl::Status WatchedFiles::Open() {
 
 void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
-  // Waits for a second look with equal contents. Somebody may still be writing
-  // a file, even if its present contents are valid.
+  // A change is loaded only if the next call finds equal contents. Somebody may
+  // still be writing a file, even if its current contents are valid.
   const bool settled = contents == seen_;
   seen_ = std::move(contents);
   if (!settled || seen_ == settled_) return;

@@ -17,7 +17,7 @@ namespace sfmamba::security {
 namespace {
 
 constexpr size_t kMaxName = 64;
-// The maximum number of tokens. Each call compares its token with all of them,
+// The maximum number of tokens. Each call compares its token with all of these,
 // which takes 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
@@ -157,7 +157,7 @@ const Tokens::Client* Tokens::Find(absl::string_view token) const {
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
          digest.data());
   // The loop never ends early. Otherwise the time would reveal which entry
-  // matched, or how many of its bytes.
+  // matched, or how many bytes of an entry.
   const Client* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) {

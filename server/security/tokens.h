@@ -12,8 +12,8 @@
 
 namespace sfmamba::security {
 
-// The clients of a token file (proto/sfmamba/v1/token_file.proto), found by
-// their tokens. Only the hashes of the tokens are stored. Thread-compatible.
+// The clients of a token file (proto/sfmamba/v1/token_file.proto). Finds a
+// client by its token. Stores only the hashes of the tokens. Thread-compatible.
 // Immutable after Parse().
 class Tokens {
  public:
@@ -27,13 +27,13 @@ class Tokens {
   };
 
   // Parses a token file in text format. `quota` applies to clients for which
-  // the file sets none. Returns INVALID_ARGUMENT with the wrong client and
+  // the file sets no quota. Returns INVALID_ARGUMENT with the wrong client and
   // field. The error contains no hash.
   static absl::StatusOr<Tokens> Parse(const std::string& text,
                                       const Quota& quota);
 
-  // Returns the client with `token`, or null. The time does not depend on how
-  // many characters of the token are right.
+  // Returns the client with `token`, or null. The time does not depend on the
+  // number of correct characters in `token`.
   const Client* Find(absl::string_view token) const;
 
  private:

@@ -21,9 +21,9 @@ namespace {
 
 using Address = std::array<uint8_t, 16>;
 
-// Bits before the IPv4 address in an IPv4-mapped one.
+// The number of bits before the IPv4 address in an IPv4-mapped address.
 constexpr int kV4Bits = 96;
-constexpr int kClientBytes = 8;  // Bytes of an IPv6 client's /64 network.
+constexpr int kClientBytes = 8;  // The size of an IPv6 /64 network.
 constexpr size_t kMaxShown = 64;
 
 std::optional<Address> ParseAddress(absl::string_view text) {

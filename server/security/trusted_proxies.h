@@ -29,9 +29,9 @@ class TrustedProxies {
   struct Client {
     // The client's address or network, such as "ipv4:10.0.0.7" or
     // "ipv6:2001:db8:1:2::/64". IPv6 clients are identified by their /64
-    // network, because one machine can use all its addresses. IPv4-mapped IPv6
-    // addresses are written as IPv4. The loopback address ::1 is written in
-    // full.
+    // network, because one machine can use all addresses of its network.
+    // IPv4-mapped IPv6 addresses are written as IPv4. The loopback address ::1
+    // is not shortened to a network.
     std::string name;
     // True if a forwarded address that is needed to find the client is
     // malformed. `name` is then the peer.
@@ -41,8 +41,8 @@ class TrustedProxies {
   // Returns the client of a call. `peer` is in gRPC's format, such as
   // "ipv4:10.0.0.7:41234". `forwarded` contains the values of the
   // x-forwarded-for headers in their order. The addresses are read from right
-  // to left, and the first untrusted one is the client. If all addresses are
-  // trusted, the client is the peer.
+  // to left, and the first untrusted address is the client. If all addresses
+  // are trusted, the client is the peer.
   Client ClientOf(absl::string_view peer,
                   absl::Span<const std::string> forwarded) const;
 
