@@ -7,7 +7,7 @@
 namespace sfmamba::observability {
 
 void BusyMeter::Start(absl::Time now) {
-  // Overlapping batches form one busy period.
+  // Overlapping batches count as one busy period.
   if (running_++ == 0) since_ = now;
 }
 

@@ -17,7 +17,7 @@ class BusyMeter {
  public:
   static constexpr absl::Duration kWindow = absl::Seconds(5);
 
-  // Call these when a batch starts and when it ends. Batches may overlap.
+  // Must be called when a batch starts and when it ends. Batches may overlap.
   void Start(absl::Time now);
   void End(absl::Time now);
 
@@ -29,10 +29,10 @@ class BusyMeter {
     absl::Time begin, end;
   };
 
-  int running_ = 0;  // Number of running batches.
-  // Start of the current busy period. Valid if running_ > 0.
+  int running_ = 0;  // The number of running batches.
+  // The start of the current busy period. Valid if running_ > 0.
   absl::Time since_;
-  // Disjoint periods. Those older than kWindow are removed.
+  // Disjoint busy periods. Periods older than kWindow are removed.
   std::deque<Period> ended_;
 };
 

@@ -16,12 +16,12 @@ struct Load {
 // Averages the load over the last seconds. A load balancer divides the request
 // rate by the utilization. Both are averaged with the same time constant.
 // Otherwise a server whose traffic grows would briefly look too fast or too
-// slow, and the balancer's shares would oscillate.
+// slow, and the load balancer's weights would oscillate.
 //
 // The class has no clock. Thread-compatible.
 class LoadMeter {
  public:
-  // Time constant of the exponential averages.
+  // The time constant of the exponential averages.
   static constexpr absl::Duration kMemory = absl::Seconds(3);
   static constexpr double kMaxUtilization = 2;
 

@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-constexpr int kRefusedLines = 10;  // Maximum lines per second for each reason.
+constexpr int kRefusedLines = 10;  // Per second and reason.
 
 absl::string_view LevelName(LogLevel level) {
   static constexpr absl::string_view kNames[] = {"debug", "info", "warning",
@@ -138,7 +138,7 @@ void Logger::ReportLeftOut() {
       if (lines > 0) left_out.emplace_back(reason, lines);
     }
   }
-  // The lines are written without the lock, so that requests do not wait.
+  // Writes the lines without holding the lock, so that requests do not wait.
   for (const auto& [reason, lines] : left_out) {
     Write(LogLevel::kInfo, LogModule::kRequests, "requests were refused",
           {{"reason", reason}, {"lines_left_out", lines}});

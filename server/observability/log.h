@@ -43,8 +43,8 @@ absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
 // Parses "json" or "text". An empty name means the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
-// A key and its value in a log line. The object refers to the caller's text and
-// must not outlive it.
+// A key and a value in a log line. The value refers to the caller's string,
+// which must outlive this object.
 class LogField {
  public:
   LogField(absl::string_view key, absl::string_view text)
@@ -89,13 +89,13 @@ class LineSampler {
   int skipped_ = 0;
 };
 
-// Writes one line per event, as a JSON object with ts, level, module, msg and
-// the fields, or as text for terminals.
+// Writes one line per event. The line is a JSON object with ts, level, module,
+// msg and the fields, or text for terminals.
 //
-// Thread-safe. Bytes that are not UTF-8 are replaced, so every line is valid
-// JSON. Callers never wait, because a background thread writes the lines. If
-// the output is blocked, lines are dropped and counted. Lines of level kError
-// are dropped last.
+// Thread-safe. Invalid UTF-8 is replaced, so that every line is valid JSON.
+// Callers never wait, because a background thread writes the lines. If the
+// output is blocked, lines are dropped and counted. Lines of level kError are
+// dropped last.
 //
 //   log.Info(LogModule::kModels, "model is ready", {{"model", name}});
 class Logger {
@@ -123,8 +123,8 @@ class Logger {
   // line contains the number of skipped lines.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
   // Writes the line of a request that failed with `reason`. Up to 10 lines per
-  // second are written for each reason. ReportLeftOut() reports the others. The
-  // reasons are a small fixed set.
+  // second are written for each reason. ReportLeftOut() reports the number of
+  // further lines. There is a small fixed set of reasons.
   void AccessRefused(absl::string_view reason, Fields fields)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Writes the number of lines skipped for each reason since the last call. The

@@ -15,10 +15,10 @@ namespace {
 
 // The maximum time for which the destructor waits for queued lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// A thread that cannot write checks at this interval whether it must stop.
+// If a thread cannot write, it checks at this interval whether it must stop.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
 // The maximum size of one write. A ready pipe accepts PIPE_BUF bytes without
-// blocking, see pipe(7).
+// blocking. See pipe(7).
 constexpr size_t kChunk = PIPE_BUF;
 
 }  // namespace
@@ -32,7 +32,8 @@ LogWriter::~LogWriter() {
 }
 
 void LogWriter::Write(std::string line, bool urgent) {
-  // The extra space keeps errors from being dropped during a flood of requests.
+  // Urgent lines get extra space, so that errors are not dropped during a flood
+  // of requests.
   const size_t room =
       urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
   {
@@ -46,8 +47,8 @@ void LogWriter::Write(std::string line, bool urgent) {
   worker_.Push([this, line = std::move(line)](bool /*stopped*/) {
     const bool written = WriteAll(line);
     absl::MutexLock lock(&mu_);
-    // Subtracted only now, because a blocked descriptor must not let lines pile
-    // up.
+    // Subtracted only after writing, so that lines cannot accumulate while the
+    // descriptor is blocked.
     bytes_ -= line.size();
     if (!written) ++dropped_;
     if (bytes_ == 0) written_.SignalAll();
@@ -70,8 +71,8 @@ int64_t LogWriter::TakeDropped() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // After the time limit no line may wait, because there may be thousands of
-    // lines.
+    // After the time limit, no further write may wait, because thousands of
+    // lines may be queued.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

@@ -21,12 +21,12 @@ namespace sfmamba::observability {
 class LogWriter {
  public:
   struct Options {
-    // Maximum number of queued bytes. Urgent lines may use a quarter more.
+    // The maximum number of queued bytes. Urgent lines may use a quarter more.
     size_t max_bytes = 1 << 20;
   };
 
-  // `fd` must outlive the writer. It may block, because a full pipe stops only
-  // the background thread.
+  // `fd` must outlive the writer. The descriptor may be blocking, because a
+  // full pipe stops only the background thread.
   LogWriter(int fd, const Options& options);
   ~LogWriter();
 
@@ -53,7 +53,7 @@ class LogWriter {
   mutable absl::Mutex mu_;
   // Signalled when every line has been written.
   mutable server::SteadyCondVar written_;
-  // Size of lines that wait or are being written.
+  // The size of the lines that wait or are being written.
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

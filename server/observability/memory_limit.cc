@@ -49,9 +49,9 @@ int64_t MachineMemory(const std::string& root, absl::string_view name) {
   return kNone;
 }
 
-// Returns the smallest limit of the group `path`, such as "/kubepods/pod1", and
-// its ancestors in the hierarchy at `mount`. The root is read too, because a
-// container may see its own group as the root.
+// Returns the smallest limit of the group `path` and of its ancestors in the
+// hierarchy at `mount`. An example of `path` is "/kubepods/pod1". The root is
+// read too, because a container may see its own group as the root.
 int64_t GroupLimit(const std::string& mount, absl::string_view path,
                    absl::string_view file) {
   int64_t limit = kNone;

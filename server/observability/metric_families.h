@@ -33,7 +33,7 @@ struct Family {
 
 // The time series of one family that belong to one owner. A series is created
 // when it is first used, because most label values never occur. The destructor
-// removes all of them.
+// removes all series.
 //
 //   Series<Counter> misses(families.deadline_misses, {"tiny"});
 //   misses.Of({"queue"}).Increment();
@@ -42,14 +42,14 @@ struct Family {
 template <typename Metric>
 class Series {
  public:
-  // `first` contains the values of the family's first labels, which all series
-  // share.
+  // `first` contains the values of the family's first labels. All series share
+  // these values.
   explicit Series(const Family<Metric>& family,
                   std::vector<std::string> first = {})
       : family_(family), first_(std::move(first)) {}
   ~Series() { Clear(); }
 
-  // Returns the series whose other labels have these values.
+  // Returns the series whose remaining labels have the values in `rest`.
   Metric& Of(std::initializer_list<absl::string_view> rest = {})
       ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -91,7 +91,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Buckets = std::vector<double>;
 
-// Returns bounds in seconds, up to the default maximum deadline of a request.
+// Returns bucket bounds in seconds, up to the default maximum deadline.
 Buckets LatencyBuckets();
 
 // Returns 2^first, ..., 2^last.
@@ -104,7 +104,7 @@ struct MetricFamilies {
 
   prometheus::Registry registry;
 
-  // Each registers a family with the name "sfmamba_" + `name`.
+  // Register a family with the name "sfmamba_" + `name`.
   Family<Counter> counter(const char* name, const char* help, Names labels);
   Family<Gauge> gauge(const char* name, const char* help, Names labels);
   Family<Histogram> histogram(const char* name, const char* help, Names labels,
@@ -184,7 +184,7 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
-  // The Gateway API inference extension expects these names.
+  // The names that the Gateway API inference extension expects.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
             "Prediction requests that wait. Counts the images that wait for a "
@@ -291,8 +291,8 @@ struct ModelSeries {
   Series<Gauge> active_clients{families.active_clients, {model}};
   Series<Histogram> turns_passed{families.turns_passed, {model}};
 
-  // Creates the series that the dashboard queries, so that they have values
-  // from the start.
+  // Creates the series that the dashboard queries, so that the series have
+  // values from the start.
   ModelSeries(const MetricFamilies& families, std::string name)
       : families(families), model(std::move(name)) {
     batch_items.Of();

@@ -46,7 +46,8 @@ absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
 absl::string_view ModelStateName(ModelState state);
-absl::string_view PriorityName(server::Priority priority);  // Such as "high".
+// For example "high".
+absl::string_view PriorityName(server::Priority priority);
 
 }  // namespace sfmamba::observability
 

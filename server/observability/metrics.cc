@@ -11,8 +11,8 @@ namespace {
 
 using prometheus::MetricFamily;
 
-// Removes the entries that only the map owns. No other thread can copy them
-// meanwhile, because copies are made only under the map's lock.
+// Removes the entries that only the map owns. No other thread can copy an entry
+// at the same time, because copies are made only under the map's lock.
 template <typename Map>
 void EraseUnowned(Map* map) {
   for (auto it = map->begin(); it != map->end();) {

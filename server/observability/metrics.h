@@ -48,43 +48,44 @@ class Metrics {
   // names share one object.
   std::shared_ptr<DeviceMetrics> Device(absl::string_view device)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the metrics for requests that name an unknown model. They have the
-  // label "_unknown", because callers must not be able to create labels.
+  // Returns the metrics for requests that name an unknown model. These metrics
+  // have the label "_unknown", because callers must not be able to create
+  // labels.
   ModelMetrics& UnknownModel() { return *unknown_; }
   // Returns the metrics for requests that concern no single model.
   ModelMetrics& NoModel() { return *none_; }
 
   void RequestStarted(Method method, int64_t bytes);
-  // The request leaves the gauge of requests in flight. RequestDone() counts
-  // its result.
+  // Removes the request from the gauge of requests in flight. RequestDone()
+  // counts the request's result.
   void RequestFinished(Method method);
 
   // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
   void ImageDecoded(absl::string_view format, int64_t pixels);
   void ImageFailed(absl::string_view format, absl::string_view reason);
 
-  // The pool accepted a decode job, started it, or finished it.
+  // Report that the pool accepted a decode job, started it, or finished it.
   void DecodeQueued();
   void DecodeStarted();
   void DecodeDone();
 
-  // Adds lines of the log that were dropped.
+  // Adds a number of dropped log lines.
   void LogLinesDropped(int64_t lines);
-  // Adds spans that were exported, or that were dropped.
+  // Add a number of exported or dropped spans.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
-  // A connection was closed because there were too many connections.
+  // Report that a connection was closed because there were too many.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
-  // A call was refused because its caller may not make it. `reason` is its
-  // ErrorInfo.reason.
+  // Reports that a call was refused because the caller may not make it.
+  // `reason` is the ErrorInfo.reason of the error.
   void CallRefused(absl::string_view reason);
-  // A connection to the gRPC port failed during its TLS handshake.
+  // Reports that a TLS handshake on the gRPC port failed.
   void TlsHandshakeFailed();
-  // A trusted proxy forwarded a malformed address.
+  // Reports that a trusted proxy forwarded a malformed address.
   void ForwardMalformed();
-  // The files of `what` have changed. `what` is "tokens" or "tls". `taken` is
-  // true if the new contents were loaded.
+  // Reports that the files of `what` have changed. `what` is "tokens" or "tls".
+  // `taken` is true if the new contents were loaded.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
   // Makes Collect() report the memory held in `budget`, which must outlive this
@@ -96,7 +97,7 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the models and devices that have no other owner, with their series.
+  // Removes the models and devices that have no other owner, and their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -106,7 +107,7 @@ class Metrics {
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
-  // Also held during a scrape.
+  // Also locked during a scrape.
   mutable absl::Mutex mu_;
   mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
       ABSL_GUARDED_BY(mu_);  // Keyed by model.

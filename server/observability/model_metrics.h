@@ -40,13 +40,13 @@ class InferenceStatistics {
     absl::Duration total;
     absl::Duration queue;
     absl::Duration input;   // Decoding and resizing.
-    absl::Duration infer;   // Time in the batch.
+    absl::Duration infer;   // The time in the batch.
     absl::Duration output;  // Encoding the response.
   };
   struct Snapshot {
     int64_t images = 0;  // Images in successful requests.
     int64_t batches = 0;
-    // Time of the last successful request.
+    // The time of the last successful request.
     absl::Time last = absl::UnixEpoch();
     Sum success, fail, queue, input, infer, output;
     std::map<int, Sum> by_batch_size;
@@ -70,23 +70,23 @@ struct MetricFamilies;
 struct ModelSeries;
 struct VersionSeries;
 
-// The metrics of one version of a model. The first scrape after the last owner
-// has released this object removes the series. Thread-safe. The recording
-// methods never wait long for a scrape.
+// The metrics of one version of a model. The series are removed by the first
+// scrape after the last owner has released this object. Thread-safe. The
+// recording methods never wait long for a scrape.
 class ModelMetrics {
  public:
   ~ModelMetrics();
   ModelMetrics(const ModelMetrics&) = delete;
   ModelMetrics& operator=(const ModelMetrics&) = delete;
 
-  // Called by the prediction once per request and once per image, so that the
-  // counts equal the client's. Executor and Batcher do not count images.
+  // Called by the prediction, once per request and once per image. The counts
+  // therefore equal the client's. Executor and Batcher do not count images.
   // `reason` is one of server/errors/reasons.h, or "" for OK.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
-  // An image was refused before it joined a batch. `queue` is the full queue,
-  // such as "batch". It is empty if the reason is not a full queue.
+  // Reports that an image was refused before it joined a batch. `queue` is the
+  // full queue, such as "batch". It is empty if no queue is full.
   void Rejected(absl::string_view reason, absl::string_view queue);
   void ItemFailed(absl::string_view reason);     // For example "DEVICE_OOM".
   void DeadlineMissed(absl::string_view stage);  // For example "queue".
@@ -96,21 +96,20 @@ class ModelMetrics {
   // Called by the executor when a batch starts and when it has ended. The batch
   // has `items` images and is padded to `padded`. `size` is an image size such
   // as "224x224". `trigger` is the reason why the batch left its queue. After
-  // the first 64 sizes, new ones are counted as "other", because a dense model
-  // may have thousands.
+  // the first 64 sizes, new sizes are counted as "other", because a dense model
+  // may have thousands of sizes.
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
   // Sets the waiting images of a priority. `oldest` is the time when the oldest
-  // image was submitted, on the clock of SteadyNow(). It is InfiniteFuture() if
-  // no image waits.
+  // image was submitted, by base::SteadyNow(). It is InfiniteFuture() if no
+  // image waits.
   void QueueChanged(server::Priority priority, int items, int64_t bytes,
                     absl::Time oldest);
 
-  // Sets how long a new image of normal priority would wait for its batch. The
+  // Sets how long a new image of normal priority would wait for a batch. The
   // metric does not exist before the first call. Must be called whenever the
-  // prediction changes. When nothing waits and nothing runs, `wait` must be
-  // zero.
+  // prediction changes. If no image waits or runs, `wait` must be zero.
   void PredictedWait(absl::Duration wait);
   // Returns the value of PredictedWait(), or a negative value before the first
   // call.
@@ -127,12 +126,12 @@ class ModelMetrics {
   }
   // Sets the number of clients whose images wait for the model's device.
   void ActiveClientsAre(int clients);
-  // Records the wait of an image whose batch starts now. While the image
-  // waited, `batches` other batches of the model ran.
+  // Reports an image whose batch starts now. While the image waited, `batches`
+  // other batches of the model ran.
   void TurnsPassed(int batches);
   // Compares a batch's duration with the prediction made when the batch left
-  // its queue. A prediction of zero means that there was none, and is not
-  // counted.
+  // its queue. A prediction of zero means that there was no prediction. Such a
+  // batch is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
 
   // Returns the statistics of this version's requests and batches.
@@ -158,7 +157,7 @@ class ModelMetrics {
                std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
   // Adds this version's waiting images to the gauges that all versions share.
-  // `now` is on the clock of SteadyNow().
+  // `now` is by base::SteadyNow().
   void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;
@@ -166,7 +165,7 @@ class ModelMetrics {
   struct Queue {
     std::atomic<int64_t> items{0};
     std::atomic<int64_t> bytes{0};
-    std::atomic<int64_t> oldest_nanos{kNoTime};  // On the clock of SteadyNow().
+    std::atomic<int64_t> oldest_nanos{kNoTime};  // By base::SteadyNow().
   };
   std::array<Queue, server::kPriorityCount> queues_;  // Indexed by priority.
   std::atomic<double> predicted_wait_{-1};  // In seconds. Negative if unknown.
@@ -175,7 +174,7 @@ class ModelMetrics {
   InferenceStatistics statistics_;
 
   absl::Mutex mu_;
-  // Sizes with their own series.
+  // The image sizes with their own series.
   absl::flat_hash_set<std::string> sizes_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -22,15 +22,15 @@ namespace sfmamba::observability {
 // Thread-compatible. Finish() must be called exactly once.
 class RequestRecord {
  public:
-  // `traceparent` is the W3C header. If it is empty, the request gets a new
-  // trace id. `metrics` and `log` must outlive the record.
+  // `traceparent` is the W3C header. If the header is empty, the request gets a
+  // new trace id. `metrics` and `log` must outlive the record.
   RequestRecord(Method method, int64_t message_bytes, std::string peer,
                 absl::string_view traceparent, Metrics* metrics, Logger* log);
   ~RequestRecord() { metrics_.RequestFinished(method_); }
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  // Returns the arrival time on the clock of SteadyNow().
+  // Returns the arrival time, by base::SteadyNow().
   absl::Time start() const { return start_; }
 
   // Returns the trace that contains the request.
@@ -38,13 +38,13 @@ class RequestRecord {
 
   const std::string& request_id() const { return request_id_; }
   void set_request_id(absl::string_view id) { request_id_ = std::string(id); }
-  // Sets the client whose quotas and shares the request uses. It is a token's
-  // name or an address.
+  // Sets the client whose quotas and shares the request uses. The client is a
+  // name from the token file or an address.
   void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
   // Sets the model whose metrics count the request. The default is "_unknown".
   void set_model(std::string name, std::shared_ptr<ModelMetrics> metrics);
-  // For requests that concern no single model.
+  // Records that the request concerns no single model.
   void set_no_model() { model_ = &metrics_.NoModel(); }
 
   // Records the request as `error` although the response is OK. Used if every

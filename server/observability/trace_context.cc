@@ -12,7 +12,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// Offsets of the fields in "vv-<32 digits>-<16 digits>-ff", and its length.
+// The offsets of the fields in "vv-<32 digits>-<16 digits>-ff", and the length.
 constexpr size_t kTraceAt = 3, kParentAt = 36, kFlagsAt = 53, kSize = 55;
 constexpr uint64_t kSampledFlag = 1;
 
@@ -104,7 +104,7 @@ TraceContext TraceContextOf(absl::string_view traceparent) {
 
 std::string KeptTracestate(absl::string_view tracestate) {
   std::vector<absl::string_view> members;
-  size_t bytes = 0;  // Length of the joined members, with a comma after each.
+  size_t bytes = 0;  // The joined length, with a comma after each.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
     if (member.empty()) continue;  // The standard allows empty members.

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-// W3C Trace Context: the headers in which a caller describes its trace.
+// W3C Trace Context. With these headers a caller describes its trace.
 
 namespace sfmamba::observability {
 
@@ -34,21 +34,21 @@ struct TraceContext {
 };
 
 // Parses a `traceparent` header ("00-<trace id>-<parent id>-<flags>"). Returns
-// nullopt if it is malformed or an id is all zeros. For later versions than 00,
-// only the fields of version 00 are read.
+// nullopt if the header is malformed or an id is all zeros. In a header of a
+// later version, only the fields of version 00 are read.
 std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent);
 
 // Returns the parsed context, or a new trace if parsing fails.
 TraceContext TraceContextOf(absl::string_view traceparent);
 
-// Returns the part of a `tracestate` header that is passed on. If it has more
-// than 512 bytes, members of more than 128 bytes are removed first, and then
-// the last members. Returns "" if the header is malformed or has more than 32
-// members.
+// Returns the part of a `tracestate` header that is propagated. If the header
+// has more than 512 bytes, members of more than 128 bytes are removed first,
+// and then the last members. Returns "" if the header is malformed or has more
+// than 32 members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return the id as headers contain it. A trace id has 32 lower-case hexadecimal
-// digits, and a span id has 16.
+// Return the id in the form of the headers. A trace id has 32 lower-case
+// hexadecimal digits, and a span id has 16.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 
