@@ -94,7 +94,7 @@ std::string Wrapped(const std::string& text) {
   return absl::StrCat(lines, indent, line, "\n");
 }
 
-// Adds a flag and its value to `command_line`.
+// Stores a flag and its value in `command_line`.
 absl::Status Give(const FieldDescriptor& field, const std::string& value,
                   CommandLine* command_line) {
   if (field.containing_type() == v1::Command::descriptor()) {

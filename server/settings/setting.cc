@@ -28,8 +28,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused text.
-// The longest duration that protobuf has.
+constexpr size_t kMaxShown = 64;  // Of a rejected value.
+// The longest duration in protobuf.
 constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
 bool IsDuration(const FieldDescriptor& field) {
@@ -76,8 +76,8 @@ std::string DescribeForm(const FieldDescriptor& field) {
   }
 }
 
-// Replaces a number of bytes with a suffix by the plain number. Returns any
-// other text unchanged.
+// Converts a number of bytes with a suffix, such as 1MiB, to a plain number.
+// Returns all other values unchanged.
 std::string WithoutSuffix(const FieldDescriptor& field,
                           absl::string_view text) {
   static constexpr std::pair<absl::string_view, int> kSuffixes[] = {
@@ -96,7 +96,7 @@ std::string WithoutSuffix(const FieldDescriptor& field,
 }
 
 // Returns the number, or the duration in seconds. Returns NaN if `text` is
-// neither.
+// neither of them.
 double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   if (IsDuration(field)) {
     absl::Duration duration;
@@ -141,7 +141,7 @@ std::string TextOf(const Message& message, const FieldDescriptor& field,
 
 bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
   const v1::Setting& setting = SettingOf(field);
-  // Text format accepts any number for an enum, so the value may have no name.
+  // Text format accepts any number for an enum, so a value may have no name.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     return field.enum_type()->FindValueByName(text) != nullptr;
   }
@@ -182,7 +182,7 @@ absl::Status CheckFields(const Message& message, const std::string& prefix) {
   return absl::OkStatus();
 }
 
-// Keeps protobuf from writing errors to stderr.
+// Prevents protobuf from writing errors to stderr.
 class NoErrors : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
@@ -211,7 +211,7 @@ bool ParseValue(const FieldDescriptor& field, absl::string_view text,
     reflection.SetBool(message, &field, text == "true");
     return true;
   }
-  // Text format takes any number for an enum.
+  // Text format accepts any number for an enum.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
       field.enum_type()->FindValueByName(std::string(text)) == nullptr) {
     return false;
@@ -293,7 +293,7 @@ absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
 absl::Status AddFromText(const FieldDescriptor& field, absl::string_view text,
                          Message* message) {
   std::vector<absl::string_view> values = {text};
-  // A string may contain commas, so each text gives only one string of a list.
+  // A string may contain commas, so `text` is a single string of the list.
   if (field.is_repeated() &&
       field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
     values = absl::StrSplit(text, ',');
@@ -317,7 +317,7 @@ void SetDefaults(Message* message) {
                             ? reflection.FieldSize(*message, &field) > 0
                             : reflection.HasField(*message, &field);
     if (is_set || SettingOf(field).default_().empty()) continue;
-    // A test checks that every default can be parsed.
+    // A test ensures that every default can be parsed.
     SetFromText(field, SettingOf(field).default_(), message).IgnoreError();
   }
 }

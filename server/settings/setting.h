@@ -10,14 +10,14 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that set the fields of messages, and that use reflection to read
-// the field options in config.proto and server_config.proto. These options are
-// the only source of a setting's help, default and range.
+// Functions that set message fields from text. They read the field options in
+// config.proto and server_config.proto by reflection. These options are the
+// only source of a setting's help, default and range.
 namespace sfmamba::server {
 
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
 
-// The fields of all `messages` that belong to one topic, in declaration order.
+// A topic of settings with its fields in all `messages`, in declaration order.
 struct Topic {
   std::string title;
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -34,30 +34,30 @@ bool IsGroup(const google::protobuf::FieldDescriptor& field);
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
 // Describes the default, such as "30s" or "the weights', else 256". Returns ""
-// if there is none.
+// if there is no default.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
 // Sets `field` of `message` to the value in `text`. setting.proto describes the
-// format. An empty text clears a list. Returns INVALID_ARGUMENT with the
+// format. An empty `text` clears a list. Returns INVALID_ARGUMENT with the
 // expected form. The caller adds the field's name to the error. The range is
 // not checked.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
-// Does the same, but adds the values to a list. An empty text is refused for a
-// list of numbers.
+// Does the same as SetFromText(), but appends to a list. If the list contains
+// numbers, an empty `text` is an error.
 absl::Status AddFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);
 
 // Sets every unset field that has a default. A number without presence counts
-// as unset if it is 0. Nested groups are not changed.
+// as unset if its value is 0. Nested groups are not changed.
 void SetDefaults(google::protobuf::Message* message);
 
-// Returns INVALID_ARGUMENT if a field, also inside a group, is out of its
-// range. The error names the first such field, the value found and the values
-// expected.
+// Returns INVALID_ARGUMENT if a field is out of range. Fields inside groups are
+// checked too. The error contains the first such field, its value and the
+// expected values.
 absl::Status CheckRanges(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::server

@@ -18,7 +18,7 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Deeper messages are left to protobuf's parser.
+// Messages that are nested deeper are left to protobuf's parser.
 constexpr int kMostDepth = 32;
 
 bool IsName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
@@ -27,7 +27,7 @@ bool IsSize(const FieldDescriptor& field) {
   return SettingOf(field).unit() == "bytes";
 }
 
-// Copies a text and replaces values while copying.
+// Copies text and replaces values in the copy.
 class Rewriter {
  public:
   explicit Rewriter(absl::string_view text) : in_(text) {}
@@ -77,13 +77,13 @@ class Rewriter {
     return in_.substr(begin, at_ - begin);
   }
 
-  // Copies the input up to the offset `end`.
+  // Copies the input up to offset `end`.
   void Copy(size_t end) {
     absl::StrAppend(&out_.text, in_.substr(copied_, end - copied_));
     copied_ = end;
   }
 
-  // Reads the fields of a message up to its closing bracket or the end of the
+  // Reads the fields of a message up to the closing bracket or the end of the
   // text. Stops early at unexpected text.
   absl::Status Fields(const Descriptor& message, int depth) {
     for (SkipSpace(); IsName(Peek()) && !broken_; SkipSpace()) {
@@ -164,8 +164,8 @@ class Rewriter {
 
   const absl::string_view in_;
   size_t at_ = 0;
-  size_t copied_ = 0;    // Bytes of in_ that were copied to out_.
-  bool broken_ = false;  // If true, the rest is left to protobuf's parser.
+  size_t copied_ = 0;    // The number of copied bytes of in_.
+  bool broken_ = false;  // If true, protobuf's parser reads the rest.
   PlainText out_;
 };
 

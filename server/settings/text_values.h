@@ -9,14 +9,13 @@
 
 namespace sfmamba::server {
 
-// A protobuf text whose durations and sizes have been rewritten for protobuf's
-// parser.
+// Text in protobuf's text format after WithPlainValues().
 struct PlainText {
   // A replaced value. Lines and columns start at 0.
   struct Change {
     int line = 0;
-    int column = 0;  // End of the new value in the new text.
-    int longer = 0;  // Length of the new value minus length of the old value.
+    int column = 0;  // The end of the new value in the new text.
+    int longer = 0;  // The new length minus the old length.
   };
 
   // Converts a column of the new text to a column of the original text.
@@ -27,10 +26,10 @@ struct PlainText {
 };
 
 // Rewrites durations such as "5s" and sizes such as "32MiB" for protobuf's
-// parser. The text may write such values as in flags, with or without quotes.
-// `message` is the type of the text. Returns INVALID_ARGUMENT with line, column
-// and field if a duration or size is malformed. Protobuf's parser reports other
-// mistakes.
+// parser. `text` may contain such values in the form of flags, with or without
+// quotes. `message` is the type of the message. Returns INVALID_ARGUMENT with
+// line, column and field if a duration or size is malformed. Other errors are
+// left to protobuf's parser.
 absl::StatusOr<PlainText> WithPlainValues(
     const std::string& text, const google::protobuf::Descriptor& message);
 

@@ -15,10 +15,10 @@
 namespace sfmamba::server {
 namespace {
 
-// Some Windows editors write it at the start of a UTF-8 file.
+// Some Windows editors write these bytes at the start of a UTF-8 file.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
-// The start of the file that Git LFS leaves in place of a large file.
+// The start of the file that replaces a large file in Git LFS.
 constexpr absl::string_view kLfsPointer =
     "version https://git-lfs.github.com/spec/";
 
@@ -55,7 +55,7 @@ absl::Status ParseTextProto(absl::string_view what, const std::string& text,
   parser.RecordErrorsTo(&error);
   if (parser.ParseFromString(plain->text, message)) return absl::OkStatus();
   std::string said = absl::StrCat(what, ": ", error.text());
-  // The parser's error quotes the name of an unknown field.
+  // The parser's error contains the name of an unknown field in quotes.
   for (const absl::string_view part : absl::StrSplit(error.text(), '"')) {
     const std::string removed = WhyRemoved(part);
     if (!removed.empty()) absl::StrAppend(&said, " ", removed);
