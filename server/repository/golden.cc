@@ -320,13 +320,13 @@ absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images) {
   Tensors tensors;
-  // Reserved so that the views stay valid.
+  // Reserves memory, so that the views stay valid.
   tensors.data.reserve(4 * images.size());
   for (size_t i = 0; i < images.size(); ++i) {
     Add(images[i], static_cast<int>(i), &tensors);
   }
   const fs::path path = fs::path(version) / kGoldenFile;
-  // If this fails, writing the file reports the error.
+  // If creating the folder fails, writing the file reports the error.
   std::error_code ignored;
   fs::create_directories(path.parent_path(), ignored);
   return weights::WriteSafetensors(path.string(), tensors.views);

@@ -14,8 +14,8 @@
 
 namespace sfmamba::repository {
 
-// An image and a model's stored result for it, recorded when the model was
-// known to be correct.
+// An image and the model's stored result for this image, recorded when the
+// model was known to be correct.
 struct GoldenImage {
   int height = 0, width = 0;
   std::vector<uint8_t> pixels;  // [height, width, 3] RGB.
@@ -34,14 +34,15 @@ struct GoldenImage {
 // For a segmenter:
 //   labels.n  U16 [height, width]
 
-// Returns the golden images of a version as probes that a load runs and checks.
-// Returns none if the file does not exist. Returns INVALID_ARGUMENT with the
-// tensor that is missing or has the wrong shape. The errors contain no path.
+// Returns the golden images of a version as probes, which run and are checked
+// at each load. Returns none if the file does not exist. Returns
+// INVALID_ARGUMENT with the tensor that is missing or has the wrong shape. The
+// errors contain no path.
 absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
     const VersionPath& version, const model::ModelConfig& config);
 
-// Returns a black image of the model's input size. Its check returns INTERNAL
-// if the model's output for the image is not finite.
+// Returns a black image of the model's input size. The probe's check returns
+// INTERNAL if the model's output is not finite.
 batching::Executor::Probe BlackProbe(const model::ModelConfig& config);
 
 // Writes the golden file. Creates its folder if necessary.

@@ -11,13 +11,15 @@
 
 namespace sfmamba::repository {
 
-// Returns a few synthetic images of the model's input size. They are the same
-// on every call and not of a single colour. Their checks accept every result.
+// Returns a few synthetic images of the model's input size. Every call returns
+// the same images. Each image has several colours. The checks accept every
+// result.
 std::vector<batching::Executor::Probe> MadeUpImages(
     const model::ModelConfig& config);
 
-// Returns synthetic images, the same on every call, with the results of
-// `model`. Returns the model's errors, or INTERNAL if a result is not finite.
+// Returns synthetic images with the results of `model`. Every call returns the
+// same images. Returns the model's errors, or INTERNAL if a result is not
+// finite.
 absl::StatusOr<std::vector<GoldenImage>> AnswerGoldenImages(
     model::VisionModel& model);
 

@@ -24,13 +24,14 @@ using nlohmann::json;
 using Levels = std::vector<MemberLevel>;
 
 constexpr char kFamily[] = "mamba_vision_";
-constexpr int kMostPixels = 16384;  // Also the maximum side of a window.
+constexpr int kMostPixels = 16384;  // Also the largest window side.
 
-// Reads the family and the variant from the members that name a model.
+// Reads the family and the variant from the members that contain a model's
+// name.
 absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
   const Member type = levels[0].At("model_type");
-  // Transformers writes model_type "timm_wrapper" for all of timm's models, so
-  // this value does not name a family.
+  // Transformers writes model_type "timm_wrapper" for all models of timm, so
+  // this value does not identify a family.
   const bool is_typed = type.value.is_string() && type.value != "timm_wrapper";
   NamedModel named;
   for (const char* name : {"model_type", "architectures", "architecture",
@@ -65,7 +66,7 @@ bool HasShapes(const model::BackboneConfig& row,
          row.depths == shapes.depths && row.layer_scale == shapes.layer_scale;
 }
 
-// Returns the rows of the variant table that have these shapes.
+// Returns the rows of the variant table that have the shapes `shapes`.
 std::vector<model::ModelConfig> MatchingRows(
     const weights::ClassifierShapes& shapes) {
   std::vector<model::ModelConfig> rows;
@@ -99,7 +100,7 @@ std::string Choice(const model::ModelConfig& row) {
 }
 
 // Chooses among rows that have the same shapes but different windows. The
-// windows decide first, then a model's name, then the input size.
+// windows decide first, then a model's name, and finally the input size.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,

@@ -31,17 +31,17 @@ struct HuggingFaceConfig {
 //
 // Members of config.json may be in its root or, as timm writes them, in
 // "model_args" and "pretrained_cfg". The root has priority. The family must be
-// MambaVision. It is read from `model_type` or, if that is missing, from a
-// member that names a model, such as `architectures` or `architecture`. The
-// variant is the table row with the given shapes. If config.json has
-// `window_size` and `num_heads`, they replace the row's values. `stated` is the
-// version's config.textproto.
+// MambaVision. It is read from `model_type`. If `model_type` is missing, the
+// family is read from a member that contains a model's name, such as
+// `architectures` or `architecture`. The variant is the table row with the
+// given shapes. If config.json has `window_size` and `num_heads`, they replace
+// the row's values. `stated` is the version's config.textproto.
 //
-// Several rows may have the given shapes and differ only in their windows. Then
-// the variant in `stated` decides. Without it, the first available of
-// `window_size`, a model's name and the input size decides. If `with_labels`,
-// `id2label` or `label_names` must name every class. ReadHuggingFaceInput()
-// describes how the input is read.
+// Several rows may have the given shapes and differ only in their windows. In
+// this case, the variant in `stated` decides. If `stated` has no variant, the
+// first available of `window_size`, a model's name and the input size decides.
+// If `with_labels` is true, `id2label` or `label_names` must name every class.
+// ReadHuggingFaceInput() describes how the input is read.
 //
 // Returns INVALID_ARGUMENT with the wrong member if a file is not JSON,
 // describes another family, has a value of the wrong type, or contradicts the

@@ -30,7 +30,7 @@ struct Stated {
   Member member;
 };
 
-// The values that one place states.
+// The values in one MemberLevel or in preprocessor_config.json.
 using Statement = std::array<std::optional<Stated>, kFacts>;
 
 // Returns the side of a square, or 0 if `size` is not a square. Accepts these
@@ -118,9 +118,9 @@ absl::StatusOr<Statement> ReadLevel(const MemberLevel& level) {
   return stated;
 }
 
-// Reads mean and standard deviation. In the file they apply to pixels
-// multiplied by rescale_factor. The server divides pixels by 255, so the values
-// are converted.
+// Reads mean and standard deviation. In the file, these values apply to pixels
+// multiplied by rescale_factor. The server divides pixels by 255, so the
+// function converts the values.
 absl::Status ReadNormalization(const MemberLevel& level, Statement* stated) {
   const Member normalize = level.At("do_normalize");
   if (normalize.value == false) {
@@ -155,9 +155,9 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
   (*stated)[kResize] = {{static_cast<double>(resize)}, of_crop};
 }
 
-// Reads the size to which pictures are resized, and the crop that is cut out
-// afterwards. If there is a crop, a size of one number is the length of the
-// shorter side.
+// Reads the size to which pictures are resized, and the size of the crop that
+// is cut out afterwards. If there is a crop and the size is a single number,
+// this number is the length of the shorter side.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");
@@ -232,8 +232,8 @@ bool IsSame(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return std::abs(x - y) < kSame; });
 }
 
-// Returns the first statement of the value, or null. Adds a warning for each
-// later statement that differs.
+// Returns the first statement of `fact`, or null. Adds a warning for each later
+// statement that differs.
 const Stated* Take(const std::vector<Statement>& statements, Fact fact,
                    std::vector<std::string>* warnings) {
   const Stated* first = nullptr;

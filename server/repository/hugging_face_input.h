@@ -14,11 +14,11 @@ namespace sfmamba::repository {
 // Reads the preprocessing of pictures from the files of a folder with Hugging
 // Face's layout.
 //
-// Each value (size, crop, mean, ...) is taken from the first place that states
-// it. The places are the `levels` of config.json in their order, and then
-// `preprocessor`. This is preprocessor_config.json, or null if the file does
-// not exist. If a later place states another value, a warning names both
-// members and both values.
+// Each value (size, crop, mean, ...) is taken from the first source that
+// contains the value. The sources are the `levels` of config.json in their
+// order, and then `preprocessor`. `preprocessor` is preprocessor_config.json,
+// or null if this file does not exist. If a later source contains a different
+// value, a warning contains both members and both values.
 //
 // Returns INVALID_ARGUMENT with the wrong member if a value has the wrong type
 // or range, or if the interpolation in config.json is not bicubic.

@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
     if (names.is_missing()) names = FirstOf(levels, name);
   }
   if (names.is_missing()) return std::vector<std::string>();
-  // timm writes either a list or an object like id2label.
+  // timm writes either a list or an object with the form of id2label.
   const bool is_list =
       names.value.is_array() && !absl::EndsWith(names.label, "id2label");
   if ((!is_list && !names.value.is_object()) ||

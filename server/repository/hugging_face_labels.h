@@ -10,8 +10,9 @@
 namespace sfmamba::repository {
 
 // Returns the names of all classes from Hugging Face's id2label or timm's
-// label_names. Returns no names if neither exists. Returns INVALID_ARGUMENT
-// with the wrong member if one of the `classes` has no name.
+// label_names. Returns no names if neither member exists. Returns
+// INVALID_ARGUMENT with the wrong member if one of the `classes` classes has no
+// name.
 absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
     int classes, const std::vector<MemberLevel>& levels);
 

@@ -12,7 +12,7 @@
 
 namespace sfmamba::repository {
 
-// A member of a JSON file with its name in error messages, such as
+// A member of a JSON file, with a label for error messages such as
 // "config.json: pretrained_cfg.mean".
 struct Member {
   std::string label;
@@ -32,7 +32,8 @@ struct Member {
   bool IsIntegers(size_t count, int64_t min, int64_t max) const;
 };
 
-// An object of a JSON file, which is the root or one of its members.
+// An object of a JSON file. The object is the root or one of the root's
+// members.
 struct MemberLevel {
   // Prefix of a member's name, such as "config.json: model_args.".
   std::string label;
@@ -42,11 +43,11 @@ struct MemberLevel {
 };
 
 // Returns the objects of config.json in the order of their priority: the root,
-// "model_args" and "pretrained_cfg". timm writes the last two. `root` must
-// outlive the result.
+// "model_args" and "pretrained_cfg". Only timm writes "model_args" and
+// "pretrained_cfg". `root` must outlive the result.
 std::vector<MemberLevel> LevelsOf(const nlohmann::json& root);
 
-// Returns the member from the first level that has it.
+// Returns the member from the first level that contains it.
 Member FirstOf(const std::vector<MemberLevel>& levels, const std::string& name);
 
 }  // namespace sfmamba::repository

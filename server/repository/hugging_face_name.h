@@ -18,7 +18,7 @@ struct NamedModel {
 
 // Parses names such as "mamba_vision_L3_512_21k", "MambaVision-T-1K",
 // "mambavision_tiny_1k" and "sf_mamba_t". Returns an empty result if the name
-// contains neither family or both.
+// contains neither or both of the families MambaVision and SF-Mamba.
 NamedModel ReadModelName(absl::string_view name);
 
 }  // namespace sfmamba::repository

@@ -19,7 +19,7 @@ constexpr int kMostDepth = 20;  // Levels of nested objects and lists.
 // Maximum bytes of the text quoted in an error.
 constexpr size_t kMostShown = 20;
 
-// Finds the first error of a text. It does not build a value, so that deeply
+// Finds the first syntax error of a text. Builds no value, so that deeply
 // nested texts need no memory.
 class Checker : public json::json_sax_t {
  public:
@@ -57,7 +57,7 @@ bool IsWord(char c) {
 // Returns the offset of the token that ends at byte `last`.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
-  // A string, possibly without its closing quote.
+  // A string, perhaps without the closing quote.
   if (text[last] == '"' || text[last] == '\n') {
     const size_t quote = text.substr(0, last).rfind('"');
     return quote == absl::string_view::npos ? last : quote;
@@ -93,8 +93,8 @@ std::string Found(absl::string_view text, size_t at) {
       "'", rest.substr(0, std::max(base::Utf8CharacterLength(rest), 1)), "'");
 }
 
-// Returns the position of byte `at`, such as "line 3, column 7". Columns count
-// characters.
+// Returns the line and column of byte `at`, such as "line 3, column 7". Columns
+// count characters.
 std::string Place(absl::string_view text, size_t at) {
   const absl::string_view before = text.substr(0, at);
   const size_t line = std::count(before.begin(), before.end(), '\n') + 1;

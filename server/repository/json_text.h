@@ -6,10 +6,10 @@
 
 namespace sfmamba::repository {
 
-// Returns OK if `text` is a JSON object with at most 20 levels of nested
-// objects and lists. Comments, trailing commas, NaN and Infinity are not valid
-// JSON. Otherwise returns INVALID_ARGUMENT with line, column and the text found
-// there. `what` names the file in error messages.
+// Checks that `text` is a JSON object with at most 20 levels of nested objects
+// and lists. Comments, trailing commas, NaN and Infinity are not valid JSON.
+// Returns INVALID_ARGUMENT with line and column of the first error and the text
+// at this position. `what` identifies the file in error messages.
 absl::Status CheckJsonObject(absl::string_view what, absl::string_view text);
 
 }  // namespace sfmamba::repository

@@ -23,8 +23,9 @@ class LoadLanes {
  public:
   static constexpr int kLanes = 2;
 
-  // `background` is the low-priority thread of the lane that runs the job. No
-  // other job uses it at the same time. `stopped` is described at Worker::Job.
+  // A job. `background` is the low-priority thread of the lane that runs the
+  // job. No other job uses this thread at the same time. Worker::Job describes
+  // `stopped`.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
   // `most_waiting` limits the jobs that Push() accepts. `background_starts` is
@@ -37,7 +38,7 @@ class LoadLanes {
   // Returns true if a job of the model runs or waits.
   bool IsBusy(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Jobs that start after this call get `stopped`.
+  // Jobs that start after this call have `stopped` set to true.
   void Stop();
 
  private:

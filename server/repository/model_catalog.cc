@@ -29,8 +29,8 @@ std::string Listed(absl::string_view what,
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// Returns a hint for an error if `entry` lacks the version or label of `name`.
-// The hint lists the versions or labels that exist.
+// Returns a hint for an error if `entry` does not have the version or label in
+// `name`. The hint lists the existing versions or labels.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {
@@ -73,7 +73,7 @@ absl::Status ModelCatalog::NoVersion(const std::string& id, int64_t number,
 
 absl::StatusOr<ModelCatalog::Version> ModelCatalog::FindOnly(
     absl::string_view field, std::optional<model::VisionTask> task) const {
-  // A single model is returned even if it has another task.
+  // If there is only one model, it is returned even if it has another task.
   const bool is_only = entries_.size() == 1;
   std::vector<Version> found, defaults;
   for (const auto& [id, entry] : entries_) {
@@ -220,7 +220,7 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
-  // AwaitFreed() waits for the old model, although the list already has the new
+  // AwaitFreed() waits for the old model. The list already contains the new
   // version.
   if (model.ok()) draining_[model->get()] = {};
 }
@@ -237,7 +237,7 @@ void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
 
 ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
                                              const std::string& reason) {
-  // This pointer does not own the metrics. They live as long as metrics_.
+  // This pointer does not own the metrics, which live as long as metrics_.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
   auto unserved = std::make_shared<ModelVersion>(

@@ -34,7 +34,7 @@ class ModelCatalog {
   // `metrics` must outlive the catalog.
   explicit ModelCatalog(observability::Metrics* metrics) : metrics_(*metrics) {}
 
-  // See ModelRepository.
+  // ModelRepository::Find() describes this method.
   absl::StatusOr<Version> Find(absl::string_view name, absl::string_view field,
                                std::optional<model::VisionTask> task) const
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -62,20 +62,21 @@ class ModelCatalog {
   // Creates a new version with state LOADING without adding it to the list.
   Version Make(const std::string& id, int64_t number,
                const VersionPath& path) const;
-  // Makes the version READY. It replaces the listed version with the same
-  // number.
+  // Makes the version READY. The version replaces the listed version with the
+  // same number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that loading the version failed. If a version with the same number
-  // is READY, that one stays READY.
+  // Records that loading the version failed. If another object with the same
+  // version number is READY, it stays READY.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Stops new requests from finding the version's model. The version is listed
-  // as UNLOADING until Freed() is called for its model. If `reason` is empty,
-  // the version then leaves the list. Otherwise it becomes UNAVAILABLE with the
-  // reason. Returns the version now listed, or the removed one. Returns
-  // NOT_FOUND with reason MODEL_NOT_FOUND if there is no such version. Returns
-  // FAILED_PRECONDITION with reason VERSION_IN_USE if it has a label.
+  // as UNLOADING until Freed() is called for the model. Afterwards the version
+  // is removed from the list if `reason` is empty, and otherwise becomes
+  // UNAVAILABLE with this reason. Returns the version that is listed now, or
+  // the removed version. Returns NOT_FOUND with reason MODEL_NOT_FOUND if there
+  // is no such version. Returns FAILED_PRECONDITION with reason VERSION_IN_USE
+  // if the version has a label.
   absl::StatusOr<Version> Unload(const std::string& id, int64_t number,
                                  const std::string& reason)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -87,8 +88,9 @@ class ModelCatalog {
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A model that is being freed, and the version listed for it. `listed` is
-  // null if another model already serves under the version's number.
+  // A model that is being freed, and the listed version of this model. If
+  // another model already serves under the same version number, `listed` is
+  // null.
   struct Draining {
     Version listed;
     std::string reason;
@@ -97,7 +99,7 @@ class ModelCatalog {
   absl::StatusOr<Version> FindOnly(absl::string_view field,
                                    std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns a hint for an error about the unknown `id`. It names the most
+  // Returns a hint for an error about the unknown `id`. The hint lists the most
   // similar id, or all ids if there are few.
   std::string OtherModels(absl::string_view id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -106,8 +108,8 @@ class ModelCatalog {
   absl::Status NoVersion(const std::string& id, int64_t number,
                          const ModelEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an UNAVAILABLE version with the identity of `version`. It has no
-  // metrics of its own.
+  // Returns an UNAVAILABLE version with the name of `version`. The returned
+  // version has no metrics of its own.
   Version Unserved(const ModelVersion& version, const std::string& reason);
 
   observability::Metrics& metrics_;

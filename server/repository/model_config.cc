@@ -31,7 +31,7 @@ void Set(T stated, T* to) {
   if (stated != 0) *to = stated;
 }
 
-// Sets `to` to the model's enumerator for the proto value `stated`. Leaves `to`
+// Sets `to` to the model's enum value for the proto value `stated`. Leaves `to`
 // unchanged if `stated` is unset.
 template <typename From, typename To, size_t n>
 void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
@@ -40,7 +40,8 @@ void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
   }
 }
 
-// Copies `from` if it is not empty. It must have as many values as `to`.
+// Copies `from` to `to` if `from` is not empty. Both must have the same number
+// of values.
 template <typename From, typename To>
 absl::Status Override(absl::string_view field,
                       const google::protobuf::RepeatedField<From>& from,
@@ -61,8 +62,8 @@ Message WithDefaults(Message proto) {
   return proto;
 }
 
-// Checks that only fields in `known` are set. Architectures other than the
-// hybrid use few fields of Backbone and would ignore the others.
+// Checks that only fields in `known` are set. All architectures except the
+// hybrid use only a few fields of Backbone and would ignore the others.
 absl::Status CheckFields(const v1::Backbone& proto,
                          absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -76,8 +77,8 @@ absl::Status CheckFields(const v1::Backbone& proto,
   return absl::OkStatus();
 }
 
-// Checks fields that an EfficientNet-Lite0 stem replaces with its own layers.
-// `stages` is the number of replaced stages, or 0 for other stems.
+// Checks the fields whose layers an EfficientNet-Lite0 stem replaces. `stages`
+// is the number of replaced stages, or 0 for other stems.
 absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
   if (stages == 0) return absl::OkStatus();
   const auto refuse = [&](absl::string_view field, int got) {
@@ -162,9 +163,9 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
   return status;
 }
 
-// Sets `to` to `stated` if it is not 0. Otherwise uses the value from the
-// weights or, if there is none, `fallback`. Returns INVALID_ARGUMENT if
-// `stated` contradicts the weights.
+// Sets `to` to the first of these values that exists: `stated` if it is not 0,
+// the value from the weights, `fallback`. Returns INVALID_ARGUMENT if `stated`
+// contradicts the weights.
 absl::Status Merge(absl::string_view field, int stated,
                    const std::optional<int>& weights, int fallback, int* to) {
   if (stated != 0 && weights.has_value() && stated != *weights) {
@@ -321,7 +322,7 @@ absl::Status OverrideClasses(int stated, int labels,
                config->num_classes, &config->num_classes);
 }
 
-// Checks that task-specific parts of `proto` belong to its task.
+// Checks that the task-specific parts of `proto` belong to `task`.
 absl::Status CheckParts(const v1::ModelConfig& proto, model::VisionTask task) {
   const auto refuse = [&](absl::string_view field) {
     return absl::InvalidArgumentError(

@@ -212,8 +212,8 @@ constexpr const char* kAde20k[] = {
 // clang-format on
 
 // Returns class names for a model without labels. A detector with 80 classes
-// gets COCO's names, and a segmenter with 150 classes ADE20K's. Others get
-// "class_0", "class_1", ...
+// gets the names of COCO. A segmenter with 150 classes gets the names of
+// ADE20K. All other models get "class_0", "class_1", ...
 std::vector<std::string> ClassNames(model::VisionTask task, int classes) {
   if (task == model::VisionTask::kDetection && classes == std::size(kCoco)) {
     return {std::begin(kCoco), std::end(kCoco)};
@@ -280,8 +280,9 @@ absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
   return tensors;
 }
 
-// Verifies size and digest of the weights against `stated` and stores them in
-// `directory`. `stated` may be empty for weights in Hugging Face's layout.
+// Verifies size and digest of the weights against `stated` and stores the
+// values in `directory`. `stated` may be empty for weights in Hugging Face's
+// layout.
 absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
                          ModelDirectory* directory) {
   const bool has_digest =
@@ -347,7 +348,7 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(
   return shapes;
 }
 
-// Clears the lists of `onto` that are set in `from`.
+// Clears the lists in `onto` that are set in `from`.
 void ClearLists(const google::protobuf::Message& from,
                 google::protobuf::Message* onto) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
@@ -384,8 +385,7 @@ absl::StatusOr<HuggingFaceTexts> ReadTexts(const VersionFiles& files) {
   return texts;
 }
 
-// Reads config.json with the reader of the model family to which the tensors
-// belong.
+// Reads config.json with the functions for the model family of the tensors.
 absl::StatusOr<HuggingFaceConfig> ReadFamily(
     const HuggingFaceTexts& texts,
     const std::map<std::string, weights::TensorView>& tensors,
@@ -410,8 +410,8 @@ absl::StatusOr<HuggingFaceConfig> ReadFamily(
   return ReadHuggingFaceConfig(texts, *shapes, stated, with_labels);
 }
 
-// Adds the values of config.json that `config` does not set. Also reads the
-// labels if `directory` has none.
+// Adds the values of config.json that `config` does not contain. If `directory`
+// has no labels, reads the labels too.
 absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
                             ModelDirectory* directory) {
   const absl::StatusOr<HuggingFaceTexts> texts = ReadTexts(files);
@@ -439,7 +439,7 @@ std::string NetworkOf(v1::ModelConfig proto) {
   return proto.ShortDebugString();
 }
 
-// Adds the names of the configuration's files to an error.
+// Adds the names of the configuration's files to an error message.
 absl::Status OfConfig(const std::string& source, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(source, ": ", status.message()));

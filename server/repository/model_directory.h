@@ -25,14 +25,15 @@ struct ModelDirectory {
   // The total number of elements in weights_paths, or 0 if the files have the
   // wrong format.
   int64_t weights_elements = 0;
-  // SHA-256 of the files' bytes in that order, in lower-case hexadecimal.
+  // The SHA-256 of the files' bytes in the order of weights_paths, in
+  // lower-case hexadecimal.
   std::string weights_sha256;
   // The files that the configuration was read from: "config.textproto",
   // "config.json" or "config.json, config.textproto".
   std::string config_source;
-  // The network and the shapes of its weights on one line. This is the
-  // configuration without batching, precision and digest. Versions with the
-  // same text have the same batch times.
+  // The network and the shapes of its weights on one line. The line contains
+  // the configuration without batching, precision and digest. Versions with the
+  // same line have the same batch times.
   std::string network;
   // Contradictions between the files in Hugging Face's layout.
   std::vector<std::string> warnings;
@@ -44,37 +45,38 @@ struct ModelDirectory {
 
 // Reads a version's configuration and labels and verifies its weights.
 //
-// A folder has one of two layouts. In the server's own layout it contains
-// config.textproto, labels.txt and model.safetensors, whose size and sha256
-// must match config.textproto. In Hugging Face's layout it contains config.json
-// and model.safetensors or its shards. ReadHuggingFaceConfig() then reads the
-// network and the labels. In this layout config.textproto and labels.txt are
-// optional and override config.json. If config.textproto states both a variant
-// and a digest, config.json is not read.
+// A folder has one of two layouts. In the server's own layout, the folder
+// contains config.textproto, labels.txt and model.safetensors. Size and sha256
+// of model.safetensors must match config.textproto. In Hugging Face's layout,
+// the folder contains config.json and model.safetensors or its shards.
+// ReadHuggingFaceConfig() then reads the network and the labels. In this layout
+// config.textproto and labels.txt are optional and override config.json. If
+// config.textproto contains both a variant and a digest, config.json is not
+// read.
 //
-// Errors name the file and the expected content. They never contain the path,
-// because clients see them. With `random_init`, a version with config.textproto
-// needs neither weights nor labels. weights_paths is then empty and missing
-// labels are generated. The fields set in `batching` replace the
-// configuration's fields. The defaults of the other batching fields depend on
-// `on_gpus`.
+// Errors contain the file and the expected content. They never contain the
+// path, because clients see errors. If `random_init` is true, a version with
+// config.textproto needs neither weights nor labels. weights_paths is then
+// empty, and missing labels are generated. The fields set in `batching` replace
+// the configuration's fields. The defaults of the other batching fields depend
+// on `on_gpus`.
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
     const VersionPath& path, bool random_init = false,
     const v1::Batching& batching = {}, bool on_gpus = false);
 
-// The requests that a version's model answers.
+// The requests that a version's model can process.
 struct ModelPurpose {
   model::VisionTask task;
   // True if the model answers requests for its task that name no model.
   bool is_default = false;
 };
 
-// Reads the purpose from the version's configuration only. The errors are those
+// Reads the purpose from the version's configuration only. Returns the errors
 // of ReadModelDirectory().
 absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path);
 
 // Returns true if the version's files are complete and the weights have the
-// size stated in config.textproto or in their own header. This check is faster
+// size in config.textproto or in the weights' own header. This check is faster
 // than ReadModelDirectory().
 bool LooksComplete(const VersionPath& path, bool random_init = false);
 

@@ -12,8 +12,8 @@
 
 namespace sfmamba::repository {
 
-// Labels with a special meaning. A model's name alone selects the version
-// `stable`. It selects `canary` only if no other version is READY.
+// Labels with a special meaning. A model name without version or label selects
+// the version `stable`. It selects `canary` only if no other version is READY.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 
@@ -29,21 +29,21 @@ class ModelEntry {
   Version Find(int64_t number) const;
   Version FindLabelled(const std::string& label) const;
 
-  // Adds the version. It replaces a version with the same number.
+  // Adds the version. Replaces a version with the same number.
   void Put(Version version);
   // Removes the version and its labels.
   void Remove(int64_t number);
 
   // Returns the version number of each label.
   const std::map<std::string, int64_t>& labels() const { return labels_; }
-  // Sets a label. Removes it if `number` is empty.
+  // Sets a label, or removes the label if `number` is empty.
   void SetLabel(const std::string& label, std::optional<int64_t> number);
   void ClearLabels();
   // Returns the numbers of the versions that have a label.
   std::set<int64_t> labelled() const;
 
-  // Returns the version selected by the model's name alone, or null if there
-  // are no versions. This is the first available of:
+  // Returns the version for a model name without version or label, or null if
+  // there are no versions. This is the first available of:
   // 1. the version with the label `stable`
   // 2. the highest READY version without the label `canary`
   // 3. the highest READY version
@@ -54,7 +54,7 @@ class ModelEntry {
   void TellLabels(int64_t number) const;
 
   std::map<int64_t, Version> versions_;    // Keyed by number.
-  std::map<std::string, int64_t> labels_;  // Each label's version number.
+  std::map<std::string, int64_t> labels_;  // Version numbers by label.
 };
 
 }  // namespace sfmamba::repository

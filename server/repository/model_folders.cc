@@ -35,9 +35,10 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   return names;
 }
 
-// Returns the folder to which `path` leads, which must be inside `root`.
-// Returns NOT_FOUND if `path` is not a folder. Returns INVALID_ARGUMENT if it
-// is a link to a missing target or a target outside `root`.
+// Returns the folder that `path` names after links are followed. The folder
+// must be inside `root`. Returns NOT_FOUND if `path` is not a folder. Returns
+// INVALID_ARGUMENT if `path` is a link to a missing target or to a target
+// outside `root`.
 absl::StatusOr<std::string> FollowFolder(const std::string& root,
                                          const fs::path& path) {
   std::error_code error;
@@ -45,8 +46,8 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
     return absl::InvalidArgumentError("is a link to a missing target");
   }
-  // A link to a file outside `root` is ignored, because it was not meant to be
-  // a folder.
+  // A link to a file outside `root` is ignored, because it is not meant to be a
+  // folder.
   if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
   return end;
 }
@@ -57,8 +58,8 @@ bool HasConfig(const fs::path& folder) {
          fs::exists(folder / kHuggingFaceFile, error);
 }
 
-// Returns true for names such as "2.new". Such a folder will be renamed to a
-// version when it is complete.
+// Returns true for names such as "2.new". Such a folder will be renamed to the
+// version number when it is complete.
 bool IsWorkingName(const std::string& entry) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(entry, absl::MaxSplits('.', 1));
@@ -146,8 +147,8 @@ absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
     }
     if (!model.versions.empty()) found.models.emplace(name, std::move(model));
   }
-  // If the repository disappeared during the scan, it would look like a
-  // repository without models.
+  // Checks that the repository still exists. If it disappeared during the scan,
+  // the result would look like a repository without models.
   const absl::Status still_there = Entries(*root).status();
   if (!still_there.ok()) return still_there;
   return found;

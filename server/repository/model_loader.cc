@@ -27,7 +27,7 @@ constexpr int64_t kBesideWeights = 96 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
 
-// Returns the result of `model` for each image.
+// Runs `model` and returns its result for each image.
 absl::StatusOr<std::vector<model::Result>> Answers(
     model::VisionModel& model,
     const std::vector<batching::Executor::Probe>& images,
@@ -93,8 +93,8 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
 
 int64_t ModelLoader::MemoryFor(const Job& job,
                                const ModelDirectory& directory) {
-  // At startup only the size of the files must be free, because a model may
-  // need nearly all memory.
+  // At startup, free memory of the size of the files is sufficient, because a
+  // model may need nearly all memory.
   return job.background != nullptr
              ? MemoryToLoad(directory.weights_size, directory.weights_elements)
              : directory.weights_size;
@@ -153,7 +153,7 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
   if (!check.ok()) return check.status();
   tell(check->allowed ? precision : model::Precision::kFloat32, check->figures);
   if (check->allowed) return weights;
-  *weights = Weights();  // Frees the memory that the FP32 weights need.
+  *weights = Weights();  // Frees the FP32 weights.
   if (job.stop()) return Stopped();
   return LoadWeights(job, directory, model::Precision::kFloat32);
 }
@@ -176,7 +176,8 @@ absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
                           absl::StrCat(PrecisionName(precision),
                                        " fails: ", answers.status().message())};
   }
-  // Released because only one model at a time may be measured.
+  // Releases the exclusive right to measure, because only one model at a time
+  // may hold it.
   reduced.fit = BatchFit();
   absl::StatusOr<Weights> full =
       LoadWeights(job, directory, model::Precision::kFloat32);
@@ -204,8 +205,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   });
   if (!weights.ok()) return weights.status();
   model::VisionModel& model = *weights->model;
-  // The digest was computed from the bytes read, so the files must not have
-  // changed since.
+  // The digest was computed from the bytes that were read. Therefore the files
+  // must not have changed since.
   if (Fingerprint(job.version.path()) != fingerprint) {
     return absl::UnavailableError("its files were written while it was loaded");
   }

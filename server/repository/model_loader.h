@@ -35,21 +35,21 @@ namespace sfmamba::repository {
 // Thread-safe.
 class ModelLoader {
  public:
-  // Loads a model. The model calls `capture_failed` as described in
-  // ModelOptions.
+  // Loads a model. The model calls `capture_failed`, which ModelOptions
+  // describes.
   using CaptureFailed = std::function<void(const absl::Status&)>;
   using Load =
       std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
           const ModelDirectory& directory, CaptureFailed capture_failed)>;
 
   struct Options {
-    // Versions without weights get random weights.
+    // If true, versions without weights get random weights.
     bool random_init = false;
     bool on_gpus = false;  // True if models run on GPUs.
     // Options of every executor: drain_timeout, profile_budget, device_failed
     // and batch.client_share.
     batching::Executor::Options executor;
-    // The precision of models whose configuration states none.
+    // The precision of models whose configuration contains no precision.
     v1::Precision default_precision = v1::FP32;
     // Returns the precision that AUTO prefers on a CPU.
     std::function<model::Precision()> fast_precision = FastPrecision;
@@ -64,9 +64,10 @@ class ModelLoader {
     const ModelVersion& version;
     // Replaces the batching of config.textproto if set.
     std::optional<v1::Batching> batching;
-    // Set if other models serve during the load. This low-priority thread reads
-    // files, prepares weights, compares precisions and, on a CPU, checks
-    // results. Batches that are measured wait for their turn on the device.
+    // Set if other models serve during the load. On this low-priority thread,
+    // the load reads files, prepares weights, compares precisions and, on a
+    // CPU, checks results. Batches that are measured wait for their turn on the
+    // device.
     server::Worker* background = nullptr;
     // Called periodically. If it returns true, the load ends with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -85,13 +86,13 @@ class ModelLoader {
   void KeepTimes(const ModelVersion& version);
 
  private:
-  // Calls fn() on the thread of `background`, or on this thread if it is null.
-  // Returns fn()'s result.
+  // Calls fn() on the thread of `background`, or on this thread if `background`
+  // is null. Returns the result of fn().
   template <typename Fn>
   static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
-  // Returns the number of bytes that loading the version needs before it runs a
-  // batch.
+  // Returns the number of bytes that the version needs during the load, before
+  // its first batch.
   static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
   // A loaded model and the memory that its batches need.
   struct Weights {
@@ -102,12 +103,13 @@ class ModelLoader {
                                       const ModelDirectory& directory,
                                       model::Precision precision);
   // Loads the weights of a model with precision AUTO. Uses the faster precision
-  // unless its results differ too much from fp32. Logs the reason.
+  // unless its results differ too much from fp32. Logs the reason for the
+  // choice.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
   // Compares the results of `reduced` with the results in fp32. Replaces
-  // `reduced.fit` with the memory that fp32 batches need, which is at least as
-  // much.
+  // `reduced.fit` with the memory that fp32 batches need. fp32 never needs less
+  // memory.
   absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
                                                 const ModelDirectory& directory,
                                                 Weights& reduced);

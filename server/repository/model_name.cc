@@ -22,7 +22,7 @@ bool IsId(absl::string_view text) {
 
 int64_t VersionNumber(absl::string_view text) {
   int64_t number = 0;
-  // SimpleAtoi() alone would accept signs and spaces.
+  // SimpleAtoi() alone would also accept signs and spaces.
   const bool is_decimal =
       !text.empty() && text[0] != '0' &&
       std::all_of(text.begin(), text.end(), absl::ascii_isdigit);

@@ -13,8 +13,8 @@ namespace sfmamba::repository {
 // The maximum number of labels of one model.
 inline constexpr int kMostLabels = 64;
 
-// Returns true if `text` matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}. Ids and
-// labels must match.
+// Returns true if `text` matches [A-Za-z0-9][A-Za-z0-9._-]{0,127}. All ids and
+// labels must have this form.
 bool IsId(absl::string_view text);
 
 // Parses a version number. Returns 0 if `text` is not a positive decimal number
@@ -24,8 +24,8 @@ int64_t VersionNumber(absl::string_view text);
 // Returns "models/{id}/versions/{version}".
 std::string VersionName(absl::string_view id, int64_t version);
 
-// Returns a hint for an error about the unknown `id`. It names the most similar
-// of `ids`, or all of them if there are few.
+// Returns a hint for an error about the unknown `id`. The hint lists the most
+// similar element of `ids`, or all elements if there are few.
 std::string OtherIds(absl::string_view id, const std::vector<std::string>& ids);
 
 // A parsed model name. At most one of `version` and `label` is set.

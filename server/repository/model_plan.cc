@@ -149,8 +149,8 @@ bool ModelPlan::MayLoad(const Version& version, absl::Time now) {
   if (version.failures > 0 && version.failed_from == fingerprint) {
     return now >= version.retry_at;
   }
-  // An incomplete folder that no longer changes is loaded too. The load's error
-  // then names the missing files.
+  // An incomplete folder that no longer changes is loaded too, because the
+  // error of the load then lists the missing files.
   return version.folder->complete || version.found_before == fingerprint;
 }
 
@@ -164,7 +164,8 @@ std::vector<int64_t> ModelPlan::ToLoad(const std::set<int64_t>& labelled,
     }
     if (at_once || MayLoad(version, now)) to_load.push_back(number);
   }
-  // The highest version is loaded first, because the model's name selects it.
+  // Loads the highest version first, because the model's name selects this
+  // version.
   std::reverse(to_load.begin(), to_load.end());
   return to_load;
 }

@@ -22,16 +22,17 @@ namespace sfmamba::repository {
 class ModelPlan {
  public:
   // Updates the state of the folder. If the policy cannot be read, the previous
-  // one stays in force. A changed policy takes effect when two calls in a row
-  // have found it, because somebody may still be writing it. With `at_once`,
-  // which is for calls, it takes effect immediately.
+  // policy stays in effect. A changed policy takes effect when two consecutive
+  // calls have found it, because somebody may still be writing the file. If
+  // `at_once` is true, the policy takes effect immediately. LoadModel() and the
+  // startup set `at_once`.
   void Found(ModelFolder folder, bool at_once = false);
 
   // Records that a call has loaded the model or one of its versions.
   void Want();
   void Want(int64_t version);
   // Records that a call has unloaded the model or one of its versions. Without
-  // a number, no version is wanted any longer.
+  // a number, no version is wanted after this call.
   void Drop();
   void Drop(int64_t version);
 
@@ -54,7 +55,8 @@ class ModelPlan {
   // Reports that the label was set or removed.
   void LabelSet(const std::string& label) { labels_to_set_.erase(label); }
 
-  // Returns versions that the policy lists explicitly but that have no folder.
+  // Returns the versions that the policy lists explicitly but that have no
+  // folder.
   std::set<int64_t> MissingVersions() const;
 
   // Returns true if a call has unloaded the version or the model.
@@ -64,19 +66,19 @@ class ModelPlan {
   bool is_empty() const { return versions_.empty(); }
 
   // Returns the versions to serve. They include the versions in `labelled` and
-  // those that the policy labels.
+  // the versions that the policy labels.
   std::set<int64_t> Wanted(const std::set<int64_t>& labelled) const;
 
-  // Returns the wanted versions to load now, the highest first. These are not
-  // loaded, or their files have changed. A version that failed waits until its
-  // retry time or until its files change. An incomplete version waits until two
-  // calls of Found() have seen the same files. With `at_once`, which is for
-  // calls, neither waits.
+  // Returns the wanted versions to load now, in descending order. A version
+  // must be loaded if it is not loaded yet, or if its files have changed. A
+  // version that failed waits until its retry time or until its files change.
+  // An incomplete version waits until two calls of Found() have seen the same
+  // files. If `at_once` is true, no version waits.
   std::vector<int64_t> ToLoad(const std::set<int64_t>& labelled, absl::Time now,
                               bool at_once) const;
-  // Returns the loaded versions that are not wanted. Returns none while a
-  // wanted version is not loaded, because the old versions serve in its place.
-  // Labelled versions are never returned, even if their folder is gone.
+  // Returns the loaded versions that are not wanted. Returns no versions while
+  // a wanted version is not loaded, because the old versions still serve. Never
+  // returns labelled versions, even if their folder no longer exists.
   std::vector<int64_t> ToUnload(const std::set<int64_t>& labelled) const;
 
  private:
@@ -100,8 +102,8 @@ class ModelPlan {
                    const v1::VersionPolicy& before);
 
   v1::VersionPolicy policy_;
-  // The policy found by the last call of Found(), or nullopt if it could not be
-  // read.
+  // The policy found by the last call of Found(), or nullopt if the policy
+  // could not be read.
   std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
   std::map<int64_t, Version> versions_;

@@ -131,8 +131,8 @@ absl::Status ModelRepository::Scan() {
           absl::StrCat("model: got \"", id, "\", expected an id that ",
                        options_.directory, " does not have"));
     }
-    // The version is added even if the folder is empty. Loading it then reports
-    // the error.
+    // Adds the version even if the folder is empty, because loading the version
+    // then reports the error.
     ModelFolder folder;
     folder.versions[1] = LookAtVersion({path, ""}, options_.random_init);
     Found(id, std::move(folder));
@@ -323,8 +323,8 @@ absl::Duration ModelRepository::Poll() {
   if (!options_.directory.empty()) {
     auto found = LookAtModels(options_.directory, options_.random_init);
     if (!found.ok()) {
-      // An unreadable folder may be a temporary disk problem, so the models
-      // keep serving.
+      // An unreadable folder may be a temporary disk problem. The models
+      // therefore keep serving.
       if (!folder_unreadable_) {
         log_.Error(LogModule::kModels, "the models' folder cannot be read",
                    {{"error", found.status().message()}});

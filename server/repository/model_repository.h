@@ -30,11 +30,11 @@
 namespace sfmamba::repository {
 
 // Loads, serves and unloads models. The versions are in folders <id>/<version>/
-// of a repository, or in single folders named by the operator. The folders may
-// change while the server runs. A version exists if its folder has a
-// config.textproto or a config.json in Hugging Face's layout. Size and sha256
-// of the weights must match config.textproto. A folder with a version's files
-// but no valid name is skipped with a warning.
+// of a repository, or in single folders that the operator has named. The
+// folders may change while the server runs. A version exists if its folder has
+// a config.textproto or a config.json in Hugging Face's layout. Size and sha256
+// of the weights must match config.textproto. A folder that contains a
+// version's files but has no valid name is skipped with a warning.
 //
 // <id>/policy.textproto selects the versions of a model to serve. The default
 // is the highest version. Versions that have a label or that a call has loaded
@@ -42,8 +42,8 @@ namespace sfmamba::repository {
 //
 // Scan() must be called once, and then LoadAll() once. All other methods are
 // thread-safe and may be called at any time. Later loads and unloads run on the
-// repository's own threads, a few models at a time. Requests never wait for
-// them.
+// repository's own threads, a few models at a time. Requests never wait for a
+// load or unload.
 class ModelRepository {
  public:
   using CaptureFailed = ModelLoader::CaptureFailed;
@@ -51,17 +51,17 @@ class ModelRepository {
   using Changed = std::function<void(const ModelVersion&)>;
 
   struct Options : ModelLoader::Options {
-    std::string directory;  // Empty if there is no repository folder.
-    // Folders of single versions, by model id. Each is version 1 of its model.
-    // Links in them may lead anywhere.
+    std::string directory;  // If empty, there is no folder.
+    // Folders of single versions, by model id. Each folder is version 1 of its
+    // model. Links in these folders may lead anywhere.
     std::map<std::string, std::string> models;
     bool explicit_control = false;  // Enables LoadModel() and UnloadModel().
     // If infinite, the folders are read only at startup.
     absl::Duration poll_period = absl::InfiniteDuration();
     // With explicit_control, the ids to load at startup. Empty means all.
     std::vector<std::string> startup_models;
-    // If true, a version that does not fit into memory beside the model's other
-    // versions replaces them.
+    // If true, and a new version does not fit into memory beside the model's
+    // other versions, the other versions are unloaded first.
     bool unload_first = false;
     // Called first on each low-priority thread. These threads prepare models
     // while others serve.
@@ -69,10 +69,10 @@ class ModelRepository {
   };
 
   struct LoadRequest {
-    // Empty for the versions that the policy wants.
+    // If empty, all versions that the policy selects are loaded.
     std::optional<int64_t> version;
-    // The fields that are set replace those in the version's config.textproto
-    // until its next load.
+    // The fields that are set replace the fields in the version's
+    // config.textproto until the next load of the version.
     std::optional<v1::Batching> batching;
     // If this returns true, the load soon ends with CANCELLED.
     std::function<bool()> cancelled = [] { return false; };
@@ -83,7 +83,7 @@ class ModelRepository {
   // `metrics` and `log` must outlive the repository.
   ModelRepository(Options options, Load load, observability::Metrics* metrics,
                   observability::Logger* log);
-  // Waits for the executors' running batches, then frees the models that have
+  // Waits for the executors' running batches. Then frees the models that have
   // no other owner.
   ~ModelRepository();
 
@@ -92,44 +92,47 @@ class ModelRepository {
   // name is not a valid id or occurs twice.
   absl::Status Scan();
 
-  // Loads and warms up each version in turn. Each then becomes READY or
-  // UNAVAILABLE, and `changed` is called. Returns the first error with the
-  // version's name. `stop` is called before and during each load. If it returns
-  // true, LoadAll() returns CANCELLED. Later loads and unloads call both
-  // functions too, on the repository's own threads, during the repository's
-  // lifetime.
+  // Loads and warms up each version, one after another. Each version then
+  // becomes READY or UNAVAILABLE, and `changed` is called. Returns the first
+  // error with the version's name. `stop` is called before and during each
+  // load. If it returns true, LoadAll() returns CANCELLED. Later loads and
+  // unloads call both functions too, on the repository's own threads, during
+  // the repository's lifetime.
   absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
-  // Reads the folder of model `id` again and loads its wanted versions. If the
-  // request names a version, loads this version, which stays wanted until it is
-  // unloaded. A READY version whose files have not changed is not loaded again
-  // unless `request.batching` is set. Unwanted versions are unloaded when the
-  // new ones are READY. `done` is then called with the first error on one of
-  // the repository's threads. After an error, the previous versions keep
-  // serving. `done` may call the repository but must not block.
+  // Reads the folder of model `id` again and loads the wanted versions. If the
+  // request contains a version, loads this version, which then stays wanted
+  // until it is unloaded. A READY version whose files have not changed is not
+  // loaded again unless `request.batching` is set. Unwanted versions are
+  // unloaded when the new ones are READY. Afterwards one of the repository's
+  // threads calls `done` with the first error, or OK. After an error, the
+  // previous versions keep serving. `done` may call the repository but must not
+  // block.
   //
   // Possible errors:
   // - FAILED_PRECONDITION, MODEL_CONTROL_OFF: explicit_control is false.
   // - NOT_FOUND, MODEL_NOT_FOUND: there is no such folder.
   // - RESOURCE_EXHAUSTED, QUEUE_FULL: too many calls wait.
   // - UNAVAILABLE, DRAINING: the repository is being destroyed.
-  // If the call is refused immediately, `done` is called before this returns.
+  // If the call is refused immediately, `done` is called before LoadModel()
+  // returns.
   void LoadModel(const std::string& id, LoadRequest request, Done done);
 
   // Stops serving a version, or all versions of the model with their labels.
-  // The version stays unloaded until a call loads it. A running load of it ends
-  // with CANCELLED. Admitted requests are still answered. `done` is called when
-  // new requests can no longer find the version. LoadModel() describes the
-  // thread of `done` and the errors. Unloading a single version that has a
-  // label fails with FAILED_PRECONDITION and reason VERSION_IN_USE.
+  // The version stays unloaded until a call loads it. If the version is being
+  // loaded, its load ends with CANCELLED. Admitted requests still get their
+  // answers. `done` is called when new requests can no longer find the version.
+  // LoadModel() describes the thread of `done` and the errors. If a single
+  // version with a label is unloaded, the error is FAILED_PRECONDITION with
+  // reason VERSION_IN_USE.
   void UnloadModel(const std::string& id, std::optional<int64_t> version,
                    Done done);
 
   // Sets a label of the model, so that "models/{id}/labels/{label}" selects
   // this version. Removes the label if `version` is empty. The label `stable`
-  // selects the version for the plain name "{id}". Labelled versions are served
-  // regardless of the policy.
+  // also makes the plain name "{id}" select the version. Labelled versions are
+  // served regardless of the policy.
   //
   // Possible errors:
   // - INVALID_ARGUMENT, INVALID_FIELD, field "label": the label is malformed.
@@ -157,8 +160,8 @@ class ModelRepository {
     return catalog_.Find(name, field, task);
   }
 
-  // Returns all served or requested versions in all states, sorted by id and
-  // number.
+  // Returns all versions that are served or were requested, in all states. The
+  // versions are sorted by id and number.
   std::vector<std::shared_ptr<ModelVersion>> List() const {
     return catalog_.List();
   }
@@ -168,7 +171,7 @@ class ModelRepository {
 
   // ---- Called by the repository's threads, one at a time for each model ----
 
-  // How a version is loaded.
+  // The options of a load.
   struct LoadWay {
     server::Worker* background = nullptr;  // See ModelLoader::Job.
     std::optional<v1::Batching> batching;  // See LoadRequest.
@@ -223,11 +226,12 @@ class ModelRepository {
   // Sets the labels of the policy whose versions are READY.
   void SetLabels(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Stopping() const;
-  // Returns true if a call waits to unload the version.
+  // Returns true if an UnloadModel() call for the version is waiting.
   bool UnloadWaits(const std::string& id, int64_t number) const
       ABSL_LOCKS_EXCLUDED(unloads_mu_);
 
-  // Returns the error for a call that cannot be queued.
+  // Returns the error of a LoadModel() or UnloadModel() call that cannot be
+  // queued.
   absl::Status Refusal() const;
 
   const Options options_;
@@ -240,7 +244,7 @@ class ModelRepository {
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 
-  // Held by each job, except while a version is read and prepared.
+  // Locked by each job, except while a version is read and prepared.
   absl::Mutex mu_;
   std::map<std::string, ModelPlan> plans_ ABSL_GUARDED_BY(mu_);  // Keyed by id.
   // Policy errors that were logged, by id and field.
@@ -249,14 +253,14 @@ class ModelRepository {
   // True when LoadAll() has finished.
   bool started_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The next two members are used by Scan() and then only by the poller's
-  // thread. They prevent the same warning from being logged twice.
+  // The next two members prevent repeated warnings. Scan() uses them first, and
+  // afterwards only the poller's thread does.
   std::map<std::string, std::string> left_out_;  // Logged reasons, by path.
   bool folder_unreadable_ = false;               // True if logged.
 
   mutable absl::Mutex unloads_mu_;
-  // The calls that wait to unload a model, by id. Each has a version number, or
-  // none for all versions.
+  // The calls that wait to unload a model, by id. Each call has a version
+  // number, or nullopt for all versions.
   std::multimap<std::string, std::optional<int64_t>> unloads_
       ABSL_GUARDED_BY(unloads_mu_);
 
@@ -265,7 +269,7 @@ class ModelRepository {
   server::Worker poller_;
 };
 
-// Returns the repository options for a server's configuration.
+// Converts a server's configuration to repository options.
 ModelRepository::Options RepositoryOptions(
     const v1::ServerConfig& config,
     std::function<void(const absl::Status&)> device_failed =
@@ -276,8 +280,9 @@ ModelRepository::Options RepositoryOptions(
 // the sizes of their files. Unreadable files count as 0.
 int64_t MemoryOfModels(const v1::ServerConfig& config);
 
-// Reads and verifies each version that the server would load at startup, and
-// calls `use` with it until a call fails. Errors name the version.
+// Reads and verifies each version that the server would load at startup. Calls
+// `use` with each version until a call fails. Errors contain the version's
+// name.
 absl::Status ForEachServed(
     const v1::ServerConfig& config, observability::Logger* log,
     const std::function<absl::Status(const ModelVersion& version,

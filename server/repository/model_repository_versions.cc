@@ -1,4 +1,4 @@
-// How the repository loads, labels and unloads single versions.
+// The parts of ModelRepository that load, label and unload single versions.
 
 #include <malloc.h>
 
@@ -18,7 +18,8 @@ namespace {
 using observability::LogModule;
 using observability::ModelState;
 
-// The maximum time a load waits for the memory of versions unloaded for it.
+// The maximum time that a load waits until the memory of unloaded versions is
+// free.
 constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
@@ -30,7 +31,7 @@ void ModelRepository::SetLabels(const std::string& id) {
   const std::map<std::string, std::optional<int64_t>> labels =
       plan.labels_to_set();
   for (const auto& [label, number] : labels) {
-    // The label is tried again later.
+    // If setting a label fails, a later call tries again.
     if (!catalog_.SetLabel(id, label, number).ok()) continue;
     plan.LabelSet(label);
     log_.Info(LogModule::kModels,
@@ -46,14 +47,14 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
   const VersionPath path = plan.Folder(number)->path;
-  // Versions with the same network have the same batch times, so the times of
-  // the serving versions are stored for this load.
+  // Versions with the same network have the same batch times. The times of the
+  // serving versions are stored for this load.
   for (const auto& [other, served] : catalog_.VersionsOf(id)) {
     loader_.KeepTimes(*served);
   }
   Version version = catalog_.Get(id, number);
   if (version != nullptr && version->state() == ModelState::kReady) {
-    // The serving version stays in the list until the new one is ready.
+    // The serving version stays in the list until the new version is ready.
     version = catalog_.Make(id, number, path);
   } else if (version == nullptr || !version->has_series() ||
              version->state() == ModelState::kUnloading) {

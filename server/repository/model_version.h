@@ -33,16 +33,16 @@ struct LoadedModel {
   absl::Time load_time;  // Wall-clock time.
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;       // Key of the batch times in KnownTimes.
-  RunMemory::Hold run_memory;  // Reserves memory for its batches.
+  std::string times_key;       // The key in KnownTimes.
+  RunMemory::Hold run_memory;  // Accounts for batch memory.
 };
 
 // One version of a model from its load to its unload. Thread-safe.
 //
 // When a version is reloaded or unloaded, the repository's list gets a new
 // object with the same name. Requests that have found the old object may still
-// run. The model is freed when the last of them releases it. Swapping a version
-// therefore never fails a request.
+// run. The model is freed when the last of these requests releases it.
+// Replacing a version therefore never fails a request.
 class ModelVersion {
  public:
   // Creates a version with state LOADING. `path` is its folder. `purpose` is
@@ -73,8 +73,8 @@ class ModelVersion {
   bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns why the version is UNAVAILABLE, or why reloading it failed while it
-  // is READY. Otherwise returns "". Contains no path.
+  // Returns why the version is UNAVAILABLE, or why a reload failed while the
+  // version is READY. Otherwise returns "". Contains no path.
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the labels that SetLabels() has set, sorted by name.
   std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);

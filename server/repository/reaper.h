@@ -14,11 +14,11 @@
 namespace sfmamba::repository {
 
 // Frees models on its own thread. The last owner of a model may be a request
-// that ends on a thread of gRPC or of the model itself. Such a thread must not
-// run ~Executor, which waits for the model's threads.
+// that ends on a gRPC thread or on a thread of the model's executor. Such a
+// thread must not run ~Executor, which waits for the executor's threads.
 //
-// Thread-safe. The destructor frees the waiting models. A model released later
-// is freed by the releasing thread.
+// Thread-safe. The destructor frees the waiting models. A model that is
+// released later is freed by the releasing thread.
 class Reaper {
  public:
   // Called on the reaper's thread after `model` was freed. The pointer only
@@ -31,8 +31,8 @@ class Reaper {
       Freed freed, std::function<void()> trim = [] { malloc_trim(0); });
   ~Reaper();
 
-  // Returns a pointer to the model. When the last owner releases it, the reaper
-  // frees the model.
+  // Returns a pointer to the model. When the last owner releases the pointer,
+  // the reaper frees the model.
   std::shared_ptr<LoadedModel> Own(std::unique_ptr<LoadedModel> model);
 
  private:

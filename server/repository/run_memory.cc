@@ -14,17 +14,17 @@
 namespace sfmamba::repository {
 namespace {
 
-// The first image that is run has at most this many pixels, if the model allows
-// several sizes.
+// If the model allows several sizes, the first image has at most this many
+// pixels.
 constexpr int64_t kSmallPixels = 512 * 512;
-// The allocator keeps freed tensors for the next run, at most a quarter of the
-// peak. This factor estimates the usual overhead.
+// The allocator keeps freed tensors for the next run, up to a quarter of the
+// peak. This factor is an estimate of the usual overhead.
 constexpr double kKept = 1.1;
-// The maximum size of the pool of free inputs. Inputs that wait are counted in
-// the memory budget instead.
+// The maximum size of the pool of free inputs. The memory budget accounts for
+// waiting inputs.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// If an image needs more than 1/kLoadsAtOnce of the free memory, it is measured
-// while no other load needs as much.
+// If an image needs more than 1/kLoadsAtOnce of the free memory, the image is
+// measured while no other load needs as much.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -51,8 +51,8 @@ std::string InputName(const model::ModelConfig& config) {
                       " and input.long_side ", config.long_side);
 }
 
-// Returns the sizes to run, the smallest first and the largest input last. Vim
-// accepts only one size.
+// Returns the sizes to run, from the smallest to the largest input. Vim accepts
+// only one size.
 std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   Size size = LargestInput(config);
   std::vector<Size> sizes = {size};
@@ -66,14 +66,14 @@ std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   return sizes;
 }
 
-// Returns the additional bytes that a detector's masks need for an image with
-// the maximum number of objects.
+// Returns the additional bytes of a detector's masks for an image with the
+// maximum number of objects.
 int64_t MaskBytes(const model::ModelConfig& config) {
   const model::DetectorConfig& detector = config.detector;
   if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
   const int64_t pixels = int64_t{detector.mask_roi_size} *
                          detector.mask_roi_size * detector.max_detections;
-  // The features of the regions, and four logits for each pixel and stage.
+  // The features of the regions, plus four logits for each pixel and stage.
   return int64_t{sizeof(float)} * pixels *
          (detector.channels + 4 * detector.box_stages);
 }
@@ -94,8 +94,8 @@ class Measurement {
               int64_t free)
       : config_(model.config()), options_(options), free_(free) {}
 
-  // Returns the bytes. Sets `fit->most` if the run needed most of the free
-  // memory.
+  // Returns the measured number of bytes. Sets `fit->most` if the run needed
+  // most of the free memory.
   absl::StatusOr<int64_t> Run(model::ExecutionContext& context,
                               BatchFit* fit) const {
     const std::vector<Size> sizes = SizesToRun(config_);
@@ -112,8 +112,8 @@ class Measurement {
           *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
       // The peak is the maximum of several sums that grow linearly with the
-      // pixels. A larger image therefore needs at least the value on the line
-      // through the last two measurements. Its upper bound is the last
+      // number of pixels. A larger image therefore needs at least the value on
+      // the line through the last two measurements. Its upper bound is the last
       // measurement scaled by the number of pixels.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
@@ -134,8 +134,8 @@ class Measurement {
 
  private:
   // Runs an image. The first run may use only a part of the free memory,
-  // because other loads may run too. If that is not enough, it runs again while
-  // no other load needs as much.
+  // because other loads may run at the same time. If this part is not enough,
+  // runs the image again while no other load needs as much.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {
@@ -254,7 +254,7 @@ absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
   if (contexts * *image > free) {
     return TooLittle(config, "about", contexts * *image, free);
   }
-  // A batch with fewer images than threads runs them one after another.
+  // If a batch has fewer images than threads, the images run one after another.
   const int threads = std::max(1, options.threads / contexts);
   int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
   if (contexts * at_once * *image > free) {

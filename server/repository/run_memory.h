@@ -15,10 +15,10 @@
 namespace sfmamba::repository {
 
 // Accounts for the memory that batches of all models need in this process.
-// Serving models take turns, so only the largest counts. Models that are being
-// loaded run batches at the same time.
+// Serving models take turns, so only the largest amount counts. Models that are
+// being loaded run batches at the same time.
 //
-// Thread-safe. Models may outlive it.
+// Thread-safe. Models may outlive this object.
 class RunMemory {
  public:
   // Keeps an amount reserved until it is destroyed. Null if nothing was
@@ -31,14 +31,16 @@ class RunMemory {
   // Returns the largest number of bytes that a batch of a serving model needs.
   int64_t most_served() const;
 
-  // Reserves `bytes` of the memory that `free` returns for a load. Waits if
-  // only the reservations of other loads prevent this. Returns null if `stop`
-  // returns true first. Returns RESOURCE_EXHAUSTED if the memory would not
-  // suffice even without other loads.
+  // Reserves `bytes` of the memory that `free` returns, for a load. If the
+  // memory is insufficient only because of other loads' reservations, waits for
+  // these loads. Returns null if `stop` returns true first. Returns
+  // RESOURCE_EXHAUSTED if the memory would be insufficient even without other
+  // loads.
   absl::StatusOr<Hold> TakeForLoad(int64_t bytes,
                                    const std::function<int64_t()>& free,
                                    const std::function<bool()>& stop);
-  // Returns the bytes that all loads have reserved with TakeForLoad().
+  // Returns the number of bytes that all loads have reserved with
+  // TakeForLoad().
   int64_t taken_for_loads() const;
 
   // Waits for the exclusive right to use most of the free memory. Returns null
@@ -59,9 +61,9 @@ class RunMemory {
 // The batch size that fits into memory, and the memory needed.
 struct BatchFit {
   int max_batch_size = 0;
-  int64_t bytes = 0;  // Needed by the batches of all contexts.
-  // Set if loading the model needs most of the free memory. Held until the
-  // model serves.
+  int64_t bytes = 0;  // For the batches of all contexts.
+  // Set if the load needs most of the free memory. The model keeps it until it
+  // serves.
   RunMemory::Hold most;
 };
 
@@ -78,15 +80,15 @@ struct BatchFitOptions {
 };
 
 // Returns the largest batch size, up to `max_batch_size`, that fits if all
-// contexts of `model` run at once. The memory of an image is measured with
-// black images. A small image runs first, then larger ones unless the largest
-// cannot fit. A run is aborted as soon as it would need more than the free
-// memory. Sizes that were not run are extrapolated in proportion to their
-// pixels.
+// contexts of `model` run concurrently. Measures the memory of an image by
+// running black images. A small image runs first. Larger images follow unless
+// the largest cannot fit. A run is aborted as soon as it would need more than
+// the free memory. The memory of sizes that were not run is extrapolated in
+// proportion to their pixels.
 //
 // Returns RESOURCE_EXHAUSTED if one image of the model's largest input does not
-// fit. The message states the needed and the free memory. On GPUs everything
-// fits. The calling thread creates and uses the contexts.
+// fit. The message contains the needed and the free memory. On GPUs every batch
+// size fits. The calling thread creates and uses the contexts.
 absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
                                   const BatchFitOptions& options);
 

@@ -28,7 +28,7 @@ using Levels = std::vector<MemberLevel>;
 // The parsed JSON files.
 struct Files {
   json config, preprocessor;
-  Levels levels;  // They point into `config`.
+  Levels levels;  // Refer to `config`.
 };
 
 absl::Status Parse(const HuggingFaceTexts& texts, Files* files) {
@@ -56,15 +56,16 @@ std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
   return rows;
 }
 
-// Chooses a row of a family by `architecture`, or else by the stated variant.
-// `fits` returns true if a row has the weights' shapes. Errors list these rows.
+// Chooses a row of a family by `architecture`, or by the variant `stated` if
+// `architecture` is missing. `fits` returns true if a row has the weights'
+// shapes. Errors list these rows.
 absl::StatusOr<model::ModelConfig> ChooseRow(
     const Levels& levels, const std::string& stated, model::Architecture family,
     absl::FunctionRef<bool(const model::ModelConfig&)> fits) {
   const Member member = levels[0].At("architecture");
   std::string name = stated;
   if (member.value.is_string()) {
-    // A timm name may end in a dot and a checkpoint's tag.
+    // A timm name may end in a dot and the tag of a checkpoint.
     name = member.value.get<std::string>();
     name = name.substr(0, name.find('.'));
   }
@@ -128,8 +129,8 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
-// Returns the row with these shapes. If there is none, returns a row with the
-// same kind of blocks and sets its width and depths to those of the weights.
+// Returns the row with these shapes. If there is no such row, returns a row
+// with the same kind of blocks, with the width and depths of the weights.
 model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   std::optional<model::ModelConfig> similar;
   for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
@@ -168,7 +169,7 @@ absl::Status CheckVMamba(const Levels& levels,
   return status;
 }
 
-// Combines the variant of `row` with the input and the labels from `files`.
+// Combines the variant of `row` with the input and the labels in `files`.
 absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
                                            const model::ModelConfig& row,
                                            int num_classes, bool with_labels) {

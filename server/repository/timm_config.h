@@ -11,15 +11,15 @@ namespace sfmamba::repository {
 // These functions read timm's description of a model whose tensors have the
 // given shapes.
 //
-// `architecture` names the variant. Without it, the variant of `stated` is
-// used. One of the two is required, because the shapes do not determine
-// everything, such as MambaOut's activation. The number of classes and of
-// MambaOut's blocks come from the tensors. ReadHuggingFaceConfig() describes
-// the remaining values.
+// `architecture` contains the name of the variant. If `architecture` is
+// missing, the variant of `stated` is used. One of the two is required, because
+// the shapes do not determine all properties. An example is MambaOut's
+// activation. The number of classes and the number of MambaOut's blocks come
+// from the tensors. ReadHuggingFaceConfig() describes the remaining values.
 //
-// They return INVALID_ARGUMENT with the member or the tensor if the files
-// contradict each other or the shapes. Loading reports wrong tensors of an
-// EfficientViM.
+// The functions return INVALID_ARGUMENT with the member or the tensor if the
+// files contradict each other or the shapes. Wrong tensors of an EfficientViM
+// are not detected here but when the model is loaded.
 absl::StatusOr<HuggingFaceConfig> ReadMambaOutConfig(
     const HuggingFaceTexts& texts, const weights::MambaOutShapes& shapes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxIndexBytes = 10'000'000;
 constexpr size_t kMaxShards = 1000;
 
-// Returns the sorted names of files in the folder that contain weights under a
-// name that the server does not read.
+// Returns the sorted names of files in the folder that contain weights but have
+// a name that the server does not read.
 std::vector<std::string> OtherWeights(const VersionPath& version) {
   std::vector<std::string> names;
   std::error_code error;
@@ -48,7 +48,7 @@ std::vector<std::string> OtherWeights(const VersionPath& version) {
   return names;
 }
 
-// Says why the file cannot be used as weights, and what to do.
+// Returns why the file cannot be used as weights, and what the user should do.
 std::string Advice(const std::string& name) {
   if (absl::StartsWith(name, "adapter_model.")) {
     return "is an adapter, expected the whole model: merge it into its base "
@@ -104,13 +104,13 @@ absl::Status FindOptional(const VersionPath& version, const char* name,
   return absl::OkStatus();
 }
 
-// Returns the names of the shards listed in the index.
+// Returns the names of the shards in the index.
 absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
   const absl::StatusOr<std::string> text =
       server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
   if (!text.ok()) return text.status();
-  // Drops arrays and deep values while parsing. A valid index has none, and
-  // they would need up to 60 times their size in memory.
+  // Drops arrays and deeply nested values while parsing. A valid index contains
+  // none of them, and they would need up to 60 times their size in memory.
   using nlohmann::json;
   const json index = json::parse(
       *text,
@@ -180,8 +180,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path) {
   std::error_code error;
   fs::path end = fs::canonical(path, error);
-  // Beyond /proc/<pid>/root, a canonical path may name another file in this
-  // process, or none.
+  // If the path goes through /proc/<pid>/root, the canonical path may be
+  // another file in this process, or may not exist.
   const bool is_there = fs::exists(path, error);
   const bool is_same = is_there && fs::equivalent(end, path, error);
   if (!is_there) return absl::NotFoundError("there is nothing");

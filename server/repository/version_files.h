@@ -20,23 +20,23 @@ inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
 struct VersionPath {
   std::string folder;
-  // A canonical folder in which all files must be after links are followed. If
-  // empty, files may be anywhere, because the operator has named `folder`
+  // The canonical folder that must contain all files after links are followed.
+  // If empty, files may be anywhere, because the operator has named `folder`
   // directly.
   std::string root;
 };
 
-// Returns `path` with all links followed. Returns NOT_FOUND if it does not
-// exist. Returns INVALID_ARGUMENT if it leads outside `root`, unless `root` is
-// empty. A path through /proc/<pid>/root leads into another container, as in
-// KServe's modelcar. Such a path is returned unchanged, and links behind this
-// point must stay inside `root`.
+// Returns `path` with all links followed. Returns NOT_FOUND if `path` does not
+// exist. Returns INVALID_ARGUMENT if the target is outside `root`, unless
+// `root` is empty. A path through /proc/<pid>/root leads into another
+// container, as in KServe's modelcar. Such a path is returned unchanged, and
+// links after this part of the path must stay inside `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 
 // Returns the path of the version's file `name` with all links followed.
-// Returns NOT_FOUND if it does not exist. Returns INVALID_ARGUMENT if it is not
-// a regular file or is outside the version's root.
+// Returns NOT_FOUND if the file does not exist. Returns INVALID_ARGUMENT if the
+// path is not a regular file or is outside the version's root.
 absl::StatusOr<std::string> FindFile(const VersionPath& version,
                                      const std::string& name);
 
@@ -57,13 +57,13 @@ struct VersionFiles {
 // clients see them.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 
-// Returns NOT_FOUND for a missing kWeightsFile. If the folder has another file
-// with weights, such as an adapter or a pickle, the error names it and says
-// what to do.
+// Returns the NOT_FOUND error for a missing kWeightsFile. If the folder has
+// another file with weights, such as an adapter or a pickle, the error contains
+// the file's name and says what to do.
 absl::Status NoWeights(const VersionPath& version);
 
 // Returns the names, sizes, times and inodes of the version's files, or "" if
-// there are none. The text changes whenever a file or a link's target is
+// there are no files. The string changes whenever a file or a link's target is
 // written or replaced.
 std::string Fingerprint(const VersionPath& version);
 

@@ -11,8 +11,8 @@
 namespace sfmamba::repository {
 namespace {
 
-// The largest matrix product in stage 3 of SF-Mamba T. It is the first layer of
-// an MLP for the tokens of one window.
+// The size of the largest matrix product in stage 3 of SF-Mamba T. The product
+// is the first layer of an MLP for the tokens of one window.
 constexpr int64_t kRows = 198, kIn = 320, kOut = 1280;
 constexpr int kRuns = 4;  // The shortest run counts.
 
@@ -64,7 +64,8 @@ bool Bf16IsFaster() {
   const Product<W> full;
   absl::Duration reduced_time = absl::InfiniteDuration();
   absl::Duration full_time = absl::InfiniteDuration();
-  // Alternates, so that other processes slow both equally.
+  // Alternates between the precisions, so that other processes slow both
+  // equally.
   for (int i = 0; i < kRuns; ++i) {
     reduced_time = std::min(reduced_time, reduced.Time());
     full_time = std::min(full_time, full.Time());

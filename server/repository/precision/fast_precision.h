@@ -6,8 +6,8 @@
 namespace sfmamba::repository {
 
 // Returns the precision in which this CPU multiplies matrices faster, either
-// fp32 or bf16. If the CPU supports bf16, the first call measures both for
-// about ten milliseconds. Thread-safe.
+// fp32 or bf16. If the CPU supports bf16, the first call measures both
+// precisions for about ten milliseconds. Thread-safe.
 model::Precision FastPrecision();
 
 }  // namespace sfmamba::repository

@@ -16,10 +16,10 @@
 namespace sfmamba::repository {
 namespace {
 
-// How close to fp32 the results of a precision must be.
+// The limits for the difference between a precision's results and fp32.
 struct Bar {
-  double logits;  // Maximum difference as a fraction of an image's range.
-  double equal;   // Minimum fraction of a map's pixels that are equal.
+  double logits;  // Largest difference, relative to an image's range.
+  double equal;   // Smallest fraction of equal pixels in a map.
 };
 
 Bar BarOf(model::Precision precision) {
@@ -34,8 +34,8 @@ Bar BarOf(model::Precision precision) {
   return {0, 1};  // Unreachable, because all cases are handled.
 }
 
-// Two classes tie for the first place if their logits differ by at most this
-// fraction of the range.
+// Two classes are considered equally good if their logits differ by at most
+// this fraction of the range.
 constexpr double kTie = 0.01;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

@@ -9,8 +9,8 @@
 
 namespace sfmamba::repository {
 
-// Whether a model may use a reduced precision, and the measured figures as one
-// line for the log.
+// The decision whether a model may use a reduced precision. `allowed` is the
+// decision. The measured figures are on one line for the log.
 struct PrecisionCheck {
   bool allowed = false;
   std::string figures;
@@ -20,8 +20,7 @@ struct PrecisionCheck {
 // images. There must be at least one image. The precision is allowed if all
 // results are finite and meet these limits:
 // - Logits differ by at most 3 % of their range. The first class is the same,
-// or
-//   its logit in fp32 is within 1 % of the range of the best.
+//   or its fp32 logit is below the best by at most 1 % of the range.
 // - Detections match as in CheckResult().
 // - At least 99 % of a class map's pixels are equal.
 PrecisionCheck ComparePrecisions(model::Precision precision,
