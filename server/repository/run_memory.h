@@ -21,7 +21,7 @@ namespace sfmamba::repository {
 // Thread-safe. Models may outlive this object.
 class RunMemory {
  public:
-  // Keeps an amount reserved until it is destroyed. Null if nothing was
+  // Keeps an amount reserved until the hold is destroyed. Null if nothing was
   // reserved.
   using Hold = std::shared_ptr<void>;
 
