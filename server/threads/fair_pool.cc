@@ -95,7 +95,7 @@ void FairPool::Loop() {
       work->run();
     } catch (...) {
     }
-    work->run = nullptr;  // Destroys the captures outside the lock too.
+    work->run = nullptr;  // Destroys the captures outside the lock.
     mu_.Lock();
     --busy_;
     long_ -= is_long;

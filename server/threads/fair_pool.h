@@ -20,10 +20,11 @@ namespace sfmamba::server {
 
 // Runs pieces of work on a fixed number of threads, in the order of a
 // FairQueue. The running pieces hold at most `memory_bytes`. No thread waits
-// for memory if another piece fits. If every thread runs a long piece, one
-// spare thread runs the short pieces, so that they never wait for long ones.
+// for memory if another piece fits. If every thread runs a long piece, an
+// additional thread runs short pieces. Short pieces therefore never wait for
+// long ones.
 //
-// The pool accepts all work. The caller must bound the number of waiting
+// The pool accepts all work. The caller must limit the number of waiting
 // pieces. Thread-safe, and no method blocks. The destructor finishes all
 // accepted work, then joins the threads.
 class FairPool {
@@ -58,18 +59,19 @@ class FairPool {
   absl::Duration Wait(absl::Duration cost, Priority priority,
                       absl::Time deadline) const ABSL_LOCKS_EXCLUDED(mu_);
 
-  // The number of threads that run a piece.
+  // Returns the number of threads that run a piece.
   int busy() const ABSL_LOCKS_EXCLUDED(mu_);
-  int queued() const ABSL_LOCKS_EXCLUDED(mu_);  // The number of waiting pieces.
+  // Returns the number of waiting pieces.
+  int queued() const ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
   void Loop();  // The body of each thread.
-  // Returns true if one more thread may start a piece. The spare thread may
-  // start only short pieces.
+  // Returns true if one more thread may start a piece. The additional thread
+  // may start only short pieces.
   bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes one thread if it may start a piece. A thread that starts a piece
-  // wakes the next thread. A thread that ends a piece looks for another one
-  // itself.
+  // Wakes one thread if a thread may start a piece. A thread that starts a
+  // piece wakes the next thread. A thread that ends a piece looks for the next
+  // piece itself.
   void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Returns the next piece that may run now, or nullopt if there is none.
   std::optional<Work> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

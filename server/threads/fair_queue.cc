@@ -9,8 +9,9 @@ namespace {
 constexpr int64_t kFrontRound = -1;
 // At least this much work may overtake a piece that waits for memory.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
-// The start advances by 1/kAging of the work handed out. A higher value would
-// favour small pieces for longer and delay large ones more.
+// The start value of new groups increases by 1/kAging of the cost of all work
+// that Pop() returns. With a higher kAging, small pieces overtake for longer
+// and large pieces wait longer.
 constexpr int kAging = 96;
 
 }  // namespace
@@ -38,8 +39,8 @@ absl::Duration FairQueue::WorkBefore(absl::Duration cost, Priority priority,
                                      absl::Time deadline) const {
   const Key key = KeyAt(shares_.now() + shares_.Weighted(cost, priority),
                         priority, deadline);
-  // The search runs from both ends, because the position is usually near one of
-  // them.
+  // Searches from both ends, because the new piece's position is usually near
+  // one end.
   absl::Duration before, after;
   auto low = order_.begin();
   auto high = order_.end();

@@ -30,44 +30,45 @@ struct Work {
 // large ones. Groups that have received little service run before groups that
 // have received much.
 //
-// Each piece has a place, and the piece with the lowest place runs next. A new
-// group begins at a start value, which increases by 1/96 of the cost of all
-// work that Pop() returns. Each piece of the group adds its cost divided by the
-// weight of its priority, which is 8, 3 or 1. The consequences are:
+// Each piece has a virtual finish time, called its place. The piece with the
+// lowest place runs next. The place of a new group begins at a start value,
+// which increases by 1/96 of the cost of all work that Pop() returns. Each
+// piece of the group adds its cost divided by the weight of its priority, which
+// is 8, 3 or 1. This has the following effects:
 // - A small piece overtakes larger pieces of other groups.
-// - After work of 32 times the cost of a NORMAL piece has been returned, newly
-//   pushed pieces no longer overtake it.
+// - After Pop() has returned work of 32 times the cost of a NORMAL piece, newly
+//   pushed pieces no longer overtake this piece.
 // - Groups that wait together share the threads in the ratio 8:3:1.
 // - No group starves. A group of priority HIGH gets at least 1/12 of the
 //   threads' time, NORMAL 1/32 and LOW 1/96.
 //
-// Places are rounded down to rounds. Within a round, pieces run by priority and
-// then by deadline. Expired pieces run before all others, because they take no
-// time.
+// Places are rounded down to multiples of a round. Among pieces of the same
+// round, the priority and then the deadline decide. Expired pieces run before
+// all others, because they take no time.
 //
 // The class has no clock and no thread. Thread-compatible.
 class FairQueue {
  public:
-  // `round` is the length of a round in weighted cost. A group of priority
-  // NORMAL gets three times as much work done in a round, because its weight is
-  // 3. The default fits a few ordinary photographs, or a small part of a large
-  // one.
+  // `round` is the length of a round in cost divided by weight. In one round, a
+  // group of priority NORMAL receives work of three times this cost, because
+  // its weight is 3. The default fits a few ordinary photographs, or a small
+  // part of a large photograph.
   explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
       : round_(round) {}
 
   void Push(Work work);
 
   // Removes and returns the next piece that holds at most `free_bytes` and
-  // takes at most `longest`. Returns nullopt if no piece waits or none fits. A
-  // piece that needs more memory is overtaken only by a limited amount of work,
-  // which is its own cost but at least 5 ms. After that, Pop() returns nullopt
-  // until enough memory is free for the piece.
+  // takes at most `longest`. Returns nullopt if no waiting piece fits. Only a
+  // limited amount of work may overtake a piece that needs more memory. The
+  // limit is the cost of this piece, but at least 5 ms. Beyond the limit, Pop()
+  // returns nullopt until enough memory is free for the piece.
   std::optional<Work> Pop(absl::Time now, int64_t free_bytes,
                           absl::Duration longest = absl::InfiniteDuration());
 
-  // The caller must call this when a piece from Pop() has finished. The queue
-  // forgets a group when all its pieces have finished. To continue a group,
-  // push its next piece before this call.
+  // Must be called when a piece from Pop() has finished. When all pieces of a
+  // group have finished, the queue forgets the group. To continue a group, push
+  // its next piece before this call.
   void Done(uint64_t group);
 
   // Moves the group's waiting pieces before all others. Intended for cancelled
@@ -82,15 +83,16 @@ class FairQueue {
   int size() const { return static_cast<int>(order_.size()); }
 
  private:
-  // Determines the order of the pieces:
-  //   1. the round of the piece's place
+  // The order of the pieces:
+  //   1. the round of the place, see FairQueue
   //   2. the priority
   //   3. the deadline
   //   4. the number of the piece, which makes the key unique
   using Key = std::tuple<int64_t, Priority, absl::Time, uint64_t>;
   struct Entry {
     Work work;
-    // Cost of the work handed out since the piece first did not fit.
+    // The cost of the work that has overtaken the piece since it first did not
+    // fit.
     absl::Duration overtaken;
   };
   using Order = std::map<Key, Entry>;
@@ -106,9 +108,10 @@ class FairQueue {
   uint64_t pushed_ = 0;
   absl::Duration waiting_;  // The total cost of order_.
 
-  // The place of each group's last piece. New groups start at now().
+  // The place of each group's last piece. A new group starts at the virtual
+  // time now().
   FairShares<uint64_t> shares_;
-  // Unfinished pieces of each group.
+  // The number of unfinished pieces of each group.
   absl::flat_hash_map<uint64_t, int> pieces_;
 };
 

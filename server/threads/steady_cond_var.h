@@ -12,14 +12,14 @@
 namespace sfmamba::server {
 
 // A condition variable for absl::Mutex whose timeouts use the steady clock.
-// Timeouts of absl::CondVar and absl::Mutex use the wall clock. If the wall
-// clock is set back by an hour, such a timeout takes an hour longer.
+// Timeouts of absl::CondVar and absl::Mutex use the wall clock. If somebody
+// sets the wall clock back by an hour, such a timeout takes an hour longer.
 // Thread-safe.
 class SteadyCondVar {
  public:
-  // Both methods unlock the mutex while they wait. They return when signalled,
-  // and may also return without a signal. WaitWithTimeout() also returns when
-  // the timeout has passed.
+  // Both methods unlock the mutex while they wait. They return after a signal,
+  // but may also return without one. WaitWithTimeout() also returns when the
+  // timeout has passed.
   void Wait(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     Lock lock{*mu};
     changed_.wait(lock);
@@ -46,8 +46,8 @@ class SteadyCondVar {
     return true;
   }
 
-  // Wakes one waiting thread, or all of them. Signalling is faster without the
-  // mutex, because a woken thread must lock it.
+  // Wakes one waiting thread, or all waiting threads. Signalling is faster if
+  // the caller does not hold the mutex, because a woken thread must lock it.
   void Signal() { changed_.notify_one(); }
   void SignalAll() { changed_.notify_all(); }
 

@@ -72,7 +72,7 @@ void Worker::Loop() {
       const bool stopped = stopping_;
       mu_.Unlock();
       job(stopped);
-      job = nullptr;  // Destroys the captures outside the lock too.
+      job = nullptr;  // Destroys the captures outside the lock.
       mu_.Lock();
     } else if (stopping_) {
       return;

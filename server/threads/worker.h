@@ -16,12 +16,12 @@
 
 namespace sfmamba::server {
 
-// Runs jobs one after another on its own thread. The thread also calls a
-// routine from time to time when no job waits. Neither may throw.
+// Runs jobs one after another on its own thread. When no job waits, the thread
+// also calls a routine from time to time. Jobs and the routine must not throw.
 //
 // Thread-safe. The destructor waits for a running job or routine, but not for
-// the pause between two routine calls. It then runs each waiting job with
-// `stopped` set to true.
+// the pause between two calls of the routine. It then runs each waiting job
+// with `stopped` set to true.
 class Worker {
  public:
   // If `stopped` is true, the job must not do its work. It should only report
@@ -32,9 +32,9 @@ class Worker {
 
   struct Options {
     std::string name;  // The name of the thread.
-    // The maximum number of waiting jobs. Push() refuses further ones.
+    // The maximum number of waiting jobs. Push() refuses further jobs.
     size_t most_waiting = std::numeric_limits<size_t>::max();
-    // Called on the thread before everything else.
+    // Called on the thread before any job or routine.
     std::function<void()> start = [] {};
   };
 
@@ -51,8 +51,8 @@ class Worker {
   // Starts calling the routine, the first time after `pause`. May be called
   // once.
   void Repeat(absl::Duration pause, Routine routine) ABSL_LOCKS_EXCLUDED(mu_);
-  // Jobs that start after this call get `stopped`. A running job can ask
-  // stopping().
+  // Jobs that start after this call have `stopped` set to true. A running job
+  // can call stopping().
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
 
