@@ -11,12 +11,12 @@
 
 namespace sfmamba::server {
 
-// Returns the client's address, which is `peer` without the port. gRPC writes
-// `peer` as "ipv4:10.0.0.7:41234".
+// Returns the client's address, which is `peer` without the port. `peer` is in
+// gRPC's notation, such as "ipv4:10.0.0.7:41234".
 absl::string_view ClientOf(absl::string_view peer);
 
-// Stops one client from using up a resource that all clients share, such as the
-// places of a queue or the time before a deadline. A client may hold at most
+// Limits how much of a shared resource one client may use. Examples are the
+// room in a queue or the time before a deadline. A client may hold at most
 // `most_alone` / (1 - `most_alone`) times the free amount. A single client can
 // therefore fill the fraction `most_alone` of the resource. Several greedy
 // clients get equal shares. A part always stays free for the next client.
@@ -31,17 +31,18 @@ class ClientShares {
 
   // Counts `amount` as held by `client` until GiveBack(). Returns false and
   // counts nothing if the client would exceed its share. `free` is the free
-  // amount of the resource before this call. A caller that may take a large
-  // amount subtracts `amount` from it.
+  // amount of the resource before this call. If the caller passes `free` minus
+  // `amount` instead, a large amount is checked more strictly.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
 
   // Returns true if a client may hold `amount` in total while `free` is free.
-  // Take() documents `free`.
+  // See Take() for `free`.
   bool IsShare(double amount, double free) const;
 
-  // Returns the most that a single client may hold of a resource of size `all`.
+  // Returns the largest amount that a single client may hold of a resource of
+  // size `all`.
   int64_t MostAlone(int64_t all) const;
 
   // Returns the amount that `client` holds.

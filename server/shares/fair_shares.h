@@ -10,12 +10,12 @@
 namespace sfmamba::server {
 
 // Tracks in virtual time how much service each flow has received. If a resource
-// always serves the waiting flow with the earliest StartOf(), the flows share
-// it in the proportions of kPriorityShares. An idle flow earns no credit. Its
-// next service starts no earlier than the virtual time now(). Source:
-// start-time fair queueing (Goyal, Vin and Cheng, 1996).
+// always serves the waiting flow with the lowest StartOf(), the flows share the
+// resource in the ratio of kPriorityShares. An idle flow earns no credit,
+// because its next service starts no earlier than the virtual time now().
+// Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
 //
-//   const Flow next = ...;  // The waiting flow with the least StartOf().
+//   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));
 //   shares.Charge(next, cost, priority);
 //

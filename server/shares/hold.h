@@ -10,8 +10,8 @@ namespace sfmamba::server {
 // The retry delay sent to a client when other requests hold the resource.
 inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
-// Owns an amount that an Account has handed out. Release() or the destructor
-// returns the amount to the account exactly once.
+// Owns an amount of a resource that an Account has handed out. Release() or the
+// destructor returns the amount to the account exactly once.
 //
 //   MemoryHold all = *budget.Take(MemoryUse::kInput, 300);
 //   MemoryHold first = all.Split(100);  // 200 bytes stay in `all`.
@@ -43,8 +43,8 @@ class Hold {
   const Part& operator*() const { return part_; }
   const Part* operator->() const { return &part_; }
 
-  // Moves the given amounts into the returned hold. They must not exceed the
-  // amounts of this hold.
+  // Moves the given amounts into the returned hold. The amounts must not exceed
+  // the amounts of this hold.
   template <typename... Amounts>
   Hold Split(Amounts... amounts) {
     if (empty()) return Hold();

@@ -29,18 +29,18 @@ class MemoryBudget;
 // A number of bytes taken from a MemoryBudget, which must outlive the hold.
 using MemoryHold = Hold<MemoryBudget>;
 
-// Limits the memory that all requests hold together. A quarter of the budget
-// belongs to the transport, which keeps received messages there. Messages of
-// requests in progress may take half of this quarter, so that the transport can
-// always read on. Another part is reserved for decoding, so that images that
-// wait to be decoded cannot use up the memory that decoding needs. The
-// messages, inputs and answers of requests share the rest. One eighth of this
-// shared part is open only to holds of at most kSmallHold. A few large requests
-// therefore cannot block small ones.
+// Limits the memory that all requests hold together. A quarter of the budget is
+// for the messages that the transport is receiving. Messages of requests in
+// progress may take half of this quarter, so that the transport can always
+// continue to read. Another part is reserved for decoding. Images that wait to
+// be decoded can therefore not use up the memory that decoding needs. The
+// messages, inputs and answers of requests share the remaining budget. One
+// eighth of this shared part is available only to holds of at most kSmallHold.
+// A few large requests therefore cannot block small ones.
 //
-// Thread-safe. No method blocks. Take() refuses a request for more than the
-// free memory. Memory for decoding is never refused, because the decode pool
-// limits itself to its part.
+// Thread-safe. No method blocks. Take() refuses to hand out more than the free
+// memory. Memory for decoding is never refused, because the decode pool limits
+// its own use.
 class MemoryBudget {
  public:
   static constexpr int64_t kSmallHold = 1 << 20;  // In bytes.
@@ -58,12 +58,12 @@ class MemoryBudget {
   MemoryBudget(int64_t bytes, int64_t decode_bytes);
 
   int64_t bytes() const { return bytes_; }
-  // The transport's part.
+  // Returns the size of the transport's part, in bytes.
   int64_t transport_bytes() const { return bytes_ / 4; }
-  // The maximum size of one request's message, in bytes.
+  // Returns the maximum size of one request's message, in bytes.
   int64_t most_of_message() const { return transport_bytes() / 2; }
-  // The maximum size of one request's message, inputs and answers together, in
-  // bytes.
+  // Returns the maximum size of one request's message, inputs and answers
+  // together, in bytes.
   int64_t most_of_request() const { return request_bytes_ / 8 * 7; }
 
   // Returns RESOURCE_EXHAUSTED with reason QUEUE_FULL and queue "memory" if
@@ -84,8 +84,8 @@ class MemoryBudget {
 
  private:
   friend MemoryHold;
-  // Changes the size of the part to `bytes`. Shrinking always succeeds. Growing
-  // may fail with the errors of Take() and then changes nothing.
+  // Changes the size of `part` to `bytes`. Shrinking always succeeds. If
+  // growing fails, returns the error of Take() and changes nothing.
   absl::Status Resize(int64_t bytes, Part* part) ABSL_LOCKS_EXCLUDED(mu_);
   void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
   absl::Status Add(MemoryUse use, int64_t bytes) ABSL_LOCKS_EXCLUDED(mu_);

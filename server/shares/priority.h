@@ -5,8 +5,8 @@
 
 namespace sfmamba::server {
 
-// The urgency that a caller states for a request. Requests are served in the
-// order of the values. See RequestOptions.priority in sfmamba/v1/vision.proto.
+// The urgency that a caller requests. See RequestOptions.priority in
+// sfmamba/v1/vision.proto. Requests are served in the order of the values.
 enum class Priority { kHigh, kNormal, kLow };
 inline constexpr int kPriorityCount = 3;
 inline constexpr std::array<Priority, kPriorityCount> kPrioritiesInOrder = {
