@@ -7,9 +7,9 @@ namespace sfmamba::server {
 // hard limit.
 void RaiseDescriptorLimit();
 
-// Opens /dev/null for each of standard input, output and error that is closed.
-// Otherwise a connection could get such a descriptor number and receive the
-// log's output.
+// Opens /dev/null for standard input, output and error if they are closed.
+// Otherwise a connection could get one of these descriptor numbers and receive
+// the log's output.
 void FillStandardDescriptors();
 
 // Returns the maximum number of open file descriptors. Every descriptor is

@@ -12,14 +12,14 @@
 namespace sfmamba::server {
 
 // Returns free heap memory to the operating system after a peak of request
-// memory. malloc() keeps freed memory that lies between blocks in use. Without
-// trimming, a single large request would enlarge the process permanently.
+// memory. malloc() keeps freed memory if later blocks are still in use. Without
+// trimming, a single large request could enlarge the process permanently.
 //
 // Thread-compatible.
 class HeapTrim {
  public:
-  // A peak is at least this many bytes. The peak is over when at most a quarter
-  // of kPeak is held.
+  // A peak is at least this many bytes. It ends when at most a quarter of kPeak
+  // is held.
   static constexpr int64_t kPeak = 64 << 20;
   // The number of trims after a peak. One is not enough, because gRPC frees a
   // closed connection's data some time later.
@@ -31,13 +31,13 @@ class HeapTrim {
       MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
       : memory_(*memory), trim_(std::move(trim)) {}
 
-  // Trims the heap if a peak is over. The caller must call this periodically.
+  // Trims the heap if a peak has ended. Must be called periodically.
   void Look();
 
  private:
   MemoryBudget& memory_;
   const std::function<void()> trim_;
-  int trims_left_ = 0;  // Remaining trims after the last peak.
+  int trims_left_ = 0;  // The remaining trims after a peak.
 };
 
 }  // namespace sfmamba::server

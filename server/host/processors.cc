@@ -47,8 +47,8 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// Returns the smallest quota of the cgroup `path` ("/a/b") below `mount` and of
-// its ancestors.
+// Returns the smallest quota of the cgroup `path` and its ancestors below
+// `mount`. An example of `path` is "/a/b".
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {
@@ -74,8 +74,8 @@ std::optional<double> CgroupProcessors(const std::string& membership,
   double smallest = kNoQuota;
   std::ifstream file(membership);
   for (std::string line; std::getline(file, line);) {
-    // The format is "<number>:<controllers>:<path>". In version 2 the number is
-    // 0 and the controllers are empty.
+    // The format is "<number>:<controllers>:<path>". In cgroup version 2, the
+    // number is 0 and the controllers are empty.
     const std::vector<std::string> parts =
         absl::StrSplit(line, absl::MaxSplits(':', 2));
     if (parts.size() != 3 || parts[2].empty() || parts[2][0] != '/') continue;
@@ -86,8 +86,9 @@ std::optional<double> CgroupProcessors(const std::string& membership,
     }
     const std::vector<std::string> controllers = absl::StrSplit(parts[1], ',');
     if (!absl::c_linear_search(controllers, "cpu")) continue;
-    // Version 1 is mounted under the names of all controllers of a group, such
-    // as "cpu,cpuacct". Some systems also have a link for each controller.
+    // A controller of cgroup version 1 is mounted under the names of all
+    // controllers in its group, such as "cpu,cpuacct". Some systems also have a
+    // link for each controller.
     for (const std::string& mount : {parts[1], std::string("cpu")}) {
       smallest = std::min(smallest,
                           SmallestQuota(absl::StrCat(root, "/", mount), path));
