@@ -50,13 +50,13 @@ absl::Status AtField(absl::string_view field, const absl::Status& status);
 absl::Status WithMetadata(absl::string_view key, absl::string_view value,
                           const absl::Status& status);
 
-// Returns the error with a reason. If it has none, the reason becomes the name
-// of its code.
+// Returns the error with a reason. If the error has no reason, the name of its
+// code becomes the reason.
 absl::Status WithErrorInfo(const absl::Status& status);
 
-// Converts the error to a message. The message always has an ErrorInfo, see
-// WithErrorInfo(). It also contains the error's BadRequest, QuotaFailure and
-// RetryInfo, if any.
+// Converts the error to a google.rpc.Status. The result always has an
+// ErrorInfo, see WithErrorInfo(). It also contains the error's BadRequest,
+// QuotaFailure and RetryInfo, if any.
 google::rpc::Status ToRpcStatus(const absl::Status& status);
 
 }  // namespace sfmamba::server

@@ -9,9 +9,10 @@
 
 namespace sfmamba::server {
 
-// One constructor for each ErrorInfo.reason that clients may see. Each sets the
-// code and the metadata. Reasons are part of the API and must not change,
-// because clients compare them. docs/serving.md lists them for users.
+// Constructors for errors with an ErrorInfo.reason that clients may see. Each
+// reason has one constructor, which sets the code and the metadata. Reasons are
+// part of the API and must not change, because clients compare them.
+// docs/serving.md lists the reasons for users.
 
 // ---- INVALID_ARGUMENT ----
 
@@ -67,8 +68,8 @@ absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");
 absl::Status WithoutHint(const absl::Status& status);
 // NOT_SUPPORTED. `what` names a feature.
 absl::Status NotSupported(absl::string_view what);
-// NOT_SUPPORTED for a feature of earlier releases. `what` names it, and
-// `instead` says what to do in its place.
+// NOT_SUPPORTED for a feature of earlier releases. `what` names the feature,
+// and `instead` says how to replace it.
 absl::Status Removed(absl::string_view what, absl::string_view instead);
 
 // ---- UNAUTHENTICATED, PERMISSION_DENIED ----
@@ -94,23 +95,23 @@ absl::Status OriginRefused();
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after);
 // CLIENT_QUOTA with the retry delay `retry_after`. `client` already holds its
-// maximum share of `what`, such as "the places of the batch queue". The rest is
-// reserved for other clients.
+// maximum share of `what`, such as "the places of the batch queue". The
+// remaining part is reserved for other clients.
 absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                          absl::Duration retry_after);
 // CLIENT_QUOTA. With `got` more images, `client` would exceed its quota of
 // `most`. `what` names the quota, such as "images at a time". If `retry_after`
-// is infinite, the quota can never fit this many images.
+// is infinite, the number of images is larger than the quota.
 absl::Status OverQuota(absl::string_view client, absl::string_view what,
                        int64_t got, absl::string_view most,
                        absl::Duration retry_after);
-// PREDICTED_DEADLINE_MISS. A request that arrived now would wait for `wait` and
-// be answered after `predicted`, but its deadline allows only `allowed`.
-// Another replica may be less busy.
+// PREDICTED_DEADLINE_MISS. A new request would wait for `wait` and be answered
+// after `predicted`, but its deadline is after `allowed`. Another replica may
+// be less busy.
 absl::Status PredictedDeadlineMiss(absl::Duration wait,
                                    absl::Duration predicted,
                                    absl::Duration allowed);
-// RESPONSE_TOO_LARGE. `smaller` says how to get smaller responses.
+// RESPONSE_TOO_LARGE. `smaller` tells the client how to get smaller responses.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);
 // DEVICE_OOM with the retry delay `retry_after`.
