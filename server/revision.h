@@ -3,9 +3,9 @@
 
 namespace sfmamba::server {
 
-// Returns the commit of the build. Appends "-dirty" if files had uncommitted
-// changes. Returns "unknown" without git. This function is compiled at link
-// time, so a new commit alone recompiles nothing else.
+// Returns the commit of the build, with "-dirty" appended if files had
+// uncommitted changes. Returns "unknown" without git. This function is compiled
+// at link time. A new commit therefore does not recompile other code.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

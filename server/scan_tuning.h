@@ -10,14 +10,14 @@
 
 namespace sfmamba::server {
 
-// Returns the scan tuner's options for a server's configuration. The tuner
-// reports to `log`, which must outlive it. In deterministic mode nothing is
-// measured.
+// Returns the options of the scan tuner for a server's configuration. The tuner
+// reports to `log`, which must outlive the tuner. In deterministic mode nothing
+// is measured.
 model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
                                            observability::Logger* log);
 
-// Returns the models that a server with this configuration would load. The
-// error names the model.
+// Returns the models that a server with this configuration would load. Errors
+// contain the model's name.
 absl::StatusOr<std::vector<model::ModelToTune>> ModelsToTune(
     const v1::ServerConfig& config);
 

@@ -24,12 +24,13 @@ constexpr const char* kServiceNames[] = {"", kVisionService, kKserveService};
 // The maximum number of answers that wait for the finish pool. Further answers
 // are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// No limit, because the memory budget already limits the waiting bytes.
+// The memory budget already limits the waiting bytes, so this limit is
+// infinite.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
 // The maximum number of remembered addresses, which prevent repeated log lines.
 // If the set is full, it is cleared, and addresses may be logged again.
 constexpr int kMaxClientsKnown = 4096;
-// Pictures with a longer expected decode time may not occupy all threads.
+// A picture with a longer expected decode time is a long piece. See FairPool.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // The time limit for exporting the last spans. Metrics can still be scraped
@@ -45,8 +46,8 @@ FairPool::Options PoolOptions(const char* name,
   return result;
 }
 
-// Uses rounds shorter than one piece of a large answer. A small answer then
-// waits for at most one such piece.
+// Returns options with rounds that are shorter than one piece of a large
+// answer. A small answer therefore waits for at most one such piece.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);
@@ -67,7 +68,7 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
   return settings;
 }
 
-// Stores a started part in `kept`. Returns the error if it did not start.
+// Stores a started part in `kept`. Returns the error if the part did not start.
 template <typename Part>
 absl::Status Keep(absl::StatusOr<Part> started, Part* kept) {
   if (started.ok()) *kept = *std::move(started);
@@ -194,7 +195,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
                        repository_.IsServing(version.id()));
-    // Draining may have started in the meantime.
+    // Draining may have started while the model was loaded.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status =
@@ -285,13 +286,13 @@ bool Server::Shutdown() {
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
   // Sends GOAWAY immediately. gRPC 1.51 cancels a call that the client sends
-  // before it has read the GOAWAY. This cannot be avoided. Refusing calls
-  // before the GOAWAY would cancel as many calls and also fail the refused
-  // ones.
+  // before it has read the GOAWAY. The server cannot avoid this. If it refused
+  // calls before the GOAWAY, as many calls would be cancelled, and the refused
+  // calls would fail too.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
-  // HTTP/1.1 has no GOAWAY, so its clients get refusals before their
-  // connections are closed.
+  // HTTP/1.1 has no GOAWAY. Requests of HTTP clients are therefore refused for
+  // a while before their connections are closed.
   if (rest_ != nullptr) {
     const absl::Time refused = start + options_.refusal_window;
     absl::SleepFor(refused - base::SteadyNow());

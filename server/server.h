@@ -95,12 +95,12 @@ class Server {
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
   // Loads and warms up the models, opens the HTTP and gRPC ports, and then
-  // becomes SERVING. Returns the error of finding models or of the first model
-  // that failed. Despite an error, the ports open and the server becomes
-  // SERVING if another model is ready, unless exit_on_load_error is set. If a
-  // port cannot be bound, returns the error of OpenRequestPorts(). `stop` is
-  // called during the server's lifetime, also for later loads. If it returns
-  // true, loading ends with CANCELLED.
+  // becomes SERVING. Returns the first error of finding or loading models.
+  // After such an error, the ports still open and the server becomes SERVING if
+  // another model is ready, unless exit_on_load_error is set. If a port cannot
+  // be bound, returns the error of OpenRequestPorts(). `stop` is called during
+  // the server's lifetime, also for later loads. If it returns true, loading
+  // ends with CANCELLED.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
@@ -117,27 +117,27 @@ class Server {
   // 4. The server waits up to drain_timeout for the remaining calls.
   // Returns false if calls had to be cancelled.
   bool Shutdown();
-  // After Shutdown(): whether a batch of spans is still being sent. The
-  // destructor waits for it, up to 5 s.
+  // Returns true if a batch of spans is still being sent after Shutdown(). The
+  // destructor then waits for this batch, up to 5 s.
   bool is_sending_spans() const { return is_sending_spans_; }
 
  private:
   Server(const Options& options, observability::Logger* log);
 
-  // The second part of Start().
+  // Runs the second part of Start().
   absl::Status Open();
   // Returns UNAVAILABLE if a port for requests is in use.
   absl::Status CheckPorts() const;
 
-  // Creates the tracer. It logs when the collector starts to fail and when it
-  // works again.
+  // Creates the tracer. It logs when the collector starts to fail and when the
+  // collector works again.
   std::unique_ptr<tracing::Tracer> MakeTracer();
   // Return the callbacks that count and log refused callers, TLS events and
   // gRPC's own errors.
   security::Security::Events SecurityEvents();
   rpc::GrpcLog::Options GrpcLogOptions();
 
-  // Returns what predictions of all transports need.
+  // Returns the environment that the transports share.
   prediction::TransportEnvironment Environment();
   // Returns the methods of all services.
   std::vector<call::Method> Methods();
@@ -150,7 +150,7 @@ class Server {
   rpc::GrpcPort::Options GrpcOptions();
   rpc::GrpcPort::Options HealthPortOptions();
   rpc::GrpcPort::Options AdminPortOptions();
-  // Returns what AdminMethods() says of the server.
+  // Returns the server's description for AdminMethods().
   v1::ServerInfo Build() const;
 
   void DeviceFailed(const absl::Status& status);
@@ -170,7 +170,8 @@ class Server {
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};
-  // The devices found by the last check, by model. Used only by housekeeping_.
+  // The devices that the last check found, by model. Used only by
+  // housekeeping_.
   std::map<std::string, std::pair<const batching::Executor*, std::string>>
       devices_;
   MemoryBudget memory_;

@@ -96,9 +96,10 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// Returns the default memory budget. It is at most half of the limit, and at
-// most three quarters of the memory that the program and the models leave. The
-// remaining quarter is for batches. A sixteenth of the limit stays free.
+// Returns the default memory budget. It is at most half of the limit. It is
+// also at most three quarters of the memory that the program and the models
+// leave. The remaining quarter is for batches. A sixteenth of the limit stays
+// free.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -108,7 +109,7 @@ int64_t DefaultBudget(const ProcessMemory& memory) {
 }
 
 // Sets the memory budget. Also sets the maximum sizes of messages and images if
-// they are unset, because they depend on the budget.
+// they are not set, because their defaults depend on the budget.
 void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   const bool states_message = config->max_message_bytes() != 0;
   const bool states_image = config->max_image_bytes() != 0;
@@ -153,8 +154,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // The models' memory is only an estimate. A budget that the user has set is
-  // therefore accepted if the budget alone fits.
+  // The models' memory is only an estimate. If the user has set the budget, it
+  // is therefore accepted if it fits without the models.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();

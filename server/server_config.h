@@ -31,8 +31,8 @@ v1::ServerConfig WithDefaults(
 absl::Status Validate(const v1::ServerConfig& config);
 
 // Returns INVALID_ARGUMENT if the memory budget exceeds the process's memory
-// limit. The error names a sufficient limit. A default budget must fit together
-// with the program and the models.
+// limit. The error contains a sufficient limit. A default budget must fit
+// together with the program and the models.
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config);
 

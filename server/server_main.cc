@@ -53,14 +53,15 @@ enum ExitCode {
   kDeviceFailed = 7,
 };
 
-// The request to end the server, and its reason. Thread-safe.
+// Stores the request to end the server and the reason. Thread-safe.
 class EndRequest {
  public:
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
   }
-  // Requests that the process ends with `code`. The first failure counts.
+  // Requests that the process ends with `code`. If there are several failures,
+  // the first one decides.
   void Fail(ExitCode code) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
@@ -69,14 +70,14 @@ class EndRequest {
   void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
   }
-  // Reports that the server has ended. The caller may still free memory.
+  // Reports that the server has stopped. The caller may still free memory.
   void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = ended_ = true;
     ended_now_.SignalAll();
   }
-  // Waits for the request to end, and then for Ended(). Returns false if
-  // Ended() is not called within `limit` after the request.
+  // Waits until the server is asked to end, and then until Ended() is called.
+  // Returns false if Ended() is not called within `limit` after the request.
   bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
     return ended_now_.Await(
@@ -87,7 +88,7 @@ class EndRequest {
     absl::MutexLock lock(&mu_);
     return stop_;
   }
-  // Returns the code of the failure, or `other` if a signal was the reason.
+  // Returns the code of the failure, or `other` if the reason was a signal.
   ExitCode CodeOr(ExitCode other) const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return failure_ == kClean ? other : failure_;
@@ -138,9 +139,9 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process if it still runs kEndingTime after the end of the drain. A
-// model load or a batch cannot be interrupted, so the process ends during it.
-// The destructor cancels this timer.
+// Ends the process if it is still running kEndingTime after the end of the
+// drain. A model load or a batch cannot be interrupted, so the process may end
+// during one of them. The destructor cancels this timer.
 class EndAfterDrain {
  public:
   // `log` must outlive this object.
@@ -170,9 +171,9 @@ class EndAfterDrain {
   std::thread thread_;
 };
 
-// Returns the function that loads models. If there are GPUs, it loads each
-// model on all of `gpus` after measuring its scans on the first one. Otherwise
-// it uses the CPU's contexts.
+// Returns the function that loads models. If there are GPUs, the function
+// measures the model's scans on the first of `gpus` and then loads the model on
+// all of them. Otherwise it loads the model with the CPU's contexts.
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -245,7 +246,8 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   end->Wait();
   const bool clean = (*server)->Shutdown();
   const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
-  // Memory on a failed device cannot be freed. An export of spans cannot be
+  // The process ends without freeing the server in two cases. Memory on a
+  // failed device cannot be freed, and an export of spans cannot be
   // interrupted.
   if (code == kDeviceFailed || (*server)->is_sending_spans()) {
     (void)log->Flush(kLastLines);
@@ -289,7 +291,7 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
-// Writes the golden results of the versions that would be served.
+// Writes the golden results of the versions that the server would serve.
 int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =
@@ -322,13 +324,13 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   FillStandardDescriptors();
   RaiseDescriptorLimit();
   signal(SIGPIPE, SIG_IGN);
-  // A write beyond the limit of `ulimit -f` then fails instead of ending the
-  // process.
+  // A write beyond the limit of `ulimit -f` then returns an error instead of
+  // ending the process.
   signal(SIGXFSZ, SIG_IGN);
   // Debian's Abseil checks for deadlocks at each lock operation, which takes a
   // global lock.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // gRPC would send the spans to the collector through these proxies.
+  // gRPC would use these proxies to send spans to the collector.
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     unsetenv(proxy);
   }
@@ -367,8 +369,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     return kClean;
   }
   // Blocks the signals before the first thread starts, so that all threads
-  // inherit the mask. Until this point each signal ends the process, which may
-  // be waiting to read its configuration from a pipe.
+  // inherit the mask. Until now each signal ends the process. It may be waiting
+  // to read its configuration from a pipe.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

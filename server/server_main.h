@@ -38,13 +38,13 @@ struct Engine {
       tune_scans;
   std::function<void(int threads)> set_compute_threads;
   std::function<void()> compute_alone = [] {};
-  // Called periodically. Frees memory that models keep for the next batch but
-  // have not used for a long time.
+  // Called periodically. Frees memory that models keep for the next batch, if
+  // the memory has not been used for a long time.
   std::function<void()> release_memory = [] {};
 };
 
-// Runs the server's command. Flags become options, and signals call Shutdown().
-// Returns one of these exit codes:
+// Runs the server's command. Converts flags to options and calls Shutdown()
+// after a signal. Returns one of these exit codes:
 //   0        stopped normally
 //   1        internal error
 //   2        wrong flag or configuration
