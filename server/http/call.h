@@ -43,24 +43,24 @@ struct Answered {
 class Call {
  public:
   // `body` is the memory of the request's body. `post` delivers the response to
-  // the connection, or drops it if the connection has ended. It is called at
-  // most once.
+  // the connection, or drops the response if the connection has ended. `post`
+  // is called at most once.
   Call(Room::Hold body,
        absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post)
       : body_(std::move(body)), post_(std::move(post)) {}
 
   // Returns the exchange that answers `call`. If the exchange is destroyed
-  // without an answer, it posts an empty Answered.
+  // without an answer, its destructor posts an empty Answered.
   static std::unique_ptr<Exchange> MakeExchange(std::shared_ptr<Call> call,
                                                 HttpRequest request);
 
-  // The connection calls this when its client has disconnected.
+  // Reports that the client has disconnected. Called by the connection.
   void Cancel() { cancellation_.Cancel(); }
-  // The connection calls this when it can no longer send a response.
+  // Reports that no response can be sent any more. Called by the connection.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
-  // Returns the memory of the request's body, which grows if the body is
-  // decompressed. It is released when the request is answered.
+  // Returns the memory of the request's body. The memory grows if the body is
+  // decompressed, and is released when the request is answered.
   Room::Hold* body() { return &body_; }
 
  private:

@@ -22,8 +22,8 @@ namespace {
 namespace asio = boost::asio;
 
 // Limits how long a client may still send after its last response, and how many
-// bytes. If the server closed the connection before it had read these bytes,
-// the client could lose the response.
+// bytes. If the server closed the connection before reading these bytes, the
+// client could lose the response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
 // The maximum number of bytes read at a time, except from a body of known
@@ -31,12 +31,13 @@ constexpr size_t kMostDiscarded = 4 << 20;
 // A TLS record is no larger than this.
 constexpr size_t kBlock = 16 << 10;
 // The server stops reading from a client that has sent this many bytes ahead of
-// its response. It then notices a disconnect only after the response.
+// its response. Until the response is sent, the server does not notice a
+// disconnect.
 constexpr size_t kMostAhead = 16 << 10;
 constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
-// The memory that TLS uses for one connection. It consists of four record
-// buffers of Asio, one record buffer of this class and OpenSSL's state.
+// The memory that TLS uses for one connection: four record buffers of Asio, one
+// record buffer of this class and OpenSSL's state.
 constexpr int64_t kTlsBytes = 96 << 10;
 
 bool IsOneLine(const std::string& text) {
@@ -245,8 +246,8 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // The call owns this function, and both may be destroyed before post()
-    // returns. This copy keeps the loop alive.
+    // The call owns this function. Both may be destroyed before post() returns,
+    // so this copy keeps the loop alive.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

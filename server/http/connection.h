@@ -28,15 +28,15 @@
 
 namespace sfmamba::http {
 
-// Runs costly steps, such as TLS handshakes, on the loop's thread. It runs
-// steps for at most `limit` at a time, but at least one. Then the loop runs its
-// other ready handlers before the next steps. Used by the loop's thread.
+// Runs costly steps, such as TLS handshakes, on the loop's thread. Runs at
+// least one step, and then further steps for at most `limit`. Before the next
+// steps, the loop runs its other ready handlers. Used by the loop's thread.
 class CostlySteps {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // An Asio executor. Handlers that are bound to it run as costly steps, and so
-  // do the intermediate handlers of their operation.
+  // An Asio executor. Handlers that are bound to this executor run as costly
+  // steps. The intermediate handlers of the same operation do so too.
   struct Executor {
     template <typename Step>
     void execute(Step&& step) const {
@@ -104,8 +104,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     CostlySteps::Executor handshakes;
     // Called with each request that has been received completely.
     std::function<void(std::shared_ptr<Call>, HttpRequest)> start;
-    // Called when a connection has ended. While the server drains, it is also
-    // called when a connection enters kEnding.
+    // Called when a connection has ended. While the server drains, also called
+    // when a connection enters kEnding.
     std::function<void(Connection&)> ended;
     // If true, each connection closes after its next response.
     bool is_draining = false;

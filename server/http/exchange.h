@@ -24,7 +24,7 @@ struct HttpRequest {
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Set by HttpOptions::admit.
 
-  // Returns the client's name for server::ClientShares. It is the caller's
+  // Returns the client's name for server::ClientShares. This is the caller's
   // name, or the peer's address if the caller has no name.
   std::string client() const {
     return caller.name.empty() ? std::string(server::ClientOf(peer))
@@ -58,17 +58,17 @@ class Exchange {
   virtual HttpRequest& request() = 0;
 
   // Sets the function that is called if the client resets the connection before
-  // the response is sent. Any thread may call `cancelled`, and it is called at
-  // most once. It is called immediately if the client has already reset the
-  // connection. It is never called after `sent`. A client that has only closed
-  // its sending side still reads its response. Must be called at most once and
+  // the response is sent. `cancelled` is called at most once, by any thread,
+  // and never after `sent`. If the client has already reset the connection,
+  // OnCancel() calls `cancelled` immediately. A client that has only closed its
+  // sending side still reads its response. Must be called at most once and
   // before Answer().
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
   // Sends the response. Must be called exactly once, by any thread, and does
   // not block. `sent` is called exactly once when the response has been sent or
-  // dropped. The data that the response needs may then be released. Any thread
-  // may call `sent`, and it must not block.
+  // dropped. The data that the response needs may then be released. `sent` may
+  // be called by any thread and must not block.
   virtual void Answer(HttpResponse response,
                       absl::AnyInvocable<void()> sent) = 0;
   void Answer(HttpResponse response) {

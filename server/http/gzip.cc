@@ -83,8 +83,8 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
   stream.avail_in = body->size();
   const int64_t packed = body->size();
   std::string unpacked;
-  // Reserved memory costs nothing until it is written. Growing the string would
-  // copy it.
+  // Reserved memory costs nothing until the string is written. Growing the
+  // string would copy its bytes.
   unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
   std::string piece(kPiece, '\0');
   for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {

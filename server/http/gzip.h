@@ -26,8 +26,8 @@ enum class Packing {
 };
 Packing PackingOf(const HttpRequest& request);
 
-// Decompresses a body of kZlib. It takes memory for the output from `room`,
-// piece by piece. Returns a refusal with status 413 if the output exceeds
+// Decompresses a body of kZlib. Takes memory for the output from `room`, piece
+// by piece. Returns a refusal with status 413 if the output exceeds
 // `max_bytes`, 503 if `room` is full, or 400 if the body is corrupt or
 // truncated.
 std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,

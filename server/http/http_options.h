@@ -34,9 +34,9 @@ struct HttpOptions {
   std::shared_ptr<TlsContext> tls;  // Must not be shared with other ports.
 
   // The maximum number of connections. If there are more, the server closes the
-  // connection in the lowest Connection::State, and among equals the one that
-  // entered it first. It never closes a connection whose request waits for its
-  // response.
+  // connection with the lowest Connection::State. If several connections have
+  // this state, the server closes the one that has had it longest. A connection
+  // whose request waits for its response is never closed.
   int max_connections = 1024;
   // The maximum size of the request line and the headers together (431). They
   // must arrive within `head_time` (408). A TLS handshake has the same time
@@ -89,9 +89,9 @@ struct HttpOptions {
         return PlainRefusal(status, message);
       };
   // The server calls `refused` for each new connection beyond
-  // `max_connections`. It calls `handshake_failed` for each failed TLS
-  // handshake. `peer` has the form of HttpRequest::peer. The port's thread
-  // calls both functions, and they must not block.
+  // `max_connections`, and `handshake_failed` for each failed TLS handshake.
+  // `peer` has the form of HttpRequest::peer. The port's thread calls both
+  // functions. They must not block.
   std::function<void()> refused = [] {};
   std::function<void(absl::string_view peer, absl::string_view reason)>
       handshake_failed = [](absl::string_view, absl::string_view) {};

@@ -248,8 +248,8 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                             ? request.body.size()
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
-  // Short requests of one client form one group of the pool. If they take
-  // longer than expected, they delay no other client.
+  // Short requests of one client form one group of the pool. If these requests
+  // take longer than expected, they delay no other client.
   work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
                                             : pool_.NewGroup();
   // If this function throws, the exchange is destroyed, and the client receives

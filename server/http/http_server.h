@@ -13,16 +13,16 @@
 namespace sfmamba::http {
 
 // Serves HTTP/1 on a port, in plaintext or through TLS. One thread reads and
-// writes all connections and never blocks on any of them. Several other threads
-// call the handler with each complete request. Slow, silent or numerous clients
-// therefore cannot block the others. The server closes connections that exceed
-// a time or size limit. If there are too many connections, it closes the least
-// useful one. See HttpOptions.
+// writes all connections and never blocks on a connection. Several other
+// threads call the handler with each complete request. Slow, silent or numerous
+// clients therefore cannot block other clients. The server closes connections
+// that exceed a time or size limit. If there are too many connections, the
+// server closes the one that is least useful. See HttpOptions::max_connections.
 //
 // The requests of a connection are answered one after another. While a response
 // is pending, the server reads only a few more KiB from the connection. A
 // client that only closes its sending side still gets its response. If the
-// client resets the connection, its request is cancelled. The server notices
+// client resets the connection, the request is cancelled. The server notices
 // the reset late if the client has sent 16 KiB ahead.
 //
 // Thread-safe.

@@ -68,8 +68,8 @@ size_t RequestReader::Read(absl::string_view bytes) {
     if (is_head) head_bytes_ += part;
     read += part;
   }
-  // The parser limits only the bytes that one call passes to it. It limits
-  // neither a head that arrives line by line nor the bytes between chunks.
+  // The parser limits only the bytes of a single call. A head that arrives line
+  // by line and the bytes between chunks are limited here.
   const size_t left = bytes.size() - read;
   if (!error || error == BeastError::need_more) {
     if (head_bytes_ > limits_.head_bytes ||

@@ -22,10 +22,10 @@ namespace sfmamba::http {
 bool ParseTarget(absl::string_view target, std::string* path,
                  std::multimap<std::string, std::string>* query);
 
-// Reads one request with Beast's parser and enforces limits. It refuses
-// requests that proxies and servers may interpret differently. Examples are
-// requests with both Content-Length and Transfer-Encoding, with several Host
-// headers, or with a transfer coding other than chunked. Thread-compatible.
+// Reads one request with Beast's parser and enforces limits. Refuses requests
+// that proxies and servers may interpret differently. Examples are requests
+// with both Content-Length and Transfer-Encoding, with several Host headers, or
+// with a transfer coding other than chunked. Thread-compatible.
 class RequestReader : private boost::beast::http::basic_parser<true> {
  public:
   struct Limits {
@@ -34,13 +34,14 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // `hold` is an empty hold from Room::MakeHold(). It takes the body's memory.
+  // `hold` is an empty hold from Room::MakeHold(). The reader takes the body's
+  // memory with `hold`.
   RequestReader(const Limits& limits, Room::Hold hold);
 
-  // Consumes `bytes`, which begin with the bytes that the previous call did not
-  // consume. Returns the number of consumed bytes. It does not consume
-  // incomplete lines or the bytes after the request. Must not be called at
-  // kWhole or kRefused.
+  // Consumes `bytes`, which must begin with the bytes that the previous call
+  // did not consume. Returns the number of consumed bytes. Incomplete lines and
+  // the bytes after the request are not consumed. Must not be called at kWhole
+  // or kRefused.
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }

@@ -24,13 +24,13 @@ class Room {
         0;  // The part of `bytes` that counts towards the client's share.
   };
 
-  // server::ClientShares documents `client_share`.
+  // See server::ClientShares for `client_share`.
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Returns an empty hold for `client`. Its Resize() can only grow it. Resize()
-  // returns false and changes nothing if the room or the client's share is too
-  // small.
+  // Returns an empty hold for `client`. Resize() of the hold must not shrink
+  // the hold. If the room or the client's share is too small, Resize() returns
+  // false and changes nothing.
   Hold MakeHold(absl::string_view client);
   // Takes `bytes` even if the room is full.
   Hold TakeAnyway(int64_t bytes);

@@ -43,7 +43,7 @@ class TlsContext {
 
   const Options options_;
   std::shared_ptr<const security::TlsIdentity> identity_;
-  // Connections use the OpenSSL context inside it.
+  // Connections use the OpenSSL context inside this object.
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 
