@@ -55,8 +55,8 @@ class ErrorKeeper final : public LogHandler {
   }
 };
 
-// Redirects the SDK's errors to LastError(). The SDK logs to standard output by
-// default. Its log handler is global to the process.
+// Redirects the SDK's errors to LastError(). By default, the SDK logs to
+// standard output. The SDK's log handler is global to the process.
 void KeepErrors() {
   static absl::once_flag once;
   absl::call_once(once, [] {

@@ -15,9 +15,9 @@
 namespace sfmamba::tracing {
 
 // Sends spans to an OpenTelemetry collector as OTLP over gRPC. Spans wait in a
-// queue, and a thread of OpenTelemetry's SDK sends them in batches. The
-// collector drops and counts the spans that do not fit into the queue and
-// those that are not accepted within `timeout`.
+// queue, and a thread of OpenTelemetry's SDK sends them in batches. If a span
+// does not fit into the queue or is not accepted within `timeout`, the
+// Collector drops and counts it.
 //
 // Thread-safe. Add() never blocks.
 class Collector {
@@ -69,7 +69,8 @@ class Collector {
   std::atomic<bool> stopping_{false};  // If true, Add() drops spans.
   std::atomic<bool> stopped_{false};   // If true, the SDK's thread drops spans.
   bool failing_ = false;               // Used only by the SDK's thread.
-  const std::unique_ptr<Sdk> sdk_;  // Last, because its thread uses the others.
+  // Last, because its thread uses the members above.
+  const std::unique_ptr<Sdk> sdk_;
 };
 
 }  // namespace sfmamba::tracing

@@ -15,8 +15,9 @@ namespace sfmamba::tracing {
 // Receives finished spans. Thread-safe. Never blocks.
 using SpanReceiver = std::function<void(std::vector<Span>)>;
 
-// Creates the spans of one traced request. They share the parent span "rpc" and
-// a clock. A request that is not traced has no RequestTrace.
+// Creates the spans of one traced request. All of these spans have the same
+// parent span "rpc" and use the same clock. A request that is not traced has no
+// RequestTrace.
 //
 // Thread-safe.
 class RequestTrace {

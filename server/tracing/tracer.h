@@ -35,8 +35,8 @@ class Tracer {
   std::shared_ptr<const RequestTrace> Begin(
       const observability::TraceContext& context, absl::string_view tracestate);
 
-  // Forward to the Collector. Without one, Stop() returns true and TakeCounts()
-  // returns zeros.
+  // Call the methods of Collector. Without a collector, Stop() returns true and
+  // TakeCounts() returns zeros.
   bool Stop(absl::Duration limit);
   Collector::Counts TakeCounts();
 
