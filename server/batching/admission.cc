@@ -23,14 +23,14 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// Returns when `slots` slots that share `work` have finished it. A busy slot
-// joins at its time in `busy_until`.
+// Returns when `slots` slots together will have finished `work`. Each busy slot
+// starts to help at its time in `busy_until`.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
   for (absl::Time& time : busy_until) time = std::max(time, now);
   std::sort(busy_until.begin(), busy_until.end());
-  // The first `free` slots work together until the next slot joins them.
+  // The first `free` slots work together until the next slot becomes free.
   for (size_t free = 1;; ++free) {
     const absl::Time from = busy_until[free - 1];
     const absl::Duration share = work / free;

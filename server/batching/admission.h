@@ -26,10 +26,11 @@ struct AdmissionRequest {
   absl::Time deadline = absl::InfiniteFuture();
   // The time by which the request's images must be in a batch.
   absl::Time start_by = absl::InfiniteFuture();
-  // Images that were admitted but are not in the queue yet: `decoding` counts
-  // those of all clients, and `own_decoding` those of this client. Each is
-  // assumed to cost as much as the request's largest image. `other_clients` is
-  // the number of other clients with room in the queue.
+  // Images that were admitted but are not in the queue yet. `decoding` counts
+  // the images of all clients, and `own_decoding` the images of this client.
+  // Each such image is assumed to cost as much as the request's largest image.
+  // `other_clients` is the number of other clients with reserved room in the
+  // queue.
   int decoding = 0;
   int own_decoding = 0;
   int other_clients = 0;
@@ -45,15 +46,15 @@ struct AdmissionRequest {
   }
 };
 
-// Predictions for a request if it were admitted now.
+// The predicted times of a request that is admitted now.
 struct AdmissionEstimate {
   absl::Time start;     // The start of the last image's batch.
-  absl::Time finish;    // By this time, 95 % of such requests are ready.
+  absl::Time finish;    // 95 % of such requests end by then.
   absl::Duration work;  // How long the request's own images occupy all slots.
   // The end of the client's last waiting image, including the images of this
   // request, if clients take turns.
   absl::Time drained;
-  // The end of the request if no other work had been admitted before it.
+  // When the request would end if no other work had been admitted before.
   absl::Time drained_alone;
 
   bool IsInTime(const AdmissionRequest& request) const {

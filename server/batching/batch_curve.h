@@ -55,8 +55,8 @@ class BatchCurve {
   bool LargerAreOld(int images, absl::Time now) const;
 
   bool is_known() const { return !samples_.empty(); }
-  // Returns true if a batch ran recently. If not, the estimate may be wrong,
-  // and no task should be refused because of it.
+  // Returns true if a batch ran recently. If not, the estimates may be wrong,
+  // and no task should be refused because of them.
   bool IsFresh(absl::Time now) const;
   absl::Time updated() const { return updated_; }
   int max_images() const { return max_images_; }
@@ -82,7 +82,7 @@ class BatchCurve {
 
   // Multiplies old measurements of larger sizes by `ratio` if `ratio` is below
   // 1. `ratio` is the duration of a batch of `images` images divided by the old
-  // measurement of this size. A size that has run since it was measured keeps
+  // measurement of this size. A size that has run since its measurement keeps
   // its estimate.
   void Shorten(int images, double ratio);
   // Recomputes median_, p95_ and efficient_ from samples_.

@@ -105,7 +105,7 @@ class BatchQueue {
   // batch does not change the estimates. Ignores a batch that is not running.
   BatchDuration Ran(uint64_t number, absl::Time now, bool failed = false);
 
-  // From now on, every task is due immediately.
+  // Makes every task due immediately, including tasks that arrive later.
   void Drain() { draining_ = true; }
 
   // Returns when the next batch is due if no other task arrives. Returns
@@ -134,8 +134,8 @@ class BatchQueue {
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
-  // Returns the profiles of all keys. This copies all profiles, so call it
-  // rarely.
+  // Returns the profiles of all keys. Must be called rarely, because it copies
+  // all profiles.
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
@@ -202,8 +202,8 @@ class BatchQueue {
   // Returns the recent average number of waiting clients. `clients` is the
   // number of clients that wait at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // The numbers of tasks that run before parts of a request, in the line of its
-  // class.
+  // The numbers of tasks in a line that run before parts of a request of the
+  // same class.
   struct Turns {
     int earlier = 0;  // Tasks before the request's images.
     int all = 0;      // Tasks before the client's last image.

@@ -73,14 +73,15 @@ class BatchRunner {
   BatchRunner(std::unique_ptr<model::ExecutionContext> context,
               BatchLimits* limits, CheckDevice check_device);
 
-  // Prepares the context for batches of up to `max_images` images. If they do
-  // not fit into memory, prepares it for as many as fit. The images of a
-  // classifier have the size `size`. Returns the context's error, if any.
+  // Prepares the context for batches of up to `max_images` images. If this many
+  // images do not fit into memory, prepares the context for as many as fit. The
+  // images of a classifier have the size `size`. Returns the context's error,
+  // if any.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
-  // Measures a batch of `images` black uint8 images of `size`. Returns its
-  // duration or the context's error. The context must be prepared for the size.
-  // Calls `result` for each image.
+  // Measures a batch of `images` black uint8 images of `size`. Returns the
+  // batch's duration or the context's error. The context must be prepared for
+  // the size. Calls `result` for each image.
   absl::StatusOr<absl::Duration> Measure(
       const BatchLimits::Size& size, int images,
       absl::FunctionRef<void(const model::Result&)> result);

@@ -223,8 +223,8 @@ DeviceTurns::Turn Batcher::TakeTurn(int thread,
   DeviceTurns::Turn taken = device.Take();
   absl::MutexLock lock(&mu_);
   idle_.push_front(thread);
-  // The thread that was first waits for run_wake_. Wake it, so that it waits
-  // for first_wake_ instead.
+  // Wakes the thread that was first in idle_. This thread must now wait for
+  // first_wake_ instead of run_wake_.
   run_wake_.SignalAll();
   return taken;
 }
@@ -266,7 +266,7 @@ std::vector<BatchTask> Batcher::NextDropped() {
     Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    // The thread checks once more before it waits without a timeout. Otherwise
+    // Before waiting without a timeout, the thread checks once more. Otherwise
     // a slow sequence of single tasks would wake the thread for each task.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty

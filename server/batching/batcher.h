@@ -119,8 +119,8 @@ class Batcher {
   std::optional<Ready> NextWork(int thread,
                                 std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The steps of NextWork(). Between them the mutex is unlocked, and another
-  // thread may take the batch.
+  // The steps of NextWork(). The mutex is unlocked between these steps, and
+  // another thread may take the batch.
   //
   // Waits until `thread` is the first of idle_ and a batch is due. Returns
   // false and removes the thread from idle_ if the batcher is stopping and no
@@ -161,8 +161,8 @@ class Batcher {
   server::SteadyCondVar run_wake_;
   // Signalled when a task may be dropped before drop_at_.
   server::SteadyCondVar drop_wake_;
-  // Signalled when the first thread of idle_ leaves it. The other threads of
-  // idle_ wait for this without a timeout.
+  // Signalled when the first thread of idle_ leaves idle_. The other threads of
+  // idle_ wait for this signal without a timeout.
   absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
   // Passed to drop_thread_.
@@ -173,8 +173,8 @@ class Batcher {
   // The start of each thread's batch, or InfiniteFuture() if the thread runs no
   // batch.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
-  // When the first thread of idle_ and drop_thread_ wake without a signal.
-  // InfinitePast() if the thread does not wait.
+  // The times when the first thread of idle_ and drop_thread_ will wake without
+  // a signal. InfinitePast() if the thread does not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time wait_reported_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

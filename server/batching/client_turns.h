@@ -93,7 +93,8 @@ class ClientTurns {
  private:
   struct Client;
 
-  // The position of a client: its tag and the number of its first image.
+  // The position of a client in a tree, which is the client's tag and the
+  // number of its first image.
   using Place = std::pair<absl::Duration, uint64_t>;
   struct Entry {
     Client* client = nullptr;

@@ -23,7 +23,7 @@ namespace sfmamba::batching {
 // turns exist at a time. ClientTurns decides which queue gets the next turn.
 //
 // Thread-safe. Must outlive its members, and a member must outlive its turns. A
-// thread that holds this mutex must not lock another mutex.
+// thread that holds mu_ must not lock another mutex.
 class DeviceTurns {
  public:
   using Clock = std::function<absl::Time()>;
@@ -44,7 +44,7 @@ class DeviceTurns {
         : turns_(turns), charge_(std::move(charge)), start_(start) {}
 
     DeviceTurns* turns_;  // Null once the turn has ended.
-    BatchCharge charge_;  // Has no parts if the queue charges its own batches.
+    BatchCharge charge_;  // Empty if the queue charges its batches itself.
     absl::Time start_;
   };
 

@@ -70,8 +70,8 @@ class Executor : private Batcher::Observer {
 
   // Waits until each thread has created and prepared its context. The threads
   // do this when they start. Tasks that are submitted earlier wait. Returns the
-  // first error, or OK. If a thread could not create its context, its tasks
-  // fail with the same error.
+  // first error, or OK. If a thread cannot create its context, its tasks fail
+  // with the same error.
   absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
 
   // Reserves room for a request's images before they are decoded. `bytes` is
@@ -165,7 +165,7 @@ class Executor : private Batcher::Observer {
                                                  const Batch& batch,
                                                  int padding) const;
 
-  // Runs the checks of Admit() that follow after it has reserved the room.
+  // Runs the remaining checks of Admit() after room has been reserved.
   absl::Status CheckLoad(const AdmissionRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(admit_mu_);
   absl::Status CheckShare(const AdmissionRequest& request,

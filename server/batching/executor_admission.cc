@@ -39,7 +39,7 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   if (estimate.start > request.start_by) {
     return server::PredictedDeadlineMiss(wait, wait, request.start_by - now);
   }
-  // If the request has no other work before it, it may take longer.
+  // A request may take longer if no other work runs before it.
   if (estimate.drained - now > options_.drain_timeout &&
       estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
@@ -69,7 +69,8 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // A request with no other work before it may take longer than drain_timeout.
+  // A request may take longer than drain_timeout if no other work runs before
+  // it.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

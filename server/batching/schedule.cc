@@ -9,10 +9,10 @@ namespace sfmamba::batching {
 namespace {
 
 // Two smaller batches are preferred to one larger batch if they cost at most 2
-// % more, because the first one ends earlier.
+// % more. The images of the first batch are answered earlier.
 constexpr double kSame = 1.02;
-// A later line passes the first line only if it leads by at least this much
-// Candidate::fullness.
+// A later line goes before the first line only if its Candidate::fullness is
+// higher by at least this much.
 constexpr double kClearlyFuller = 0.05;
 
 // A line whose batch may leave now. ClientTurns defines lines.
@@ -94,15 +94,15 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// The shortest useful wait. A thread that waited for a shorter time would be
-// woken as soon as it slept.
+// The shortest useful wait. Falling asleep and waking up takes about as long as
+// a shorter wait.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns how long before its latest start time a task is run. Threads wake
-// late, especially on a busy CPU. The margin grows with the time that the task
-// may wait.
+// Returns by how much earlier than its latest start time a task is run. Threads
+// wake late, especially on a busy CPU. The margin grows with the time that the
+// task may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);

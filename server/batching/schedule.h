@@ -74,19 +74,19 @@ struct Decision {
 //   to its size. Trials correct wrong estimates, for example measurements on a
 //   busy machine.
 // - Waiting: a batch waits for the next efficient size while its most urgent
-//   task stays in time. With kLatency, it waits at most half the time of one
-//   image, and only if tasks arrive fast enough. It does not wait if half the
-//   time of an image is below 0.1 ms, as for the smallest models.
-// - Line: the first of `lines` goes first. They are in the order of their
-//   turns. Another line goes first if its batch is more efficient and the first
-//   line is likely to grow meanwhile. It must not make any line late. The first
-//   line must not be overdue and must have used less than half of its time.
+//   task stays in time. With kLatency, the batch waits at most half the time of
+//   one image, and only if tasks arrive fast enough. If half the time of an
+//   image is below 0.1 ms, as for the smallest models, the batch does not wait.
+// - Line: by default, the first of `lines` goes first. `lines` must be in the
+//   order of their turns. A later line goes first if its batch is more
+//   efficient, the first line is likely to grow meanwhile, and no line becomes
+//   late. The first line must not be overdue and must have used less than half
+//   of its time.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);
 
-// The minimum time between the start of a task and the moment when it would be
-// late.
+// The minimum margin between a task's start and its latest start time.
 inline constexpr absl::Duration kScheduleMargin = absl::Milliseconds(1);
 
 // Returns the number of images that the line's next batch would have if it left

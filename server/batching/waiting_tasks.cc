@@ -5,8 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// If there are this many keys, keys without tasks are removed. Until then,
-// these keys keep their arrival times.
+// If there are this many keys, keys without tasks are removed. Fewer keys are
+// kept, because their arrival times are still useful.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

@@ -60,10 +60,10 @@ std::optional<DeviceTurns::Turn> WarmUp::TakeTurn(absl::Duration cost) {
 
 absl::Status WarmUp::Prepare(BatchRunner& runner, bool is_first) {
   // A CPU runs the images of a batch one by one. On a CPU, a context is
-  // prepared for only one image in two cases. Either other models serve, or the
-  // first context has already prepared what all contexts share. If this model
-  // warms up in the background, the probes prepare the context, and other
-  // models do not wait.
+  // prepared for only one image in two cases. In the first case, other models
+  // serve. In the second case, the first context has already prepared what all
+  // contexts share. If this model warms up in the background, the probes
+  // prepare the context, so that other models do not wait.
   const bool one = on_cpu_ && (turns_ != nullptr || !is_first);
   if (one && turns_ != nullptr && !options_.probes.empty()) {
     return absl::OkStatus();

@@ -54,8 +54,8 @@ struct WarmUpOptions {
   std::function<bool()> stop = [] { return false; };
 };
 
-// Prepares the contexts of a model before the first task. After the first
-// context is prepared, it also runs the probes and measures batches.
+// Prepares the contexts of a model before the first task. Then runs the probes
+// and measures batches on the first context.
 //
 // Thread-compatible. Used by one context's thread at a time.
 class WarmUp {
@@ -75,11 +75,11 @@ class WarmUp {
   // probes on the background thread with a new runner from `make_unprepared`.
   absl::Status RunProbes(BatchRunner& runner,
                          const std::function<Runner()>& make_unprepared);
-  // Measures batches of 1, 2, 4, ... images. On a CPU, it stops at the number
-  // of images that run at once and extrapolates to larger batches. A size that
-  // fails is learned from tasks instead. Returns CANCELLED if stopped, and
-  // INTERNAL if a value was not finite. Measures nothing if other models serve
-  // and a probe took longer than a second.
+  // Measures batches of 1, 2, 4, ... images. On a CPU, measures only up to the
+  // number of images that run at once and extrapolates to larger batches. A
+  // size that fails is learned from tasks instead. Returns CANCELLED if
+  // stopped, and INTERNAL if a value was not finite. Measures nothing if other
+  // models serve and a probe took longer than a second.
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
