@@ -303,7 +303,7 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // A mask is stored as probabilities. Its pixels are never stored.
+    // A mask is stored as probabilities. The mask's pixels are never stored.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

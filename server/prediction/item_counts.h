@@ -8,8 +8,9 @@
 namespace sfmamba::prediction {
 
 // Returns the outcome that is counted for an image that ended with `status`.
-// RESOURCE_EXHAUSTED counts as a refusal. Its reasons RESPONSE_TOO_LARGE and
-// DEVICE_OOM count as errors, because the image had been admitted.
+// RESOURCE_EXHAUSTED counts as a refusal, except for the reasons
+// RESPONSE_TOO_LARGE and DEVICE_OOM. These reasons count as errors, because the
+// image had been admitted.
 observability::ItemOutcome OutcomeOf(const absl::Status& status);
 
 // Counts the outcome of an image that ended with `status`. Also counts the

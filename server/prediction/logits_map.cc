@@ -8,7 +8,8 @@ namespace sfmamba::prediction {
 namespace {
 
 // kPerFourLogits is the time to resize and compare four logits of a pixel.
-// kPerFourExponentials is the time to add four exponentials of its softmax.
+// kPerFourExponentials is the time to add four exponentials of a pixel's
+// softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
 // The fixed time per pixel, as a number of logits.

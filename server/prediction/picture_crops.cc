@@ -18,7 +18,8 @@ PredictionEnvironment WithAnyImages(PredictionEnvironment environment) {
 }
 
 // Converts an error of the crops' prediction to an error of the detection. An
-// INVALID_ARGUMENT is about the number of crops or their model.
+// INVALID_ARGUMENT refers to the number of crops or to the model that
+// classifies crops.
 absl::Status OfCrops(const absl::Status& status) {
   return absl::IsInvalidArgument(status)
              ? server::AtField("params.crops", status)

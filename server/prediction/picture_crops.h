@@ -45,7 +45,7 @@ class PictureCrops final : public ResponseWriter {
 
   // Starts the prediction. Must be called once. `request` contains everything
   // except the images and the parameters. `parent` is the prediction that asks
-  // for the crops. It must outlive this object.
+  // for the crops. `parent` must outlive this object.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 

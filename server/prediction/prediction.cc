@@ -84,8 +84,8 @@ void Prediction::Begin(const absl::Status& checked) {
   const absl::Status status =
       checked.ok() ? server::Guarded([this] { return Admit(); }) : checked;
   if (!status.ok()) {
-    // If there are too many images, no image was checked. They count as one
-    // error.
+    // If there are too many images, no image was checked. All of these images
+    // count as one error.
     const int count =
         request_.images > env_.limits.max_images ? 1 : request_.images;
     for (int i = 0; i < count && version_ != nullptr; ++i) {

@@ -131,8 +131,8 @@ class Prediction {
   void Cancel();
 
  private:
-  // The resources that an image holds in the server. They are released when the
-  // image ends, and some of them earlier.
+  // The resources that an image holds in the server. All resources are released
+  // when the image ends, and some resources are released earlier.
   struct Admission {
     security::ClientQuotas::Hold quota;
     batching::Reservation decode_room;  // Until decoding starts.
@@ -143,14 +143,14 @@ class Prediction {
     batching::Reservation finish_room;  // From the batch's end on.
   };
 
-  // A model input that is cut into parts, in the order that the collector
-  // expects.
+  // A model input from which parts are cut. The parts are submitted in the
+  // order of PartCollector::Wanted().
   struct UncutInput {
     image::ImageBuffer image;  // Freed once all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
-    // The number of calls of the collector since the last time it had no work.
-    // Only the thread that raises this number from 0 runs the collector. The
-    // collector is therefore never run by two threads.
+    // The number of calls of the collector since the collector last had no
+    // work. Only the thread that raises this number from 0 runs the collector.
+    // The collector is therefore never run by two threads.
     std::atomic<int> calls{1};
   };
 
@@ -236,19 +236,19 @@ class Prediction {
   absl::Status CheckImage(int i);
   // Reserves the memory that the request's message already occupies.
   absl::Status HoldMessage();
-  // Takes the quota, the queue room and the memory that the images need. If one
-  // of them is not available, takes nothing.
+  // Takes the quota, the queue room and the memory that the images need. If any
+  // of these is not available, takes nothing.
   absl::Status Reserve();
   // Reserves queue room and memory for the images, which become `inputs` model
-  // inputs. The quota is already taken. If one of them is not available,
+  // inputs. The quota is already taken. If room or memory is not available,
   // reserves nothing.
   absl::Status ReserveRoom(int inputs);
   // Reserves room in the model's queue if the images can meet their deadline.
   // `bytes` is the size of the images' inputs and results.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
-  // The steps of an image. They run on the decode pool, then in the executor,
-  // and finally on the finish pool or on the batch thread.
+  // Process an image. Schedule() and Prepare() use the decode pool, Submit()
+  // the executor, and StartAnswer() the finish pool or the batch thread.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
   // Counts an image that failed to decode, unless decoding was cancelled.
@@ -266,7 +266,7 @@ class Prediction {
   void StartAnswer(OpenItem open, absl::Status status,
                    EncoderMaker make_encoder);
 
-  // The steps of an image with parts. They replace Submit() and the end of
+  // Process an image with parts. These methods replace Submit() and the end of
   // Prepare(). The image is decoded once. Each part becomes a model input and a
   // task as soon as its rows are decoded. The task that ends last starts the
   // answer. `memory` accounts for the decoding.
@@ -286,10 +286,10 @@ class Prediction {
   void PartsDone(OpenItem open, absl::Status status,
                  std::vector<InputRun> runs);
 
-  // The steps of an image whose model input is cut into parts. They replace
+  // Process an image whose model input is cut into parts. These methods replace
   // Submit(). The parts that the collector wants become tasks. The collector
-  // processes the parts' results on the finish pool. Afterwards it may want
-  // more parts.
+  // processes the parts' results on the finish pool, and may then want more
+  // parts.
   void SubmitCut(OpenItem open, image::ImageBuffer input);
   std::shared_ptr<ImageParts> MakeParts(OpenItem open);
   // Reports that the collector has work. Schedules the collector unless it is
@@ -302,7 +302,8 @@ class Prediction {
   // Estimates how long the next encoding step takes. Returns zero if no step is
   // left.
   absl::Duration NextCost(const Item& item) const;
-  // Run the next encoding step. If `status` is an error, they end the image.
+  // Run the next encoding step. If `status` is an error, these methods end the
+  // image.
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
@@ -310,7 +311,7 @@ class Prediction {
   // Sets the current size of the image's answer. Returns RESPONSE_TOO_LARGE if
   // the answers of all images exceed the limit.
   absl::Status CountAnswer(Item* item, int64_t bytes);
-  // The last steps of an image with crops. PictureCrops classifies the crops.
+  // Process the crops of an image. PictureCrops classifies the crops.
   void ClassifyCrops(OpenItem open);
   void EndCrops(OpenItem open, absl::StatusOr<v1::DetectResult> answer);
   // Only OpenItem calls this.

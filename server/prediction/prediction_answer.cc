@@ -33,7 +33,7 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));
   }
-  // An exception must end only this image, as it would in a pool.
+  // If an exception is thrown, only this image ends, as it would in a pool.
   server::Guarded([this, &open, &status] {
     // May destroy this object.
     Postprocess(std::move(open), std::move(status));
@@ -87,7 +87,7 @@ absl::Status Prediction::EncodePiece(int i) {
     status = encoder->EncodeNext();
     env_.costs.Encoded(handler_->task(), cost, base::SteadyNow() - start);
   }
-  // The model's result stays in memory until it is completely encoded.
+  // The model's result stays in memory until the result is completely encoded.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
   if (status.ok() && held > item.answer_memory->bytes) {

@@ -94,8 +94,8 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
                   const batching::BatchInfo& batch) mutable {
     memory.Release();
     run.End(batch);
-    // Without partial results, a failed part fails the request. Its other parts
-    // must not occupy batches.
+    // Without partial results, a failed part fails the request. The image's
+    // other parts must not occupy batches.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
     // If this was the last part, releasing `last` may destroy this object.
     std::shared_ptr<ImageParts> last = std::move(parts);

@@ -15,8 +15,8 @@ namespace {
 
 using tracing::Span;
 
-// Returns true if the server caused the error, and neither the caller nor an
-// overload did.
+// Returns true if the error was caused by the server and not by the caller or
+// an overload.
 bool IsFault(absl::StatusCode code) {
   return code == absl::StatusCode::kInternal ||
          code == absl::StatusCode::kUnknown ||
@@ -88,7 +88,7 @@ void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
   if (item.encode_started != absl::InfinitePast()) {
     add("postprocess", item.encode_started, item.ended);
   }
-  // An image that fails does so in its last stage.
+  // If an image failed, its last span belongs to the stage that failed.
   if (spans->size() > first) SetStatus(item.status, &spans->back());
 }
 

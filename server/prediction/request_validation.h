@@ -15,9 +15,9 @@
 
 namespace sfmamba::prediction {
 
-// Checks that need no decoding. They are fast enough for a transport's thread.
-// Each error carries the field's path, the value received and the values
-// expected.
+// Checks that need no decoding. These checks are fast enough for a transport's
+// thread. Each error contains the field's path, the received value and the
+// expected values.
 
 struct RequestLimits {
   int max_images = 64;

@@ -60,7 +60,8 @@ class SlidingMap {
   // Returns the number of picture rows for which all windows have arrived.
   int AvailableRows() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the index in means_ of the mean logits of picture row `row`.
-  // Computes these means if needed, without overwriting those of row `other`.
+  // Computes these means if needed, without overwriting the means of row
+  // `other`.
   int MeanOf(int row, int other);
 
   const SlideGrid grid_;
