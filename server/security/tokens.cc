@@ -17,8 +17,8 @@ namespace sfmamba::security {
 namespace {
 
 constexpr size_t kMaxName = 64;
-// The maximum number of tokens. Each call compares its token with all of these,
-// which takes 0.1 ms.
+// The maximum number of tokens. Each call compares its token with all tokens of
+// the file, which takes 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
