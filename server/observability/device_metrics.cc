@@ -27,7 +27,7 @@ double BusyMeter::Share(absl::Time now) const {
   return absl::FDivDuration(busy, kWindow);
 }
 
-// The clock is read while the mutex is locked, so that the meter's times never
+// Reads the clock while the mutex is locked, so that the meter's times never
 // decrease.
 void DeviceMetrics::BatchStarted() {
   absl::MutexLock lock(&mu_);

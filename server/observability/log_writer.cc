@@ -15,7 +15,7 @@ namespace {
 
 // The maximum time for which the destructor waits for queued lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// If a thread cannot write, it checks at this interval whether it must stop.
+// The interval at which a blocked thread checks whether it must stop.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
 // The maximum size of one write. A ready pipe accepts PIPE_BUF bytes without
 // blocking. See pipe(7).
