@@ -53,8 +53,8 @@ ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   return window;
 }
 
-// Pads the window's `pixels` to a square of side `size`. Returns them unchanged
-// if the window already has this size.
+// Pads the window's `pixels` to a square of side `size`. If the window already
+// has this size, the pixels are not changed.
 ImageBuffer ToSquare(std::vector<uint8_t> pixels, const ResizeWindow& window,
                      int size) {
   ImageBuffer buffer;

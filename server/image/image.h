@@ -48,7 +48,7 @@ enum class ResizeMode {
 
 struct PreprocessOptions {
   int size = 224;         // The side of the result.
-  int resize_size = 224;  // The side after resizing; see `mode`.
+  int resize_size = 224;  // The side after resizing. See `mode`.
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
@@ -64,7 +64,7 @@ struct RowsInput {
 };
 
 // Combines base::DecodeImage() and Preprocess(). Resizes rows while they are
-// decoded. base::ComesInRows() must be true for the picture. Errors are those
+// decoded. base::ComesInRows() must be true for the picture. Returns the errors
 // of DecodeError().
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,

@@ -218,7 +218,8 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         DecodeWatch::Wanted wanted,
                                         PixelPool* pool, RgbImage* kept) {
   if (image.tensor() != nullptr) return FromTensor(*image.tensor(), pool);
-  // If the picture arrived in several slices, copies it just before decoding.
+  // Copies the picture if it arrived in several slices. The copy is made as
+  // late as possible, just before decoding.
   if (image.fetch) image.fetch();
   const absl::Time start = base::SteadyNow();
   const DecodeWatch watch(limits.max_decode_time, base::ThreadCpuTime,
