@@ -29,13 +29,13 @@ struct HuggingFaceConfig {
 
 // Reads the description of a model whose tensors have the given shapes.
 //
-// Members of config.json may be in its root or, as timm writes them, in
+// The members of config.json may be in the root or, as timm writes them, in
 // "model_args" and "pretrained_cfg". The root has priority. The family must be
-// MambaVision. It is read from `model_type`. If `model_type` is missing, the
-// family is read from a member that contains a model's name, such as
+// MambaVision. `model_type` contains the family. If `model_type` is missing,
+// the family is read from a member that contains a model's name, such as
 // `architectures` or `architecture`. The variant is the table row with the
-// given shapes. If config.json has `window_size` and `num_heads`, they replace
-// the row's values. `stated` is the version's config.textproto.
+// given shapes. If config.json has `window_size` and `num_heads`, these values
+// replace the row's values. `stated` is the version's config.textproto.
 //
 // Several rows may have the given shapes and differ only in their windows. In
 // this case, the variant in `stated` decides. If `stated` has no variant, the
@@ -43,9 +43,9 @@ struct HuggingFaceConfig {
 // If `with_labels` is true, `id2label` or `label_names` must name every class.
 // ReadHuggingFaceInput() describes how the input is read.
 //
-// Returns INVALID_ARGUMENT with the wrong member if a file is not JSON,
-// describes another family, has a value of the wrong type, or contradicts the
-// shapes or `stated`.
+// Returns INVALID_ARGUMENT with the wrong member in any of these cases: a file
+// is not JSON, describes another family, has a value of the wrong type, or
+// contradicts the shapes or `stated`.
 //
 // tools/checkpoint/hugging_face.py reads these files by the same rules. The
 // cases in tests/testdata/hugging_face test both programs.

@@ -66,8 +66,8 @@ class ModelCatalog {
   // same number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that loading the version failed. If another object with the same
-  // version number is READY, it stays READY.
+  // Records that loading the version failed. If another object for the same
+  // version number is READY, the other object stays READY.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Stops new requests from finding the version's model. The version is listed

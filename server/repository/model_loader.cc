@@ -176,8 +176,8 @@ absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
                           absl::StrCat(PrecisionName(precision),
                                        " fails: ", answers.status().message())};
   }
-  // Releases the exclusive right to measure, because only one model at a time
-  // may hold it.
+  // Releases the exclusive right to measure. Only one model at a time may hold
+  // this right.
   reduced.fit = BatchFit();
   absl::StatusOr<Weights> full =
       LoadWeights(job, directory, model::Precision::kFloat32);

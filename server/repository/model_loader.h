@@ -82,7 +82,8 @@ class ModelLoader {
   // because clients see them. Thread-safe.
   absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
-  // Stores the version's measured batch times for the next load of its network.
+  // Stores the version's measured batch times. The next load of the same
+  // network uses these times.
   void KeepTimes(const ModelVersion& version);
 
  private:

@@ -253,8 +253,8 @@ class ModelRepository {
   // True when LoadAll() has finished.
   bool started_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The next two members prevent repeated warnings. Scan() uses them first, and
-  // afterwards only the poller's thread does.
+  // The next two members prevent repeated warnings. Scan() uses these members
+  // first, and afterwards only the poller's thread does.
   std::map<std::string, std::string> left_out_;  // Logged reasons, by path.
   bool folder_unreadable_ = false;               // True if logged.
 

@@ -62,8 +62,7 @@ class RunMemory {
 struct BatchFit {
   int max_batch_size = 0;
   int64_t bytes = 0;  // For the batches of all contexts.
-  // Set if the load needs most of the free memory. The model keeps it until it
-  // serves.
+  // Set if the load needs most of the free memory. Held until the model serves.
   RunMemory::Hold most;
 };
 

@@ -28,8 +28,8 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
 // Reads VMamba's description for Transformers, with `model_type` "vmamba". The
-// variant is the table row with the given shapes. The errors are those of the
-// functions above.
+// variant is the table row with the given shapes. Returns the same errors as
+// the functions above.
 absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
     const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
     bool with_labels = true);

@@ -109,8 +109,8 @@ absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
   const absl::StatusOr<std::string> text =
       server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
   if (!text.ok()) return text.status();
-  // Drops arrays and deeply nested values while parsing. A valid index contains
-  // none of them, and they would need up to 60 times their size in memory.
+  // Drops arrays and deeply nested values while parsing. Such values may need
+  // up to 60 times their size in memory, and a valid index contains none.
   using nlohmann::json;
   const json index = json::parse(
       *text,

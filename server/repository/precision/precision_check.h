@@ -19,8 +19,9 @@ struct PrecisionCheck {
 // Compares a model's results in a reduced precision and in fp32 for the same
 // images. There must be at least one image. The precision is allowed if all
 // results are finite and meet these limits:
-// - Logits differ by at most 3 % of their range. The first class is the same,
-//   or its fp32 logit is below the best by at most 1 % of the range.
+// - Logits differ by at most 3 % of their range.
+// - The first class is the same. A different first class is allowed if its fp32
+//   logit is below the best by at most 1 % of the range.
 // - Detections match as in CheckResult().
 // - At least 99 % of a class map's pixels are equal.
 PrecisionCheck ComparePrecisions(model::Precision precision,
