@@ -28,7 +28,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-constexpr size_t kMaxShown = 64;  // Of a rejected value.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected value.
 // The longest duration in protobuf.
 constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
@@ -96,7 +96,7 @@ std::string WithoutSuffix(const FieldDescriptor& field,
 }
 
 // Returns the number, or the duration in seconds. Returns NaN if `text` is
-// neither of them.
+// neither a number nor a duration.
 double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   if (IsDuration(field)) {
     absl::Duration duration;

@@ -10,9 +10,9 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that set message fields from text. They read the field options in
-// config.proto and server_config.proto by reflection. These options are the
-// only source of a setting's help, default and range.
+// Functions that set message fields from text. The field options in
+// config.proto and server_config.proto, which the functions read by reflection,
+// are the only source of a setting's help, default and range.
 namespace sfmamba::server {
 
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
