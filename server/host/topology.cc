@@ -112,10 +112,10 @@ int CountCores(absl::Span<const Processor> processors) {
   return cores;
 }
 
-// Divides `seats` in proportion to `weights`, with at least 1 seat for each.
-// Each further seat goes to the largest weight per seat, and on a tie to the
-// first (D'Hondt's method). The division is exact if `seats` equals the sum of
-// the weights.
+// Divides `seats` in proportion to `weights`, with at least 1 seat for each
+// weight. Each further seat goes to the largest weight per seat. If several are
+// equal, the seat goes to the first of them. This is D'Hondt's method. If
+// `seats` equals the sum of the weights, the division is exact.
 std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   std::vector<int> shares(weights.size(), 1);
   for (int left = seats - static_cast<int>(shares.size()); left > 0; --left) {

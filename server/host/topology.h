@@ -31,8 +31,8 @@ std::vector<Processor> ReadTopology(const std::vector<int>& allowed,
 // does not report the mask.
 std::vector<Processor> AllowedTopology();
 
-// Parses a list such as "0-3,8". Returns an empty list if it is malformed or
-// contains a number above 65535.
+// Parses a list such as "0-3,8". Returns an empty list if `list` is malformed
+// or contains a number above 65535.
 std::vector<int> ParseProcessorList(const std::string& list);
 
 // Returns the default number of batches that run at once on the CPU, with
