@@ -46,9 +46,9 @@ class FairPool {
   // Returns a number for Work::group that no other group has.
   uint64_t NewGroup() { return next_group_++; }
 
-  // Exceptions thrown by `work.run` are ignored. The captures of `work.run` are
-  // destroyed after it ends. Their destructors may notify the caller who waits
-  // for the work.
+  // Ignores exceptions thrown by `work.run`. The captures of `work.run` are
+  // destroyed after it ends. A destructor of a capture may notify the caller
+  // who waits for the work.
   void Run(Work work) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FairQueue::Expedite().

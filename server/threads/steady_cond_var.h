@@ -17,9 +17,9 @@ namespace sfmamba::server {
 // Thread-safe.
 class SteadyCondVar {
  public:
-  // Both methods unlock the mutex while they wait. They return after a signal,
-  // but may also return without one. WaitWithTimeout() also returns when the
-  // timeout has passed.
+  // Unlock the mutex while they wait for a signal. Both methods may also return
+  // without a signal. WaitWithTimeout() also returns when the timeout has
+  // passed.
   void Wait(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     Lock lock{*mu};
     changed_.wait(lock);

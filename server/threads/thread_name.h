@@ -9,9 +9,9 @@ namespace sfmamba::server {
 // characters.
 void NameThisThread(absl::string_view name);
 
-// Lowers the priority of the calling thread and of the threads that it starts
-// later. On a busy CPU they get about a tenth of the time. An unprivileged
-// thread cannot undo this.
+// Lowers the priority of the calling thread and of all threads that this thread
+// starts later. On a busy CPU, these threads get about a tenth of the time. An
+// unprivileged thread cannot raise its priority again.
 void LowerThisThreadsPriority();
 
 }  // namespace sfmamba::server
