@@ -9,10 +9,10 @@
 
 namespace sfmamba::server {
 
-// Constructors for errors with an ErrorInfo.reason that clients may see. Each
-// reason has one constructor, which sets the code and the metadata. Reasons are
-// part of the API and must not change, because clients compare them.
-// docs/serving.md lists the reasons for users.
+// Functions that create errors with an ErrorInfo.reason. Each function's
+// comment starts with the reason of its errors. The function also sets the code
+// and the metadata. Reasons are part of the API and must not change, because
+// clients compare reasons. docs/serving.md lists the reasons for users.
 
 // ---- INVALID_ARGUMENT ----
 
@@ -20,8 +20,8 @@ namespace sfmamba::server {
 absl::Status MalformedMessage(absl::string_view message);
 // INVALID_FIELD. `field` is a BadRequest path such as "params.top_k".
 absl::Status InvalidField(absl::string_view field, absl::string_view message);
-// INVALID_FIELD for the text `got`. The error shows at most its first 200
-// bytes.
+// INVALID_FIELD for the value `got`. The error contains at most the first 200
+// bytes of `got`.
 absl::Status WrongText(absl::string_view field, absl::string_view got,
                        absl::string_view expected);
 // INVALID_FIELD for an integer outside `min` to `max`.
@@ -69,7 +69,7 @@ absl::Status WithoutHint(const absl::Status& status);
 // NOT_SUPPORTED. `what` names a feature.
 absl::Status NotSupported(absl::string_view what);
 // NOT_SUPPORTED for a feature of earlier releases. `what` names the feature,
-// and `instead` says how to replace it.
+// and `instead` names the replacement.
 absl::Status Removed(absl::string_view what, absl::string_view instead);
 
 // ---- UNAUTHENTICATED, PERMISSION_DENIED ----
@@ -106,7 +106,7 @@ absl::Status OverQuota(absl::string_view client, absl::string_view what,
                        int64_t got, absl::string_view most,
                        absl::Duration retry_after);
 // PREDICTED_DEADLINE_MISS. A new request would wait for `wait` and be answered
-// after `predicted`, but its deadline is after `allowed`. Another replica may
+// after `predicted`, but the deadline is after `allowed`. Another replica may
 // be less busy.
 absl::Status PredictedDeadlineMiss(absl::Duration wait,
                                    absl::Duration predicted,
