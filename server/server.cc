@@ -286,9 +286,9 @@ bool Server::Shutdown() {
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
   // Sends GOAWAY immediately. gRPC 1.51 cancels a call that the client sends
-  // before it has read the GOAWAY. The server cannot avoid this. If it refused
-  // calls before the GOAWAY, as many calls would be cancelled, and the refused
-  // calls would fail too.
+  // before the client has read the GOAWAY. The server cannot avoid this. If the
+  // server refused calls before the GOAWAY, as many calls would be cancelled,
+  // and the refused calls would fail too.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
   // HTTP/1.1 has no GOAWAY. Requests of HTTP clients are therefore refused for

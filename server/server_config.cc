@@ -96,10 +96,10 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// Returns the default memory budget. It is at most half of the limit. It is
-// also at most three quarters of the memory that the program and the models
-// leave. The remaining quarter is for batches. A sixteenth of the limit stays
-// free.
+// Returns the default memory budget, which is the smaller of two limits. The
+// first limit is half of the memory limit. The second is three quarters of the
+// memory that the program and the models leave, because batches need the
+// remaining quarter. A sixteenth of the memory limit stays free.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -154,8 +154,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // The models' memory is only an estimate. If the user has set the budget, it
-  // is therefore accepted if it fits without the models.
+  // The models' memory is only an estimate. A budget from the user is therefore
+  // accepted if the budget alone fits.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();

@@ -173,7 +173,7 @@ class EndAfterDrain {
 
 // Returns the function that loads models. If there are GPUs, the function
 // measures the model's scans on the first of `gpus` and then loads the model on
-// all of them. Otherwise it loads the model with the CPU's contexts.
+// all GPUs. Otherwise the function loads the model with the CPU's contexts.
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -369,8 +369,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
     return kClean;
   }
   // Blocks the signals before the first thread starts, so that all threads
-  // inherit the mask. Until now each signal ends the process. It may be waiting
-  // to read its configuration from a pipe.
+  // inherit the mask. Until now each signal ends the process, for example while
+  // it reads its configuration from a pipe.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
