@@ -48,7 +48,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     absl::Time now) {
   const BatchCurve& curve = *state.curve;
   const int best = curve.best_size();
-  // This many full batches run before the batch of the request's last image.
+  // The number of full batches that run before the batch of the request's last
+  // image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
   // A small batch waits as long for other models as a large batch does.
@@ -66,7 +67,7 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   estimate.start =
       std::max(now + request.decode,
                WhenDone(state.busy_until, state.slots, before, now));
-  // Other images join the batch until it leaves.
+  // Other images join the request's last batch until the batch leaves.
   double images = last - full * best + state.others;
   if (state.gap < absl::InfiniteDuration()) {
     images += absl::FDivDuration(estimate.start - now,

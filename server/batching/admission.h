@@ -17,7 +17,7 @@ namespace sfmamba::batching {
 struct AdmissionRequest {
   BatchKey key;    // The key of the largest images, whose batch ends last.
   int images = 1;  // The number of images of `key`, at least one.
-  // The number of other images, by key.
+  // The number of images of each other key.
   std::map<BatchKey, int> others;
   // The caller, see server::ClientOf(). If empty, no client limit applies.
   absl::string_view client;
@@ -62,7 +62,7 @@ struct AdmissionEstimate {
   }
 };
 
-// The expected time of work that runs before a request.
+// The expected time of the work before a request.
 struct WorkAhead {
   absl::Duration earlier;  // Earlier work of the request's class.
   absl::Duration higher;   // Work of higher classes.

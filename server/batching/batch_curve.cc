@@ -96,7 +96,7 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  // Finds the largest size whose batch ended last.
+  // Finds the largest of the sizes that were updated last.
   const auto last = std::find_if(
       samples_.rbegin(), samples_.rend(),
       [this](const auto& sample) { return sample.second.updated == updated_; });
@@ -160,8 +160,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.deviation +=
         kDeviationWeight * ((error < 0 ? -error : error) - sample.deviation);
   }
-  // The first batches of a size measure the size itself. Later batches measure
-  // how the device has changed.
+  // The first batches of a size determine the size's original duration. Later
+  // batches determine the change of pace since then.
   if (sample.batches <= kFirstBatches) {
     sample.first = sample.mean / pace_;
   } else {

@@ -23,7 +23,7 @@ class BatchCurve {
   // The estimate for one size.
   struct Point {
     absl::Duration median;
-    absl::Duration p95;  // Not below the median.
+    absl::Duration p95;  // At least the median.
   };
 
   // `max_images` is the largest number of images in a batch.
@@ -71,7 +71,7 @@ class BatchCurve {
     double mean = 0;       // Seconds.
     double deviation = 0;  // The mean absolute deviation, in seconds.
     double first = 0;      // The mean of the first batches, at a pace of 1.
-    double pace = 1;       // pace_ when the size last ran.
+    double pace = 1;       // The pace when the size last ran.
     int batches = 0;       // The number of batches in the mean.
     int runs = 0;          // The number of batches since Set().
     bool set = false;      // True if Set() was called.
@@ -89,10 +89,10 @@ class BatchCurve {
   void Fit(absl::Time now);
 
   const int max_images_;
-  std::map<int, Sample> samples_;  // By number of images.
+  std::map<int, Sample> samples_;  // Keyed by number of images.
   double pace_ = 1;
   absl::Time updated_ = absl::InfinitePast();
-  std::vector<absl::Duration> median_;  // By number of images, from 1 on.
+  std::vector<absl::Duration> median_;  // Indexed by number of images.
   std::vector<absl::Duration> p95_;
   std::vector<int> efficient_;  // Never empty.
 };

@@ -9,7 +9,7 @@ enum class ImageType { kUint8, kFloat32 };
 
 // Identifies images that may run in one batch.
 struct BatchKey {
-  int height = 0;  // Pixels, with the model's padding.
+  int height = 0;  // In pixels, including padding.
   int width = 0;
   ImageType type = ImageType::kUint8;
 

@@ -51,10 +51,11 @@ struct Batch {
   std::vector<BatchTask> dropped;
   BatchTrigger trigger = BatchTrigger::kFull;
   BatchKey key;
-  uint64_t number = 0;  // Identifies the batch in Ran().
+  uint64_t number = 0;  // The argument of Ran().
 };
 
-// The estimates of one key, and the recent mean time between its arrivals.
+// The estimates of one key, and the recent mean time between arrivals of its
+// images.
 struct KeyProfile {
   BatchKey key;
   BatchCurve curve;
@@ -84,7 +85,7 @@ class BatchQueue {
   // Adds a task and sets `task.submitted` to `now`.
   void Push(BatchTask task, absl::Time now);
 
-  // Removes and returns the tasks whose deadline is not after `now`. Also
+  // Removes and returns the tasks whose deadline is at or before `now`. Also
   // removes cancelled tasks, at most once per kCancelPeriod.
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
@@ -222,7 +223,7 @@ class BatchQueue {
   std::unique_ptr<DeviceTurns::Member>
       own_device_;  // The queue's member of own_turns_.
   std::vector<const DeviceTurns::Member*> devices_;
-  std::map<uint64_t, Running> running_;  // By batch number.
+  std::map<uint64_t, Running> running_;  // Keyed by batch number.
   absl::Duration turn_wait_;             // See AdmissionState.
   // The device time that trials owe to other batches. A trial starts only if
   // the debt is zero. See kTrialShare in batch_queue.cc.

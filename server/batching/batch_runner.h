@@ -19,8 +19,8 @@
 
 namespace sfmamba::batching {
 
-// Limits how many images of one size run together. A size has no limit until
-// one of its batches needs more memory than the device has. Limits never rise
+// Limits how many images of one size run together. A size has no limit until a
+// batch of this size needs more memory than the device has. Limits never rise
 // again.
 //
 // Thread-safe, because all contexts of a model share one object.
@@ -31,8 +31,8 @@ class BatchLimits {
   // Returns how many of `wanted` images may run together.
   size_t Allowed(const Size& size, size_t wanted) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Lowers the limit to half of `images`, which were too many. `images` must be
-  // at least two.
+  // Lowers the limit to half of `images`, because this number of images did not
+  // fit into memory. `images` must be at least two.
   void Halve(const Size& size, size_t images) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -66,10 +66,10 @@ class BatchRunner {
   using Answer =
       absl::FunctionRef<void(size_t image, absl::StatusOr<model::Result> result,
                              const Progress& progress)>;
-  // Returns UNAVAILABLE once the device has failed permanently.
+  // Returns UNAVAILABLE if the device has failed permanently.
   using CheckDevice = std::function<absl::Status()>;
 
-  // `limits` is shared by the runners of a model and must outlive them.
+  // `limits` is shared by all runners of a model and must outlive the runners.
   BatchRunner(std::unique_ptr<model::ExecutionContext> context,
               BatchLimits* limits, CheckDevice check_device);
 

@@ -46,8 +46,8 @@ void ClientTurns::Filling::Pick(std::optional<Urgency> first) {
 
 ClientTurns::Tree::const_iterator ClientTurns::Earliest(const Tree& tree,
                                                         absl::Duration limit) {
-  // Compares the nodes on the path to `limit` one by one. Subtrees to the left
-  // of the path are compared as a whole.
+  // Compares the nodes on the path to `limit` one by one. For a subtree to the
+  // left of the path, only its most urgent image is compared.
   const auto end = tree.node_end();
   auto best = end;
   bool is_subtree = false;

@@ -40,8 +40,9 @@ struct QueueId {
   }
 };
 
-// Identifies a line. A line contains the images of one priority class that wait
-// in one queue for batches of one key.
+// Identifies a line, which is a group of waiting images. These images wait in
+// the same queue, have the same priority class and need batches of the same
+// key.
 struct LineId {
   QueueId queue;
   server::Priority priority = server::Priority::kNormal;
@@ -53,7 +54,7 @@ struct LineId {
   }
 };
 
-// The charge of a batch to the clients of its images.
+// The device time that a batch charges to the clients of its images.
 struct BatchCharge {
   struct Part {
     server::Priority priority = server::Priority::kNormal;
@@ -202,7 +203,7 @@ class ClientTurns {
     absl::Duration now;  // The virtual time.
     int active = 0;      // The number of waiting clients.
     absl::node_hash_map<std::string, Client> clients;
-    size_t sweep_at = 64;  // The number of clients at which to Sweep().
+    size_t sweep_at = 64;  // Sweep() runs at this number of clients.
   };
   // The first client of a line. This client decides the line's turn.
   struct Head {

@@ -48,7 +48,7 @@ class DeviceTurns {
     absl::Time start_;
   };
 
-  // A queue on the device, or code that runs batches without a queue.
+  // A queue that uses the device, or code that runs batches without a queue.
   class Member {
    public:
     Member(const Member&) = delete;

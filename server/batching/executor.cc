@@ -37,8 +37,8 @@ absl::Status ModelError(const absl::Status& error) {
   return server::DeviceError(error.message());
 }
 
-// The maximum size of a model's input pool in bytes. GPUs use pinned host
-// memory.
+// The maximum size of a model's input pool in bytes. For GPUs, the pool is in
+// pinned host memory.
 constexpr int64_t kMostPooled = 256 << 20;
 
 // Returns the model's result, or an error if the result is not finite.
@@ -271,8 +271,8 @@ Batcher::Ran Executor::RunBatch(const Runner& runner, Batch batch) {
     info.padded_batch_size = progress.padded_images;
     info.queue = start - tasks[image].submitted;
     info.inference = base::SteadyNow() - start;
-    // The batch is counted before its last answer. A client that has all
-    // answers of a batch can then find it in the metrics.
+    // The batch is counted before its last image is answered. A client that has
+    // all answers of a batch can then find the batch in the metrics.
     if (++answered == batch_size) {
       metrics_->BatchRun(info.size_class, BatchTriggerName(batch.trigger),
                          batch_size, batch_size + progress.padding);

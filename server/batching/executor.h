@@ -30,8 +30,9 @@
 namespace sfmamba::batching {
 
 // Returns the time after which a running batch is considered hung. The time
-// grows with the batch size, and most for dense models, which run images one by
-// one. It also grows with the longest batch that has ended so far.
+// grows with the batch size. It grows most for dense models, because they run
+// images one by one. It also grows with `longest`, the duration of the longest
+// batch so far.
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
                          absl::Duration longest = absl::ZeroDuration());
 

@@ -12,8 +12,8 @@ enum class BatchMode {
   // A batch leaves as soon as a device is idle. It waits only if recent
   // arrivals promise a larger, more efficient batch within a short time.
   kLatency,
-  // A batch waits for its most efficient size, within the limits of
-  // max_queue_delay and its most urgent deadline.
+  // A batch waits for its most efficient size, but at most for max_queue_delay
+  // and not beyond the most urgent deadline.
   kThroughput,
 };
 
@@ -27,7 +27,8 @@ absl::string_view BatchTriggerName(BatchTrigger trigger);
 
 struct ScheduleOptions {
   // The maximum number of images in a batch. Higher values increase throughput
-  // until the device is full. They also increase the latency of every image.
+  // until the device is fully used. They also increase the latency of every
+  // image.
   int max_batch_size = 8;
   // The maximum time that an image waits for others while the device is idle.
   // Higher values make larger batches under light load. If zero, a batch leaves

@@ -104,7 +104,7 @@ class WaitingTasks {
   // A summary of the waiting tasks of one priority.
   struct Waiting {
     int tasks = 0;
-    int64_t bytes = 0;  // The bytes of their images.
+    int64_t bytes = 0;  // The size of the tasks' images.
     // The arrival of the oldest task, or InfiniteFuture() if no task waits.
     absl::Time oldest = absl::InfiniteFuture();
   };
@@ -119,12 +119,13 @@ class WaitingTasks {
   // Adds a task. `task.submitted` must be set. The line sorts tasks by
   // `order_by`.
   TaskId Add(BatchTask task, absl::Time order_by);
-  // Removes the task at `id`, which must exist, and returns it.
+  // Removes and returns the task at `id`. The task must exist.
   BatchTask Take(const TaskId& id);
 
-  // Removes and returns the tasks whose deadline is not after `now`.
+  // Removes and returns the tasks whose deadline is at or before `now`.
   std::vector<BatchTask> TakeExpired(absl::Time now);
-  // Removes and returns the cancelled tasks. Checks every task.
+  // Removes and returns the cancelled tasks. The cost is linear in the number
+  // of tasks.
   std::vector<BatchTask> TakeCancelled();
 
   // Returns the earliest deadline of all tasks, or InfiniteFuture() if no task
