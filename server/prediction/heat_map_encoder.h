@@ -18,7 +18,7 @@ namespace sfmamba::prediction {
 // model's input are 0. Thread-compatible.
 class HeatMapEncoder {
  public:
-  // `map` must have values, and all values must be finite.
+  // `map` must not be empty, and all values must be finite.
   HeatMapEncoder(const model::HeatMap& map, const image::PictureFrame& frame);
 
   // Estimates how long one thread takes to encode a map of `size`.

@@ -20,7 +20,7 @@ namespace sfmamba::prediction {
 struct InputRun {
   absl::Time submitted =
       absl::InfinitePast();  // InfinitePast(): not submitted.
-  tracing::SpanId span = 0;  // The inference span; 0 if not traced.
+  tracing::SpanId span = 0;  // The inference span, or 0 if not traced.
   batching::BatchInfo batch;
 
   // Stores `info`. If the task was dropped before it reached a batch, its queue

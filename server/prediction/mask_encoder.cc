@@ -55,11 +55,12 @@ class RleMaskEncoder final : public MaskEncoder {
   // The next column, relative to the region that the model saw.
   int next_;
   const int end_;
-  LineRuns runs_;  // A member to reuse its memory.
+  LineRuns runs_;  // A member, so that its memory is reused.
   base::RleWriter rle_;
 };
 
-// Rounds the box outwards to at least one pixel in each direction.
+// Returns the smallest rectangle of whole pixels that contains the box. The
+// rectangle has at least one pixel.
 image::PixelRect Outwards(const model::Box& box) {
   image::PixelRect rect;
   rect.left = std::floor(box.x1);
@@ -135,7 +136,7 @@ class PngMaskEncoder final : public MaskEncoder {
   const int top_;
   int next_ = 0;  // The next row of the PNG.
   int lines_left_;
-  LineRuns runs_;  // A member to reuse its memory.
+  LineRuns runs_;  // A member, so that its memory is reused.
   base::GreyPngEncoder png_;
 };
 

@@ -73,8 +73,8 @@ struct PredictionEnvironment {
   security::ClientQuotas* quotas = nullptr;
 };
 
-// Writes a prediction's response in a transport's format. Calls never overlap,
-// except calls of SetAnswer().
+// Writes a prediction's response in a transport's format. Only calls of
+// SetAnswer() may overlap.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
@@ -146,7 +146,7 @@ class Prediction {
   // A model input from which parts are cut. The parts are submitted in the
   // order of PartCollector::Wanted().
   struct UncutInput {
-    image::ImageBuffer image;  // Freed once all parts are submitted.
+    image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
     // The number of calls of the collector since the collector last had no
     // work. Only the thread that raises this number from 0 runs the collector.

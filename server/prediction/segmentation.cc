@@ -22,7 +22,7 @@ namespace {
 // maps.
 constexpr int kMostInBatch = 4;
 
-// Computes the class map as the logits of the windows arrive.
+// Computes the class map while the logits of the windows arrive.
 class WindowCollector final : public PartCollector {
  public:
   WindowCollector(const v1::SegmentParams& params,

@@ -35,7 +35,8 @@ image::PixelRect SlideGrid::Region(int64_t window) const {
 }
 
 int SlideGrid::Depth() const {
-  // The last row is moved inwards, so it may overlap one more row of windows.
+  // The last row of windows is moved inwards and may overlap one more row of
+  // windows.
   return std::min(rows_,
                   (window_.height + stride_.height - 1) / stride_.height + 1);
 }

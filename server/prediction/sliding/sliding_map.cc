@@ -59,7 +59,8 @@ int SlidingMap::AvailableRows() const {
 }
 
 bool SlidingMap::IsReady() const {
-  const int next = next_;  // Read once, because another thread may change it.
+  // Read only once, because other threads change next_.
+  const int next = next_;
   return next < map_.height &&
          rows_.index[(next + 1) * rows_.count - 1] < AvailableRows();
 }
