@@ -8,26 +8,26 @@ namespace sfmamba::security {
 // The permission that a call needs.
 enum class Scope {
   kInfer,  // Runs a model on images.
-  kRead,   // Lists models and their state. Reflection needs it too.
+  kRead,   // Lists models and their state, or uses reflection.
   kAdmin,  // Changes which models are served.
 };
 
 // The limits of one client.
 struct Quota {
-  // Maximum number of images in the server at once. 0 means no limit.
+  // The maximum number of images in the server at once. 0 means no limit.
   int max_items = 0;
-  double items_per_second = 0;  // Long-term rate of images. 0 means no limit.
-  // Maximum number of images at once after an idle time. 0 means one second's
-  // worth of the rate, at least 1.
+  double items_per_second = 0;  // Long-term rate. 0 means no limit.
+  // The maximum number of images at once after an idle time. 0 means the images
+  // of one second at items_per_second, but at least 1.
   int burst = 0;
 };
 
 // The caller of a method. The caller's name identifies it for quotas, fair
 // shares and the access log.
 struct Caller {
-  // The client's name in the token file. A caller without a token is named by
-  // its address without the port, such as "ipv4:10.0.0.7". Names in the token
-  // file never look like an address.
+  // The client's name in the token file. If the caller has no token, the name
+  // is the caller's address without the port, such as "ipv4:10.0.0.7". Names in
+  // the token file never have the form of an address.
   std::string name;
   bool has_token = false;
   Quota quota;

@@ -22,7 +22,7 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // A client whose quota has changed keeps its missing tokens.
+  // If the quota has changed, the client keeps its missing tokens.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =
@@ -74,8 +74,8 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
   if (has_rate) {
     Bucket& bucket = client.bucket;
     bucket.Fill(quota, now);
-    // A request for more images than the burst is admitted when the bucket is
-    // full. The client then waits longer for its next request.
+    // If a request has more images than the burst, it is admitted when the
+    // bucket is full. The client then waits longer for its next request.
     const double burst = BurstOf(quota);
     const double needed = std::min<double>(items, burst);
     const double missing = bucket.lacking + needed - burst;

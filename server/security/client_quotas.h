@@ -17,15 +17,15 @@
 
 namespace sfmamba::security {
 
-// Enforces each client's quota. It limits the number of images in the server
-// and the number of images per second. The rate uses a token bucket, which
-// fills at the configured rate up to the burst.
+// Enforces the quota of each client. A quota limits the number of images in the
+// server and the number of images per second. The rate is limited by a token
+// bucket, which fills at the configured rate up to the burst.
 //
 // Thread-safe. Keeps memory only for clients that have images in the server or
 // a bucket that is not full.
 class ClientQuotas {
  public:
-  // The content of a hold, which is a number of one client's images.
+  // The content of a hold: a number of images of one client.
   struct Part {
     std::string client;
     int items = 0;
@@ -53,8 +53,8 @@ class ClientQuotas {
  private:
   friend Hold;
 
-  // A token bucket. It stores the missing tokens, so that a full bucket needs
-  // no entry.
+  // A token bucket. The bucket stores the number of missing tokens, so that a
+  // full bucket need not be stored.
   struct Bucket {
     double lacking = 0;  // Missing tokens, at least 0. May exceed the burst.
     absl::Time updated = absl::InfinitePast();

@@ -112,7 +112,7 @@ absl::StatusOr<WatchedFiles::Contents> WatchedFiles::Read() const {
   Contents contents;
   for (const File& file : options_.files) {
     const std::string what = absl::StrCat(file.setting, ": ", file.path);
-    // A pipe is refused. It can be read only once, and a second read might
+    // Refuses pipes. A pipe can be read only once, and a second read might
     // block forever.
     std::error_code error;
     if (std::filesystem::is_fifo(file.path, error)) {

@@ -19,10 +19,10 @@
 
 namespace sfmamba::security {
 
-// Watches a set of related files, such as a certificate and its key, and
-// reloads them when their contents change. The contents are compared instead of
-// times or names. This also detects a swapped symbolic link, which Kubernetes
-// uses for updates.
+// Watches a set of related files, such as a certificate and its key. Reloads
+// the files when their contents change. The class compares contents and not
+// times or names. It therefore also detects a replaced symbolic link, which
+// Kubernetes uses for updates.
 //
 // Thread-compatible.
 class WatchedFiles {
@@ -37,11 +37,11 @@ class WatchedFiles {
   struct Options {
     std::vector<File> files;
     size_t max_bytes = 1 << 20;  // The maximum size of one file.
-    // Loads the contents. If it returns an error, the previous contents stay in
-    // use.
+    // Loads the contents. If the function returns an error, the previous
+    // contents stay in use.
     std::function<absl::Status(const Contents&)> take;
     // Called after the files have changed. The status is OK if the new contents
-    // were loaded. Otherwise it is the error of reading or loading.
+    // were loaded, and otherwise the error of reading or loading.
     std::function<void(const absl::Status&)> changed;
   };
 
@@ -52,7 +52,7 @@ class WatchedFiles {
   absl::Status Open();
   // Reloads the files if they have changed. A change is loaded only after two
   // calls have seen the same contents, because somebody may still be writing
-  // the files. The caller must call this periodically.
+  // the files. Must be called periodically.
   void Look();
 
  private:
@@ -85,7 +85,7 @@ class Security {
     std::function<void(absl::Time)> certificate_expires = [](absl::Time) {};
   };
 
-  // `config` must have its defaults filled in by WithDefaults().
+  // `config` must have been completed by WithDefaults().
   Security(const v1::ServerConfig& config, Events events);
 
   // Parses the trusted proxies, loads the configured files and starts to watch

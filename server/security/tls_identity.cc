@@ -20,7 +20,7 @@ using Error = boost::system::error_code;
 
 absl::Status Wrong(absl::string_view setting, absl::string_view expected,
                    absl::string_view got) {
-  // Clears the error, which OpenSSL would otherwise report to the thread's next
+  // Clears the error. Otherwise OpenSSL would report it to the thread's next
   // caller.
   ERR_clear_error();
   return absl::InvalidArgumentError(
@@ -55,8 +55,8 @@ absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   }
   if (identity.client_ca.empty()) return absl::OkStatus();
   constexpr char kCa[] = "PEM with a CERTIFICATE, without a password";
-  // An encrypted CA is refused, because Asio would let OpenSSL ask for its
-  // password on the terminal.
+  // Refuses an encrypted CA. Asio would let OpenSSL ask for the CA's password
+  // on the terminal.
   if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
     return Wrong("tls_client_ca_file", kCa, "an encrypted one");
   }

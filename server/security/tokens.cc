@@ -43,8 +43,8 @@ bool IsHash(absl::string_view hex) {
                      [](char c) { return absl::ascii_isxdigit(c); });
 }
 
-// Removes quoted file text from an error message, because a user may have
-// written a token instead of its hash.
+// Removes quoted parts of the file from an error message, because a user may
+// have written a token into the file instead of its hash.
 absl::Status WithoutQuotes(const absl::Status& status) {
   const absl::string_view message = status.message();
   const size_t column = message.find("column ");

@@ -13,8 +13,8 @@
 namespace sfmamba::security {
 
 // Finds the client of a call that arrives through proxies. A proxy in a trusted
-// network names its client in the header x-forwarded-for. The header is ignored
-// if any other peer sends it. Immutable.
+// network sends its client's address in the header x-forwarded-for. If any
+// other peer sends this header, it is ignored. Immutable.
 class TrustedProxies {
  public:
   // Trusts no peer.
@@ -33,8 +33,8 @@ class TrustedProxies {
     // IPv4-mapped IPv6 addresses are written as IPv4. The loopback address ::1
     // is not shortened to a network.
     std::string name;
-    // True if a forwarded address that is needed to find the client is
-    // malformed. `name` is then the peer.
+    // True if an address that is needed to find the client is malformed. `name`
+    // is then the peer.
     bool malformed = false;
   };
 
