@@ -21,7 +21,7 @@ class BusyMeter {
   void Start(absl::Time now);
   void End(absl::Time now);
 
-  // Returns the fraction, from 0 to 1.
+  // Returns the fraction of time with a running batch, from 0 to 1.
   double Share(absl::Time now) const;
 
  private:
@@ -39,8 +39,8 @@ class BusyMeter {
 // The metrics of one device. Thread-safe.
 class DeviceMetrics {
  public:
-  // Called by the threads that run batches on the device, when a batch starts
-  // and when it ends.
+  // Must be called by the threads that run batches on the device, when a batch
+  // starts and when it ends.
   void BatchStarted() ABSL_LOCKS_EXCLUDED(mu_);
   void BatchEnded() ABSL_LOCKS_EXCLUDED(mu_);
 

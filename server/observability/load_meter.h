@@ -7,7 +7,7 @@ namespace sfmamba::observability {
 
 // The load of a server in the form that load balancers use.
 struct Load {
-  // The backlog divided by its target, at most 2. An idle server has 0.
+  // The backlog divided by the target, at most 2. 0 if the server is idle.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;

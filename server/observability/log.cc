@@ -81,7 +81,7 @@ absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name) {
 }
 
 bool LineSampler::Admit(absl::Time now) {
-  // If the wall clock is set back, a new second begins too.
+  // A new second also begins if the wall clock is set back.
   if (now < second_ || now - second_ >= absl::Seconds(1)) {
     second_ = now;
     in_second_ = 0;

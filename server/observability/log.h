@@ -37,10 +37,10 @@ struct LogLevels {
 
 // Parses log levels such as "info,models=debug,requests=warning". The first
 // part may be a level for all modules, which is "debug", "info", "warning" or
-// "error". Further parts set levels of single modules. An empty text means the
-// default, info. Returns INVALID_ARGUMENT with the allowed values.
+// "error". Further parts set the levels of single modules. An empty string
+// means the default, info. Returns INVALID_ARGUMENT with the allowed values.
 absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
-// Parses "json" or "text". An empty name means the default, json.
+// Parses "json" or "text". An empty string means the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
 // A key and a value in a log line. The value refers to the caller's string,
@@ -127,8 +127,8 @@ class Logger {
   // further lines. There is a small fixed set of reasons.
   void AccessRefused(absl::string_view reason, Fields fields)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the number of lines skipped for each reason since the last call. The
-  // caller must call this periodically.
+  // Writes the number of lines skipped for each reason since the last call.
+  // Must be called periodically.
   void ReportLeftOut() ABSL_LOCKS_EXCLUDED(mu_);
   // Writes the line of a request that failed because of an error in the server.
   // The level is kError, and no line is skipped.

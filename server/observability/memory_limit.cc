@@ -100,8 +100,8 @@ int64_t FreeMemory(int64_t kept, const std::string& root) {
 }
 
 int64_t ResidentMemory() {
-  // proc(5): all sizes are in pages. The first is the virtual memory, the
-  // second the resident memory.
+  // proc(5): all sizes are in pages. The first number is the virtual memory,
+  // and the second is the resident memory.
   const std::vector<std::string> sizes =
       absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
   int64_t pages = 0;

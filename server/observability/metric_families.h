@@ -58,7 +58,7 @@ class Series {
     return *metric;
   }
 
-  // Removes all series. No reference from Of() may be in use.
+  // Removes all series. References from Of() must no longer be in use.
   void Clear() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     for (auto& [values, metric] : made_) family_.metrics.Remove(metric);

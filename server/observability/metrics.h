@@ -88,8 +88,8 @@ class Metrics {
   // `taken` is true if the new contents were loaded.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
-  // Makes Collect() report the memory held in `budget`, which must outlive this
-  // object.
+  // Makes Collect() report the memory held in `budget`. `budget` must outlive
+  // this object.
   void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }
 
   // Returns all metrics for a scrape.

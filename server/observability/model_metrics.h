@@ -137,12 +137,12 @@ class ModelMetrics {
   // Returns the statistics of this version's requests and batches.
   InferenceStatistics& statistics() { return statistics_; }
 
-  void CaptureFailed();  // A CUDA graph could not be captured.
+  void CaptureFailed();  // Counts a failed CUDA graph capture.
 
   // Called by the repository.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
-  // Records the end of a load that began after the server's startup.
+  // Records the end of a load that began after startup.
   void ReloadDone(bool ok);
 
   // Called periodically by the server while the model is loaded.

@@ -15,9 +15,9 @@
 
 namespace sfmamba::observability {
 
-// Records one request in the metrics and the access log. The request counts as
-// in flight while this object exists, so it should live until the response is
-// sent.
+// Records one request in the metrics and the access log. While this object
+// exists, the request counts as in flight. The object should therefore live
+// until the response is sent.
 //
 // Thread-compatible. Finish() must be called exactly once.
 class RequestRecord {
@@ -66,7 +66,7 @@ class RequestRecord {
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;
-  absl::Status counted_as_;  // If OK, the status of the response is counted.
+  absl::Status counted_as_;             // If OK, the response's status counts.
   std::shared_ptr<ModelMetrics> held_;  // Keeps *model_ alive if set.
   ModelMetrics* model_;
 };

@@ -112,8 +112,8 @@ std::string KeptTracestate(absl::string_view tracestate) {
     members.push_back(member);
     bytes += member.size() + 1;
   }
-  // W3C Trace Context, "tracestate Limits", requires this order. Large members
-  // are removed first, then the last ones.
+  // This order is required by W3C Trace Context, "tracestate Limits". Large
+  // members are removed first, then the last members.
   const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
   for (auto member = members.begin();
        is_too_long() && member != members.end();) {
