@@ -165,7 +165,7 @@ absl::Status Check(const model::Classification& got,
       std::minmax_element(expected.logits.begin(), expected.logits.end());
   const double allowed = kLogitTolerance * (double{*most} - *least) + 1e-6;
   for (size_t i = 0; i < got.logits.size(); ++i) {
-    // The comparison is false for NaN, so a NaN is reported as a difference.
+    // A comparison with NaN is false, so a NaN is reported as a difference.
     if (std::abs(got.logits[i] - expected.logits[i]) <= allowed) continue;
     return Differs(absl::StrCat("logit ", i, ": got ", got.logits[i],
                                 ", expected ", expected.logits[i], " within ",

@@ -49,8 +49,8 @@ batching::Executor::Probe BlackProbe(const model::ModelConfig& config);
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images);
 
-// Returns FAILED_PRECONDITION unless `got` equals `expected` within the
-// differences that precisions and devices may cause:
+// Returns FAILED_PRECONDITION unless `got` equals `expected`. These differences
+// are allowed, because precisions and devices may cause them:
 // - Logits may differ by a twentieth of their range.
 // - Each expected detection of score 0.5 or more needs a match. A match has the
 //   same class, an overlap (IoU) of at least 0.8, and a score that differs by

@@ -19,14 +19,15 @@ using nlohmann::json;
 constexpr int kMostPixels = 16384;
 constexpr double kMostColour = 1e6;
 constexpr double kSame = 1e-6;  // Smaller differences are ignored.
-// ConvNeXt's preprocessing crops smaller inputs and stretches others.
+// ConvNeXt's preprocessing crops inputs below this size and stretches larger
+// inputs.
 constexpr int kLeastSquashed = 384;
 constexpr int kBicubic = 3;  // Pillow's number for bicubic resampling.
 
 enum Fact { kSize, kCropPct, kResize, kMean, kStd, kFilter, kFacts };
 
 struct Stated {
-  std::vector<double> values;  // Enumerators and filters are stored as numbers.
+  std::vector<double> values;  // Enums and filters are stored as numbers.
   Member member;
 };
 

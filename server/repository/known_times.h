@@ -15,15 +15,15 @@
 namespace sfmamba::repository {
 
 // Stores measured batch times. The key identifies the network, the device, the
-// precision and the number of contexts. A network with known times need not be
-// measured again. Thread-safe.
+// precision and the number of contexts. If the times of a network are stored,
+// its next load need not measure them. Thread-safe.
 class KnownTimes {
  public:
   using Times = std::vector<batching::BatchTime>;
 
   static constexpr size_t kMostKeys = 256;  // The oldest keys are removed.
 
-  // Returns the times last set for `key`, or an empty list.
+  // Returns the times that were last set for `key`, or an empty list.
   Times Get(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mu_);
   void Set(const std::string& key, Times times) ABSL_LOCKS_EXCLUDED(mu_);
 

@@ -28,8 +28,8 @@ class LoadLanes {
   // `stopped`.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
-  // `most_waiting` limits the jobs that Push() accepts. `background_starts` is
-  // called on each low-priority thread before everything else.
+  // `most_waiting` is the maximum number of waiting jobs. `background_starts`
+  // is called on each low-priority thread before any job.
   LoadLanes(size_t most_waiting, std::function<void()> background_starts);
 
   // Queues a job for the model `id`. Returns false and drops the job if too
@@ -65,8 +65,8 @@ class LoadLanes {
   size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // Number of waiting jobs.
   // Models with jobs.
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
-  // Last, because their threads use the members above. mu_ guards the `jobs` of
-  // each lane.
+  // Last, because the lanes' threads use the members above. mu_ guards the
+  // `jobs` of each lane.
   std::vector<std::unique_ptr<Lane>> lanes_;
 };
 

@@ -22,7 +22,8 @@ void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
 
-// Returns "; WHAT a, b, c", or "" if there are no names or too many.
+// Returns "; WHAT a, b, c" with the names. Returns "" if there are no names or
+// too many.
 std::string Listed(absl::string_view what,
                    const std::vector<std::string>& names) {
   if (names.empty() || names.size() > kMostListed) return "";

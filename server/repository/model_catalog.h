@@ -23,8 +23,9 @@
 
 namespace sfmamba::repository {
 
-// All known model versions by id and number. Versions can be found while others
-// are loaded and unloaded. Lookups never wait for a load or an unload.
+// Contains all known model versions by id and number. Callers can find versions
+// while other versions are loaded and unloaded. Lookups never wait for a load
+// or an unload.
 //
 // Thread-safe.
 class ModelCatalog {
@@ -40,13 +41,13 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns FAILED_PRECONDITION with reason TOO_MANY_LABELS if the model would
-  // have more than kMostLabels labels.
+  // Sets or removes a label. Returns FAILED_PRECONDITION with reason
+  // TOO_MANY_LABELS if the model would have more than kMostLabels labels.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns null if there is no such version.
+  // Returns the version, or null if there is no such version.
   Version Get(const std::string& id, int64_t number) const
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns a model's versions by number.

@@ -294,7 +294,8 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
   }
   constexpr int64_t kMostOfPointer = 1024;
   if (files.weights_size <= kMostOfPointer) {
-    // The file may be a Git LFS pointer, a short text in place of the weights.
+    // The file may be a Git LFS pointer, which is a short text in place of the
+    // weights.
     const absl::Status status =
         server::ReadTextFile(kWeightsFile, files.weights[0], kMostOfPointer)
             .status();
@@ -334,8 +335,8 @@ absl::Status OfWeights(const absl::Status& status) {
                       absl::StrCat(kWeightsFile, ": ", status.message()));
 }
 
-// Returns the shapes in the files' headers for a dense task. Returns empty
-// shapes for a classifier.
+// Returns the shapes in the headers of the weights' files for a dense task.
+// Returns empty shapes for a classifier.
 absl::StatusOr<weights::WeightShapes> ReadShapes(
     model::VisionTask task, const std::vector<std::string>& paths) {
   if (task == model::VisionTask::kClassification || paths.empty()) {

@@ -37,8 +37,8 @@ struct ModelDirectory {
   std::string network;
   // Contradictions between the files in Hugging Face's layout.
   std::vector<std::string> warnings;
-  // The precision that config.textproto states. If it is AUTO, config.precision
-  // is FP32.
+  // The precision in config.textproto. If the precision is AUTO,
+  // config.precision is FP32.
   v1::Precision precision = v1::PRECISION_UNSPECIFIED;
   bool allow_int8 = false;  // True if AUTO may choose INT8 on a CPU.
 };
@@ -67,7 +67,7 @@ absl::StatusOr<ModelDirectory> ReadModelDirectory(
 // The requests that a version's model can process.
 struct ModelPurpose {
   model::VisionTask task;
-  // True if the model answers requests for its task that name no model.
+  // True if the model also processes requests for its task that name no model.
   bool is_default = false;
 };
 

@@ -17,7 +17,8 @@ namespace sfmamba::repository {
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 
-// The versions of one model that callers can name, and their labels.
+// The versions of one model that callers can select, and the labels of these
+// versions.
 //
 // Thread-compatible.
 class ModelEntry {
@@ -25,7 +26,7 @@ class ModelEntry {
   using Version = std::shared_ptr<ModelVersion>;
 
   const std::map<int64_t, Version>& versions() const { return versions_; }
-  // Return null if there is no such version.
+  // Return the version, or null if there is no such version.
   Version Find(int64_t number) const;
   Version FindLabelled(const std::string& label) const;
 

@@ -18,8 +18,8 @@ struct VersionFolder {
   // The names, sizes, times and inodes of the folder's files. The text changes
   // whenever a file is written or replaced.
   std::string fingerprint;
-  // True if all files exist and the weights have the size that the
-  // configuration states. If false, somebody may still be writing the files.
+  // True if all files exist and the weights have the size in the configuration.
+  // If false, somebody may still be writing the files.
   bool complete = false;
 };
 
@@ -28,22 +28,23 @@ struct ModelFolder {
   std::map<int64_t, VersionFolder> versions;
   // The content of policy.textproto, or the error of reading it.
   absl::StatusOr<v1::VersionPolicy> policy = v1::VersionPolicy();
-  // Skipped folders that look like versions, by name, with the reason.
+  // Folders that look like versions but were skipped. Contains the reason for
+  // each folder name.
   std::map<std::string, std::string> left_out;
 };
 
 struct RepositoryFolders {
   // The models that have at least one version, by id.
   std::map<std::string, ModelFolder> models;
-  // Skipped folders that look like models or versions, by path in the
-  // repository, with the reason. Such a folder has a version's files but no
-  // valid name, or is a link to a missing target or a target outside the
+  // Folders that look like models or versions but were skipped. Contains the
+  // reason for each path in the repository. Such a folder has a version's files
+  // but no valid name, or is a link to a missing target or a target outside the
   // repository. Hidden folders are not reported.
   std::map<std::string, std::string> left_out;
 };
 
-// Reads the state of one version's folder. With `random_init`, weights and
-// labels may be missing.
+// Reads the state of one version's folder. If `random_init` is true, weights
+// and labels may be missing.
 VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 
 // Reads the state of the folder of model `id` in `repository`. Links are

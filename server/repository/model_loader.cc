@@ -15,14 +15,14 @@
 namespace sfmamba::repository {
 namespace {
 
-// The maximum size in bytes of one prepared weight. With AMX, an fp32 weight
-// becomes three bf16 parts, each matrix is padded to whole huge pages, and
-// Winograd convolutions store 36 values for 9. MambaVision's T and B were
-// measured to need 8 bytes.
+// The maximum number of bytes per prepared weight. Several effects enlarge
+// weights: AMX splits an fp32 weight into three bf16 parts, each matrix is
+// padded to whole huge pages, and Winograd convolutions store 36 values for 9.
+// The largest measured value is 8 bytes, for MambaVision's T and B.
 constexpr int64_t kPreparedBytes = 8;
-// The memory in bytes that a model needs besides its weights. It covers the
-// largest tensor during preparation, threads, and a classifier's batch. 76 MiB
-// were measured for MambaVision-B.
+// The memory in bytes that a model needs in addition to its weights. This
+// includes the largest tensor during preparation, threads, and a classifier's
+// batch. 76 MiB were measured for MambaVision-B.
 constexpr int64_t kBesideWeights = 96 << 20;
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }

@@ -15,7 +15,7 @@
 namespace sfmamba::repository {
 
 // Decides which versions of one model to load and unload next. The decision
-// depends on the model's folder, its policy, earlier calls and the results of
+// depends on the model's folder, the policy, earlier calls and the results of
 // earlier loads.
 //
 // The class has no clock, thread or file. Thread-compatible.
@@ -46,9 +46,9 @@ class ModelPlan {
 
   // Returns the version's folder, or null if there is none.
   const VersionFolder* Folder(int64_t version) const;
-  // Returns the labels that must still be set, because the policy file has
-  // changed or a call has unloaded the model. A label without a number must be
-  // removed.
+  // Returns the labels that must still be set. A label must be set if the
+  // policy file has changed or a call has unloaded the model. If a label has no
+  // number, the label must be removed.
   const std::map<std::string, std::optional<int64_t>>& labels_to_set() const {
     return labels_to_set_;
   }

@@ -338,7 +338,7 @@ absl::Duration ModelRepository::Poll() {
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
   absl::MutexLock lock(&mu_);
-  // Deleted models get an empty folder.
+  // Adds an empty folder for each deleted model.
   for (const auto& [id, plan] : plans_) models[id];
   for (auto& [id, folder] : models) {
     // A model with running or waiting jobs is polled again later.
@@ -389,7 +389,7 @@ void ModelRepository::UnloadUnwanted(const std::string& id) {
   ModelPlan& plan = plans_[id];
   const std::set<int64_t> labelled = catalog_.LabelledOf(id);
   for (int64_t number : plan.ToUnload(labelled)) {
-    // A version that has just received a label stays loaded.
+    // Unloading fails for a version that has just received a label.
     UnloadVersion(id, number, /*reason=*/"").IgnoreError();
   }
   const std::set<int64_t> wanted = plan.Wanted(labelled);

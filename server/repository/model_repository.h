@@ -58,13 +58,13 @@ class ModelRepository {
     bool explicit_control = false;  // Enables LoadModel() and UnloadModel().
     // If infinite, the folders are read only at startup.
     absl::Duration poll_period = absl::InfiniteDuration();
-    // With explicit_control, the ids to load at startup. Empty means all.
+    // If explicit_control is true, the ids to load at startup. Empty means all.
     std::vector<std::string> startup_models;
     // If true, and a new version does not fit into memory beside the model's
     // other versions, the other versions are unloaded first.
     bool unload_first = false;
     // Called first on each low-priority thread. These threads prepare models
-    // while others serve.
+    // while other models serve.
     std::function<void()> background_starts = [] {};
   };
 
@@ -147,13 +147,15 @@ class ModelRepository {
   // Returns true if any version of `id` is READY.
   bool IsServing(const std::string& id) const { return catalog_.IsServing(id); }
 
-  // Returns the version that `name` selects. A name is "{id}", "models/{id}",
-  // "models/{id}/versions/{n}", "models/{id}/labels/{label}" or "". The empty
-  // name selects the only model for `task`, the default model for `task`, or
-  // the only model at all. ModelEntry::Default() chooses the version if the
-  // name has none. A named model may have a task other than `task`. Returns
-  // NOT_FOUND with reason MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason
-  // INVALID_FIELD and field `field`.
+  // Returns the version that `name` selects. `name` is "{id}", "models/{id}",
+  // "models/{id}/versions/{n}", "models/{id}/labels/{label}" or "". If there is
+  // only one model, the empty name selects this model. Otherwise the empty name
+  // selects the only model for `task` or, if there are several, the default
+  // model for `task`. If `name` contains no version or label,
+  // ModelEntry::Default() selects the version. If `name` contains an id, the
+  // model may have another task than `task`. Returns NOT_FOUND with reason
+  // MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason INVALID_FIELD and field
+  // `field`.
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
       absl::string_view name, absl::string_view field,
       std::optional<model::VisionTask> task = std::nullopt) const {
@@ -213,15 +215,15 @@ class ModelRepository {
   absl::Status LoadVersion(const std::string& id, int64_t number,
                            const LoadWay& way)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Repeats a load that lacked memory after the model's other versions are
-  // unloaded. Unlocks mu_ meanwhile.
+  // Unloads the model's other versions and repeats a load that failed for lack
+  // of memory. Unlocks mu_ meanwhile.
   absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
       const ModelLoader::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UnloadVersion(const std::string& id, int64_t number,
                              const std::string& reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unloads unwanted versions of a model, and removes failed versions whose
-  // folder is gone.
+  // Unloads unwanted versions of a model. Removes failed versions whose folder
+  // no longer exists.
   void UnloadUnwanted(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Sets the labels of the policy whose versions are READY.
   void SetLabels(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

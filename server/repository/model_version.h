@@ -45,8 +45,8 @@ struct LoadedModel {
 // Replacing a version therefore never fails a request.
 class ModelVersion {
  public:
-  // Creates a version with state LOADING. `path` is its folder. `purpose` is
-  // empty if the configuration cannot be read.
+  // Creates a version with state LOADING. `path` is the version's folder.
+  // `purpose` is nullopt if the configuration cannot be read.
   ModelVersion(std::string id, int64_t number, VersionPath path,
                std::optional<ModelPurpose> purpose,
                std::shared_ptr<observability::ModelMetrics> metrics);
@@ -78,8 +78,9 @@ class ModelVersion {
   std::string state_reason() const ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the labels that SetLabels() has set, sorted by name.
   std::vector<std::string> labels() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the model, which stays alive while the caller holds it. Returns
-  // UNAVAILABLE with reason MODEL_NOT_READY if this object never became READY.
+  // Returns the model. The model stays alive while the caller holds the
+  // pointer. Returns UNAVAILABLE with reason MODEL_NOT_READY if this object
+  // never became READY.
   absl::StatusOr<std::shared_ptr<LoadedModel>> Loaded() const
       ABSL_LOCKS_EXCLUDED(mu_);
 

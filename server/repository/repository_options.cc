@@ -16,7 +16,7 @@
 namespace sfmamba::repository {
 namespace {
 
-// Estimates the memory of a serving model as a multiple of its files plus a
+// The estimated memory of a serving model, as a multiple of its files plus a
 // constant. The files are mapped, and the weights are also stored in prepared
 // form. The default models need 40 MB each.
 constexpr int64_t kOfFile = 3;

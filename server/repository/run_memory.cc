@@ -42,7 +42,7 @@ Size LargestInput(const model::ModelConfig& config) {
   return {config.Padded(config.short_side), config.Padded(config.long_side)};
 }
 
-// Returns the setting that determines the input size, with its value.
+// Returns the name and value of the setting that determines the input size.
 std::string InputName(const model::ModelConfig& config) {
   if (config.task == model::VisionTask::kClassification) {
     return absl::StrCat("input.size ", config.image_size);

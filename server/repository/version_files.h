@@ -53,8 +53,8 @@ struct VersionFiles {
 };
 
 // Finds a version's files. Returns NOT_FOUND if there is no configuration file
-// or a shard is missing. Errors name the file but never the folder, because
-// clients see them.
+// or a shard is missing. Errors contain the file's name but never the folder,
+// because clients see errors.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 
 // Returns the NOT_FOUND error for a missing kWeightsFile. If the folder has

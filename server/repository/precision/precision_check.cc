@@ -76,7 +76,8 @@ void Compare(const model::Classification& reduced,
         std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
   }
   found->same_first += First(a) == First(b);
-  // A different first class is allowed if the two classes tie in fp32.
+  // A different first class is allowed if the two classes are equally good in
+  // fp32. See kTie.
   found->first_class =
       found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
 }
