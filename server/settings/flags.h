@@ -21,16 +21,16 @@ struct CommandLine {
 };
 
 // Parses flags of the forms --name=value, --name value and, for a bool, --name.
-// If a flag is repeated, the last value counts. For lists of strings, each
-// repetition adds a value. Returns INVALID_ARGUMENT with the argument that is
-// unknown or has a wrong value.
+// If a flag is repeated, the last value counts. If the flag is a list of
+// strings, each repetition adds a value. Returns INVALID_ARGUMENT with the
+// argument that is unknown or has a wrong value.
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 
 // Replaces the fields of `config` that were given as flags.
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config);
 
-// Returns the text of --help. It lists the flags by topic, each with its help,
-// range and default.
+// Returns the text of --help. The text lists the flags by topic, each with its
+// help, range and default.
 std::string FlagsHelp();
 
 }  // namespace sfmamba::server

@@ -10,8 +10,8 @@ struct RemovedSetting {
   absl::string_view instead;
 };
 
-// The protos reserve only the numbers of removed settings. If they reserved the
-// names too, protobuf's parser would silently skip such fields.
+// The protos reserve only the numbers of removed settings. If the protos also
+// reserved the names, protobuf's parser would silently skip these fields.
 constexpr RemovedSetting kRemovedSettings[] = {
     {"canary_percent",
      "divide requests between two Deployments by a weighted route"},

@@ -108,7 +108,7 @@ double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   return absl::SimpleAtod(WithoutSuffix(field, text), &number) ? number : NAN;
 }
 
-// Returns true if `number` is in the range that the field's options state.
+// Returns true if `number` is in the range of the field's options.
 bool IsInRange(const FieldDescriptor& field, double number) {
   absl::string_view range = SettingOf(field).range();
   if (!std::isfinite(number)) return false;
@@ -264,7 +264,7 @@ std::string DescribeRange(const FieldDescriptor& field) {
     return JoinChoices(EnumNames(field));
   }
   if (setting.range() == "any") return "a finite number";
-  // A suffix such as MiB already states the unit.
+  // A suffix such as MiB already contains the unit.
   if (setting.unit().empty() || absl::EndsWith(setting.range(), "iB")) {
     return setting.range();
   }
