@@ -39,8 +39,8 @@ class FairShares {
                         Priority priority) {
     return served_[flow] = StartOf(flow) + Weighted(cost, priority);
   }
-  // Corrects an earlier charge by `more`, which may be negative. A flow that
-  // was forgotten is ignored.
+  // Changes an earlier charge by `more`, which may be negative. Ignores a flow
+  // that was forgotten.
   void Correct(const Flow& flow, absl::Duration more, Priority priority) {
     const auto it = served_.find(flow);
     if (it != served_.end()) it->second += Weighted(more, priority);

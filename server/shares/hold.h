@@ -7,7 +7,7 @@
 
 namespace sfmamba::server {
 
-// The retry delay sent to a client when other requests hold the resource.
+// The retry delay for a client if other requests hold the resource.
 inline constexpr absl::Duration kRetryAfter = absl::Milliseconds(100);
 
 // Owns an amount of a resource that an Account has handed out. Release() or the
@@ -50,7 +50,8 @@ class Hold {
     if (empty()) return Hold();
     return Hold(account_, part_.Split(amounts...));
   }
-  // Changes the amount. Requires a nonempty hold and an account with Resize().
+  // Changes the amount. The hold must not be empty, and the account must have a
+  // method Resize().
   template <typename Amount>
   auto Resize(Amount amount) {
     return account_->Resize(amount, &part_);

@@ -66,8 +66,8 @@ class MemoryBudget {
   // together, in bytes.
   int64_t most_of_request() const { return request_bytes_ / 8 * 7; }
 
-  // Returns RESOURCE_EXHAUSTED with reason QUEUE_FULL and queue "memory" if
-  // fewer than `bytes` are free.
+  // Takes `bytes` for the purpose `use`. Returns RESOURCE_EXHAUSTED with reason
+  // QUEUE_FULL and queue "memory" if fewer than `bytes` are free.
   absl::StatusOr<MemoryHold> Take(MemoryUse use, int64_t bytes)
       ABSL_LOCKS_EXCLUDED(mu_);
 

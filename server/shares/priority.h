@@ -12,8 +12,8 @@ inline constexpr int kPriorityCount = 3;
 inline constexpr std::array<Priority, kPriorityCount> kPrioritiesInOrder = {
     Priority::kHigh, Priority::kNormal, Priority::kLow};
 
-// The relative shares of a device's time if requests of all priorities wait.
-// Indexed by Priority.
+// The ratio in which priorities share a device's time if requests of all
+// priorities wait. Indexed by Priority.
 inline constexpr double kPriorityShares[kPriorityCount] = {8, 3, 1};
 
 }  // namespace sfmamba::server
