@@ -7,8 +7,8 @@ namespace sfmamba::server {
 // hard limit.
 void RaiseDescriptorLimit();
 
-// Opens /dev/null for standard input, output and error if they are closed.
-// Otherwise a connection could get one of these descriptor numbers and receive
+// Opens /dev/null for each of standard input, output and error that is closed.
+// If a descriptor stayed closed, a connection could get its number and receive
 // the log's output.
 void FillStandardDescriptors();
 

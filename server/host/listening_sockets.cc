@@ -95,7 +95,8 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
       error = errno;
     }
   }
-  // A host name may have addresses that this machine lacks, such as ::1.
+  // A host name may have addresses that do not exist on this machine, such as
+  // ::1.
   if (!sockets.fds_.empty() && error != EADDRINUSE) return sockets;
   return absl::UnavailableError(absl::StrCat(
       "cannot bind ", what, ": ", host, ":", port, ": ",

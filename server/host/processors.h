@@ -6,21 +6,22 @@
 
 namespace sfmamba::server {
 
-// Returns how many threads this process can run in parallel, at least 1. The
-// number is the smaller of two limits: the CPUs in the affinity mask
+// Returns how many threads this process can run in parallel, at least 1. This
+// number is the smaller of the number of CPUs in the affinity mask
 // (sched_getaffinity) and the CPU quota of the control group. The quota is
 // rounded down. With one more thread, the kernel would stop all threads
 // whenever the quota is used up. CgroupProcessors() documents the parameters.
 int UsableProcessors(const std::string& membership = "/proc/self/cgroup",
                      const std::string& root = "/sys/fs/cgroup");
 
-// Returns the CPU quota in CPUs, such as 2.5. Returns nullopt if there is no
-// quota or it cannot be read. The quota is the smallest one of the process's
-// control group and its ancestors. Both version 2 (cpu.max) and version 1
-// (cpu.cfs_quota_us) are read. `membership` is the path of /proc/self/cgroup,
-// and `root` the path of /sys/fs/cgroup. Groups that are not visible below
-// `root` are skipped. Containers, for example, often see only their own group.
-// Source: the kernel's Documentation/admin-guide/cgroup-v2.rst and
+// Returns the CPU quota as a number of CPUs, such as 2.5. Returns nullopt if
+// there is no quota or the quota cannot be read. The result is the smallest
+// quota of the process's control group and the group's ancestors. Both version
+// 2 (cpu.max) and version 1 (cpu.cfs_quota_us) are supported. `membership` is
+// the path of /proc/self/cgroup, and `root` is the path of /sys/fs/cgroup.
+// Groups that are not visible below `root` are skipped. For example, a
+// container often sees only its own group. Source: the kernel's
+// Documentation/admin-guide/cgroup-v2.rst and
 // Documentation/scheduler/sched-bwc.rst.
 std::optional<double> CgroupProcessors(const std::string& membership,
                                        const std::string& root);

@@ -64,7 +64,7 @@ int LastCacheOf(const std::string& folder) {
   return cache;
 }
 
-// Returns each node's number and its CPUs.
+// Returns the number and the CPUs of each node.
 std::vector<std::pair<int, std::vector<int>>> ReadNodes(
     const std::string& root) {
   std::vector<std::pair<int, std::vector<int>>> nodes;

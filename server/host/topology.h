@@ -10,7 +10,8 @@
 
 namespace sfmamba::server {
 
-// A logical CPU with the kernel's numbering, and the hardware that it shares.
+// A logical CPU, and the hardware that this CPU shares with others. All numbers
+// are the kernel's.
 struct Processor {
   int number = 0;
   int node = 0;   // The NUMA node.
@@ -35,11 +36,11 @@ std::vector<Processor> AllowedTopology();
 // or contains a number above 65535.
 std::vector<int> ParseProcessorList(const std::string& list);
 
-// Returns the default number of batches that run at once on the CPU, with
+// Returns the default number of batches that run concurrently on the CPU, with
 // `threads` threads in total. The default is 1 for up to 16 threads, because
 // one batch on all threads has the lowest latency. For more threads, each NUMA
 // node gets the smallest number of batches for which no batch has more than 16
-// threads. The result is at least 1, and CheckContexts() accepts it.
+// threads. The result is at least 1, and CheckContexts() accepts the result.
 int AutomaticContexts(absl::Span<const Processor> processors, int threads);
 
 // Returns INVALID_ARGUMENT with the name cpu_contexts unless each context can
