@@ -32,9 +32,10 @@ class FairPool {
   struct Options {
     std::string name = "pool";  // Names the threads for ps and debuggers.
     int threads = 1;
-    // A piece that needs more memory counts as this much and runs alone.
+    // The maximum memory of the running pieces. A piece that needs more memory
+    // counts as this much and runs alone.
     int64_t memory_bytes = std::numeric_limits<int64_t>::max();
-    // A piece is long if its expected time exceeds this.
+    // If the expected time of a piece exceeds this, the piece is long.
     absl::Duration long_piece = absl::InfiniteDuration();
     absl::Duration round = absl::Milliseconds(5);         // See FairQueue.
     std::function<absl::Time()> clock = base::SteadyNow;  // For deadlines.
