@@ -10,8 +10,9 @@
 namespace sfmamba::server {
 namespace {
 
-// Types of the payloads. The payloads are the messages sent to the client, so
-// any code that preserves payloads also preserves the details.
+// The types of the payloads. A payload is the message that is sent to the
+// client. Code that preserves the payloads of a status therefore also preserves
+// the details.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
@@ -35,8 +36,8 @@ std::optional<Message> GetPayload(const char* url, const absl::Status& status) {
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail) {
-  // Error messages may quote client input. Protobuf rejects strings that are
-  // not UTF-8, which would lose the whole detail.
+  // Error messages may contain client input. Protobuf rejects strings that are
+  // not UTF-8, and the whole detail would be lost.
   const std::string text = base::ToUtf8(message);
   absl::Status status(code, text);
   google::rpc::ErrorInfo info;

@@ -17,7 +17,7 @@ namespace sfmamba::server {
 struct ErrorDetail {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
   std::string field;  // BadRequest path, such as "images[2].encoded", or empty.
-  // An infinite value means that no hint is sent.
+  // If infinite, the client receives no retry delay.
   absl::Duration retry_after = absl::InfiniteDuration();
   // QuotaFailure subject that exceeded its quota, such as "ipv4:10.0.0.7", or
   // empty.

@@ -14,8 +14,8 @@ namespace {
 using Code = absl::StatusCode;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// Limits quoted names, because a client may send a name as long as the message
-// limit.
+// The maximum length of a quoted name. A client may send a name as long as the
+// message limit.
 constexpr size_t kMaxNameShown = 200;
 
 absl::Status Error(Code code, absl::string_view reason,
@@ -32,7 +32,7 @@ std::string Shown(absl::string_view name) {
   return std::string(base::Utf8Prefix(name, kMaxNameShown));
 }
 
-// Returns the noun for a model of `task`.
+// Returns a noun phrase for a model of `task`.
 absl::string_view ModelFor(absl::string_view task) {
   return task == "detection"      ? "a detector"
          : task == "segmentation" ? "a segmenter"

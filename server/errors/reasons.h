@@ -77,7 +77,7 @@ absl::Status Removed(absl::string_view what, absl::string_view instead);
 // TOKEN_INVALID. `got` describes the error in the header `authorization`
 // without quoting the header.
 absl::Status TokenInvalid(absl::string_view got);
-// SCOPE_MISSING. `client` lacks the scope `scope`, such as "admin".
+// SCOPE_MISSING. `client` does not have the scope `scope`, such as "admin".
 absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected);
 // ORIGIN_REFUSED. A page in a browser tried to change what is served.
@@ -131,10 +131,10 @@ absl::Status DeviceFailed(absl::string_view message);
 
 // ---- DEADLINE_EXCEEDED, CANCELLED ----
 
-// EXPIRED_IN_QUEUE. At `stage`, the deadline had passed or the answer could no
-// longer be ready before the deadline.
+// EXPIRED_IN_QUEUE. At `stage`, the deadline had passed, or the answer could
+// not be ready before the deadline.
 absl::Status Expired(absl::string_view stage);
-// CANCELLED. `stage` found that the caller had cancelled.
+// CANCELLED. At `stage`, the server found that the caller had cancelled.
 absl::Status Cancelled(absl::string_view stage);
 
 // ---- INTERNAL ----
