@@ -27,14 +27,15 @@ constexpr int kMaxAnswersQueued = 4096;
 // The memory budget already limits the waiting bytes, so this limit is
 // infinite.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
-// The maximum number of remembered addresses, which prevent repeated log lines.
-// If the set is full, it is cleared, and addresses may be logged again.
+// The maximum number of addresses in a ClientSet, which prevents repeated log
+// lines. If a set is full, it is cleared, and its addresses may be logged
+// again.
 constexpr int kMaxClientsKnown = 4096;
 // A picture with a longer expected decode time is a long piece. See FairPool.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
 // The time limit for exporting the last spans. Metrics can still be scraped
-// meanwhile.
+// during this time.
 constexpr absl::Duration kLastSpans = absl::Seconds(1);
 
 FairPool::Options PoolOptions(const char* name,

@@ -60,7 +60,7 @@ class Server {
     // The clock for the deadlines of calls.
     std::function<absl::Time()> clock = base::SteadyNow;
     // Called on any thread each time a model's device fails permanently. Must
-    // not block. The server is NOT_SERVING afterwards.
+    // not block. Afterwards the server is NOT_SERVING.
     std::function<void()> device_failed = [] {};
     // How long HTTP requests are refused before their connections are closed.
     // Must be longer than a network round trip.
@@ -95,12 +95,12 @@ class Server {
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
   // Loads and warms up the models, opens the HTTP and gRPC ports, and then
-  // becomes SERVING. Returns the first error of finding or loading models.
-  // After such an error, the ports still open and the server becomes SERVING if
-  // another model is ready, unless exit_on_load_error is set. If a port cannot
-  // be bound, returns the error of OpenRequestPorts(). `stop` is called during
-  // the server's lifetime, also for later loads. If it returns true, loading
-  // ends with CANCELLED.
+  // becomes SERVING. Returns the first error of finding or loading models. Even
+  // after such an error, the ports open, and the server becomes SERVING if
+  // another model is ready. This does not apply if exit_on_load_error is set.
+  // If a port cannot be bound, returns the error of OpenRequestPorts(). `stop`
+  // is called during the server's lifetime, also for later loads. If it returns
+  // true, loading ends with CANCELLED.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
@@ -155,7 +155,7 @@ class Server {
 
   void DeviceFailed(const absl::Status& status);
   // Returns the expected time in which the most loaded model would process its
-  // waiting images. A single client's image may wait for a shorter time.
+  // waiting images. The wait of a single client's image may be shorter.
   absl::Duration Backlog() const;
   // Returns true if every model makes progress.
   bool IsAlive() const;

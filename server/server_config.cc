@@ -25,7 +25,8 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 // The minimum memory budget as a multiple of the maximum message size.
 constexpr int64_t kMessagesOfBudget = 8;
-// Limits of the default memory budget. Large messages may require more.
+// The limits of the default memory budget. If messages may be large, the budget
+// may be larger.
 constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
 // The default budget if the process's memory limit is unknown.
@@ -117,7 +118,7 @@ void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   if (config->memory_budget_bytes() == 0) {
     int64_t budget = DefaultBudget(memory);
     if (states_message) {
-      // Larger messages are refused later by Validate().
+      // Validate() later refuses message sizes outside this range.
       budget = std::max(
           budget, kMessagesOfBudget * std::clamp(config->max_message_bytes(),
                                                  int64_t{0}, kMostMemory));

@@ -21,13 +21,13 @@ struct ProcessMemory {
 };
 ProcessMemory ThisProcessMemory();  // Leaves `models` at 0.
 
-// Returns `config` with defaults for all unset fields. Some defaults are stated
-// in server_config.proto, others depend on the machine and on `memory`.
+// Returns `config` with defaults for all unset fields. Some defaults are in
+// server_config.proto. Other defaults depend on the machine and on `memory`.
 v1::ServerConfig WithDefaults(
     v1::ServerConfig config, const ProcessMemory& memory = ThisProcessMemory());
 
 // Returns INVALID_ARGUMENT with the first field that is out of range. `config`
-// must have its defaults filled in by WithDefaults().
+// must have been completed by WithDefaults().
 absl::Status Validate(const v1::ServerConfig& config);
 
 // Returns INVALID_ARGUMENT if the memory budget exceeds the process's memory

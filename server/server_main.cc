@@ -37,8 +37,9 @@
 namespace sfmamba::server {
 namespace {
 
-// The extra time of a shutdown besides drain_delay and drain_timeout. It covers
-// refusing HTTP requests, the last scrapes and the last log lines.
+// The time of a shutdown in addition to drain_delay and drain_timeout. In this
+// time, HTTP requests are refused and the last scrapes and log lines are
+// served.
 constexpr absl::Duration kEndingTime = absl::Milliseconds(1700);
 // The time limit for writing the last log lines.
 constexpr absl::Duration kLastLines = absl::Milliseconds(300);
@@ -129,8 +130,8 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
-    // A second SIGHUP is ignored, because terminals send several and systemd
-    // sends one together with SIGTERM.
+    // Ignores a second SIGHUP, because terminals send several and systemd sends
+    // one together with SIGTERM.
     for (int counted = 0; counted < 2; counted += signal != SIGHUP) {
       sigwait(&signals, &signal);
       end->Stop();
@@ -377,7 +378,8 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   sigaddset(&signals, SIGINT);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // sigwait() would receive SIGHUP even if nohup has set it to be ignored.
+  // Without this condition, sigwait() would receive SIGHUP even under nohup,
+  // which ignores SIGHUP.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(
@@ -386,7 +388,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   auto end = std::make_shared<EndRequest>();
   std::optional<EndAfterDrain> limit;
   if (line.command.tune()) {
-    // Each signal ends the process.
+    // While tuning, each signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   } else {
     WatchSignals(signals, end);

@@ -16,7 +16,7 @@
 namespace sfmamba::server {
 
 // The functions that the server's command needs from the model layer. Tests
-// replace them to inject faults.
+// replace these functions to inject faults.
 struct Engine {
   observability::BuildInfo build;
   // Returns an error if an environment variable that the engine reads is wrong.

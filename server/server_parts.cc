@@ -93,8 +93,8 @@ security::Security::Events Server::SecurityEvents() {
 
 rpc::GrpcLog::Options Server::GrpcLogOptions() {
   rpc::GrpcLog::Options options;
-  // gRPC errors and failed handshakes are logged at debug level, because any
-  // client can cause many of them.
+  // Logs gRPC errors and failed handshakes at debug level, because any client
+  // can cause many of them.
   options.error = [this](absl::string_view text) {
     log_.Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
   };
@@ -155,7 +155,8 @@ rest::RestPort::Options Server::RestOptions() {
   options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();
   options.http.max_body_bytes = config_.max_message_bytes();
-  // HTTP may hold as many bytes as the gRPC messages of requests in progress.
+  // HTTP bodies may use as much memory as the gRPC messages of requests in
+  // progress.
   options.http.max_held_bytes = memory_.most_of_message();
   options.http.client_share = config_.client_share();
   options.http.answer_time = base::FromProto(config_.send_timeout());
