@@ -225,8 +225,9 @@ class BatchQueue {
   std::vector<const DeviceTurns::Member*> devices_;
   std::map<uint64_t, Running> running_;  // Keyed by batch number.
   absl::Duration turn_wait_;             // See AdmissionState.
-  // The device time that trials owe to other batches. A trial starts only if
-  // the debt is zero. See kTrialShare in batch_queue.cc.
+  // The additional device time of trials, which is reduced while other batches
+  // run. A trial starts only if this time is zero. See kTrialShare in
+  // batch_queue.cc.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;  // The number of batches so far.
   BatchKey last_key_;     // The key of the last batch.

@@ -205,7 +205,7 @@ bool Batcher::WaitUntilDue(int thread) {
     }
     run_at_ = due;
     run_wake_.WaitWithTimeout(&mu_, due - now);
-    // If another thread is now the first of idle_, run_at_ belongs to this
+    // run_at_ belongs to the first thread of idle_, which may now be another
     // thread.
     if (idle_.front() == thread) run_at_ = absl::InfinitePast();
   }

@@ -108,7 +108,8 @@ absl::Status WarmUp::RunProbesHere(BatchRunner& runner, bool takes_turns) {
 
 absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
   std::vector<BatchTime> times;
-  // Images of a dense model have many sizes and take a long time.
+  // A dense model's batches are not measured, because its images have many
+  // sizes and take a long time.
   if (config_.task != model::VisionTask::kClassification) return times;
   if (turns_ != nullptr && longest_probe_ > kLongProbe) return times;
   BatchKey key;
