@@ -19,8 +19,8 @@ struct ErrorDetail {
   std::string field;  // BadRequest path, such as "images[2].encoded", or empty.
   // If infinite, the client receives no retry delay.
   absl::Duration retry_after = absl::InfiniteDuration();
-  // QuotaFailure subject that exceeded its quota, such as "ipv4:10.0.0.7", or
-  // empty.
+  // The client that exceeded its quota, such as "ipv4:10.0.0.7", or empty. This
+  // is the subject of a QuotaFailure.
   std::string quota_subject;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
