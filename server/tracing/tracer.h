@@ -25,8 +25,8 @@ class Tracer {
  public:
   Tracer(double ratio, std::unique_ptr<Collector> collector);
 
-  // Sets the fraction of the traces that begin in this server to sample, from 0
-  // to 1.
+  // Sets the fraction of traces that are sampled, from 0 to 1. It applies only
+  // to traces that begin in this server.
   void set_ratio(double ratio) { ratio_.store(ratio); }
   double ratio() const { return ratio_.load(); }
 
