@@ -16,8 +16,9 @@ constexpr absl::string_view kNewClient = "\n";
 // The time over which the number of clients is averaged.
 constexpr absl::Duration kLately = absl::Seconds(5);
 
-// The maximum number of tasks that are expected to run before another task. The
-// limit prevents overflow if thousands of clients have a million tasks each.
+// Limits the predicted number of tasks that run before a request. Without this
+// limit, the number could overflow if thousands of clients have a million tasks
+// each.
 constexpr int64_t kMostTurns = 1 << 28;
 
 // Returns how many of the tasks are not after `limit`. Searches from both ends,

@@ -32,9 +32,9 @@ double Fullness(const BatchCurve& curve, int images) {
                                           best * curve.Median(images)));
 }
 
-// Returns by how much all candidates can be delayed after the batches before
-// them. `candidates` are in the order in which they would leave. The candidate
-// with index `skipped` is ignored.
+// Returns by how much the batches of all candidates can be delayed without
+// being late. The batches run one after another in the order of `candidates`.
+// The candidate with index `skipped` is ignored.
 absl::Duration Slack(const std::vector<Candidate>& candidates, size_t skipped,
                      absl::Time now) {
   absl::Duration slack = absl::InfiniteDuration();
