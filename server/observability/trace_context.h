@@ -47,8 +47,8 @@ TraceContext TraceContextOf(absl::string_view traceparent);
 // than 32 members.
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return the id in the form of the headers. A trace id has 32 lower-case
-// hexadecimal digits, and a span id has 16.
+// Return the id as lower-case hexadecimal digits, which is the form that the
+// headers use. A trace id has 32 digits, and a span id has 16.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 
