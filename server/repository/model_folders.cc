@@ -58,8 +58,9 @@ bool HasConfig(const fs::path& folder) {
          fs::exists(folder / kHuggingFaceFile, error);
 }
 
-// Returns true for names such as "2.new". Such a folder will be renamed to the
-// version number when it is complete.
+// Returns true for names such as "2.new". A folder with this name is still
+// being written. When the folder is complete, it is renamed to the version
+// number.
 bool IsWorkingName(const std::string& entry) {
   const std::pair<std::string, std::string> parts =
       absl::StrSplit(entry, absl::MaxSplits('.', 1));
