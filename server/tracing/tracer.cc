@@ -10,7 +10,7 @@ namespace sfmamba::tracing {
 
 bool IsSampled(const observability::TraceContext& context, double ratio) {
   if (context.parent != 0) return context.sampled;
-  constexpr int kUsed = 53;  // As many bits as a double can hold exactly.
+  constexpr int kUsed = 53;  // The largest number of bits in a double.
   return std::ldexp(context.trace.low >> (64 - kUsed), -kUsed) < ratio;
 }
 
