@@ -143,12 +143,12 @@ class Prediction {
     batching::Reservation finish_room;  // From the batch's end on.
   };
 
-  // A model input from which parts are cut. The parts are submitted in the
-  // order of PartCollector::Wanted().
+  // A model input from which parts are cut. The parts are submitted in order,
+  // as far as PartCollector::Wanted() allows.
   struct UncutInput {
     image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
-    // The number of calls of the collector since the collector last had no
+    // The number of CallCollector() calls since the collector last ran out of
     // work. Only the thread that raises this number from 0 runs the collector.
     // The collector is therefore never run by two threads.
     std::atomic<int> calls{1};
