@@ -10,7 +10,7 @@ namespace sfmamba::tracing {
 
 bool IsSampled(const observability::TraceContext& context, double ratio) {
   if (context.parent != 0) return context.sampled;
-  constexpr int kUsed = 53;  // The largest number of bits in a double.
+  constexpr int kUsed = 53;  // A double holds 53 bits exactly.
   return std::ldexp(context.trace.low >> (64 - kUsed), -kUsed) < ratio;
 }
 
