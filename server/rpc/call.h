@@ -18,50 +18,54 @@
 #include "server/security/caller.h"
 #include "server/security/gate.h"
 
-// Helpers of calls whose messages are bytes.
+// Helper functions for gRPC calls whose messages arrive as bytes.
 
 namespace sfmamba::rpc {
 
 using prediction::CallInfo;
 
-// Returns the time until the call's deadline; InfiniteDuration() if it has
-// none. It is measured by gRPC's clock, which nobody sets. The context's
-// deadline() is a time of the wall clock. When somebody sets that clock,
-// absl::Now() differs from it for up to two seconds.
+// Returns the time until the call's deadline, or InfiniteDuration() if the call
+// has no deadline. Uses gRPC's own monotonic clock. The context's deadline() is
+// a wall-clock time. After the wall clock is changed, absl::Now() can be wrong
+// for up to two seconds.
 absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
 
-// Returns the client of a call by its address. With a null gate, the peer's.
+// Returns the address that identifies the client of a call. If `gate` is null,
+// returns the address of the peer.
 std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
-// Returns the header `authorization` of a call. Empty if the call has none, or
-// several, because an intermediary may have checked another one.
+// Returns the header `authorization` of a call. Returns an empty string if the
+// call has no such header or several. With several headers, a proxy may have
+// checked a different header than the server.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
-// Returns who makes a call, if the caller may make it: see Gate::Check().
-// Called before anything of the message is read. With a null gate everybody may
-// do everything.
+// Returns the caller of a call if the caller has `scope`, see Gate::Check().
+// Must be called before any part of the message is read. If `gate` is null,
+// every caller has every scope.
 absl::StatusOr<security::Caller> CheckCaller(
     const security::Gate* gate, const grpc::ServerContextBase& context,
     security::Scope scope);
 
-// The rights of a stream's caller.
+// The caller of a stream and a function that checks the caller's rights again.
 struct StreamRights {
   security::Caller caller;
-  // Whether the caller still has them. The tokens may have changed.
+  // Returns OK if the caller still has the required scope. The server's tokens
+  // may have changed since the stream was opened.
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
-// Returns who opens a stream if the caller has `scope`: see CheckCaller().
-// `gate` outlives what is returned.
+// Returns the caller of a stream if the caller has `scope`, see CheckCaller().
+// `gate` must outlive the returned object.
 absl::StatusOr<StreamRights> CheckStream(const security::Gate* gate,
                                          const grpc::ServerContextBase& context,
                                          security::Scope scope);
 
-// Ends a stream of gRPC's type `Reactor` before it has begun. Deletes itself.
+// Ends a stream with an error before the stream has started. Deletes itself.
+// `Reactor` is gRPC's reactor type of the stream.
 template <typename Reactor>
 class Refused final : public Reactor {
  public:
@@ -72,30 +76,32 @@ class Refused final : public Reactor {
 using StreamReactor =
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// Returns INVALID_ARGUMENT, MALFORMED_MESSAGE, if a request without pictures
-// has more bytes than any valid one.
+// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE if a request without
+// pictures is larger than any valid request.
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes);
 
-// Parses a request without pictures. INVALID_ARGUMENT, MALFORMED_MESSAGE.
+// Parses a request without pictures. Returns INVALID_ARGUMENT with reason
+// MALFORMED_MESSAGE if the bytes are not valid.
 template <typename Message>
 absl::Status Parse(const grpc::ByteBuffer& bytes, Message* message) {
   const absl::Status status = CheckPlainRequest(bytes);
   if (!status.ok() || bytes.Length() == 0) return status;
-  grpc::ByteBuffer share = bytes;  // Emptied by the call.
+  grpc::ByteBuffer share = bytes;  // Deserialize() empties this copy.
   return grpc::SerializationTraits<Message>::Deserialize(&share, message).ok()
              ? absl::OkStatus()
              : call::NotParsed();
 }
 
-// Replaces `bytes` by the bytes of a message.
+// Replaces the contents of `bytes` with the serialized message.
 template <typename Message>
 void Serialize(const Message& message, grpc::ByteBuffer* bytes) {
-  bytes->Clear();  // gRPC aborts the process if there are some.
-  bool owned;      // Always, by `bytes`.
+  bytes->Clear();  // gRPC aborts the process if `bytes` is not empty.
+  bool owned;      // Required by Serialize(), not used.
   grpc::SerializationTraits<Message>::Serialize(message, bytes, &owned);
 }
 
-// Replaces `bytes` by a message in these pieces, which are not copied.
+// Replaces the contents of `bytes` with a message that consists of `pieces`.
+// The pieces are not copied.
 void SetPieces(std::vector<std::string> pieces, grpc::ByteBuffer* bytes);
 
 }  // namespace sfmamba::rpc

@@ -12,15 +12,17 @@ namespace sfmamba::rpc {
 
 using server::ToRpcStatus;
 
-// The status of a call, with ToRpcStatus() in grpc-status-details-bin.
+// Converts a status to a gRPC status. For an error, the trailer
+// grpc-status-details-bin holds the result of ToRpcStatus().
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// The status of a call that ends now, like ToGrpcStatus(): a retry hint of
-// `status` also becomes the trailer grpc-retry-pushback-ms, of at least 1.
+// Returns ToGrpcStatus() for a call that is about to end. If `status` has a
+// retry hint, also adds the trailer grpc-retry-pushback-ms with at least 1 ms.
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 
-// The header `name` of a call; empty if it has none or several.
+// Returns the header `name` of a call. Returns an empty string if the call has
+// no such header or several.
 std::string OnlyHeader(const grpc::ServerContextBase& context,
                        const char* name);
 

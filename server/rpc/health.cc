@@ -19,7 +19,7 @@ namespace {
 constexpr char kLiveness[] = "liveness";
 constexpr size_t kMaxName = 256;
 
-// Reads the name that is asked for.
+// Reads the requested service name.
 grpc::Status ReadName(const ByteBuffer& bytes, std::string* name) {
   HealthCheckRequest request;
   const absl::Status parsed = Parse(bytes, &request);
@@ -46,9 +46,9 @@ grpc::Status NoSuchService(const std::string& name) {
 
 }  // namespace
 
-// One watch. Its fields are guarded by the service's mu_. Only one write is
-// under way at a time; of the changes meanwhile, the latest is sent after it,
-// and only then the end.
+// The stream of one Watch call. The service's mu_ guards the fields. Only one
+// write is in progress at a time. If the status changes during a write, only
+// the latest status is written next.
 class HealthService::Watcher final
     : public grpc::ServerWriteReactor<ByteBuffer> {
  public:
@@ -62,7 +62,7 @@ class HealthService::Watcher final
   const std::string& client() const { return client_; }
   const std::string& name() const { return name_; }
 
-  // For callers inside the service, which hold its mu_.
+  // Asserts that the caller, a method of the service, holds mu_.
   void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
     service_.mu_.AssertHeld();
   }
@@ -87,7 +87,8 @@ class HealthService::Watcher final
     Finish(status);
   }
 
-  // Ends the watch, at once if its client does not read.
+  // Ends the watch. Cancels the call if a write is pending, because the client
+  // may have stopped reading.
   void GiveWay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     if (writing_) context_.TryCancel();
     End(grpc::Status(

@@ -14,40 +14,41 @@
 
 namespace sfmamba::rpc {
 
-// Implements grpc.health.v1.Health. A name that was never set is NOT_FOUND for
-// Check and SERVICE_UNKNOWN for Watch. The name "liveness" always exists and is
-// SERVING while `alive` returns true.
-// Its watches learn of a change when UpdateLiveness() is called. A name of more
-// than 256 bytes is INVALID_ARGUMENT, and so is a malformed message, which
-// gRPC's handlers of parsed messages answer with UNIMPLEMENTED.
+// Implements grpc.health.v1.Health. For an unknown name, Check returns
+// NOT_FOUND and Watch sends SERVICE_UNKNOWN. The name "liveness" always exists
+// and is SERVING while `alive` returns true. Watchers of "liveness" are
+// notified only by UpdateLiveness(). A name longer than 256 bytes is
+// INVALID_ARGUMENT. A malformed message is also INVALID_ARGUMENT, while gRPC's
+// default handlers return UNIMPLEMENTED.
 //
-// gRPC's own implementation keeps watchers' streams open until a stopping
-// server cancels them; this one ends them. Thread-safe.
+// This class ends Watch streams when the server stops. gRPC's own
+// implementation leaves the streams open until the server cancels them.
+// Thread-safe.
 class HealthService final
     : public grpc::health::v1::Health::WithRawCallbackMethod_Check<
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<
               grpc::health::v1::Health::Service>> {
  public:
-  // `alive` must be quick and thread-safe. When there are more than
-  // `max_watches`, the client with the most loses its oldest: that one ends
-  // with RESOURCE_EXHAUSTED. A client is an address, because health asks for no
-  // token. `gate` says which address a call comes from. If it is null, it is
-  // the peer's.
+  // `alive` must be fast and thread-safe. If there are more than `max_watches`
+  // watches, the client with the most watches loses its oldest watch. That
+  // watch ends with RESOURCE_EXHAUSTED. Clients are told apart by address,
+  // because health calls need no token. `gate` determines the address of a
+  // call. If `gate` is null, the peer's address is used.
   HealthService(std::function<bool()> alive, int max_watches,
                 const security::Gate* gate = nullptr);
 
   void SetServing(const std::string& name, bool serving)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Whether a name that was set is SERVING.
+  // Returns true if `name` was set and is SERVING.
   bool IsServing(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes every name that was set NOT_SERVING.
+  // Sets every known name to NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
-  // Makes every name NOT_SERVING for good.
+  // Sets every name to NOT_SERVING permanently.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
-  // Asks `alive` again, for the watches of "liveness". To be called now and
-  // then.
+  // Calls `alive` again and notifies the watchers of "liveness" of a change.
+  // Must be called periodically.
   void UpdateLiveness() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends all watches. New ones end at once.
+  // Ends all watches. A later watch ends immediately.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
@@ -61,21 +62,22 @@ class HealthService final
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
   class Watcher;
 
-  // SERVICE_UNKNOWN if there is no such name.
+  // Returns SERVICE_UNKNOWN if `name` does not exist.
   ServingStatus StatusOf(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends the watchers of `name` its status, if it has changed.
+  // Sends the status of `name` to its watchers if the status has changed.
   void TellWatchersOf(const std::string& name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends the watcher its name's status, or ends it.
+  // Sends the watcher the status of its name. Ends the watcher if EndWatches()
+  // was called.
   void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the oldest watch of the client with the most: of `newest`'s client
-  // unless another has more.
+  // Ends the oldest watch of the client with the most watches. If several
+  // clients have the most, prefers the client of `newest`.
   void EndOneBeside(const Watcher& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Counts a watch no more; does nothing if it was not counted.
+  // Removes a watcher from watchers_. Does nothing if the watcher is not there.
   void Forget(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<bool()> alive_;
@@ -83,9 +85,10 @@ class HealthService final
   const security::Gate* const gate_;  // May be null.
   mutable absl::Mutex mu_;
   std::map<std::string, bool> serving_ ABSL_GUARDED_BY(mu_);
-  // By client, the oldest first. Each deletes itself.
+  // The watchers of each client, oldest first. Each watcher deletes itself.
   std::map<std::string, std::deque<Watcher*>> watchers_ ABSL_GUARDED_BY(mu_);
-  int watches_ ABSL_GUARDED_BY(mu_) = 0;  // Those in watchers_.
+  // The number of watchers in watchers_.
+  int watches_ ABSL_GUARDED_BY(mu_) = 0;
   bool ended_ ABSL_GUARDED_BY(mu_) = false;
   bool failed_ ABSL_GUARDED_BY(mu_) = false;
 };

@@ -7,12 +7,13 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Fields of OrcaLoadReport.
+// Field numbers of OrcaLoadReport.
 constexpr int kRpsFractional = 6;
 constexpr int kEps = 7;
 constexpr int kApplicationUtilization = 9;
 
-// Appends a field of type double, unless it has its default.
+// Appends a field of type double. Appends nothing if the value is 0, the
+// default.
 void AppendDouble(int field, double value, std::string* message) {
   if (value == 0) return;
   constexpr int kFixed64 = 1;
@@ -25,7 +26,7 @@ void AppendDouble(int field, double value, std::string* message) {
   }
 }
 
-// Whether an error is due to the server or its load.
+// Returns true if the server or its load caused the error.
 bool IsOwnFault(absl::StatusCode code) {
   switch (code) {
     case absl::StatusCode::kUnknown:

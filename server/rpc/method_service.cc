@@ -31,7 +31,7 @@ using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::internal::RpcMethod;
 
-// gRPC's side of a call. Deletes itself once the response is sent.
+// The gRPC reactor of a call. Deletes itself after the response is sent.
 struct GrpcReply final : UnaryCall {
   using UnaryCall::Send;
   using UnaryCall::UnaryCall;
@@ -73,8 +73,8 @@ class GrpcCall final : public call::Call {
   }
   std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) override {
-    // gRPC made the request for this call and does not read it again. Nothing
-    // else would free it before the call ends.
+    // gRPC created the request for this call and never reads it again. The
+    // request is emptied here because gRPC would keep it until the call ends.
     return rpc::ReadPictures(const_cast<grpc::ByteBuffer*>(raw_.request),
                              max_images, request);
   }
@@ -97,8 +97,8 @@ class GrpcCall final : public call::Call {
   const prediction::TransportEnvironment& env_;
   const RawCall raw_;
   const int64_t request_bytes_;
-  GrpcReply* reply_;           // Null once the call is finished.
-  bool reports_load_ = false;  // In its trailers.
+  GrpcReply* reply_;           // Null after Finish().
+  bool reports_load_ = false;  // True if the trailers include a load report.
   call::EncodedResults results_;
 };
 
@@ -106,7 +106,7 @@ class GrpcCall final : public call::Call {
 
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends) {
-  // The client cancelled the call before its request came.
+  // The client cancelled the call before the request arrived.
   if (!raw.request->Valid()) {
     Reactor* const reactor = raw.context->DefaultReactor();
     reactor->Finish(grpc::Status::CANCELLED);

@@ -22,49 +22,55 @@ namespace sfmamba::rpc {
 
 using Reactor = grpc::ServerUnaryReactor;
 
-// A call of a method with one request and one response, as gRPC hands it over.
+// The parts of a unary call, as passed in by gRPC.
 struct RawCall {
   grpc::CallbackServerContext* context;
   const grpc::ByteBuffer* request;
   grpc::ByteBuffer* response;
 };
 
-// Has the table answer a call of `method`, one of its own. Returns gRPC's side
-// of the call, which deletes itself once the response is sent. All arguments
-// outlive the call.
+// Lets `methods` answer a call of `method`, which must be in `methods`. Returns
+// the call's gRPC reactor, which deletes itself after the response is sent. All
+// arguments must outlive the call.
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends);
 
-// Serves the methods of one service of a table over gRPC. They get the bytes of
-// their messages, so that a caller is checked before anything is parsed, and a
-// malformed message is answered and counted like any other. Thread-safe.
+// Serves the methods of one service of a MethodTable over gRPC. Registers raw
+// methods, so that the server checks the caller before it parses the message.
+// For the same reason, malformed messages are answered and counted like other
+// errors. Thread-safe.
 class MethodService final : public grpc::Service {
  public:
-  // `service` is the full name. A call whose client has not taken its response
-  // after `send_timeout` is ended by EndUnreadCalls(). `methods` outlives this.
+  // `service` is the full service name. EndUnreadCalls() ends a call if its
+  // client has not read the response after `send_timeout`. `methods` must
+  // outlive this object.
   MethodService(const call::MethodTable& methods, absl::string_view service,
                 absl::Duration send_timeout);
 
-  // From now on streams get the notice to end, and new ones are answered
-  // UNAVAILABLE with reason DRAINING, so that clients try elsewhere at once.
-  // Other calls go on, because their clients may not have read the GOAWAY yet.
+  // Starts draining. Open streams receive a drain notice. New streams fail with
+  // UNAVAILABLE and reason DRAINING, so that clients switch to another server.
+  // Unary calls still succeed, because a client may not have processed the
+  // GOAWAY frame yet.
   void StartDraining();
-  // Ends calls whose responses are not read, and idle streams. Called again and
-  // again, by a thread that is not gRPC's.
+  // Ends idle streams and calls whose responses are not read. Must be called
+  // periodically, by a thread that does not belong to gRPC.
   void EndUnreadCalls();
 
  private:
   void AddHandler(const call::Method& method,
                   grpc::internal::RpcMethod::RpcType type,
                   grpc::internal::MethodHandler* handler);
-  // Serves a stream's method: a `Stream` takes the messages of each call.
+  // Registers a streaming method. A `Stream` object handles the messages of
+  // each call.
   template <typename Stream>
   void AddStream(const call::Method& method);
-  // UNAVAILABLE, DRAINING, while draining.
+  // Returns UNAVAILABLE with reason DRAINING while the server drains, otherwise
+  // OK.
   absl::Status CheckServing() const;
 
   const prediction::TransportEnvironment& env_;
-  std::deque<std::string> paths_;  // Methods' paths. gRPC points to them.
+  // The paths of the methods. gRPC keeps pointers to them.
+  std::deque<std::string> paths_;
   std::atomic<bool> draining_{false};
   SendWatch sends_;
   StreamSet streams_;

@@ -21,8 +21,8 @@ void SendWatch::Done(grpc::CallbackServerContext* context) {
 int SendWatch::CancelLate() {
   const absl::Time now = clock_();
   int cancelled = 0;
-  // The mutex is held so that no context goes away. gRPC calls OnDone() on its
-  // own threads.
+  // Holding the mutex keeps each context alive during TryCancel(). There is no
+  // deadlock, because gRPC calls OnDone() on its own threads.
   absl::MutexLock lock(&mu_);
   for (auto& [context, end] : sending_) {
     if (now < end) continue;

@@ -14,23 +14,25 @@
 
 namespace sfmamba::rpc {
 
-// Ends calls whose responses are not read. A response is held in memory until
-// its client has read it, so a client that never reads must not keep it for
-// ever.
+// Cancels calls whose responses are not read by the client. A response stays in
+// memory until the client has read it. A client that never reads must not
+// occupy memory forever.
 //
 // Thread-safe.
 class SendWatch {
  public:
-  // Sending a response may take `timeout`, by `clock`.
+  // Cancels a call if sending its response takes longer than `timeout`. `clock`
+  // returns the current time.
   SendWatch(absl::Duration timeout, std::function<absl::Time()> clock);
 
-  // Called before Finish(), when the response is about to be sent.
+  // Must be called before Finish(), when the response is about to be sent.
   void Sending(grpc::CallbackServerContext* context) ABSL_LOCKS_EXCLUDED(mu_);
-  // Called in OnDone(), while the context still lives.
+  // Must be called in OnDone(), while the context still exists.
   void Done(grpc::CallbackServerContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Cancels the calls whose responses have taken too long, each once, and
-  // returns how many. Called again and again, but by none of gRPC's threads.
+  // Cancels each call whose response has taken too long and returns the number
+  // of these calls. Must be called periodically, by a thread that does not
+  // belong to gRPC.
   int CancelLate() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
@@ -38,21 +40,21 @@ class SendWatch {
   const std::function<absl::Time()> clock_;
 
   absl::Mutex mu_;
-  // When each response must have been sent. Infinite for cancelled calls.
+  // The send deadline of each response. InfiniteFuture() for cancelled calls.
   absl::flat_hash_map<grpc::CallbackServerContext*, absl::Time> sending_
       ABSL_GUARDED_BY(mu_);
 };
 
-// A unary call that is answered later, by any thread. Deletes itself once gRPC
-// is done with it, when the response is sent. `context` and `sends` outlive it.
+// A unary call that any thread may answer later. Deletes itself after the
+// response is sent. `context` and `sends` must outlive the call.
 class UnaryCall : public grpc::ServerUnaryReactor {
  public:
   UnaryCall(grpc::CallbackServerContext* context, SendWatch* sends)
       : context_(*context), sends_(*sends) {}
 
-  // The thread of gRPC that learns of a cancellation or of the end of a call
-  // runs OnCancel() and OnDone() itself, so they must not block. By default it
-  // wakes another thread, which takes longer than they do.
+  // Lets gRPC run OnCancel() and OnDone() on the thread that detects the event.
+  // These functions must therefore not block. By default gRPC wakes another
+  // thread, which takes longer than the functions do.
   bool InternalInlineable() final { return true; }
   void OnDone() final {
     sends_.Done(&context_);
@@ -62,8 +64,8 @@ class UnaryCall : public grpc::ServerUnaryReactor {
  protected:
   ~UnaryCall() override = default;
 
-  // Ends the call. Called exactly once, when the response is complete or there
-  // is an error.
+  // Ends the call. Must be called exactly once, when the response is complete
+  // or an error occurred.
   void Send(const absl::Status& status) {
     sends_.Sending(&context_);
     Finish(EndCall(status, &context_));

@@ -17,10 +17,12 @@
 namespace sfmamba::rpc {
 namespace {
 
-// When there are too many connections, at least one and one in this many are
-// ended together: looking for the most silent takes time.
+// At the connection limit, 1 of every kEndedAtOnce connections is closed at
+// once, and at least one. The search for the longest silent connections is
+// slow.
 constexpr int kEndedAtOnce = 100;
-// Until descriptors or memory may be there again.
+// The delay before the next accept() after a failure. Descriptors or memory may
+// be free again by then.
 constexpr int kPauseMilliseconds = 50;
 
 }  // namespace
@@ -61,7 +63,7 @@ bool ConnectionAcceptor::Accept(int listener) {
   if (fd < 0) {
     if (errno == EINTR || errno == ECONNABORTED) return true;
     if (errno == EAGAIN) return false;
-    // Descriptors or memory ran out all the same, or the network failed.
+    // The process ran out of descriptors or memory, or the network failed.
     MakeRoom();
     poll(nullptr, 0, kPauseMilliseconds);
     return false;

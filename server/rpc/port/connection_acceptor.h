@@ -12,47 +12,49 @@
 
 namespace sfmamba::rpc {
 
-// Accepts gRPC's connections, on a thread of its own. When there are too many,
-// those from which nothing has come for longest are ended, so that a new client
-// is always heard.
+// Accepts connections for gRPC on a separate thread. At the connection limit,
+// closes the connections that have been silent longest. A new client can
+// therefore always connect.
 //
-// gRPC 1.51's own listener accepts any number, and for ever stops listening at
-// the first connection for which the process has no descriptor.
+// gRPC 1.51's own listener has no connection limit. That listener stops
+// listening permanently as soon as the process runs out of descriptors.
 class ConnectionAcceptor {
  public:
   struct Options {
     int max_connections;
-    // A connection whose descriptor has this number or a higher one is closed
-    // at once: the rest are for whatever else the process opens.
+    // The server closes a new connection immediately if its descriptor number
+    // is `max_descriptor` or higher. The numbers above are reserved for other
+    // uses.
     int max_descriptor;
-    // How long sent bytes may stay unacknowledged before the connection ends.
+    // How long sent bytes may remain unacknowledged before the kernel closes
+    // the connection.
     absl::Duration user_timeout = absl::Seconds(20);
-    // Called for each connection that is ended because there are too many.
+    // Called for each connection that is closed because there are too many.
     // Must not block.
     std::function<void()> refused = [] {};
   };
 
   using Acceptor = grpc::experimental::ExternalConnectionAcceptor;
 
-  // Connections are given to `acceptor`, of a server that has started.
+  // Passes new connections to `acceptor`, whose server must have started.
   ConnectionAcceptor(const Options& options, server::ListeningSockets sockets,
                      std::unique_ptr<Acceptor> acceptor);
-  // Stops listening. Connections stay.
+  // Stops listening. Open connections stay open.
   ~ConnectionAcceptor();
 
  private:
-  void Loop();  // The body of thread_, which alone calls what follows.
-  // False if there was none, for now.
+  void Loop();  // The body of thread_. Calls the methods below.
+  // Returns false if no connection is waiting.
   bool Accept(int listener);
-  // Makes room for one more connection.
+  // Closes at least one connection.
   void MakeRoom();
 
   const Options options_;
   server::ListeningSockets sockets_;
   const std::unique_ptr<Acceptor> acceptor_;
-  const int stop_;        // An eventfd, readable once the thread is to end.
-  OpenConnections open_;  // Used by thread_ only.
-  std::thread thread_;    // Last: uses everything above.
+  const int stop_;        // An eventfd that signals the thread to exit.
+  OpenConnections open_;  // Used only by thread_.
+  std::thread thread_;    // Last, because the thread uses the members above.
 };
 
 }  // namespace sfmamba::rpc

@@ -29,16 +29,17 @@
 namespace sfmamba::rpc {
 namespace {
 
-// From a connection's begin until the client has spoken HTTP/2.
+// The time limit for the handshake of a connection.
 constexpr int kHandshakeMilliseconds = 20'000;
-// What a connection reads at once: room for it is taken before anything comes.
+// The read size per connection. gRPC allocates this memory before any data
+// arrives.
 constexpr int kReadBytes = 256 << 10;
-// A stream of reflection takes a thread. More streams are refused with
+// Each reflection stream uses one thread. gRPC refuses additional streams with
 // RESOURCE_EXHAUSTED.
 constexpr int kMostReflectionThreads = 16;
-// Descriptors for HTTP connections, the libraries, devices and files.
+// Descriptors reserved for HTTP connections, libraries, devices and files.
 constexpr int kOtherDescriptors = 384;
-// Descriptors among kOtherDescriptors that must stay free whatever happens.
+// The part of kOtherDescriptors that gRPC connections may never use.
 constexpr int kSpareDescriptors = 64;
 
 int Milliseconds(const google::protobuf::Duration& duration) {
@@ -47,7 +48,8 @@ int Milliseconds(const google::protobuf::Duration& duration) {
                         std::numeric_limits<int>::max()));
 }
 
-// Sets an argument in milliseconds; 0 keeps gRPC's own default, no limit.
+// Sets a channel argument in milliseconds. If `duration` is 0, gRPC's default
+// remains, which is no limit.
 void SetUnlessZero(const char* argument,
                    const google::protobuf::Duration& duration,
                    grpc::ServerBuilder* builder) {
@@ -55,7 +57,7 @@ void SetUnlessZero(const char* argument,
   if (milliseconds > 0) builder->AddChannelArgument(argument, milliseconds);
 }
 
-// Limits of what a connection may do, and of how long it may last.
+// Sets the limits of each connection, including its maximum lifetime.
 void SetConnectionLimits(const v1::ServerConfig& config,
                          grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kReadBytes);
@@ -69,7 +71,7 @@ void SetConnectionLimits(const v1::ServerConfig& config,
   SetUnlessZero(GRPC_ARG_KEEPALIVE_TIME_MS, config.keepalive_time(), builder);
   SetUnlessZero(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, config.keepalive_timeout(),
                 builder);
-  // Connections without calls are looked after too.
+  // Also sends keepalive pings on connections without calls.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   SetUnlessZero(GRPC_ARG_MAX_CONNECTION_AGE_MS, config.max_connection_age(),
                 builder);
@@ -81,8 +83,8 @@ void SetConnectionLimits(const v1::ServerConfig& config,
                               kHandshakeMilliseconds);
 }
 
-// There may be max_connections connections, or as many as the process may have
-// descriptors for beside what else it opens.
+// Limits connections to max_connections or to the descriptors left for
+// connections, whichever is smaller.
 ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   ConnectionAcceptor::Options options;
   const int descriptors = server::DescriptorLimit();
@@ -93,28 +95,30 @@ ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   return options;
 }
 
-// Limits that protect the server from its clients: docs/serving.md, "Limits".
+// Sets the limits that protect the server from its clients. See
+// docs/serving.md, "Limits".
 void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   const v1::ServerConfig& config = options.config;
   builder->SetMaxReceiveMessageSize(config.max_message_bytes());
   builder->SetMaxSendMessageSize(config.max_message_bytes());
   SetConnectionLimits(config, builder);
-  // The limit of messages is of their bytes on the wire, and a KiB of them may
-  // stand for a MiB. Pictures are compressed already.
+  // Compression is disabled because the message limit applies to compressed
+  // bytes. A compressed KiB may expand to a MiB. Most pictures are already
+  // compressed anyway.
   for (const auto algorithm : {GRPC_COMPRESS_DEFLATE, GRPC_COMPRESS_GZIP}) {
     builder->SetCompressionAlgorithmSupportStatus(algorithm, false);
   }
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
-  // A quarter more than messages may take, for what gRPC holds of connections
-  // and calls. Once it is full gRPC ends calls and connections of any client.
+  // Reserves 25 % extra for gRPC's own memory for connections and calls. If the
+  // quota is exhausted, gRPC ends arbitrary calls and connections.
   quota.Resize(options.transport_bytes / 4 * 5);
   quota.SetMaxThreads(kMostReflectionThreads);
   builder->SetResourceQuota(quota);
 }
 
-// gRPC's library of reflection adds the service to each server of the process.
-// This takes it from one server.
+// Disables reflection for one server. gRPC's reflection library otherwise adds
+// the service to every server of the process.
 class WithoutReflection final : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments*) override {}
@@ -130,14 +134,15 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-// Credentials of a server that speaks TLS 1.2 and 1.3: each new connection
-// begins with the identity as it is then. If the identity has a client_ca,
-// clients must show a certificate that it has signed, or may where
-// `client_optional` is set. For one server.
+// Server credentials for TLS 1.2 and 1.3. Each new connection uses the identity
+// that is current when the connection starts. If the identity has a client_ca,
+// clients must present a certificate signed by that CA. With `client_optional`,
+// the client certificate is optional. Each object serves one server.
 //
-// gRPC's own watcher of files takes a key that is not its certificate's, and
-// then refuses every connection. So the core's call is used that asks for the
-// identity at each connection, for which C++ has no wrapper.
+// gRPC's own file watcher accepts a key that does not match its certificate,
+// and then refuses every connection. This class therefore uses the core
+// function that requests the identity for each connection. gRPC has no C++
+// wrapper for that function.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:
   TlsCredentials(const security::CurrentTlsIdentity& identity,
@@ -181,8 +186,8 @@ class TlsCredentials final : public grpc::ServerCredentials {
     if (now == fetched_) return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     const grpc_ssl_pem_key_cert_pair pair = {now->private_key.c_str(),
                                              now->certificate_chain.c_str()};
-    // gRPC insists on roots. Where no certificates are asked for nothing is
-    // checked by them.
+    // gRPC requires root certificates. If the server does not ask clients for
+    // certificates, these roots are never used.
     const std::string& roots =
         now->client_ca.empty() ? now->certificate_chain : now->client_ca;
     *config =
@@ -194,11 +199,12 @@ class TlsCredentials final : public grpc::ServerCredentials {
   const security::CurrentTlsIdentity& identity_;
   const bool client_optional_;
   absl::Mutex mu_;
-  // What gRPC uses.
+  // The identity that gRPC currently uses.
   std::shared_ptr<const security::TlsIdentity> fetched_ ABSL_GUARDED_BY(mu_);
 };
 
-// gRPC's hook is a function without a context, so this one object has no owner.
+// gRPC's log hook is a function without a context pointer. The current options
+// are therefore global.
 ABSL_CONST_INIT absl::Mutex current_mu(absl::kConstInit);
 const GrpcLog::Options* current ABSL_GUARDED_BY(current_mu) = nullptr;
 
@@ -206,7 +212,7 @@ void Log(gpr_log_func_args* args) {
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const absl::string_view text = args->message;
   if (absl::StartsWith(text, "assertion failed")) {
-    std::fprintf(stderr, "gRPC: %s\n", args->message);  // It aborts next.
+    std::fprintf(stderr, "gRPC: %s\n", args->message);  // gRPC aborts next.
   }
   absl::ReaderMutexLock lock(&current_mu);
   if (current == nullptr) return;
@@ -271,7 +277,8 @@ void GrpcPort::StopListening() {
 
 void GrpcPort::Shutdown(absl::Duration timeout) {
   StopListening();
-  // By the clock that gRPC asks: absl::Now() may not know yet that it was set.
+  // Uses the system clock, like gRPC. After a clock change, absl::Now() may
+  // still be wrong.
   grpc_->Shutdown(std::chrono::system_clock::now() +
                   absl::ToChronoMicroseconds(timeout));
 }

@@ -22,44 +22,45 @@
 
 namespace sfmamba::rpc {
 
-// A port that gRPC services are served at, with the limits that protect the
-// server from its clients: docs/serving.md, "Limits".
+// Serves gRPC services on one port, with limits that protect the server from
+// its clients. See docs/serving.md, "Limits".
 //
 //   auto port = GrpcPort::Start(options);  // Listens.
-//   (*port)->StopListening();              // The calls that are open go on.
-//   (*port)->Shutdown(timeout);            // They have ended.
+//   (*port)->StopListening();              // Open calls continue.
+//   (*port)->Shutdown(timeout);            // All calls have ended.
 //
-// Thread-safe, but for Shutdown(), which is called at most once.
+// Thread-safe, except that Shutdown() may be called at most once.
 class GrpcPort {
  public:
   struct Options {
-    std::string what = "the gRPC port";  // In errors and in the log.
-    int port = 0;                        // 0: any free one.
-    v1::ServerConfig config;             // WithDefaults: the host and limits.
-    // Most memory of all messages that are being received or sent.
+    std::string what = "the gRPC port";  // Used in errors and in the log.
+    int port = 0;                        // If 0, any free port.
+    v1::ServerConfig config;  // WithDefaults(). Has the host and the limits.
+    // Maximum memory of all messages that are being received or sent.
     int64_t transport_bytes = int64_t{64} << 20;
-    // What connections speak TLS with, set, which outlives the port; null: they
-    // are plaintext.
+    // The TLS identity, which must be set and must outlive the port. If null,
+    // connections are not encrypted.
     const security::CurrentTlsIdentity* tls = nullptr;
-    // They outlive the port. Unary methods are of the callback API.
+    // The services must outlive the port. Unary methods must use the callback
+    // API.
     std::vector<grpc::Service*> services;
-    bool reflection = false;  // gRPC's reflection of the services is served.
-    // Called for each connection that is ended because there are too many.
+    bool reflection = false;  // True if gRPC's reflection service is enabled.
+    // Called for each connection that is closed because there are too many.
     // Must not block.
     std::function<void()> refused = [] {};
   };
 
-  // UNAVAILABLE, naming host and port, if the port cannot be bound.
+  // Returns UNAVAILABLE with host and port if the port cannot be bound.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Start(Options options);
-  // Cancels the calls that Shutdown() has not waited for.
+  // Cancels all remaining calls.
   ~GrpcPort();
 
   int port() const { return port_; }
 
-  // Takes no new connections. Those that are open stay.
+  // Refuses new connections. Open connections stay open.
   void StopListening() ABSL_LOCKS_EXCLUDED(acceptor_mu_);
-  // Stops listening, refuses new calls, and waits for the others for `timeout`,
-  // when they are cancelled.
+  // Stops listening, refuses new calls and waits for the open calls. Cancels
+  // calls that are still open after `timeout`.
   void Shutdown(absl::Duration timeout);
 
  private:
@@ -69,29 +70,30 @@ class GrpcPort {
 
   const Options options_;
   int port_ = 0;
-  std::unique_ptr<grpc::Server> grpc_;  // Uses everything above.
+  std::unique_ptr<grpc::Server> grpc_;  // Uses the members above.
   absl::Mutex acceptor_mu_;
   std::unique_ptr<ConnectionAcceptor> acceptor_
-      ABSL_GUARDED_BY(acceptor_mu_);  // Null while stopping.
+      ABSL_GUARDED_BY(acceptor_mu_);  // Null after StopListening().
 };
 
-// Takes what gRPC would write to stderr. It says nowhere else that a TLS
-// handshake has failed.
+// Redirects gRPC's log messages, which gRPC otherwise writes to stderr. gRPC
+// reports failed TLS handshakes only in its log.
 //
-// One of a process at a time: gRPC has one log. Not thread-safe.
+// At most one object may exist in a process, because gRPC has one global log.
+// Not thread-safe.
 class GrpcLog {
  public:
-  // Both are called on any of gRPC's threads, and must be quick.
+  // Both functions are called on gRPC's threads and must be fast.
   struct Options {
-    // The text of gRPC's error.
+    // Receives the text of a gRPC error.
     std::function<void(absl::string_view text)> error;
-    // A client could not begin a TLS connection, as with an expired
-    // certificate; the text says why.
+    // Receives the reason of a failed TLS handshake, such as an expired
+    // certificate.
     std::function<void(absl::string_view text)> handshake_failed;
   };
 
   explicit GrpcLog(Options options);
-  // gRPC writes to stderr again.
+  // Restores gRPC's default log.
   ~GrpcLog();
   GrpcLog(const GrpcLog&) = delete;
   GrpcLog& operator=(const GrpcLog&) = delete;

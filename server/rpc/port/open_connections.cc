@@ -18,8 +18,8 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &found) == 0 ? found.st_ino : 0;
 }
 
-// Milliseconds since the last byte came; since the connection began if none
-// did.
+// Returns the milliseconds since the last byte was received. If no byte was
+// received, returns the milliseconds since the connection started.
 uint32_t SilenceOf(int fd) {
   tcp_info info = {};
   socklen_t size = sizeof(info);
@@ -46,7 +46,8 @@ int OpenConnections::Count() {
 
 void OpenConnections::EndMostSilent(int count) {
   count = std::min(count, size());
-  std::vector<std::pair<uint32_t, int>> silences;  // With indices.
+  // Silence and index of each connection.
+  std::vector<std::pair<uint32_t, int>> silences;
   for (int i = 0; i < size(); ++i) {
     silences.emplace_back(SilenceOf(connections_[i].fd), i);
   }
@@ -64,8 +65,8 @@ void OpenConnections::EndMostSilent(int count) {
 }
 
 void OpenConnections::End(const Connection& connection) {
-  // Closed and taken by another between these two calls: that one must connect
-  // anew.
+  // Between these two calls, another connection may reuse the descriptor. That
+  // connection is then closed by mistake and its client must reconnect.
   if (IsOpen(connection)) shutdown(connection.fd, SHUT_RDWR);
 }
 

@@ -7,26 +7,28 @@
 
 namespace sfmamba::rpc {
 
-// TCP connections whose descriptors belong to someone who closes them without
-// saying so. Thread-compatible.
+// Tracks TCP connections whose descriptors belong to another component. That
+// component does not report when it closes a descriptor. Thread-compatible.
 class OpenConnections {
  public:
-  // `fd` is a connected socket.
+  // `fd` must be a connected socket.
   void Add(int fd);
 
-  // How many are open or were when Count() was called.
+  // Returns the number of tracked connections. Connections that were closed
+  // after the last Count() are included.
   int size() const { return static_cast<int>(connections_.size()); }
-  // Forgets those that were closed. Returns how many are left.
+  // Removes closed connections and returns the number of open connections.
   int Count();
 
-  // Ends the `count` connections from which nothing has come for longest: their
-  // owner reads their end and closes them. They are forgotten.
+  // Shuts down the `count` connections that have been silent longest and
+  // removes them from the list. The owner of each descriptor sees the end of
+  // the connection and closes the descriptor.
   void EndMostSilent(int count);
 
  private:
   struct Connection {
     int fd;
-    ino_t inode;  // A new socket of the same number has another one.
+    ino_t inode;  // Differs if a new socket reuses the descriptor.
   };
 
   static bool IsOpen(const Connection& connection);

@@ -24,7 +24,8 @@ namespace {
 constexpr size_t kMaxIdShown = 128;  // Bytes.
 constexpr char kFinalResponse[] = "triton_final_response";
 
-// Returns whether the client wants an error to end the stream with its status.
+// Returns true if the client asked for errors to end the stream with a gRPC
+// status.
 bool WantsStatus(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find("triton_grpc_error");
@@ -32,8 +33,8 @@ bool WantsStatus(const grpc::CallbackServerContext& context) {
          (found->second == "true" || found->second == "1");
 }
 
-// Returns an error as text, with the request's id: the message is all that
-// clients see of an error.
+// Returns the error as text that starts with the request id. Clients see only
+// this text.
 std::string Describe(const absl::Status& status, absl::string_view id) {
   const std::string request =
       id.empty()
@@ -87,7 +88,7 @@ class InferItem final : public PredictItem {
   }
 
   const bool errors_end_stream_;
-  inference::ModelInferRequest request_;  // Until the handler reads it.
+  inference::ModelInferRequest request_;  // Moved out by ReadPictures().
   std::unique_ptr<call::Pictures> pictures_;
   const std::string id_;
   const bool wants_final_mark_;

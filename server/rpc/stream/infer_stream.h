@@ -11,21 +11,21 @@
 
 namespace sfmamba::rpc {
 
-// Takes the messages of a ModelStreamInfer call: a StreamCall::Take. Answers go
-// as they are ready, each with its request's id. The answers to requests
-// without an id go in the order of their requests. An error is the answer to
-// one request, even if the request is malformed. With the metadata
-// `triton_grpc_error: true` the first error ends the stream instead, and
-// cancels the requests in flight.
+// Reads the messages of a ModelStreamInfer call. Used as a StreamCall::Take.
+// Each response is sent as soon as it is ready and carries the id of its
+// request. Responses to requests without an id are sent in request order. An
+// error is the response to one request, even if the request is malformed. With
+// the metadata `triton_grpc_error: true`, the first error ends the stream and
+// cancels all requests in flight.
 class InferStream {
  public:
-  // Most requests of a stream in flight. Further ones are not read yet.
+  // Maximum number of requests in flight per stream. At this limit, the server
+  // stops reading.
   static constexpr int kMaxInFlight = 64;
 
-  // Returns the options of the StreamCall.
   static StreamCall::Options Options();
 
-  // Both outlive the stream.
+  // `environment` and `context` must outlive the stream.
   InferStream(const prediction::TransportEnvironment& environment,
               const grpc::CallbackServerContext& context);
 

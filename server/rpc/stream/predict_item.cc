@@ -6,7 +6,7 @@ namespace sfmamba::rpc {
 
 class PredictItem::ItemCall final : public call::Call {
  public:
-  // `serving` is the error that the request is answered with, or OK.
+  // `serving` is OK, or the error to answer the request with.
   ItemCall(PredictItem* item, absl::Status serving)
       : item_(item), serving_(std::move(serving)) {
     info_ = item->info_;
@@ -16,9 +16,9 @@ class PredictItem::ItemCall final : public call::Call {
     Finish(absl::InternalError("the request was not answered"), nullptr, [] {});
   }
 
-  // A prediction counts the bytes of its Pictures.
+  // The prediction counts the bytes of the Pictures object instead.
   int64_t request_bytes() const override { return 0; }
-  // The caller was admitted when the stream began.
+  // The caller was checked when the stream was opened.
   absl::Status Admit(security::Scope) override { return absl::OkStatus(); }
   absl::Status Read(call::Message*) override {
     return absl::UnimplementedError("only predictions are streamed");
@@ -42,7 +42,7 @@ class PredictItem::ItemCall final : public call::Call {
   }
 
  private:
-  PredictItem* item_;  // Null once the call is finished.
+  PredictItem* item_;  // Null after Finish().
   const absl::Status serving_;
   call::EncodedResults results_;
 };

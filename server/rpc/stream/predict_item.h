@@ -18,7 +18,7 @@
 
 namespace sfmamba::rpc {
 
-// A request of a stream that a handler answers as a call.
+// A stream request that a call::Handler answers.
 class PredictItem : public StreamItem {
  public:
   ~PredictItem() override {
@@ -28,7 +28,7 @@ class PredictItem : public StreamItem {
   void Cancel() final { cancellation_.Cancel(); }
 
  protected:
-  // `environment` outlives the item.
+  // `environment` must outlive the item.
   PredictItem(const prediction::TransportEnvironment& environment,
               observability::Method counted_as, call::Handler handler,
               prediction::CallInfo info)
@@ -37,11 +37,11 @@ class PredictItem : public StreamItem {
         handler_(std::move(handler)),
         info_(std::move(info)) {}
 
-  // See call::Call::ReadPictures(). Called once.
+  // Implements call::Call::ReadPictures(). Called once.
   virtual std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) = 0;
-  // Makes answer_ or stream_error_ of the end of the call: see
-  // call::Call::Finish(). Called once.
+  // Sets answer_ or stream_error_ from the arguments of call::Call::Finish().
+  // Called once.
   virtual void Answer(const absl::Status& status, call::EncodedResults* results,
                       call::Message* rest) = 0;
 

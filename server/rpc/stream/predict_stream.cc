@@ -49,7 +49,7 @@ call::Handler HandlerOf(Proto::RequestCase kind) {
   }
 }
 
-// A request for a prediction.
+// A valid request.
 class VisionItem final : public PredictItem {
  public:
   VisionItem(StreamMessage message, bool in_order,
@@ -91,7 +91,7 @@ class VisionItem final : public PredictItem {
   const bool in_order_;
 };
 
-// A message that cannot be a request.
+// A message that is not a valid request. The response is an error.
 class RefusedItem final : public StreamItem {
  public:
   RefusedItem(std::string correlation_id, bool in_order,
@@ -111,7 +111,7 @@ class RefusedItem final : public StreamItem {
   const bool in_order_;
 };
 
-// An error if the message cannot be a request of this stream.
+// Returns an error if the message is not a valid request of this stream.
 absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   const std::string& id = message.correlation_id;
   if (id.empty() || base::Utf8Length(id) > kMaxCorrelationId) {
@@ -131,7 +131,7 @@ absl::Status CheckItem(const StreamMessage& message, StreamCall* stream) {
   return absl::OkStatus();
 }
 
-constexpr int64_t kMaxText = 1024;  // Most bytes of a small field.
+constexpr int64_t kMaxText = 1024;  // Maximum bytes of a text field.
 
 absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
   int64_t length = 0;
@@ -145,7 +145,7 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
                                                     : NotParsed();
 }
 
-// Reads the field that `tag` begins.
+// Reads the field that starts with `tag`.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
   const uint32_t number = call::NumberOf(tag);

@@ -15,36 +15,38 @@
 
 namespace sfmamba::rpc {
 
-// A message of a StreamPredict call, opened as far as the request within.
+// A StreamPredict message. The inner request is not parsed.
 struct StreamMessage {
   std::string correlation_id;
   v1::StreamPredictRequest::RequestCase kind =
       v1::StreamPredictRequest::REQUEST_NOT_SET;
-  v1::StreamConfig config;   // If it is kConfig.
-  grpc::ByteBuffer request;  // Else the request's bytes, as they were received.
+  v1::StreamConfig config;   // Set if `kind` is kConfig.
+  grpc::ByteBuffer request;  // Otherwise, the bytes of the inner request.
 };
 
-// Moves the bytes of `received` into `message`, a new one, and copies nothing
-// of the request within. INVALID_ARGUMENT, MALFORMED_MESSAGE, if the bytes are
-// no StreamPredictRequest, if they have more than one request, or if the
-// correlation id or the configuration is too long to be valid.
+// Moves the bytes of `received` into `message`, which must be new. Does not
+// copy the inner request. Returns INVALID_ARGUMENT with reason
+// MALFORMED_MESSAGE in these cases:
+// - The bytes are not a valid StreamPredictRequest.
+// - The message has more than one request.
+// - The correlation id or the configuration is too long.
 absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message);
 
-// Takes the messages of a StreamPredict call: a StreamCall::Take. The first
-// message may set how many requests may be in flight and whether their order is
-// kept. By default answers go as they are ready. A malformed message ends the
-// stream.
+// Reads the messages of a StreamPredict call. Used as a StreamCall::Take. The
+// first message may set the maximum number of requests in flight and may
+// request ordered responses. By default, each response is sent as soon as it is
+// ready. A malformed message ends the stream.
 class PredictStream {
  public:
   static constexpr int kMostInFlight = 512;
   static constexpr int kDefaultInFlight = 16;
 
-  // Returns the options of the StreamCall. A draining server says so in a
-  // notice.
+  // Returns the options of the StreamCall. If the server is draining, the
+  // stream sends a notice.
   static StreamCall::Options Options();
 
-  // Both outlive the stream.
+  // `environment` and `context` must outlive the stream.
   PredictStream(const prediction::TransportEnvironment& environment,
                 const grpc::CallbackServerContext& context)
       : env_(environment), context_(context) {}

@@ -42,11 +42,11 @@ void StreamCall::Tick(bool draining) {
   Pump();
 }
 
-// ---- What comes in ----
+// ---- Requests ----
 
 void StreamCall::OnReadDone(bool ok) {
   absl::StatusOr<std::unique_ptr<StreamItem>> taken = nullptr;
-  // No other read begins meanwhile.
+  // No other read starts before Pump().
   const int64_t bytes = ok ? static_cast<int64_t>(received_.Length()) : 0;
   if (ok) taken = take_(*this, &received_);
   mu_.Lock();
@@ -55,7 +55,8 @@ void StreamCall::OnReadDone(bool ok) {
   Item* const item = Admit(&taken, bytes);
   Pump();
   if (item == nullptr) return;
-  // It is in flight until it has run, and so this call lives.
+  // The item counts as in flight until Run() has finished, so this call stays
+  // alive.
   item->item->Run(options_.serving(), [this, item] { ItemDone(item); });
 }
 
@@ -65,7 +66,7 @@ StreamCall::Item* StreamCall::Admit(
     End(taken->status());
     return nullptr;
   }
-  // A message may come while the stream ends: it is not answered.
+  // Messages that arrive while the stream ends are not answered.
   if (**taken == nullptr || end_.has_value()) return nullptr;
   items_.emplace_back();
   items_.back().item = std::move(**taken);
@@ -82,7 +83,7 @@ void StreamCall::SetMaxInFlight(int max_in_flight) {
 
 bool StreamCall::IsInFlight(absl::string_view id) {
   absl::MutexLock lock(&mu_);
-  // The client may have the answer that is being sent.
+  // The client may already have received the response that is being sent.
   const Item* const sending = sending_;
   return std::any_of(items_.begin(), items_.end(),
                      [sending, id](const Item& item) {
@@ -90,7 +91,7 @@ bool StreamCall::IsInFlight(absl::string_view id) {
                      });
 }
 
-// ---- What goes out ----
+// ---- Responses ----
 
 void StreamCall::ItemDone(Item* item) {
   mu_.Lock();
@@ -189,7 +190,7 @@ void StreamCall::OnDone() {
   mu_.Unlock();
 }
 
-// ---- What to do next ----
+// ---- The next step ----
 
 void StreamCall::Pump() {
   if (pumping_) {
@@ -246,7 +247,7 @@ absl::AnyInvocable<void()> StreamCall::Write(const grpc::ByteBuffer& message) {
   return [this, &message] { StartWrite(&message); };
 }
 
-// ---- Streams ----
+// ---- Open streams ----
 
 StreamCall* StreamSet::Start(const std::shared_ptr<StreamCall>& stream) {
   {
@@ -258,7 +259,7 @@ StreamCall* StreamSet::Start(const std::shared_ptr<StreamCall>& stream) {
 }
 
 void StreamSet::Tick(bool draining) {
-  // Unlocked: a stream may end in its turn.
+  // Tick() is called without the mutex because it may end the stream.
   std::vector<std::shared_ptr<StreamCall>> streams;
   {
     absl::MutexLock lock(&mu_);

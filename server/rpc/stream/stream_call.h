@@ -29,37 +29,39 @@
 
 namespace sfmamba::rpc {
 
-// One request of a stream and its answer. The answer counts as held memory
-// until the item is destroyed, which happens once the answer is sent.
+// A request of a stream and its response. The response counts as used memory
+// until the item is destroyed. The item is destroyed after the response is
+// sent.
 class StreamItem {
  public:
   virtual ~StreamItem() = default;
 
-  // `serving` is the error to answer at once, or OK. Called once. `done` runs
-  // exactly once, as the last act, and may destroy the item.
+  // If `serving` is an error, the request is answered immediately with that
+  // error. Called once. `done` is called exactly once, as the last action, and
+  // may destroy the item.
   void Run(const absl::Status& serving, absl::AnyInvocable<void()> done) {
     done_ = std::move(done);
     Begin(serving);
   }
-  // Called at any time, by any thread, until `done` has run.
+  // May be called at any time by any thread before `done` is called.
   virtual void Cancel() = 0;
 
-  // The client's name for the request. It does not change.
+  // Returns the client's id of the request. Constant.
   virtual const std::string& id() const = 0;
-  // Whether the answer waits for the answers to earlier requests that are in
-  // order too. It does not change.
+  // Returns true if the response must wait for the responses of earlier items
+  // with in_order(). Constant.
   virtual bool in_order() const = 0;
 
-  // The message to send, once `done` has run.
+  // Returns the message to send. Valid after `done` was called.
   const grpc::ByteBuffer& answer() const { return answer_; }
-  // An error that ends the stream instead of the answer, or OK, once `done` has
-  // run.
+  // Returns OK or the error that ends the stream. If the error is set, answer()
+  // is not sent. Valid after `done` was called.
   const absl::Status& stream_error() const { return stream_error_; }
 
  protected:
-  // Makes the answer, now or later, and then calls End().
+  // Starts computing the response. Must call End() when the response is ready.
   virtual void Begin(const absl::Status& serving) = 0;
-  // Runs `done`, which may destroy the item.
+  // Calls `done`, which may destroy the item.
   void End() { std::exchange(done_, nullptr)(); }
 
   grpc::ByteBuffer answer_;
@@ -69,56 +71,59 @@ class StreamItem {
   absl::AnyInvocable<void()> done_;
 };
 
-// A call of many requests. Answers go as they are ready, or in the order of
-// their requests if the requests ask for that. At most `max_in_flight` requests
-// are between their arrival and the time that their answer is sent. More than
-// kAlwaysInFlight are in flight only while their messages take less than
-// kMostBytes. Otherwise the call reads no further message, and HTTP/2's flow
-// control holds back a client that sends faster than it reads. One message is
-// read and one is sent at a time. A function of the method interprets messages.
+// A bidirectional streaming call that carries many requests. A response is sent
+// as soon as it is ready, or in request order if its request demands that. At
+// most `max_in_flight` requests are in flight. A request is in flight from its
+// arrival until its response is sent. More than kAlwaysInFlight requests are
+// allowed only while their messages total less than kMostBytes. At these
+// limits, the call stops reading, and HTTP/2 flow control slows the client
+// down. The call reads one message and writes one message at a time. A `Take`
+// function interprets the messages.
 //
-// Thread-safe. It owns itself from Start() on, until gRPC is done with it.
-// Whoever holds a share may call its methods longer.
+// Thread-safe. The call keeps itself alive from Start() until gRPC calls
+// OnDone(). Owners of a shared_ptr may call methods after OnDone().
 class StreamCall final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public std::enable_shared_from_this<StreamCall> {
  public:
-  // How long nothing may be in flight before a stream is ended.
+  // The maximum idle time of a stream. A stream is idle while no request is in
+  // flight.
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
-  // How long nothing may be in flight while the server drains.
+  // The maximum idle time while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
 
   static constexpr int kAlwaysInFlight = 64;
   static constexpr int64_t kMostBytes = int64_t{64} << 20;
 
   struct Options {
-    observability::Method method = {};  // Requests are counted as this.
+    observability::Method method = {};  // Counts requests under this method.
     int max_in_flight = 1;              // At least 1.
-    // Sent once the server drains. Nothing is sent if it is not valid.
+    // The message that is sent when the server starts to drain. Nothing is sent
+    // if the buffer is not valid.
     grpc::ByteBuffer draining_notice;
-    // Returns the error that new requests are answered with, or OK.
+    // Returns OK, or the error for new requests.
     std::function<absl::Status()> serving;
-    // Checked at each Tick(). The stream ends at once if it is not allowed.
+    // Checked by each Tick(). The stream ends immediately if the check fails.
     StreamRights rights;
   };
 
-  // Takes a message of the client. Returns the request in it, null if it is
-  // none, or the error that ends the stream. Called for one message at a time,
-  // in the order of arrival.
+  // Interprets a message of the client. Returns the request, null if the
+  // message is not a request, or the error that ends the stream. Called for one
+  // message at a time, in order of arrival.
   using Take = absl::AnyInvocable<absl::StatusOr<std::unique_ptr<StreamItem>>(
       StreamCall& stream, grpc::ByteBuffer* received)>;
 
-  // All arguments outlive gRPC's use of the call.
+  // The arguments must outlive gRPC's use of the call.
   StreamCall(const prediction::TransportEnvironment& environment,
              grpc::CallbackServerContext* context, SendWatch* sends,
              Options options, Take take);
 
-  // Begins to read. Called once.
+  // Starts reading. Must be called once.
   void Start();
 
-  // Tells the client once that the server drains, and ends a stream that is
-  // idle for too long or not allowed any more. Called again and again, by none
-  // of gRPC's threads.
+  // Sends the drain notice once if the server drains. Ends the stream if it was
+  // idle too long or if the caller lost its rights. Must be called
+  // periodically, by a thread that does not belong to gRPC.
   void Tick(bool draining);
 
   void OnReadDone(bool ok) final;
@@ -128,48 +133,48 @@ class StreamCall final
 
   observability::Method method() const { return options_.method; }
   const security::Caller& caller() const { return options_.rights.caller; }
-  // For Take().
+  // Must be called only by the Take function.
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns whether a request with this id is not answered yet.
+  // Returns true if the request with this id has no response yet.
   bool IsInFlight(absl::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
-  // Counts and logs a message that is no valid request. Returns the error to
-  // answer.
+  // Counts and logs an invalid message. Returns the error for the client.
   absl::Status Record(const absl::Status& error) const;
 
  private:
   struct Item {
     std::unique_ptr<StreamItem> item;
-    int64_t bytes = 0;  // The size of its message.
+    int64_t bytes = 0;  // The size of the request message.
     bool done = false;
   };
 
-  // Whether another message may be read.
+  // Returns true if the limits allow to read another message.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Puts the request of a message of `bytes` in flight, unless the stream ends.
-  // Returns the request if it must be run.
+  // Adds a request to the requests in flight, unless the stream is ending.
+  // `bytes` is the size of its message. Returns the item to run, or null.
   Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // The request has its answer. Any thread.
+  // Records that the response of `item` is ready. May be called by any thread.
   void ItemDone(Item* item) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes the item out of the stream.
+  // Removes an item from items_.
   Item Remove(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Takes the items out whose answers will not be sent.
+  // Removes all finished items, whose responses will not be sent.
   std::vector<Item> RemoveUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Frees the items' memory, unlocked, and then makes room for others.
+  // Frees the memory of the items without the mutex. Then makes room for other
+  // requests.
   void Destroy(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mu_);
-  // Takes no more requests. The call ends with `status` once nothing is in
+  // Stops reading requests. The call ends with `status` when no request is in
   // flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the call at once. Requests in flight are cancelled and not answered.
+  // Ends the call immediately. Cancels requests in flight without a response.
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
-  // Takes all steps that are due, one thread at a time. The mutex is not held
-  // during a step, because gRPC may call back at once. Every method that
-  // changes the state ends with this.
+  // Executes all pending steps, on one thread at a time. Releases the mutex
+  // during each step, because gRPC may call back immediately. Every method that
+  // changes the state must call Pump() at the end.
   void Pump() ABSL_UNLOCK_FUNCTION(mu_);
-  // Returns the next step, or null.
+  // Returns the next step to execute, or null.
   absl::AnyInvocable<void()> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the item whose answer is sent next; null if there is none.
+  // Returns the item whose response is sent next, or null.
   Item* NextAnswer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::AnyInvocable<void()> Write(const grpc::ByteBuffer& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -180,18 +185,19 @@ class StreamCall final
   const Options options_;
   Take take_;
 
-  grpc::ByteBuffer received_;  // Filled by the read in progress.
+  grpc::ByteBuffer received_;  // Filled by the current read.
 
   absl::Mutex mu_;
   std::shared_ptr<StreamCall> self_ ABSL_GUARDED_BY(mu_);
   bool pumping_ ABSL_GUARDED_BY(mu_) = false;
   bool reading_ ABSL_GUARDED_BY(mu_) = false;
-  bool read_all_ ABSL_GUARDED_BY(mu_) = false;  // The client sends no more.
+  // The client sends no more messages.
+  bool read_all_ ABSL_GUARDED_BY(mu_) = false;
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  // How the call ends once nothing is in flight. Set if that is decided before
-  // the client has ended its part.
+  // The status to end the call with when no request is in flight. Set only if
+  // the end was decided before the client closed its side.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   int max_in_flight_ ABSL_GUARDED_BY(mu_);
   enum class Notice { kNone, kDue, kSent };
@@ -199,24 +205,25 @@ class StreamCall final
   absl::Time idle_since_ ABSL_GUARDED_BY(mu_);
 
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
-  // The sizes of the messages in flight.
+  // The total size of the messages in flight.
   int64_t message_bytes_ ABSL_GUARDED_BY(mu_) = 0;
-  // The items that are not destroyed yet, in the order of their arrival.
+  // The items whose responses were not sent yet, in order of arrival.
   std::list<Item> items_ ABSL_GUARDED_BY(mu_);
-  // The items that are done and not sent, in the order of their ends.
+  // The finished but unsent items, in order of completion.
   std::deque<Item*> done_ ABSL_GUARDED_BY(mu_);
   Item* sending_ ABSL_GUARDED_BY(mu_) = nullptr;
 };
 
-// The open streams of a service. Thread-safe.
+// Holds the open streams of a service. Thread-safe.
 class StreamSet {
  public:
-  // Starts the stream, which leaves the set when it ends. Returns it, for gRPC.
+  // Starts the stream and adds it to the set until it ends. Returns the
+  // stream's reactor for gRPC.
   StreamCall* Start(const std::shared_ptr<StreamCall>& stream)
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Calls Tick() of each stream. Called again and again, by none of gRPC's
-  // threads.
+  // Calls Tick() of each stream. Must be called periodically, by a thread that
+  // does not belong to gRPC.
   void Tick(bool draining) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -13,9 +13,9 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Sets the bytes of each alternative of a source. A file's bytes are joined at
-// once, because its header is read before it is admitted. A tensor may stay in
-// pieces. Pixels are joined by ImageSource::fetch.
+// Sets the bytes of an ImageSource. An encoded image is joined immediately,
+// because its header is read before admission. ImageSource::fetch joins a pixel
+// buffer later. A tensor may stay in pieces.
 struct Set {
   PictureBytes* pictures;
   std::function<void()>* fetch;
@@ -48,7 +48,7 @@ struct Set {
   }
 };
 
-// Returns a slice of the string, which it takes.
+// Moves the string into a slice.
 grpc::Slice SliceOf(std::string bytes) {
   auto* const kept = new std::string(std::move(bytes));
   return grpc::Slice(

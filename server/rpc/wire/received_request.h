@@ -18,43 +18,44 @@
 
 namespace sfmamba::rpc {
 
-// The bytes of a message in the slices that they were received in.
+// The bytes of a message, in the slices in which gRPC received them.
 //
-// The memory must be freed by a grpc::ByteBuffer, not by the last grpc::Slice:
-// on a thread that is not gRPC's that follows a null pointer if gRPC's memory
-// is short (grpc_slice_unref() of gRPC 1.51 makes no ExecCtx).
+// A grpc::ByteBuffer must free the memory, not the last grpc::Slice. In gRPC
+// 1.51, grpc_slice_unref() does not create an ExecCtx. On a thread outside
+// gRPC, the function then dereferences a null pointer if gRPC is low on memory.
 struct MessageSlices {
-  // Takes the bytes of `message`, which is empty afterwards.
+  // Moves the bytes out of `message`, which is empty afterwards.
   explicit MessageSlices(grpc::ByteBuffer* message);
 
-  grpc::ByteBuffer owner;  // First: it is destroyed after the slices.
+  grpc::ByteBuffer owner;  // First, so that it is destroyed after the slices.
   std::vector<grpc::Slice> slices;
-  std::vector<absl::string_view> parts;  // Views of the slices.
+  std::vector<absl::string_view> parts;  // Point into the slices.
   bool ok = true;
 };
 
-// The bytes of a message's pictures, in the memory that they were received in:
-// see MessageSlices. Thread-compatible.
+// The bytes of a message's pictures, in the received buffers. See
+// MessageSlices. Thread-compatible.
 class PictureBytes {
  public:
   PictureBytes() = default;
-  // Shares the bytes at `extents` of a message, which `slices` make up.
+  // Shares the bytes at `extents` of the message in `slices`.
   PictureBytes(absl::Span<const grpc::Slice> slices,
                absl::Span<const call::WireExtent> extents);
 
-  // Returns where the bytes of the extent of this index are, until Release().
-  // If they cross slices, they are there only after Join().
+  // Returns the bytes of extent `index`. Valid until Release(). If the bytes
+  // span several slices, the view is filled only by Join().
   absl::string_view View(int64_t index);
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
   }
-  // Returns the pieces of bytes that cross slices, until Join() or Release().
+  // Returns the pieces of an extent that spans several slices. Valid until
+  // Join() or Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
-  // Returns the bytes at this index without a copy. Called before Join() and
-  // Release().
+  // Returns the bytes of extent `index` without a copy. Must be called before
+  // Join() and Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
-  // Copies bytes that cross slices into one buffer and releases their share of
-  // the slices. Several threads may join different indices at the same time.
+  // Copies the pieces of an extent into one buffer and releases the slices of
+  // the extent. Different indices may be joined concurrently.
   void Join(int64_t index);
 
   void Release() { fields_.clear(); }
@@ -62,17 +63,16 @@ class PictureBytes {
  private:
   struct Field {
     size_t length = 0;
-    grpc::ByteBuffer owner;           // Frees the memory, after the pieces.
-    std::vector<grpc::Slice> pieces;  // Empty once joined.
-    std::unique_ptr<char[]> joined;   // Null if there is but one piece.
+    grpc::ByteBuffer owner;           // Destroyed after the pieces.
+    std::vector<grpc::Slice> pieces;  // Empty after Join().
+    std::unique_ptr<char[]> joined;   // Null if there is only one piece.
   };
   std::vector<Field> fields_;
 };
 
-// Parses all of a ClassifyRequest, DetectRequest, SegmentRequest or
-// ModelInferRequest but its pictures, whose bytes stay where they were
-// received. See call::Call::ReadPictures(). Takes the bytes of `received`,
-// which is empty afterwards.
+// Parses a ClassifyRequest, DetectRequest, SegmentRequest or ModelInferRequest
+// without its pictures. The picture bytes stay in the received buffers.
+// `received` is empty afterwards. See call::Call::ReadPictures().
 std::unique_ptr<call::Pictures> ReadPictures(
     grpc::ByteBuffer* received, int max_images,
     google::protobuf::Message* message);
