@@ -11,7 +11,8 @@
 namespace sfmamba::admin {
 namespace {
 
-// Most bytes of a name that are logged: names are the callers', of any length.
+// Maximum number of bytes of a name in the log. Callers may send names of any
+// length.
 constexpr size_t kMaxNameShown = 200;
 
 void WriteLine(const std::string& who, absl::string_view action,
@@ -56,7 +57,8 @@ repository::ModelRepository::Done ModelChanges::Logged(const std::string& who,
                                                        absl::string_view action,
                                                        absl::string_view name,
                                                        Done done) const {
-  // The log is captured, not this: a load may end after this is gone.
+  // The lambda captures the log instead of `this`, because a load may end after
+  // this object is destroyed.
   return [log = &log_, who, action = std::string(action),
           name = std::string(name.substr(0, kMaxNameShown)),
           done = std::move(done)](const absl::Status& status) {

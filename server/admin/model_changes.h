@@ -18,30 +18,30 @@
 
 namespace sfmamba::admin {
 
-// Returns what the log calls a caller that may administer. `peer` is as gRPC
-// writes it.
+// Returns the caller's name for the log. For a caller with a token the name is
+// "NAME at PEER", otherwise `peer`. `peer` is in gRPC's notation.
 std::string WhoIs(const security::Caller& caller, const std::string& peer);
 
-// The model that "{id}" or "models/{id}" names, or the version that
-// "models/{id}/versions/{n}" names. It need not exist.
+// The model named "{id}" or "models/{id}", or the version named
+// "models/{id}/versions/{n}". The model or version need not exist.
 struct Target {
   std::string id;
   std::optional<int64_t> version;
 };
-// Parses a Target. INVALID_ARGUMENT with field `field` if `name` has another
-// form. NOT_FOUND if {n} is not the number of any version.
+// Parses a Target. Returns INVALID_ARGUMENT with field `field` if `name` has
+// another form. Returns NOT_FOUND if {n} is not a version number.
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
-// Changes models for callers that may administer. Logs each change with its
-// outcome and with `who` asked for it: see WhoIs(). The methods do what
-// ModelRepository's methods do.
+// Loads, unloads and labels models for callers that have the scope admin. Logs
+// each change with its outcome and its caller `who`, see WhoIs(). Apart from
+// that, the methods work like those of ModelRepository.
 //
-// Thread-safe. A load or unload may end after this is gone.
+// Thread-safe. A load or unload may end after this object is destroyed.
 class ModelChanges {
  public:
-  // `call` is called once, when the change has ended. `has_gone` says whether
-  // the caller no longer waits for it.
+  // `call` is called once, when the change has ended. `has_gone` returns true
+  // if the caller no longer waits for the change.
   struct Done {
     template <typename Fn>
     Done(
@@ -53,37 +53,38 @@ class ModelChanges {
     std::function<bool()> has_gone;
   };
 
-  // Both outlive this, and `log` also outlives the repository.
+  // `repository` and `log` must outlive this object. `log` must also outlive
+  // the repository.
   ModelChanges(repository::ModelRepository* repository,
                observability::Logger* log)
       : repository_(*repository), log_(*log) {}
 
-  // From now on changes of models are refused: UNAVAILABLE with reason
+  // Refuses model changes from now on. The error is UNAVAILABLE with reason
   // DRAINING.
   void StartDraining() { draining_.store(true); }
 
-  // `name` is a Target, and `field` the request's field that has it. A load
-  // ends with CANCELLED once its caller has gone.
+  // `name` is parsed as a Target. `field` is the field of the request that
+  // contains `name`. A load ends with CANCELLED if its caller disconnects.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
   void Unload(const std::string& who, absl::string_view name,
               absl::string_view field, Done done);
 
-  // `model` is a Target without a version, in field "model". With version 0 the
-  // label is removed.
+  // `model` is parsed as a Target and must not have a version. Errors name the
+  // field "model". Version 0 removes the label.
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 
-  // Logs another change, such as "settings".
+  // Logs another kind of change, such as "settings".
   void Log(const std::string& who, absl::string_view action,
            absl::string_view what, const absl::Status& status) const;
 
  private:
-  // ParseTarget(), unless the server drains.
+  // Returns ParseTarget(), or an error if the server drains.
   absl::StatusOr<Target> TargetOf(absl::string_view name,
                                   absl::string_view field) const;
-  // Returns a callback that logs the change, then calls `done`.
+  // Returns a callback that logs the change and then calls `done`.
   repository::ModelRepository::Done Logged(const std::string& who,
                                            absl::string_view action,
                                            absl::string_view name,

@@ -23,7 +23,7 @@ absl::Status RuntimeSettings::Update(
   if (changes.has_trace_ratio() && set_trace_ratio_ == nullptr) {
     return server::NotSupported("tracing");
   }
-  // All changes are checked before the first is made.
+  // All changes are validated before the first change is applied.
   std::vector<QueueChange> queues;
   for (const v1::QueueLimits& limits : changes.queues()) {
     const absl::Status status = AddChanges(limits, &queues);
@@ -50,7 +50,7 @@ absl::Status RuntimeSettings::Update(
 
 absl::Status RuntimeSettings::AddChanges(
     const v1::QueueLimits& limits, std::vector<QueueChange>* changes) const {
-  // Batching declares the ranges of these limits.
+  // The proto of Batching declares the ranges of these limits.
   v1::Batching batching;
   batching.set_max_queue_items(limits.max_queue_items());
   batching.set_max_queue_bytes(limits.max_queue_bytes());
@@ -72,7 +72,7 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
-  // If no version is loaded, the error says why.
+  // If no version is loaded, returns the reason.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 

@@ -14,11 +14,12 @@
 
 namespace sfmamba::admin {
 
-// The settings that can be changed while the server runs. Thread-safe.
+// Holds the settings that can be changed at runtime. Thread-safe.
 class RuntimeSettings {
  public:
-  // `settings` are the current ones, without the queues. `repository` and `log`
-  // outlive this. `set_trace_ratio` is null if tracing is off.
+  // `settings` are the current settings, without the queue limits. `repository`
+  // and `log` must outlive this object. `set_trace_ratio` is null if tracing is
+  // off.
   RuntimeSettings(v1::RuntimeSettings settings,
                   const repository::ModelRepository* repository,
                   observability::Logger* log,
@@ -28,10 +29,11 @@ class RuntimeSettings {
         set_trace_ratio_(std::move(set_trace_ratio)),
         settings_(std::move(settings)) {}
 
-  // Changes the settings that `changes` sets. If one cannot be changed, no
-  // setting changes, and the error names the field: INVALID_ARGUMENT for a
-  // wrong value, UNIMPLEMENTED if tracing is off, NOT_FOUND or UNAVAILABLE for
-  // a model.
+  // Applies the settings that are set in `changes`. If one setting cannot be
+  // changed, changes nothing and returns an error with the field:
+  // - INVALID_ARGUMENT: the value is wrong.
+  // - UNIMPLEMENTED: tracing is off.
+  // - NOT_FOUND or UNAVAILABLE: the model does not exist or is not ready.
   absl::Status Update(const v1::UpdateRuntimeSettingsRequest& changes)
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -40,10 +42,10 @@ class RuntimeSettings {
  private:
   struct QueueChange {
     std::shared_ptr<repository::LoadedModel> model;
-    v1::QueueLimits limits;  // 0: unchanged.
+    v1::QueueLimits limits;  // 0 means unchanged.
   };
 
-  // Adds a change for each version that `limits` names.
+  // Appends a change for each version that `limits` selects.
   absl::Status AddChanges(const v1::QueueLimits& limits,
                           std::vector<QueueChange>* changes) const;
 
