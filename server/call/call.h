@@ -16,29 +16,30 @@ namespace sfmamba::call {
 
 using google::protobuf::Message;
 
-// The bytes of a request's images, in the memory that the transport received
-// them in. Thread-compatible.
+// Holds the bytes of a request's images in the buffers in which the transport
+// received them. Thread-compatible.
 class Pictures {
  public:
   virtual ~Pictures() = default;
 
-  // INVALID_ARGUMENT if the request is malformed, or an error of the
-  // transport.
+  // Returns OK, INVALID_ARGUMENT if the request is malformed, or an error of
+  // the transport.
   const absl::Status& status() const { return status_; }
   void set_status(absl::Status status) { status_ = std::move(status); }
-  // INVALID_ARGUMENT, or UNIMPLEMENTED, if the request is well-formed but its
-  // images are not. Only a ModelInferRequest has such errors.
+  // Returns INVALID_ARGUMENT or UNIMPLEMENTED if the request is well-formed but
+  // its images are not. Only a ModelInferRequest can have such an error.
   const absl::Status& images_status() const { return images_status_; }
-  // How many images the request has. If there are more than were allowed, the
-  // message lacks some of them.
+  // Returns the number of images in the request. If this number exceeds
+  // `max_images`, the parsed message does not contain all images.
   int count() const { return count_; }
-  // The bytes of memory that the request takes.
+  // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // The message has an index in place of each image's bytes. Replaces the index
-  // in `source`, which was made of such an image, by the bytes.
+  // Replaces the index in `source` with the image's bytes. The parsed message
+  // has an index in place of the bytes of each image, and `source` was created
+  // from that message.
   virtual void SetBytes(image::ImageSource* source) = 0;
-  // Frees the bytes. No view of them is used any more.
+  // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;
 
  protected:
@@ -48,61 +49,65 @@ class Pictures {
   int64_t bytes_ = 0;
 };
 
-// A response with the repeated field `results`, which is encoded result by
-// result, so that many threads encode it and its size is known in time.
-// Thread-compatible, but results of different images may be set concurrently.
+// Encodes the repeated field `results` of a response, one result at a time.
+// Several threads can therefore encode results, and the size is known before
+// the response is sent.
+// Thread-compatible. Results with different indices may be set concurrently.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
 
-  // Called first. The results are empty until they are set.
+  // Prepares `count` empty results. Must be called first.
   virtual void Start(int count) = 0;
-  // Returns the bytes that the result takes in the response.
+  // Encodes result `i` and returns its encoded size in bytes.
   virtual int64_t Set(int i, const Message& result) = 0;
-  // Returns the bytes of the response. `rest` is the response without results.
+  // Returns the encoded size of the response in bytes. `rest` is the response
+  // without its results.
   virtual int64_t Bytes(const Message& rest) const = 0;
 };
 
-// The obligation to answer one RPC with one request and one response, whatever
-// transport it came by. A call that is destroyed before Finish() answers
-// INTERNAL.
+// Represents one unary RPC of any transport and the obligation to answer the
+// RPC. If a call is destroyed before Finish(), the client receives INTERNAL.
 //
 // Thread-compatible.
 class Call {
  public:
   virtual ~Call() = default;
 
-  // The caller is known once the call is admitted. The deadline is known once
-  // the request is read.
+  // Returns information about the call. The caller is set after Admit(). The
+  // deadline is set after the request is read.
   const prediction::CallInfo& info() const { return info_; }
-  // The bytes of the request as it was received.
+  // Returns the size of the received request in bytes.
   virtual int64_t request_bytes() const = 0;
 
-  // UNAUTHENTICATED or PERMISSION_DENIED unless the caller has `scope`. Called
-  // first, once.
+  // Returns UNAUTHENTICATED or PERMISSION_DENIED if the caller does not have
+  // `scope`. Must be called once, before any other method.
   virtual absl::Status Admit(security::Scope scope) = 0;
 
-  // One of these two is called, once.
+  // Either Read() or ReadPictures() must be called exactly once.
   //
-  // Parses the request. INVALID_ARGUMENT, MALFORMED_MESSAGE, if it cannot be
-  // parsed. UNAVAILABLE, DRAINING, if the transport accepts no new requests.
+  // Parses the request. Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE
+  // if the request cannot be parsed. Returns UNAVAILABLE with reason DRAINING
+  // if the transport accepts no new requests.
   virtual absl::Status Read(Message* request) = 0;
-  // Like Read(), but leaves the images' bytes where they were received. Reports
-  // the error in what it returns, which is not null. `request` is empty then.
+  // Like Read(), but the images' bytes stay in the received buffers. Never
+  // returns null. Errors are in Pictures::status(), and `request` is empty
+  // then.
   virtual std::unique_ptr<Pictures> ReadPictures(int max_images,
                                                  Message* request) = 0;
 
-  // `cancelled` runs at most once, on any thread, if the client goes away
-  // before the response is sent. Called at most once, by the handler before it
-  // returns.
+  // Registers a callback for a client that disconnects before the response is
+  // sent. `cancelled` is called at most once, on any thread. OnCancel() may be
+  // called at most once, before the handler returns.
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
-  // Encodes the response's results, if it has any.
+  // Returns the encoder of the response's repeated field `results`.
   virtual ResultSink& results() = 0;
-  // Sends the results and `rest` if `status` is OK, else the error. `rest` may
-  // be null if `status` is an error, and may be moved from. Called exactly
-  // once, by any thread. `sent` runs exactly once, on any thread, when the
-  // response has left memory.
+  // Sends the response if `status` is OK, otherwise the error. The response
+  // consists of results() and `rest`. `rest` may be moved from, and may be null
+  // if `status` is an error. Must be called exactly once, on any thread. `sent`
+  // is called exactly once, on any thread, when the response no longer occupies
+  // memory.
   virtual void Finish(
       const absl::Status& status, Message* rest,
       absl::AnyInvocable<void()> sent = [] {}) = 0;

@@ -9,10 +9,11 @@
 
 namespace sfmamba::call {
 
-// Whether a client has gone away, and whom to tell. Thread-safe.
+// Calls a callback when a client disconnects. Thread-safe.
 class Cancellation {
  public:
-  // `cancelled` runs at most once: in Cancel(), or now if that was called.
+  // Registers a callback that Cancel() calls. If Cancel() was already called,
+  // calls `cancelled` immediately. `cancelled` is called at most once.
   void OnCancel(absl::AnyInvocable<void()> cancelled) ABSL_LOCKS_EXCLUDED(mu_) {
     {
       absl::MutexLock lock(&mu_);

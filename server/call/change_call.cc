@@ -23,8 +23,9 @@ ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
 
 absl::Status ChangeCall::Read(Message* request) {
   const absl::Status status = call_->Read(request);
-  // An answer frees the request, so that none may be sent while it is read. The
-  // transport may hold the callback as long as the call.
+  // Sending a response frees the request. The callback is therefore registered
+  // after the request was read. The callback holds a weak_ptr because the
+  // transport may keep the callback as long as the call.
   call_->OnCancel([weak = weak_from_this()] {
     const std::shared_ptr<ChangeCall> living = weak.lock();
     if (living == nullptr) return;

@@ -12,26 +12,28 @@
 
 namespace sfmamba::call {
 
-// A call that changes the server. It is answered when the change ends, or with
-// CANCELLED as soon as its client goes away. The change goes on then. It is
-// counted and logged when it ends.
+// A call that changes the server, such as a model load. The response is sent
+// when the change ends. If the client disconnects, the call ends with CANCELLED
+// but the change continues. The call is counted and logged when the change
+// ends.
 //
-// Thread-safe. The code that makes the change shares it, and may outlive the
-// transport but not the environment's metrics and log.
+// Thread-safe. The code that performs the change shares ownership. The object
+// may outlive the transport, but must not outlive the environment's metrics and
+// log.
 class ChangeCall : public std::enable_shared_from_this<ChangeCall> {
  public:
   static std::shared_ptr<ChangeCall> New(
       const prediction::TransportEnvironment& environment,
       observability::Method counted_as, std::unique_ptr<Call> call);
 
-  // See Call. Both are used before the change begins.
+  // See Call. info() and Read() are used before the change begins.
   const prediction::CallInfo& info() const { return call_->info(); }
   absl::Status Read(Message* request);
 
-  // Returns whether the client has gone away or has its response.
+  // Returns true if the client has disconnected or the response was sent.
   bool client_has_gone() const { return is_answered_.load(); }
-  // The change has ended. Called exactly once. `response` is sent if `status`
-  // is OK.
+  // Ends the call. Must be called exactly once, when the change has ended.
+  // Sends `response` if `status` is OK.
   void End(const absl::Status& status, Message* response);
 
  private:

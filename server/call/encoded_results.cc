@@ -7,7 +7,7 @@
 namespace sfmamba::call {
 namespace {
 
-// Returns a result's tag and length.
+// Returns the tag and length prefix of a result of `length` bytes.
 std::string Head(size_t length) {
   using google::protobuf::io::CodedOutputStream;
   constexpr uint32_t kTag = kResultsField << 3 | 2;  // Length-delimited.

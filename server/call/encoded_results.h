@@ -9,16 +9,17 @@
 
 namespace sfmamba::call {
 
-// The number of the field `results` in every response that has it.
+// The field number of `results` in every response with that field.
 inline constexpr int kResultsField = 1;
 
-// Encodes a response in protobuf's wire format.
+// Encodes a response in the protobuf wire format.
 class EncodedResults final : public ResultSink {
  public:
   void Start(int count) override;
   int64_t Set(int i, const Message& result) override;
   int64_t Bytes(const Message& rest) const override;
-  // Returns the response in pieces. Called once, last.
+  // Returns the encoded response in pieces. Must be called once, as the last
+  // call.
   std::vector<std::string> Take(const Message& rest);
 
  private:

@@ -17,39 +17,41 @@
 
 namespace sfmamba::call {
 
-// Answers an admitted call, now or later, and counts it as `counted_as`. Must
-// not block. `environment` outlives the call.
+// Answers an admitted call, immediately or later, and counts the call as
+// `counted_as`. Must not block. `environment` must outlive the call.
 using Handler = std::function<void(
     const prediction::TransportEnvironment& environment,
     observability::Method counted_as, std::unique_ptr<Call> call)>;
 
 // An RPC method.
 struct Method {
-  // "sfmamba.v1.VisionService/GetModel". Without a slash: gRPC does not serve
-  // the method.
+  // The full gRPC name, such as "sfmamba.v1.VisionService/GetModel". A name
+  // without a slash is not served over gRPC.
   std::string name;
-  // The methods and the paths that serve it over HTTP, "POST,PUT
-  // /v1/{model=models/**}:classify". A variable is a field of the request:
-  // {name} is one segment of the path, {name=models/**} all that begins with
-  // "models/". A part in brackets may be left out. Empty: HTTP does not serve
-  // the method.
+  // The HTTP methods and path templates, such as "POST,PUT
+  // /v1/{model=models/**}:classify". If empty, the method is not served over
+  // HTTP.
+  // - A variable sets the field of the request with the same name.
+  // - {name} matches one path segment.
+  // - {name=models/**} matches any path that starts with "models/".
+  // - A part in brackets is optional.
   std::string http;
-  std::optional<security::Scope> scope;  // None: everybody may call.
-  // None: calls are neither counted nor logged, and are answered over HTTP
-  // while the server drains.
+  std::optional<security::Scope> scope;  // None: no authorization needed.
+  // If none, calls are neither counted nor logged. HTTP calls of such a method
+  // are also answered while the server drains.
   std::optional<observability::Method> metric;
-  Handler handle;  // Null: the method is a stream, which its transport serves.
+  Handler handle;  // Null for a stream. The transport serves streams.
 };
 
-// The record of a call that no prediction records, in the name of its caller.
+// Counts and logs a call that is not a prediction, under the name of its
+// caller.
 class CallRecord : public observability::RequestRecord {
  public:
   CallRecord(const prediction::TransportEnvironment& environment,
              observability::Method counted_as, const Call& call);
 };
 
-// The methods that the server has, and the checks that precede each of them.
-// Thread-safe.
+// Holds the server's methods and checks the caller of each call. Thread-safe.
 class MethodTable {
  public:
   MethodTable(prediction::TransportEnvironment environment,
@@ -59,8 +61,8 @@ class MethodTable {
   const prediction::TransportEnvironment& environment() const { return env_; }
   const std::vector<Method>& methods() const { return methods_; }
 
-  // Has the method's handler answer the call if the caller may make it.
-  // `method` is one of the table's, which outlives the call.
+  // Checks the caller and passes the call to the method's handler. `method`
+  // must be in this table. The table must outlive the call.
   void Serve(const Method& method, std::unique_ptr<Call> call) const;
 
  private:
@@ -68,16 +70,17 @@ class MethodTable {
   const std::vector<Method> methods_;
 };
 
-// The subject of a method. Requests about no single model are counted apart.
+// The subject of a method. The metrics count requests about the server
+// separately from requests about a model.
 enum class About { kModel, kServer };
 
-// Fills the response, and writes the model that it finds into the record.
+// Fills the response. Sets the model that was found in `record`.
 template <typename Request, typename Response>
 using Answer = std::function<absl::Status(
     const prediction::TransportEnvironment& environment, const Request& request,
     Response* response, observability::RequestRecord* record)>;
 
-// Makes the handler of a method that is answered at once.
+// Returns the handler of a method that responds immediately.
 template <typename Request, typename Response>
 Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
   return [about, answer = std::move(answer)](
@@ -93,7 +96,8 @@ Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
   };
 }
 
-// Makes the handler of a method whose calls are not counted.
+// Returns the handler of a method whose calls are not counted. The method
+// responds immediately.
 template <typename Request, typename Response>
 Handler AnswerUncounted(std::function<absl::Status(
                             const prediction::TransportEnvironment& environment,

@@ -12,9 +12,9 @@ namespace {
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
 
-// A tag and a number, or a tag and a length, at their longest.
+// The maximum size of a tag with a number, or of a tag with a length.
 constexpr int kMaxHeaderBytes = 15;
-// A length in four bytes, to be set once it is known.
+// The number of bytes reserved for a length that is set later.
 constexpr int kLengthBytes = 4;
 
 }  // namespace

@@ -11,63 +11,64 @@
 
 namespace sfmamba::call {
 
-// Returns INVALID_ARGUMENT, MALFORMED_MESSAGE, for a message that protobuf
-// refuses.
+// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE, the error for a
+// message that protobuf cannot parse.
 absl::Status NotParsed();
 
-// Where bytes lie in a message.
+// The position and length of bytes in a message.
 struct WireExtent {
   int64_t position;
   int64_t length;
 };
 
-// Reads protobuf's wire format from a message that lies in several parts, as a
-// transport received it, without joining them. It accepts the encodings that
-// protobuf's own parser accepts: a tag or a length in at most five bytes and a
-// number in at most ten, with or without leading zeros.
+// Reads the protobuf wire format from a message that is split into several
+// parts. Does not join the parts. Accepts the same encodings as protobuf's
+// parser. A tag or length has at most five bytes, and a number has at most ten.
+// Both may have leading zeros.
 //
-// Every method returns false if the bytes are malformed or would end after
-// `end`, a position in the message. The cursor is not used any more then.
-// Thread-compatible. The parts outlive it.
+// Every method returns false if the bytes are malformed or extend past `end`.
+// `end` is a position in the message. After false, the cursor must not be used
+// any more. Thread-compatible. The parts must outlive the cursor.
 class WireCursor {
  public:
   explicit WireCursor(absl::Span<const absl::string_view> parts);
 
-  // Returns how many bytes were read.
+  // Returns the number of bytes read so far.
   int64_t position() const { return part_start_ + (at_ - part_begin_); }
-  // Returns how many bytes the message has.
+  // Returns the size of the message in bytes.
   int64_t size() const { return size_; }
 
-  // Reads a tag; its field number is not 0.
+  // Reads a tag. Returns false if the field number is 0.
   bool ReadTag(int64_t end, uint32_t* tag);
-  // Reads the length of the bytes that follow, which end at `end` or before.
+  // Reads a length. Returns false if `length` bytes would extend past `end`.
   bool ReadLength(int64_t end, int64_t* length);
   bool ReadVarint(int64_t end, uint64_t* value);
   bool Skip(int64_t bytes, int64_t end);
-  // Skips a length and as many bytes. Sets `extent` to where the bytes lie.
+  // Skips a length-delimited value. Sets `extent` to the position of its bytes.
   bool SkipBytes(int64_t end, WireExtent* extent);
-  // Skips bytes and appends them to `copy`.
+  // Reads `bytes` bytes and appends them to `copy`.
   bool Copy(int64_t bytes, int64_t end, std::string* copy);
   bool CopyTo(int64_t bytes, int64_t end, uint8_t* to);
-  // Skips the field that `tag` begins, a group with all of its fields. Groups
-  // may be nested `depth` deep.
+  // Skips the value of the field with tag `tag`. For a group, skips all fields
+  // of the group. Groups may be nested at most `depth` levels deep.
   bool SkipField(uint32_t tag, int64_t end, int depth);
 
  private:
-  // Reads a varint of at most `max_bytes`. Bits beyond the 64th are lost.
+  // Reads a varint of at most `max_bytes` bytes. Drops the bits above bit 63.
   bool ReadVarint(int64_t end, int max_bytes, uint64_t* value);
-  // Goes to the next part that has bytes. There is one.
+  // Moves to the next nonempty part. Such a part must exist.
   void NextPart();
 
-  absl::Span<const absl::string_view> parts_;  // After the current one.
+  // The parts after the current part.
+  absl::Span<const absl::string_view> parts_;
   int64_t size_ = 0;
-  int64_t part_start_ = 0;  // The current part's position in the message.
+  int64_t part_start_ = 0;  // The position of the current part in the message.
   const char* part_begin_ = nullptr;
   const char* part_end_ = nullptr;
   const char* at_ = nullptr;
 };
 
-// Protobuf's own limit of messages and groups inside one another.
+// Protobuf's default limit for nested messages and groups.
 constexpr int kMaxWireDepth = 100;
 
 enum class WireType {
@@ -82,7 +83,7 @@ enum class WireType {
 inline WireType TypeOf(uint32_t tag) { return static_cast<WireType>(tag & 7); }
 inline uint32_t NumberOf(uint32_t tag) { return tag >> 3; }
 
-// Appends a varint of the wire format.
+// Appends `value` as a varint.
 inline void AppendVarint(uint64_t value, std::string* to) {
   for (; value >= 0x80; value >>= 7) {
     to->push_back(static_cast<char>(value | 0x80));
@@ -90,8 +91,9 @@ inline void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// Walks over a message and copies the small part of it that protobuf parses, up
-// to a limit. Thread-compatible. `parts` and `rest` outlive it.
+// Iterates over a message and copies selected fields to `rest`. Protobuf parses
+// `rest` afterwards. The size of `rest` is limited. Thread-compatible. `parts`
+// and `rest` must outlive the copier.
 class WireCopier {
  public:
   WireCopier(absl::Span<const absl::string_view> parts, int64_t max_rest_bytes,
@@ -99,26 +101,27 @@ class WireCopier {
       : cursor_(parts), max_rest_bytes_(max_rest_bytes), rest_(*rest) {}
 
   WireCursor& cursor() { return cursor_; }
-  // Returns why a method returned false, INVALID_ARGUMENT: INVALID_FIELD with
-  // field `field` if the message without `payload`, such as "the pictures", is
-  // too large, else MALFORMED_MESSAGE.
+  // Returns the INVALID_ARGUMENT error for the last method that returned false.
+  // The reason is INVALID_FIELD with field `field` if the message without
+  // `payload` is too large, otherwise MALFORMED_MESSAGE. `payload` names the
+  // excluded bytes, such as "the pictures".
   absl::Status Error(absl::string_view field, absl::string_view payload) const;
 
-  // Copies the field after `tag`. Groups, nested `depth` deep, are dropped,
-  // because no known field is a group.
+  // Copies the value of the field with tag `tag`. Skips groups, nested at most
+  // `depth` levels deep, because no known field is a group.
   bool Keep(uint32_t tag, int64_t end, int depth);
 
-  // Writes a length-delimited field with these bytes.
+  // Appends a length-delimited field with the given bytes.
   bool Put(uint32_t tag, absl::string_view bytes);
 
-  // Copies the message after `tag`. Calls handle(tag, end) for each field,
-  // which reads the field and copies it into the message or skips it.
+  // Copies the nested message with tag `tag`. Calls handle(tag, end) for each
+  // inner field. `handle` must read the field and copy or skip it.
   bool KeepMessage(uint32_t tag, int64_t outer_end,
                    absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle);
 
  private:
   bool KeepBytes(uint32_t tag, int64_t bytes, int64_t end);
-  // Returns whether the rest has room for a field of `bytes`.
+  // Returns true if `rest` has room for a field of `bytes` bytes.
   bool HasRoom(int64_t bytes);
 
   WireCursor cursor_;

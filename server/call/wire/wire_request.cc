@@ -10,18 +10,18 @@ namespace {
 
 constexpr uint32_t kImages = 2;
 
-// What becomes of a field of a message.
+// The treatment of a field in a message.
 enum class Action {
-  kDrop,     // It is not known.
-  kKeep,     // It joins the rest as it is.
-  kExtent,   // A picture's bytes.
-  kMessage,  // Its own fields are looked at.
+  kDrop,     // An unknown field.
+  kKeep,     // Copied to `rest`.
+  kExtent,   // The bytes of a picture.
+  kMessage,  // A nested message with fields of its own treatment.
 };
 
 enum class Message { kImage, kPixelBuffer, kTensor };
 
-// `length_delimited` decides too, because a known number with another wire type
-// is a field that protobuf does not know.
+// Protobuf treats a known field number with an unexpected wire type as an
+// unknown field. The wire type therefore matters too.
 Action ActionOf(Message message, uint32_t number, bool length_delimited) {
   switch (message) {
     case Message::kImage:
@@ -38,7 +38,7 @@ Action ActionOf(Message message, uint32_t number, bool length_delimited) {
   return Action::kDrop;
 }
 
-// All three requests number their fields alike.
+// ClassifyRequest, DetectRequest and SegmentRequest use the same field numbers.
 absl::string_view NameOf(uint32_t number) {
   const auto* field =
       v1::ClassifyRequest::descriptor()->FindFieldByNumber(number);
@@ -95,7 +95,8 @@ class Walker {
            cursor_.SkipBytes(end, &request_.extents.emplace_back());
   }
 
-  // Looks at the fields of a message that stands in one of `depth` left.
+  // Handles the fields of a nested message. `depth` is the remaining nesting
+  // depth.
   bool Enter(Message message, uint32_t tag, int64_t end, int depth) {
     return copier_.KeepMessage(
         tag, end, [&](uint32_t inner, int64_t inner_end) {
@@ -124,7 +125,7 @@ class Walker {
   WireCursor& cursor_;
   const WireLimits limits_;
   WireRequest& request_;
-  uint32_t field_ = 0;  // Number of the request's field that is read.
+  uint32_t field_ = 0;  // The field number of the request that is being read.
 };
 
 }  // namespace

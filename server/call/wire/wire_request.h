@@ -13,47 +13,50 @@
 
 namespace sfmamba::call {
 
-// A ClassifyRequest, DetectRequest or SegmentRequest is looked at before
-// protobuf parses it, so that no message takes more memory than it has bytes.
+// Preprocesses a ClassifyRequest, DetectRequest or SegmentRequest before
+// protobuf parses the message. Parsing therefore never needs more memory than
+// the size of the message.
 //
-// The bytes of pictures (Image.encoded, PixelBuffer.data and Tensor.data) stay
-// where they are. The message that protobuf parses has the index of an extent
-// in their place. So protobuf alone decides what the fields mean, which of
-// several is the last and which messages are merged.
+// The bytes of Image.encoded, PixelBuffer.data and Tensor.data stay in the
+// received buffers. The message for protobuf has an index in place of these
+// bytes. Protobuf therefore still decides how repeated values are merged or
+// replaced.
 
 struct WireLimits {
   int max_images = 64;
-  // Most bytes of the message outside pictures.
+  // Maximum size of the message without the bytes of pictures.
   int64_t max_rest_bytes = 256 << 10;
 };
 
 struct WireRequest {
-  // The number of images. Images beyond the allowed number are not in `rest`,
-  // and counting ends at kMaxImagesCounted.
+  // The number of images, counted up to kMaxImagesCounted. Images above
+  // WireLimits::max_images are not in `rest`.
   int images = 0;
-  // The message that protobuf parses, without unknown fields.
+  // The message for protobuf, without unknown fields.
   std::string rest;
-  // In the order of their positions.
+  // The pictures' bytes, in order of position.
   std::vector<WireExtent> extents;
 };
 
 constexpr int kMaxImagesCounted = 1 << 16;
 
-// Fills `request` from a message that lies in `parts`, in one pass. Returns
-// INVALID_ARGUMENT: MALFORMED_MESSAGE if these bytes are no message of the wire
-// format, and INVALID_FIELD, naming the field, if it is too large without its
-// pictures. Protobuf itself finds other errors, such as text that is not UTF-8.
+// Fills `request` from the message in `parts`, in one pass. Returns
+// INVALID_ARGUMENT with one of these reasons:
+// - MALFORMED_MESSAGE: the bytes are not valid in the wire format.
+// - INVALID_FIELD, with the field: the message without its pictures is too
+//   large.
+// Other errors, such as invalid UTF-8, are found by protobuf later.
 absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
                          const WireLimits& limits, WireRequest* request);
 
-// Does WalkRequest() with at most `max_images` and parses the rest into
-// `message`, which is empty after an error.
+// Calls WalkRequest() with `max_images` and parses WireRequest::rest into
+// `message`. `message` is empty after an error.
 absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);
 
-// A message parsed from WireRequest::rest has the index of an extent in place
-// of a picture's bytes. These convert the index into such bytes, and back.
+// Convert between the index of an extent and its encoding. WireRequest::rest
+// has the encoded index in place of the picture's bytes.
 std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 
