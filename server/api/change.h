@@ -17,9 +17,9 @@
 
 namespace sfmamba::api {
 
-// Makes the handler of a method that changes the server. `start` begins the
-// change that `who` asks for, and `fill` makes the response once the change has
-// ended. That may be after the table of methods is gone.
+// Returns the handler of a method that changes the server. `start` begins the
+// change for the caller `who`. `fill` fills the response after the change has
+// ended. `fill` may be called after the MethodTable was destroyed.
 template <typename Request, typename Response>
 call::Handler Change(
     std::function<void(const prediction::TransportEnvironment& environment,

@@ -12,20 +12,21 @@
 
 namespace sfmamba::api {
 
-// A call that asks a model about images, from its request to its response. It
-// lives until the response is sent, because it counts as held memory until
+// Runs one prediction call, from its request to its response. The object lives
+// until the response is sent, because the object counts as used memory until
 // then.
 //
-// `Codec` translates the request and the response. It is a ResponseWriter but
-// for Done() and ReleaseRequest(), and has
+// `Codec` converts the request and the response. A Codec implements
+// ResponseWriter without Done() and ReleaseRequest(). A Codec also has these
+// members:
 //
 //   Codec(const TransportEnvironment& environment, call::Call* call);
 //   call::Pictures& pictures();
-//   absl::Status status() const;       // The error to answer at once, or OK.
-//   PredictionRequest Translate();     // Without what the call says.
-//   absl::Status Worded(status) const; // An error in the request's words.
-//   Response TakeResponse();           // Without the call's results. Called
-//                                      // last, unless there is an error.
+//   absl::Status status() const;       // OK, or the error to respond with.
+//   PredictionRequest Translate();     // PredictCall sets method and call.
+//   absl::Status Worded(status) const; // Rewrites an error for the client.
+//   Response TakeResponse();           // Without call->results(). Called
+//                                      // last, and only without an error.
 template <typename Codec>
 class PredictCall final
     : private Codec,
@@ -43,7 +44,7 @@ class PredictCall final
     made->prediction_.Start(made->status());
   }
 
-  // For Run() only.
+  // Public for std::make_shared(). Use Run().
   PredictCall(const prediction::TransportEnvironment& environment,
               observability::Method counted_as,
               std::unique_ptr<call::Call> call)
@@ -60,7 +61,7 @@ class PredictCall final
     return translated;
   }
 
-  // Parameters stay readable.
+  // The request's parameters stay valid.
   void ReleaseRequest() override { this->pictures().Release(); }
   void Done(const absl::Status& status) override {
     const std::unique_ptr<call::Call> call = std::move(call_);
@@ -68,13 +69,14 @@ class PredictCall final
     if (!status.ok()) {
       return call->Finish(this->Worded(status), nullptr, std::move(sent));
     }
-    auto response = this->TakeResponse();  // Freed before its bytes are sent.
+    auto response = this->TakeResponse();  // Freed before the bytes are sent.
     call->Finish(status, &response, std::move(sent));
   }
 
-  std::shared_ptr<PredictCall> self_;  // Until the call is finished.
-  std::unique_ptr<call::Call> call_;   // Null once it is finished.
-  prediction::Prediction prediction_;  // Last: it uses everything above.
+  std::shared_ptr<PredictCall> self_;  // Null after the call is finished.
+  std::unique_ptr<call::Call> call_;   // Null after the call is finished.
+  // Last, because it uses the members above.
+  prediction::Prediction prediction_;
 };
 
 }  // namespace sfmamba::api

@@ -91,7 +91,7 @@ void ToProto(const server::MemoryBudget& budget, v1::MemoryUse* memory) {
   memory->set_limit_bytes(observability::MemoryLimit());
 }
 
-// UNAVAILABLE with reason MODEL_NOT_READY unless the version is READY.
+// Returns UNAVAILABLE with reason MODEL_NOT_READY if the version is not READY.
 absl::Status ToProto(const repository::ModelVersion& version,
                      v1::BatchProfile* profile) {
   const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> model =
@@ -107,7 +107,7 @@ absl::Status ToProto(const repository::ModelVersion& version,
   return absl::OkStatus();
 }
 
-// Adds all versions of the model that `name` names, in ascending order.
+// Appends all versions of the model `name`, in ascending order.
 template <typename Response>
 void FillVersions(const repository::ModelRepository& repository,
                   const std::string& name, Response* response) {

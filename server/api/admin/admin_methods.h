@@ -10,9 +10,8 @@
 
 namespace sfmamba::api {
 
-// The methods of sfmamba.v1.AdminService. `build` is the part of the server's
-// description that stays the same while it runs. `changes` and `settings`
-// outlive the calls.
+// Returns the methods of sfmamba.v1.AdminService. `build` is the constant part
+// of the server's description. `changes` and `settings` must outlive the calls.
 std::vector<call::Method> AdminMethods(v1::ServerInfo build,
                                        admin::ModelChanges* changes,
                                        admin::RuntimeSettings* settings);

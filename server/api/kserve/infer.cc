@@ -14,7 +14,7 @@
 namespace sfmamba::kserve {
 namespace {
 
-// A field of a prediction and the field of a ModelInferRequest that fills it.
+// Maps a field of a prediction to the corresponding field of ModelInferRequest.
 struct FieldName {
   absl::string_view prefix;
   absl::string_view replacement;
@@ -26,15 +26,15 @@ constexpr FieldName kFieldNames[] = {
     {"request_id", "id"},
 };
 
-// Returns the parameters of a prediction whose answer has the wanted outputs. A
-// request that the prediction will refuse has no known outputs.
+// Returns the parameters of a prediction that produces the wanted outputs.
+// `wanted` is empty if the prediction will reject the request.
 prediction::TaskParams ParamsFor(model::VisionTask task,
                                  const std::vector<WantedOutput>& wanted = {},
                                  const InferParameters& parameters = {}) {
   switch (task) {
     case model::VisionTask::kClassification: {
       v1::ClassifyParams params;
-      // Tensors hold logits, and so do scores of the classification extension.
+      // Output tensors and the classification extension both contain logits.
       params.set_score_type(v1::ClassifyParams::LOGIT);
       params.set_top_k(1);
       for (const WantedOutput& output : wanted) {

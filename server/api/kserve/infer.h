@@ -19,11 +19,13 @@
 
 namespace sfmamba::kserve {
 
-// Returns a prediction's error with the fields of a ModelInferRequest in place
-// of its own ("inputs[0][2]" for "images[2]"). The message names the field too.
+// Rewrites the field names in a prediction's error to those of
+// ModelInferRequest, such as "images[2]" to "inputs[0][2]". Also rewrites the
+// field name in the message.
 absl::Status InRequestWords(const absl::Status& status);
 
-// The codec of a ModelInferRequest and its response. See api::PredictCall.
+// Converts a ModelInferRequest and its response. Used as the Codec of
+// api::PredictCall.
 class InferCodec : public prediction::ResponseWriter {
  protected:
   InferCodec(const prediction::TransportEnvironment& environment,
@@ -38,7 +40,7 @@ class InferCodec : public prediction::ResponseWriter {
   inference::packed::ModelInferResponse TakeResponse();
 
  private:
-  // Translates the part that depends on the model, if the model is loaded.
+  // Converts the parts that depend on the model if the model is loaded.
   absl::Status TranslateTask(prediction::PredictionRequest* request);
 
   void Start(const std::string&, int images) override {
@@ -54,12 +56,12 @@ class InferCodec : public prediction::ResponseWriter {
 
   inference::ModelInferRequest request_;
   const std::unique_ptr<call::Pictures> pictures_;
-  const bool may_read_;  // Whether the caller may learn which models exist.
+  const bool may_read_;  // True if the caller may see model names.
   const absl::StatusOr<PublishedModel> model_;
   InferOutputs outputs_;
 };
 
-// Handler of a ModelInferRequest: see call::Handler. The response is a
+// Answers a ModelInferRequest, see call::Handler. The response is a
 // packed::ModelInferResponse.
 void Infer(const prediction::TransportEnvironment& environment,
            observability::Method counted_as, std::unique_ptr<call::Call> call);

@@ -21,13 +21,14 @@ namespace {
 constexpr size_t kMaxNameShown = 64;  // Bytes.
 constexpr int kLengthBytes = 4;       // Bytes before each element of BYTES.
 
-// Appends numbers in the order of memory, which is little-endian.
+// Appends a number in little-endian order.
 template <typename T>
 void Append(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Appends an INT32 or UINT8 that is not negative, raw or packed.
+// Appends a non-negative INT32 or UINT8. If `raw` is false, encodes the number
+// as a varint.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
   raw ? Append(value, to) : call::AppendVarint(value, to);
@@ -38,7 +39,7 @@ std::string FloatRow(absl::Span<const float> values) {
                      values.size() * sizeof(float));
 }
 
-// Returns the first classes as elements of BYTES, each with its length.
+// Returns the top `count` classes as BYTES elements with length prefixes.
 std::string ClassificationRow(const v1::ClassifyResult& result, int count) {
   std::string row;
   for (int i = 0; i < count; ++i) {
@@ -54,10 +55,10 @@ std::string ClassificationRow(const v1::ClassifyResult& result, int count) {
   return row;
 }
 
-// Fills a row of an output from an answer.
+// Fills one row of an output from the result for one image.
 struct FillRow {
   const WantedOutput& output;
-  const std::vector<float>& logits;  // A classifier's.
+  const std::vector<float>& logits;  // Used for classifiers only.
   bool raw;
   std::string* row;
 
@@ -71,8 +72,8 @@ struct FillRow {
     }
   }
 
-  // The tensors have room for as many objects as the model can find. Rows
-  // without an object are zeros.
+  // The tensors have room for the maximum number of objects. Unused rows are
+  // zero.
   void operator()(const v1::DetectResult& result) const {
     const absl::string_view name = output.tensor.name;
     if (name == kNumDetections) {
@@ -99,7 +100,7 @@ struct FillRow {
   void operator()(v1::SegmentResult& result) const {
     std::string& map = *result.mutable_raw()->mutable_data();
     if (result.raw().bytes_per_pixel() == 1) {
-      if (raw) {  // A megabyte or more, which is not copied.
+      if (raw) {  // Several MB in size, so the bytes are moved.
         *row = std::move(map);
         return;
       }
@@ -114,7 +115,7 @@ struct FillRow {
   }
 };
 
-// Puts a tensor's bytes into the contents' field of its type.
+// Moves a tensor's bytes into the field of `contents` that matches `datatype`.
 void SetContents(absl::string_view datatype, std::string data,
                  inference::packed::TensorContents* contents) {
   if (datatype == "FP32") {

@@ -16,53 +16,55 @@
 
 namespace sfmamba::kserve {
 
-// An output that a request wants.
+// A requested output.
 struct WantedOutput {
   ModelTensor tensor;
-  // How many classes are named instead of the tensor. 0: the tensor itself.
-  // Only `logits` may have more than 0.
+  // The number of top classes to return instead of the tensor. 0 returns the
+  // tensor. Must be 0 except for the output `logits`.
   int classification = 0;
 };
 
-// Returns how many classes are named. A model may have fewer than are wanted.
+// Returns the number of classes in the output. If the model has fewer classes
+// than requested, returns the model's number.
 int ClassificationCount(const WantedOutput& output);
 
-// Fills `wanted` with the outputs that the request names, in its order. A
-// request that names none wants all outputs of the model. INVALID_ARGUMENT,
-// naming the field, if the model has no such output, if an output is named
-// twice, or if its parameters are wrong. UNIMPLEMENTED if the parameters name
-// shared memory.
+// Fills `wanted` with the requested outputs in request order. If the request
+// names no output, selects all outputs of the model. Returns an error in these
+// cases:
+// - INVALID_ARGUMENT with the field: the output does not exist, is named twice,
+//   or has wrong parameters.
+// - UNIMPLEMENTED: the parameters name shared memory.
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,
                            std::vector<WantedOutput>* wanted);
 
-// Writes the answers to a request's images as the rows of its output tensors.
-// Thread-compatible, but several threads may set the answers of different
-// images at the same time.
+// Collects the results of all images as rows of the output tensors.
+// Thread-compatible. Results of different images may be set concurrently.
 class InferOutputs {
  public:
   InferOutputs() = default;
-  // `raw`: whether the tensors go into raw_output_contents.
+  // If `raw` is true, the tensors go into raw_output_contents.
   InferOutputs(std::vector<WantedOutput> wanted, bool raw)
       : wanted_(std::move(wanted)), raw_(raw) {}
 
-  // Called first.
+  // Prepares rows for `images` images. Must be called first.
   void Start(int images) { images_.resize(images); }
-  // The answer and the outputs are of the same task. Returns the bytes that the
-  // answer's rows take.
+  // Stores the result of one image. `answer` must have the task of the outputs.
+  // Returns the size of the image's rows in bytes.
   int64_t SetAnswer(int image, prediction::Answer answer);
-  // Returns the bytes of all rows.
+  // Returns the total size of all rows in bytes.
   int64_t Bytes() const;
-  // Moves the tensors into the response. All images have their answers.
+  // Moves the tensors into the response. SetAnswer() must have been called for
+  // every image.
   void MoveTo(inference::packed::ModelInferResponse* response);
 
  private:
   struct Image {
-    std::vector<std::string> rows;  // One for each output, in its sent form.
-    int height = 0, width = 0;      // A class map's sides.
+    std::vector<std::string> rows;  // One encoded row for each output.
+    int height = 0, width = 0;      // The size of a class map.
   };
 
-  // Returns the shape of the i-th output.
+  // Returns the shape of output `i`.
   std::vector<int64_t> ShapeOf(size_t i) const;
 
   std::vector<WantedOutput> wanted_;

@@ -22,7 +22,7 @@ constexpr size_t kMaxNameShown = 64;  // Bytes.
 constexpr size_t kMaxShown = 100;     // Bytes of a string.
 constexpr int kMaxClassification = 1 << 20;
 
-// Returns the value as text, cut: a string may be as long as a message.
+// Returns the value as text for an error. Truncates long strings.
 std::string Shown(const InferParameter& value) {
   if (value.has_string_param()) {
     return absl::StrCat(
@@ -40,7 +40,7 @@ absl::Status Invalid(absl::string_view name, const InferParameter& got,
       absl::StrCat("got ", Shown(got), ", expected ", expected));
 }
 
-// Reads a number of 0 or more. Clients send either type.
+// Reads an integer of 0 or more. Clients send int64_param or uint64_param.
 absl::Status ReadCount(absl::string_view name, const InferParameter& parameter,
                        int64_t* count) {
   if (parameter.has_int64_param() && parameter.int64_param() >= 0) {
@@ -76,7 +76,7 @@ absl::Status ReadTimeout(absl::string_view name,
   return status;
 }
 
-// Accepts the zeros that clients send if there is no sequence.
+// Accepts 0, which clients send by default without sequences.
 absl::Status CheckNoSequence(absl::string_view name,
                              const InferParameter& parameter) {
   const bool none = !parameter.bool_param() && parameter.int64_param() == 0 &&
@@ -90,7 +90,7 @@ absl::Status CheckNoSequence(absl::string_view name,
 absl::Status ReadFraction(absl::string_view name,
                           const InferParameter& parameter,
                           std::optional<float>* fraction) {
-  // The prediction checks the range. Clients write 1.0 as an integer too.
+  // The prediction checks the range later. Some clients send 1.0 as an integer.
   if (parameter.has_double_param()) {
     *fraction = parameter.double_param();
   } else if (parameter.has_int64_param()) {

@@ -14,33 +14,35 @@ namespace sfmamba::kserve {
 using ParameterMap =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
-// Returns whether a stream's client asks for a mark in the last answer to the
-// request. The C++ client always does.
+// Returns true if the client of a stream requests an end marker in the last
+// response to the request. The C++ client always requests the marker.
 bool WantsFinalMark(const inference::ModelInferRequest& request);
 
-// What the parameters of a ModelInferRequest ask for.
+// The known parameters of a ModelInferRequest.
 struct InferParameters {
   prediction::RequestOptions options;
-  std::optional<float> score_threshold;  // For detectors.
+  std::optional<float> score_threshold;  // Used for detectors only.
 };
 
-// Returns INVALID_ARGUMENT, INVALID_FIELD, naming the parameter, if a known
-// parameter has a value of another type or out of range, or if a parameter asks
-// for a feature that only a Triton server has: sequences, or a name that begins
-// with "triton_". Other parameters are ignored.
+// Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter's name
+// in these cases:
+// - A known parameter has a wrong type or is out of range.
+// - A parameter needs a feature of Triton servers, such as sequences or a name
+//   that starts with "triton_".
+// Ignores all other parameters.
 absl::Status ReadParameters(const ParameterMap& map,
                             InferParameters* parameters);
 
-// Reads how many classes an output's parameter `classification` asks for. 0 if
-// the output has no such parameter. INVALID_ARGUMENT, with a field relative to
-// the output (".parameters.x").
+// Reads an output's parameter `classification`, the number of top classes to
+// return. Reads 0 if the parameter is missing. Returns INVALID_ARGUMENT with a
+// field relative to the output, such as ".parameters.x".
 absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
 
-// UNIMPLEMENTED with reason NOT_SUPPORTED: the answer to every request for
-// Triton's extensions of shared memory.
+// Returns UNIMPLEMENTED with reason NOT_SUPPORTED. The error for every use of
+// Triton's shared memory extensions.
 absl::Status SharedMemoryRemoved();
-// Returns SharedMemoryRemoved() if an input's or output's parameters name a
-// region.
+// Returns SharedMemoryRemoved() if the parameters of an input or output name a
+// shared memory region.
 absl::Status CheckNoRegion(const ParameterMap& map);
 
 }  // namespace sfmamba::kserve

@@ -26,14 +26,16 @@ absl::Span<const int64_t> ShapeOf(const inference::ModelInferRequest& message) {
   return absl::Span<const int64_t>(shape.data(), shape.size());
 }
 
-// INVALID_ARGUMENT: `field` occurs `got` times instead of `expected`.
+// Returns INVALID_ARGUMENT because `field` occurs `got` times instead of
+// `expected`.
 absl::Status NotOne(absl::string_view field, int got,
                     absl::string_view expected) {
   return server::InvalidField(
       field, absl::StrCat("got ", got, ", expected ", expected));
 }
 
-// Checks that there is one input, with elements in one place.
+// Checks that there is exactly one input and that its elements are in one
+// place.
 absl::Status CheckCounts(const InferWire& wire) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
@@ -58,9 +60,9 @@ absl::Status CheckCounts(const InferWire& wire) {
 using call::kMaxWireDepth;
 using call::WireType;
 
-// Fields of ModelInferRequest.
+// Field numbers of ModelInferRequest.
 constexpr uint32_t kInputs = 5, kOutputs = 6, kRawInputs = 7;
-// Field of InferInputTensor. The fields with smaller numbers are small.
+// A field number of InferInputTensor. The fields with lower numbers are small.
 constexpr uint32_t kContents = 5;
 
 absl::string_view NameOf(uint32_t number) {
@@ -85,7 +87,7 @@ class Walker {
       if (!Handle(tag, end)) return Malformed();
       if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
           wire_.raw_inputs == kMaxCounted) {
-        break;  // The request will be refused, whatever follows.
+        break;  // The prediction rejects the request later.
       }
     }
     return absl::OkStatus();
@@ -131,16 +133,16 @@ class Walker {
   call::WireCopier copier_;
   call::WireCursor& cursor_;
   InferWire& wire_;
-  uint32_t field_ = 0;  // The request's field that is being read.
+  uint32_t field_ = 0;  // The field number of the request that is being read.
 };
 
-// Fills in the type and the number of the images.
+// Sets the element type and the number of images.
 absl::Status CheckInput(const InferWire& wire,
                         const inference::ModelInferRequest& message,
                         ElementType* type, int* count) {
   absl::Status status;
-  // Checked before the counts, because an input in shared memory has no
-  // contents.
+  // The check for shared memory comes first because an input in shared memory
+  // has no contents.
   if (wire.inputs > 0) status = CheckNoRegion(message.inputs(0).parameters());
   if (status.ok()) status = CheckCounts(wire);
   if (!status.ok()) return status;
@@ -163,7 +165,8 @@ absl::Status CheckInput(const InferWire& wire,
   return absl::OkStatus();
 }
 
-// Copies typed numbers, because they may be of another form than raw ones.
+// Copies typed numbers as raw bytes, because the typed encoding may differ from
+// the raw one.
 absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type,
                               absl::Span<const int64_t> shape,
@@ -172,8 +175,8 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   const int64_t image = BytesOfImage(type, shape);
   const int64_t bytes = images->count * image;
   const int64_t elements = bytes / type.bytes;
-  // Every element takes at least its size on the wire. The check comes before
-  // memory is allocated for what a shape merely claims.
+  // On the wire, an element has at least its size in memory. This check
+  // prevents an allocation based on a false shape.
   if (bytes > contents.length) {
     return server::InvalidField(
         kContentsField,
@@ -191,7 +194,7 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   return absl::OkStatus();
 }
 
-// Finds the elements of each image.
+// Sets the extents of all images.
 absl::Status Split(absl::Span<const absl::string_view> parts,
                    const InferWire& wire, const ElementType& type,
                    absl::Span<const int64_t> shape, InferImages* images) {

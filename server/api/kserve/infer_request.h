@@ -14,23 +14,23 @@
 
 namespace sfmamba::kserve {
 
-// A ModelInferRequest is looked at before protobuf parses it, so that no
-// message takes more memory than it has bytes. The elements of tensors stay
-// where the transport received them.
+// Preprocesses a ModelInferRequest before protobuf parses the message. Parsing
+// therefore never needs more memory than the size of the message. The elements
+// of tensors stay in the received buffers.
 
 struct InferWire {
-  // The numbers of these fields. Counting ends at kMaxCounted.
+  // How often each field occurs, counted up to kMaxCounted.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // The position of the first input's `contents`, how often they were given,
-  // and the position of the first raw_input_contents. A length of -1 means that
-  // the field is missing.
+  // The position of the first input's `contents`, the number of its
+  // occurrences, and the position of the first raw_input_contents. A length of
+  // -1 means that the field is missing.
   call::WireExtent contents = {0, -1};
   int contents_count = 0;
   call::WireExtent raw = {0, -1};
-  // The part of the message that is parsed: no elements, the first input only,
-  // and at most kMaxOutputs outputs.
+  // The message for protobuf. Contains only the first input, at most
+  // kMaxOutputs outputs and no elements.
   std::string rest;
 };
 
@@ -38,48 +38,50 @@ constexpr int kMaxCounted = 1 << 16;
 constexpr int kMaxOutputs = 16;
 constexpr int64_t kMaxInferRestBytes = 64 << 10;
 
-// Fills `wire` from a message that lies in `parts`, in one pass. Returns
-// INVALID_ARGUMENT: MALFORMED_MESSAGE if these bytes are no message of the wire
-// format, and INVALID_FIELD, naming the field, if it has too much beside its
-// tensors' elements.
+// Fills `wire` from the message in `parts`, in one pass. Returns
+// INVALID_ARGUMENT with one of these reasons:
+// - MALFORMED_MESSAGE: the bytes are not valid in the wire format.
+// - INVALID_FIELD, with the field: the message without tensor elements is too
+//   large.
 absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
                               InferWire* wire);
 
-// The images of a ModelInferRequest's input.
+// The images of a ModelInferRequest.
 struct InferImages {
-  // INVALID_ARGUMENT, naming the field, if the server does not take the input.
+  // INVALID_ARGUMENT with the field if the server does not support the input.
   // UNIMPLEMENTED if the input is in shared memory.
   absl::Status status;
-  // The number of images in the shape, or 1 if the shape is invalid.
+  // The number of images according to the shape, or 1 if the shape is invalid.
   int count = 1;
-  // Where the images lie: in `copy` if that is not empty, else in the parts.
-  // Empty if there is an error or more images than allowed.
+  // The positions of the images in `copy`, or in the parts if `copy` is empty.
+  // Empty after an error or if there are too many images.
   std::vector<call::WireExtent> extents;
-  std::string copy;  // Typed numbers as raw bytes.
+  std::string copy;  // Typed numbers, converted to raw bytes.
 };
 
-// Finds the images of a request whose elements lie in `parts`, at the positions
-// that `wire` has. `message` is the rest of the request. It gets the index of
-// each extent as raw_input_contents, and an empty `contents` if the input is
-// typed.
+// Finds the images of a request in `parts`, at the positions in `wire`.
+// `message` must be the parsed InferWire::rest. Stores the index of each extent
+// in raw_input_contents of `message`. If the input is typed, also adds an empty
+// `contents`.
 InferImages FindImages(absl::Span<const absl::string_view> parts,
                        const InferWire& wire, int max_images,
                        inference::ModelInferRequest* message);
 
-// Parses a request that lies in `parts` into `message` and `images`: see
+// Parses a request in `parts` into `message` and `images`. See
 // WalkInferRequest() and FindImages(). `message` is empty after an error.
 absl::Status ReadInferRequest(absl::Span<const absl::string_view> parts,
                               int max_images, InferImages* images,
                               inference::ModelInferRequest* message);
 
-// These are for requests whose images FindImages() has found.
+// For the functions below, FindImages() must have found the images of
+// `message`.
 
-// Whether the input is raw, so that the outputs must be raw too.
+// Returns true if the input is raw. The outputs must then be raw too.
 bool IsRaw(const inference::ModelInferRequest& message);
-// Whether the images are files.
+// Returns true if the images are encoded files.
 bool HasFiles(const inference::ModelInferRequest& message);
-// Returns the i-th image with the index of its extent in place of its bytes. It
-// has views of the message.
+// Returns image `i` with the index of its extent in place of its bytes. The
+// returned object points into `message`.
 image::ImageSource ImageOf(const inference::ModelInferRequest& message, int i);
 
 }  // namespace sfmamba::kserve

@@ -35,9 +35,9 @@ void RefuseSharedMemory(const TransportEnvironment&, Method,
   call->Finish(SharedMemoryRemoved(), nullptr);
 }
 
-// Answers what the settings of traces and logs are, for all models or for one:
-// there are none, and none can be changed. The request is a ModelReadyRequest
-// because that has no more than a model's name and version.
+// Returns empty trace or log settings, because the server has no settings of
+// the protocol. Checks that a named model exists. The request type is
+// ModelReadyRequest because it has only a model name and a version.
 absl::Status GetSettings(const TransportEnvironment& environment,
                          const inference::ModelReadyRequest& request, Struct*) {
   if (request.name().empty()) return absl::OkStatus();
@@ -70,7 +70,7 @@ std::vector<call::Method> KserveMethods(const KserveOptions& options) {
                                   const TransportEnvironment& environment,
                                   const auto& request, auto* response) {
     const absl::Status status = IsReady(environment, request, response);
-    // A stopping server still runs what it has, but must get no more.
+    // A draining server should not receive new requests.
     if (draining()) response->set_ready(false);
     return status;
   };
@@ -102,7 +102,8 @@ std::vector<call::Method> KserveMethods(const KserveOptions& options) {
        Scope::kInfer, Method::kModelInfer, Infer},
       {"inference.GRPCInferenceService/ModelStreamInfer", "", Scope::kInfer,
        Method::kModelStreamInfer, nullptr},
-      // Its path comes before the metadata of a model "stats".
+      // Listed before ModelMetadata. The path would otherwise match a model
+      // named "stats".
       {"inference.GRPCInferenceService/ModelStatistics",
        "GET /v2/models[/{name}[/versions/{version}]]/stats", Scope::kRead,
        Method::kModelStatistics,

@@ -12,18 +12,19 @@ namespace sfmamba::kserve {
 
 struct KserveOptions {
   std::string version;  // The server's.
-  // Whether every model makes progress, whether the server is SERVING, and
-  // whether it drains. All of them are quick and thread-safe.
+  // `live` returns true if every model makes progress. `ready` returns true if
+  // the server is SERVING. `draining` returns true if the server drains. All
+  // functions must be fast and thread-safe.
   std::function<bool()> live = [] { return true; };
   std::function<bool()> ready = [] { return true; };
   std::function<bool()> draining = [] { return false; };
-  // Loads and unloads models. Outlives the calls. Null: nothing does.
+  // Loads and unloads models. Must outlive the calls. If null, models cannot be
+  // loaded or unloaded.
   admin::ModelChanges* changes = nullptr;
 };
 
-// The methods of the Open Inference Protocol, version 2, which is
-// inference.GRPCInferenceService over gRPC. docs/clients.md says how its
-// clients ask.
+// Returns the methods of the Open Inference Protocol, version 2. Over gRPC, the
+// methods form inference.GRPCInferenceService. See docs/clients.md for clients.
 std::vector<call::Method> KserveMethods(const KserveOptions& options);
 
 }  // namespace sfmamba::kserve

@@ -62,15 +62,17 @@ ModelTensor InputOf(const PublishedModel& model,
   return model.encoded ? EncodedInput() : kserve::InputOf(config);
 }
 
-// A segmenter takes one file a request: its maps have the pictures' sizes, and
-// a tensor has one size.
+// Returns the maximum number of images in a request. With encoded files, a
+// segmenter accepts only one image. Its class map has the size of the picture,
+// and all images of a tensor have one size.
 int MostImages(const PublishedModel& model, const model::ModelConfig& config,
                int max_images) {
   const bool maps = config.task == model::VisionTask::kSegmentation;
   return model.encoded && maps ? 1 : max_images;
 }
 
-// Fills a model's name, version and tensors. UNAVAILABLE unless it is READY.
+// Fills in a model's name, version and tensors. Returns UNAVAILABLE if the
+// model is not READY.
 absl::Status DescribeMetadata(const PublishedModel& model,
                               inference::ModelMetadataResponse* metadata) {
   const auto loaded = model.version->Loaded();
@@ -86,8 +88,9 @@ absl::Status DescribeMetadata(const PublishedModel& model,
   return absl::OkStatus();
 }
 
-// Does what DescribeMetadata() does and adds the batching. A request has at
-// most `max_images`, and by default waits for `default_timeout`.
+// Like DescribeMetadata(), and also fills in the batching settings.
+// `max_images` is the image limit of a request. `default_timeout` is the
+// default time that a request may wait in the queue.
 absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                             absl::Duration default_timeout,
                             inference::ModelConfig* config) {
@@ -123,14 +126,15 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                       : inference::ModelInstanceGroup::KIND_GPU);
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
-  // Present but false: each request gets one response.
+  // The message is empty, so `decoupled` is false. Each request has exactly one
+  // response.
   config->mutable_model_transaction_policy();
   (*config->mutable_parameters())["precision"].set_string_value(
       std::string(repository::PrecisionName((*loaded)->precision)));
   return absl::OkStatus();
 }
 
-// Fills the counts and times of what a model has answered since the start.
+// Fills in the model's request counts and times since the server started.
 void DescribeStatistics(const PublishedModel& model,
                         inference::ModelStatistics* statistics) {
   const InferenceStatistics::Snapshot sums =
@@ -151,13 +155,13 @@ void DescribeStatistics(const PublishedModel& model,
     inference::InferBatchStatistics* batch = statistics->add_batch_stats();
     batch->set_batch_size(images);
     Describe(time, batch->mutable_compute_infer());
-    // Images are decoded, and answers encoded, outside batches.
+    // Image decoding and response encoding happen outside of batches.
     batch->mutable_compute_input()->set_count(time.count);
     batch->mutable_compute_output()->set_count(time.count);
   }
 }
 
-// Returns the model that a request names.
+// Returns the requested model.
 template <typename Request>
 absl::StatusOr<PublishedModel> Find(const TransportEnvironment& environment,
                                     const Request& request) {
@@ -178,7 +182,8 @@ absl::Status IsReady(const TransportEnvironment& environment,
                      inference::ModelReadyResponse* ready) {
   const auto model = Find(environment, request);
   ready->set_ready(model.ok() && model->version->Loaded().ok());
-  // Clients poll for a model that is about to appear: it is not ready.
+  // Clients poll for models that will appear later. A missing model is
+  // therefore reported as not ready.
   return absl::IsNotFound(model.status()) ? absl::OkStatus() : model.status();
 }
 

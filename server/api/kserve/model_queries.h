@@ -10,14 +10,15 @@
 
 namespace sfmamba::kserve {
 
-// The answers to questions about the server and its models. Each fills the
-// response, writes the model in question into the record, or returns an error:
-// NOT_FOUND, UNAVAILABLE unless the model is READY, or INVALID_ARGUMENT, naming
-// the field.
+// Describe the server and its models. Each function fills the response and sets
+// the model in the record. The functions return these errors:
+// - NOT_FOUND: the model does not exist.
+// - UNAVAILABLE: the model is not READY.
+// - INVALID_ARGUMENT, with the field: the request is invalid.
 
 void DescribeServer(const std::string& version,
                     inference::ServerMetadataResponse* metadata);
-// A model that does not exist is not ready.
+// Sets ready to false, without an error, if the model does not exist.
 absl::Status IsReady(const prediction::TransportEnvironment& environment,
                      const inference::ModelReadyRequest& request,
                      inference::ModelReadyResponse* ready);

@@ -20,7 +20,8 @@ absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindVersion(
   return repository.Find(full, field);
 }
 
-// Class indices fit into a byte, with 255 left for "ignore".
+// The maximum number of classes for a class map of bytes. The value 255 means
+// "ignore".
 constexpr int kMaxByteClasses = 255;
 
 ModelTensor Fp32(absl::string_view name, std::vector<int64_t> dims) {
@@ -43,14 +44,13 @@ absl::StatusOr<PublishedModel> FindModel(
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
-  // This protocol's names are ids; Find() would also take "models/{id}".
+  // In this protocol a name is an id. Find() would also accept "models/{id}".
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
   auto found = FindVersion(repository, name, version, field);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
-  // A model whose own id ends in the suffix comes before another model's second
-  // name.
+  // The suffix is not stripped if a model has `name` as its id.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
       !FindVersion(repository, name, /*version=*/"", field).ok();

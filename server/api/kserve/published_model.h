@@ -15,11 +15,11 @@
 
 namespace sfmamba::kserve {
 
-// A model as clients of this protocol see it. If `encoded_models` is set, each
-// model has two names: its id, and "{id}_encoded", whose input is described as
-// files. A request to either name may have tensors or files, and both names
-// feed one queue. The second name is for clients that send only the described
-// input.
+// A model under one of its names. If `encoded_models` is set, each model has
+// two names: its id and "{id}_encoded". The metadata of "{id}_encoded"
+// describes the input as encoded files. Both names accept tensors and files and
+// share one queue. The second name exists for clients that send only the
+// described input.
 struct PublishedModel {
   std::shared_ptr<repository::ModelVersion> version;
   bool encoded = false;
@@ -27,23 +27,23 @@ struct PublishedModel {
   std::string name() const;
 };
 
-// Returns the model of this name and version. If the version is empty, the
-// repository chooses it. A model whose own id ends with "_encoded" comes before
-// another model's second name. NOT_FOUND, or INVALID_ARGUMENT with field
-// `field`.
+// Returns the model with the given name and version. If `version` is empty, the
+// repository selects the version. An id that ends with "_encoded" takes
+// precedence over the second name of another model. Returns NOT_FOUND, or
+// INVALID_ARGUMENT with field `field`.
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::TransportEnvironment& environment, absl::string_view name,
     absl::string_view version, absl::string_view field);
 
-// Returns all models, by ascending id and version.
+// Returns all models, sorted by id and version.
 std::vector<PublishedModel> ListModels(
     const prediction::TransportEnvironment& environment);
 
-// An input or output tensor of a model. `dims` are the dimensions of one image,
-// without the batch. -1 stands for any size.
+// Describes an input or output tensor of a model. `dims` are the dimensions
+// without the batch dimension. -1 means any size.
 struct ModelTensor {
   absl::string_view name;
-  absl::string_view datatype;  // "FP32".
+  absl::string_view datatype;  // Such as "FP32".
   inference::DataType type;
   std::vector<int64_t> dims;
 };
@@ -58,7 +58,7 @@ inline constexpr char kClasses[] = "classes";
 inline constexpr char kClassMap[] = "class_map";
 
 ModelTensor InputOf(const model::ModelConfig& config);
-// Returns the input of a model that takes files.
+// Returns the input tensor of a model that receives encoded files.
 ModelTensor EncodedInput();
 std::vector<ModelTensor> OutputsOf(const model::ModelConfig& config);
 

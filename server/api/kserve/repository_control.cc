@@ -30,7 +30,7 @@ absl::Status UnknownParameter(absl::string_view key,
   return server::InvalidField(FieldOf(key), expected);
 }
 
-// Returns the id of the model that a request names.
+// Returns the id of the requested model.
 template <typename Request>
 absl::StatusOr<std::string> ModelOf(const TransportEnvironment& environment,
                                     const Request& request) {
@@ -44,13 +44,13 @@ absl::StatusOr<std::string> ModelOf(const TransportEnvironment& environment,
                                 "got no name, expected a model's");
   }
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
-  // A model's second name means the model.
+  // The second name of a model also selects the model.
   const auto found = FindModel(environment, name, /*version=*/"", "model_name");
   return found.ok() ? found->version->id() : name;
 }
 
-// Returns the id of the model that a request changes. Logs an invalid request
-// as a failed `action`.
+// Returns the id of the model to change. If the request is invalid, logs the
+// failed `action`.
 template <typename Request>
 absl::StatusOr<std::string> Check(ModelChanges* changes, const char* action,
                                   const TransportEnvironment& environment,

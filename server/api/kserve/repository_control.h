@@ -8,22 +8,25 @@
 
 namespace sfmamba::kserve {
 
-// Checks that a request to load has no parameters. UNIMPLEMENTED with reason
-// NOT_SUPPORTED for "config", which would replace the model's configuration,
-// and for "file:...", which would bring a model's files along.
-// INVALID_ARGUMENT, naming the parameter, for everything else.
+// Checks that a load request has no parameters. Returns one of these errors:
+// - UNIMPLEMENTED with reason NOT_SUPPORTED for "config", which replaces the
+//   model's configuration.
+// - UNIMPLEMENTED with reason NOT_SUPPORTED for "file:...", which uploads a
+//   model's files.
+// - INVALID_ARGUMENT with the parameter's name for any other parameter.
 absl::Status CheckParameters(
     const inference::RepositoryModelLoadRequest& request);
 
-// Checks the parameters of a request to unload: "unload_dependents" is a
-// boolean without effect, because no model depends on another.
-// INVALID_ARGUMENT, naming the parameter, for everything else.
+// Checks the parameters of an unload request. Only the boolean
+// "unload_dependents" is allowed. The parameter has no effect because no model
+// depends on another model. Returns INVALID_ARGUMENT with the parameter's name
+// for any other parameter.
 absl::Status CheckParameters(
     const inference::RepositoryModelUnloadRequest& request);
 
-// These make the handlers of RepositoryModelLoad and RepositoryModelUnload,
-// which answer when the change has ended. `changes` outlives the calls. Null:
-// models are neither loaded nor unloaded, FAILED_PRECONDITION with reason
+// Return the handlers of RepositoryModelLoad and RepositoryModelUnload. The
+// response is sent when the change has ended. `changes` must outlive the calls.
+// If `changes` is null, every call fails with FAILED_PRECONDITION and reason
 // MODEL_CONTROL_OFF.
 call::Handler LoadModel(admin::ModelChanges* changes);
 call::Handler UnloadModel(admin::ModelChanges* changes);

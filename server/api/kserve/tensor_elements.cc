@@ -18,11 +18,11 @@ using call::WireExtent;
 using call::WireType;
 
 constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
-// An error repeats at most this many bytes of a name.
+// Maximum number of bytes of a name in an error message.
 constexpr size_t kMaxShown = 32;
 constexpr int kMaxDimensionsShown = 8;
-constexpr int kLengthBytes = 4;  // Bytes of the length before each file.
-// Fields of InferTensorContents.
+constexpr int kLengthBytes = 4;  // The length prefix of each file.
+// Field numbers of InferTensorContents.
 constexpr uint32_t kUint = 4, kFloat = 6, kBytes = 8;
 
 absl::Status Error(absl::string_view message) {
@@ -40,16 +40,17 @@ std::string Shown(absl::Span<const int64_t> shape) {
                       end == shape.end() ? "]" : ", ...]");
 }
 
-// Returns the name of a field of InferTensorContents, or "".
+// Returns the name of a field of InferTensorContents, or "" for any other
+// field.
 absl::string_view ContentsName(uint32_t number) {
   const auto* field =
       inference::InferTensorContents::descriptor()->FindFieldByNumber(number);
   return field == nullptr ? absl::string_view() : field->name();
 }
 
-// Reads the fields of an InferTensorContents, which may have only the field
-// `wanted`. Calls read(cursor, tag, end) after each tag of that field, which
-// reads the rest of the field.
+// Reads an InferTensorContents that may contain only the field `wanted`. Calls
+// read(cursor, tag, end) after each tag of that field. `read` must read the
+// value of the field.
 template <typename Read>
 absl::Status ReadContents(absl::Span<const absl::string_view> parts,
                           const WireExtent& contents, uint32_t wanted,
@@ -80,7 +81,8 @@ absl::Status WrongCount(int64_t expected) {
                             " elements, expected as many as the shape has"));
 }
 
-// Writes elements, packed or not, to a buffer that has room for `count`.
+// Reads packed or unpacked numbers into a buffer with room for `count`
+// elements.
 class NumberReader {
  public:
   NumberReader(const ElementType& type, int64_t count, uint8_t* to)
@@ -114,7 +116,7 @@ class NumberReader {
     if (type_.bytes != 1) return Many(cursor, 1, end);
     uint64_t value;
     if (!cursor.ReadVarint(end, &value)) return Truncated();
-    // Protobuf also takes the low 32 bits of a uint32.
+    // Protobuf also truncates a uint32 to its low 32 bits.
     if (static_cast<uint32_t>(value) > 255) {
       return Error(absl::StrCat("got ", static_cast<uint32_t>(value),
                                 ", expected 0 to 255 of UINT8"));
@@ -166,7 +168,7 @@ absl::StatusOr<int64_t> CountImages(const ElementType& type,
         type.is_bytes() ? "[N] or [N, 1]" : "[N, 3, height, width]",
         " of 1 or more images"));
   }
-  // A stranger's shape must not overflow the product of its sides.
+  // A client may send any shape. The product must not overflow.
   int64_t bytes = std::max(type.bytes, 1);
   for (const int64_t side : shape) {
     if (__builtin_mul_overflow(bytes, side, &bytes)) {

@@ -13,54 +13,53 @@
 
 namespace sfmamba::kserve {
 
-// The type of an input. The elements of BYTES are files. The others are
-// numbers.
+// The element type of an input. An element of type BYTES is an encoded file.
+// All other types are numbers.
 struct ElementType {
-  absl::string_view name;  // "FP32".
-  int bytes = 0;           // Size of an element; 0: BYTES.
+  absl::string_view name;  // Such as "FP32".
+  int bytes = 0;           // The size of an element. 0 for BYTES.
   image::InputTensor::Type type = image::InputTensor::Type::kFloat32;
 
   bool is_bytes() const { return bytes == 0; }
 };
 
-// Returns INVALID_ARGUMENT, without a field, unless the type is FP32, FP16,
-// BF16, UINT8 or BYTES.
+// Parses an element type. Returns INVALID_ARGUMENT without a field if the type
+// is not FP32, FP16, BF16, UINT8 or BYTES.
 absl::StatusOr<ElementType> ParseElementType(absl::string_view datatype);
 
-// Returns how many images an input of this type and shape has. The shape of
-// files is [N] or [N, 1], and the shape of numbers is [N, 3, H, W].
-// INVALID_ARGUMENT, without a field, for other shapes, and if the shape stands
-// for more bytes than can be counted.
+// Returns the number of images in an input. The shape must be [N] or [N, 1] for
+// files and [N, 3, H, W] for numbers. Returns INVALID_ARGUMENT without a field
+// if the shape is wrong or its size in bytes overflows.
 absl::StatusOr<int64_t> CountImages(const ElementType& type,
                                     absl::Span<const int64_t> shape);
 
-// Returns the bytes of one image of numbers. CountImages() has accepted
-// `shape`.
+// Returns the number of bytes of one image of a numeric tensor. CountImages()
+// must have accepted `shape`.
 int64_t BytesOfImage(const ElementType& type, absl::Span<const int64_t> shape);
 
-// The functions below find or read the elements of `images` images in a message
-// of these parts. Their errors are INVALID_ARGUMENT without a field. They check
-// the lengths that a message states before they use them.
+// The functions below find or read the elements of `images` images in a
+// message. They check all lengths in the message. They return INVALID_ARGUMENT
+// without a field if a length is wrong.
 
-// Returns an extent for each image of raw numbers, which are all of `raw`.
+// Splits the raw numbers in `raw` into one extent per image.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawNumbers(
     const ElementType& type, absl::Span<const int64_t> shape, int images,
     const call::WireExtent& raw);
 
-// Returns an extent for each raw file, which is its length in four bytes,
-// little-endian, and its bytes.
+// Splits raw files into one extent per file. Each file is a 4-byte
+// little-endian length followed by its bytes.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& raw);
 
-// Returns an extent for each file in the `bytes_contents` of an
+// Returns one extent for each file in `bytes_contents` of an
 // InferTensorContents.
 absl::StatusOr<std::vector<call::WireExtent>> SplitTypedFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& contents);
 
-// Writes the elements of an InferTensorContents, exactly `count` of FP32 or
-// UINT8, to `to` as raw bytes.
+// Writes exactly `count` FP32 or UINT8 elements of an InferTensorContents to
+// `to` as raw bytes.
 absl::Status ReadTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type, int64_t count,
                               const call::WireExtent& contents, uint8_t* to);

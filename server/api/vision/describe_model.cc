@@ -19,9 +19,9 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused token.
+constexpr size_t kMaxShown = 64;  // Of a rejected token.
 
-// The states have the same names.
+// ModelState and v1::Model::State have the same value names.
 v1::Model::State ToProto(observability::ModelState state) {
   v1::Model::State proto = v1::Model::STATE_UNSPECIFIED;
   v1::Model::State_Parse(std::string(observability::ModelStateName(state)),
@@ -122,7 +122,7 @@ absl::Status FillPage(
                   absl::string_view(request.page_token()).substr(0, kMaxShown)),
               "\", expected the next_page_token of an earlier answer"));
     }
-    // The last page's last version may be gone.
+    // The last version of the previous page may no longer exist.
     from = std::partition_point(all.begin(), all.end(), [&](const auto& at) {
       return std::forward_as_tuple(at->id(), at->number()) <=
              std::tie(last->id, last->version);

@@ -10,13 +10,14 @@
 
 namespace sfmamba::api {
 
-// Says what is known of a version now.
+// Describes the current state of a version.
 void ToProto(const repository::ModelVersion& version, bool with_classes,
              v1::Model* model);
 
-// Fills a page with those of `all` after `page_token`, a name that an earlier
-// page ended with. INVALID_ARGUMENT with reason INVALID_FIELD if there is no
-// such name, or if the page's size is negative.
+// Fills a page with the elements of `all` after `page_token`. A page token is
+// the name of the last version on the previous page. Returns INVALID_ARGUMENT
+// with reason INVALID_FIELD if the token is not a version name or if page_size
+// is negative.
 absl::Status FillPage(
     const v1::ListModelsRequest& request,
     const std::vector<std::shared_ptr<repository::ModelVersion>>& all,

@@ -14,10 +14,11 @@
 namespace sfmamba::api {
 namespace {
 
-// A protobuf Duration is at most about 10,000 years.
+// The maximum of a protobuf Duration, about 10,000 years.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
-// What an enumerator of a message is called here.
+// Maps a protobuf enum value to the corresponding value of the server's own
+// enum.
 template <typename Proto, typename Own>
 struct Meaning {
   Proto proto;
@@ -29,8 +30,8 @@ absl::Status Unknown(absl::string_view field, int got) {
       field, absl::StrCat("got ", got, ", expected a known value"));
 }
 
-// Sets `own` to what `got` means; INVALID_ARGUMENT with field `field` if it is
-// none of `meanings`.
+// Sets `own` to the value for `got`. Returns INVALID_ARGUMENT with field
+// `field` if `meanings` does not contain `got`.
 template <typename Proto, typename Own>
 absl::Status Translate(absl::string_view field, Proto got,
                        std::initializer_list<Meaning<Proto, Own>> meanings,
@@ -96,7 +97,7 @@ absl::Status Read(const v1::Image& image, image::ImageSource* result) {
       return Read(image.tensor(),
                   &result->source.emplace<image::InputTensor>());
     default:
-      return absl::OkStatus();  // ValidateImage refuses it.
+      return absl::OkStatus();  // Rejected later by ValidateImage().
   }
 }
 

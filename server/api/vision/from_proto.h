@@ -12,24 +12,26 @@
 
 namespace sfmamba::api {
 
-// Translate sfmamba.v1's messages into a prediction's own types, which hold
-// views of the messages. Nothing is checked but what those types cannot
-// express, such as an enumerator that is not known: INVALID_ARGUMENT with
-// reason INVALID_FIELD, and a field relative to the request
-// ("options.priority") or to the image (".orientation").
+// Convert messages of sfmamba.v1 to the types of a prediction. The results
+// point into the messages. The functions check only values that the target
+// types cannot represent, such as unknown enum values. The error is then
+// INVALID_ARGUMENT with reason INVALID_FIELD. The field is relative to the
+// request, such as "options.priority", or to the image, such as ".orientation".
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 
-// Fills what it can even if it returns an error.
+// After an error, `result` contains the valid options.
 absl::Status FromProto(const v1::RequestOptions& options,
                        prediction::RequestOptions* result);
 
-// Returns INVALID_ARGUMENT, naming the field after `prefix`, if a field of the
-// message, or of one within it, has a number that no enumerator has.
+// Returns INVALID_ARGUMENT if an enum field of the message or of a nested
+// message has an unknown value. The error names the field, preceded by
+// `prefix`.
 absl::Status CheckEnums(const std::string& prefix,
                         const google::protobuf::Message& message);
 
-// A whole ClassifyRequest, DetectRequest or SegmentRequest.
+// Converts a ClassifyRequest, DetectRequest or SegmentRequest. `request` must
+// outlive the result.
 template <typename Request>
 prediction::PredictionRequest FromProto(const Request& request) {
   prediction::PredictionRequest result;

@@ -22,8 +22,8 @@
 
 namespace sfmamba::api {
 
-// The codec of a ClassifyRequest, DetectRequest or SegmentRequest and its
-// response. See PredictCall.
+// Converts a ClassifyRequest, DetectRequest or SegmentRequest and its response.
+// Used as the Codec of PredictCall.
 template <typename Request, typename Response>
 class VisionCodec : public prediction::ResponseWriter {
  protected:
@@ -72,15 +72,14 @@ class VisionCodec : public prediction::ResponseWriter {
   }
   int64_t Bytes() const override { return results_.Bytes(rest_); }
 
-  call::ResultSink& results_;  // The call's, until it is finished.
+  call::ResultSink& results_;  // Owned by the call. Valid until Finish().
   Request request_;
   const std::unique_ptr<call::Pictures> pictures_;
   Response rest_;  // The response without its results.
 };
 
-// Handler of calls that ask a model about images, such as a ClassifyRequest and
-// its ClassifyResponse: see call::Handler. A malformed request is counted and
-// logged like any other.
+// Answers a prediction call, such as a ClassifyRequest, see call::Handler.
+// Malformed requests are counted and logged like other requests.
 template <typename Request, typename Response>
 void Predict(const prediction::TransportEnvironment& environment,
              observability::Method counted_as,

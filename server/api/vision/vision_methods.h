@@ -7,7 +7,7 @@
 
 namespace sfmamba::api {
 
-// The methods of sfmamba.v1.VisionService.
+// Returns the methods of sfmamba.v1.VisionService.
 std::vector<call::Method> VisionMethods();
 
 }  // namespace sfmamba::api
