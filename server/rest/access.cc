@@ -21,10 +21,12 @@ constexpr char kRequestHeaders[] =
     "X-Request-Timeout";
 constexpr char kAnswerHeaders[] =
     "Inference-Header-Content-Length, Retry-After";
-constexpr char kSeconds[] = "600";  // A browser may remember what it was told.
+// How long browsers may cache a CORS preflight response.
+constexpr char kSeconds[] = "600";
 
-// Returns the value of the header Authorization. Several are refused: a proxy
-// in front of the server may have checked another one of them.
+// Returns the value of the header Authorization. Returns an invalid value if
+// there are several such headers. A proxy in front of the server may have
+// checked a different header than the server.
 absl::string_view Authorization(const http::HttpRequest& request) {
   constexpr char kName[] = "authorization";
   if (request.headers.count(kName) > 1) return "several";
@@ -45,7 +47,7 @@ security::Gate::Origin OriginOf(const http::HttpRequest& request) {
 std::optional<Scope> ScopeOf(const MethodPaths& methods,
                              const http::HttpRequest& request) {
   const absl::string_view path = request.path;
-  // Browsers ask for a path's methods before they send a token.
+  // Browsers send an OPTIONS preflight request without a token.
   if (request.method == "OPTIONS" || path == "/openapi.json") {
     return std::nullopt;
   }
@@ -86,7 +88,7 @@ http::Headers CorsHeaders(const std::vector<std::string>& allowed,
     return std::find(allowed.begin(), allowed.end(), origin) != allowed.end();
   };
   const absl::string_view origin = Header(request, "origin");
-  // Caches must not give one origin's answer to another.
+  // A cache must not reuse the response for another origin.
   http::Headers headers = {{"Vary", "Origin"}};
   if (origin.empty() || !(is_allowed("*") || is_allowed(origin))) {
     return headers;

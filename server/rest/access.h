@@ -12,24 +12,24 @@
 
 namespace sfmamba::rest {
 
-// Returns the scope that the caller of a request needs. Probes, OPTIONS, the
-// API's description and the console's files need none. A path that is not
-// served needs a scope too.
+// Returns the scope that a request requires. Probes, OPTIONS, /openapi.json and
+// the console's files require no scope. Unknown paths require a scope.
 std::optional<security::Scope> ScopeOf(const MethodPaths& methods,
                                        const http::HttpRequest& request);
 
-// Admits a request whose head has arrived, if its caller has `scope`, and
-// writes the caller into the request. Otherwise returns the refusal, 401 with
-// TOKEN_INVALID or 403 with SCOPE_MISSING, in the form of the path's other
-// errors. Without a gate everybody is admitted. Takes microseconds.
+// Checks that the caller of a request has `scope`. Called when the request's
+// head has arrived. If the caller is admitted, stores the caller in the request
+// and returns nullopt. Otherwise returns an error response in the format of the
+// path's API: 401 with reason TOKEN_INVALID or 403 with reason SCOPE_MISSING.
+// If `gate` is null, every caller is admitted. Takes only microseconds.
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
                                         std::optional<security::Scope> scope,
                                         http::HttpRequest& request);
 
-// Returns the headers of a response that let a page of another origin read it,
-// and send its request (the fetch standard's CORS protocol). Pages whose origin
-// is not in `allowed` get none. "*" allows every origin. Cookies and
-// certificates of the page's reader are never allowed.
+// Returns the CORS headers of a response (fetch standard). These headers allow
+// pages of other origins to send the request and to read the response. Only the
+// origins in `allowed` get access. "*" allows every origin. Credentials such as
+// cookies and client certificates are never allowed.
 http::Headers CorsHeaders(const std::vector<std::string>& allowed,
                           const http::HttpRequest& request);
 

@@ -15,9 +15,9 @@ namespace {
 constexpr char kGrpcTimeout[] = "grpc-timeout";
 constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
-constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused value.
+constexpr size_t kMaxShown = 64;  // Of a rejected value.
 
-// gRPC's units of time, and Abseil's in the same order.
+// gRPC's units of time and the corresponding Abseil units.
 constexpr absl::string_view kGrpcUnits = "HMSmun";
 constexpr const char* kUnits[] = {"h", "m", "s", "ms", "us", "ns"};
 
@@ -49,7 +49,7 @@ absl::StatusOr<absl::Duration> ParseRequestTimeout(absl::string_view value) {
   absl::Duration timeout;
   double seconds = 0;
   if (absl::SimpleAtod(value, &seconds)) {
-    timeout = absl::Seconds(seconds > 0 ? seconds : 0);  // NaN is not above 0.
+    timeout = absl::Seconds(seconds > 0 ? seconds : 0);  // NaN becomes 0.
   } else if (!absl::ParseDuration(value, &timeout)) {
     timeout = absl::ZeroDuration();
   }
@@ -60,7 +60,8 @@ absl::StatusOr<absl::Duration> ParseRequestTimeout(absl::string_view value) {
   return timeout;
 }
 
-// Returns the time that the request may take. Infinite if it has no header.
+// Returns the timeout of the request, or InfiniteDuration() if the request has
+// no timeout header.
 absl::StatusOr<absl::Duration> TimeoutOf(const http::HttpRequest& request) {
   const size_t count = request.headers.count(kGrpcTimeout) +
                        request.headers.count(kRequestTimeout);
@@ -86,7 +87,7 @@ absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
   call.peer = request.peer;
   call.caller = request.caller;
   call.system = "http";
-  // W3C Trace Context: several traceparents count as none.
+  // W3C Trace Context requires that several traceparent headers are ignored.
   if (request.headers.count("traceparent") == 1) {
     call.traceparent = std::string(Header(request, "traceparent"));
   }

@@ -8,18 +8,22 @@
 
 namespace sfmamba::rest {
 
-// Reads what a prediction must know of a call from the request's headers.
+// Reads the CallInfo of a prediction from the request's headers.
 //
-// The deadline is `now` plus the header `grpc-timeout` (gRPC's form: at most 8
-// digits and one of H M S m u n, "100m" for 100 ms) or `x-request-timeout`
-// (seconds, "1.5", or a duration, "1500ms"). INVALID_ARGUMENT with the header
-// as field if the value is not positive or has another form, or if a request
-// has two such headers.
+// The deadline is `now` plus the timeout in one of these headers:
+// - `grpc-timeout`: at most 8 digits and a unit of H, M, S, m, u or n, such as
+//   "100m" for 100 ms.
+// - `x-request-timeout`: seconds, such as "1.5", or a duration, such as
+//   "1500ms".
+// Returns INVALID_ARGUMENT with the header as field if the value is invalid or
+// not positive. Also returns INVALID_ARGUMENT if there is more than one timeout
+// header.
 absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
                                             absl::Time now);
 
-// Returns the value of a header, whose name is in lower case. Empty if there is
-// none. If there are several, the first.
+// Returns the value of the header `name`, which must be in lower case. Returns
+// an empty string if there is no such header, and the first value if there are
+// several.
 absl::string_view Header(const http::HttpRequest& request,
                          absl::string_view name);
 

@@ -16,7 +16,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 32;  // Most bytes shown of a refused method.
+constexpr size_t kMaxShown = 32;  // Of a rejected method.
 
 // Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
 // matching row wins.
@@ -46,7 +46,7 @@ int HttpCode(absl::StatusCode code) {
   for (const auto& row : kCodes) {
     if (row.code == code) return row.http;
   }
-  return 500;  // UNKNOWN, DATA_LOSS.
+  return 500;  // For example UNKNOWN and DATA_LOSS.
 }
 
 absl::StatusCode CanonicalCode(int http_code) {
@@ -57,7 +57,8 @@ absl::StatusCode CanonicalCode(int http_code) {
                          : absl::StatusCode::kInternal;
 }
 
-// Returns an error's message, which begins with `field` if that is not empty.
+// Returns the error message. If `field` is not empty, the message starts with
+// `field`.
 std::string Worded(const absl::Status& error, absl::string_view field) {
   if (field.empty()) return std::string(error.message());
   absl::string_view message = error.message();
@@ -98,7 +99,7 @@ http::HttpResponse ErrorResponse(const absl::Status& error) {
 
 http::HttpResponse KserveError(const absl::Status& error) {
   std::string field = server::GetErrorDetail(error).field;
-  // What gRPC's messages have in two places is in one in JSON.
+  // gRPC has two fields for the elements of an input. JSON has one.
   if (field == "raw_input_contents[0]" || field == "inputs[0].contents") {
     field = "inputs[0].data";
   }

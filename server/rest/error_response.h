@@ -7,33 +7,35 @@
 
 namespace sfmamba::rest {
 
-// Responses to errors have the HTTP status of the error's code. If waiting
-// helps, they have Retry-After in seconds: the error's own hint, rounded up, or
-// 1 for UNAVAILABLE without a hint.
+// Error responses have the HTTP status of the error's code. If the client
+// should retry, the response has a Retry-After header in seconds. The value is
+// the error's retry hint, rounded up. UNAVAILABLE without a hint gets 1 second.
 
-// Writes an error as google.rpc.Status in protobuf's JSON mapping, its details
-// with their "@type". The message begins with the field, if there is one.
+// Returns the error as google.rpc.Status in protobuf's JSON mapping. The
+// details include "@type". If the error has a field, the message starts with
+// the field.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
-// Writes an error as the Open Inference Protocol does: {"error": "<field>:
-// <message>"}, with the fields of its REST.
+// Returns the error in the format of the Open Inference Protocol, {"error":
+// "<field>: <message>"}. The field has its REST name.
 http::HttpResponse KserveError(const absl::Status& error);
 
-// KserveError() for paths under /v2, else ErrorResponse().
+// Returns KserveError() if `path` is below /v2, otherwise ErrorResponse().
 http::HttpResponse ErrorAt(absl::string_view path, const absl::Status& error);
 
-// ErrorAt() for a request that the transport itself refuses by `http_code`.
+// Returns ErrorAt() with status `http_code`. Used for requests that the
+// transport rejects.
 http::HttpResponse RefusalResponse(int http_code, absl::string_view message,
                                    absl::string_view path = "");
 
-// Answers an HTTP method that `path` does not serve: 204 for OPTIONS, else 405,
-// both with the header Allow. `allowed` are the methods that it serves, such as
-// "GET, HEAD, OPTIONS".
+// Answers a request whose HTTP method `path` does not support. Returns 204 for
+// OPTIONS, otherwise 405. Both responses have the header Allow. `allowed` lists
+// the supported methods, such as "GET, HEAD, OPTIONS".
 http::HttpResponse OtherMethod(absl::string_view method,
                                absl::string_view allowed,
                                absl::string_view path = "");
 
-// Returns whether a path is `folder` or below it.
+// Returns true if `path` equals `folder` or is below `folder`.
 bool IsUnder(absl::string_view path, absl::string_view folder);
 
 }  // namespace sfmamba::rest

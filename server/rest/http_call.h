@@ -14,11 +14,12 @@
 
 namespace sfmamba::rest {
 
-// A call over HTTP. The caller was admitted when the request's head had come:
-// see access.h. A derived class says how requests and responses are written.
+// Implements call::Call over HTTP. The caller was checked when the request's
+// head arrived, see access.h. Derived classes define the formats of requests
+// and responses.
 class HttpCall : public call::Call {
  public:
-  // `serving` is the error that requests are answered with, or OK.
+  // `serving` is OK, or the error for new requests.
   HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
            absl::Status serving);
 
@@ -31,26 +32,28 @@ class HttpCall : public call::Call {
               absl::AnyInvocable<void()> sent) override;
 
  protected:
-  // Sets the fields that the path has. INVALID_ARGUMENT if the body has set one
-  // otherwise.
+  // Sets the fields from the path. Returns INVALID_ARGUMENT if the body has set
+  // such a field to a different value.
   absl::Status SetPathFields(call::Message* request) const;
-  // Writes the response, OK, and may take the contents of `rest`.
+  // Returns the response of a successful call. May move the contents out of
+  // `rest`.
   virtual http::HttpResponse Respond(call::Message* rest) = 0;
 
   http::HttpRequest& request() { return exchange_->request(); }
 
   const PathFields fields_;
   const absl::Status serving_;
-  absl::Status headers_;  // An error if they cannot be parsed.
+  absl::Status headers_;  // The error if the headers are invalid, otherwise OK.
 
  private:
-  // Null once it is answered. If it ends unanswered it answers 500.
+  // Null after Finish(). An exchange that is destroyed without a response sends
+  // 500.
   std::unique_ptr<http::Exchange> exchange_;
   const int64_t request_bytes_;
 };
 
-// Makes a call of the typed API. docs/serving.md, "REST", says how requests and
-// responses are written. `memory` outlives the call.
+// Returns a call of the typed API. See docs/serving.md, "REST", for the formats
+// of requests and responses. `memory` must outlive the call.
 std::unique_ptr<call::Call> MakeTypedCall(
     std::unique_ptr<http::Exchange> exchange, PathFields fields,
     absl::Status serving, server::MemoryBudget* memory);

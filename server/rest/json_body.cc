@@ -21,15 +21,16 @@ namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kSecretBytes = 16;
-constexpr size_t kMaxShown = 512;  // Most bytes shown of protobuf's message.
+constexpr size_t kMaxShown = 512;  // Of an error message of protobuf.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-// Reads the character that follows a backslash at `text[at]`, and leaves `at`
-// at its last byte. Nothing if base64 has none such.
+// Decodes the escape sequence that starts with the backslash at `text[*at]`.
+// Sets `at` to the last byte of the sequence. Returns nullopt if the character
+// cannot occur in base64.
 std::optional<char> Unescape(absl::string_view text, size_t* at) {
-  // EndOfString() has skipped escaped quotes, so a character follows.
+  // A character follows because EndOfString() skips escaped quotes.
   const char c = text[++*at];
   if (c == 'n' || c == 'r' || c == 't') return '\n';
   if (c == '/') return c;
@@ -45,10 +46,11 @@ std::optional<char> Unescape(absl::string_view text, size_t* at) {
   return static_cast<char>(code);
 }
 
-// Decodes base64, as a JSON string has it, and overwrites it. False if it is
-// no base64.
+// Decodes the base64 text of a JSON string and overwrites the text. Returns
+// false if the text is not valid base64.
 bool Decode(char* text, size_t size, std::string* bytes) {
-  // First it becomes the standard alphabet's, without escapes and breaks.
+  // The loop removes escapes and whitespace and converts the text to the
+  // standard base64 alphabet.
   size_t clean = 0;
   for (size_t at = 0; at < size; ++at) {
     std::optional<char> next = text[at];
@@ -64,8 +66,8 @@ bool Decode(char* text, size_t size, std::string* bytes) {
   return absl::Base64Unescape({text, clean}, bytes);
 }
 
-// A placeholder begins with random bytes, so that no client's picture can be
-// taken for one.
+// Returns random bytes that start every placeholder. A picture from a client
+// can therefore never equal a placeholder.
 std::string NewSecret() {
   absl::BitGen random;
   std::string secret;
@@ -75,8 +77,9 @@ std::string NewSecret() {
   return secret;
 }
 
-// Takes long strings out of JSON, and decodes them. The JSON that is left has
-// placeholders for them, in base64 too.
+// Extracts long strings from JSON and decodes them from base64. rest() is the
+// JSON with placeholders in place of these strings. The placeholders are base64
+// too.
 class Cutter {
  public:
   explicit Cutter(std::string json)
@@ -84,7 +87,7 @@ class Cutter {
         at_(absl::StartsWith(json_, kByteOrderMark) ? kByteOrderMark.size()
                                                     : 0) {}
 
-  // Fills rest().
+  // Extracts the strings and fills rest().
   absl::Status Cut() {
     while (at_ < json_.size()) {
       const char c = json_[at_];
@@ -107,8 +110,9 @@ class Cutter {
     return absl::OkStatus();
   }
   const std::string& rest() const { return rest_; }
-  // Puts a picture in the place of its placeholder, once. False, and the bytes
-  // stay, if they are none.
+  // Replaces a placeholder in `bytes` with its picture. Must be called at most
+  // once per placeholder. Returns false and does not change `bytes` if `bytes`
+  // is not a placeholder.
   bool Fill(std::string* bytes) {
     uint32_t index;
     if (bytes->size() != kSecretBytes + sizeof(index) ||
@@ -120,9 +124,10 @@ class Cutter {
     return true;
   }
   size_t placeholders() const { return pictures_.size(); }
-  // Returns a message about rest() without its first placeholder.
+  // Returns an error message about rest() with "..." in place of the first
+  // placeholder.
   std::string WithoutPlaceholder(std::string message) const {
-    constexpr size_t kPlaceholderSize = 28;  // In base64.
+    constexpr size_t kPlaceholderSize = 28;  // Size in base64.
     const std::string start =
         absl::Base64Escape(secret_.substr(0, kSecretBytes / 3 * 3));
     const size_t found = message.find(start);
@@ -131,8 +136,8 @@ class Cutter {
   }
 
  private:
-  // The position of the quote that ends the string whose characters begin at
-  // `begin`; nothing if there is none.
+  // Returns the position of the quote that ends the string starting at `begin`.
+  // Returns nullopt if there is no such quote.
   std::optional<size_t> EndOfString(size_t begin) const {
     for (size_t at = begin;;) {
       const size_t found = json_.find('"', at);
@@ -216,7 +221,8 @@ absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
     if (bytes != nullptr && cutter.Fill(bytes)) ++filled;
   }
   if (filled == cutter.placeholders()) return absl::OkStatus();
-  // The placeholder would be taken for what another field says.
+  // A long string in any other field must fail, because the field would contain
+  // a placeholder.
   return server::MalformedMessage(
       absl::StrCat("JSON: got a string that is no picture's, expected at most ",
                    kMaxJsonString, " bytes"));

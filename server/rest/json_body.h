@@ -10,21 +10,26 @@
 
 namespace sfmamba::rest {
 
-// JSON of more bytes than this, without its pictures, is refused. No request
-// needs so many, and a parsed tree takes much more memory than its text.
+// Maximum size of the JSON without its pictures. No valid request needs more.
+// The limit exists because a parsed tree occupies much more memory than its
+// text.
 inline constexpr size_t kMaxJsonRest = 256 << 10;
-// Strings of more bytes than this must be a picture in base64.
+// A longer string must be a picture in base64.
 inline constexpr size_t kMaxJsonString = 1024;
 
-// Returns the bytes of an image's source; null if it has none.
+// Returns the bytes of an image's source, or null if the image has no source.
 std::string* BytesOf(v1::Image* image);
 
-// Reads a ClassifyRequest, DetectRequest or SegmentRequest from JSON by
-// protobuf's mapping. Base64 may be of either alphabet, padded or not, and
-// broken into lines. Takes memory for the pictures beside the JSON's own.
+// Parses a ClassifyRequest, DetectRequest or SegmentRequest from protobuf's
+// JSON mapping. Base64 may use the standard or the URL-safe alphabet, with or
+// without padding and line breaks. Allocates memory for the decoded pictures in
+// addition to `json`.
 //
-// INVALID_ARGUMENT with reason MALFORMED_MESSAGE if the body is no JSON, if a
-// field is not known, or if a value or a long string is not what it must be.
+// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE in these cases:
+// - The body is not valid JSON.
+// - A field is unknown.
+// - A value has the wrong type.
+// - A long string is not a picture in base64.
 absl::Status ReadJson(std::string json, google::protobuf::Message* request);
 
 }  // namespace sfmamba::rest

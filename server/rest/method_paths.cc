@@ -10,8 +10,8 @@
 namespace sfmamba::rest {
 namespace {
 
-// Returns a path template without its brackets: once without the last part in
-// brackets and once with it, and so for each other part.
+// Expands the optional parts of a path template. Returns one path for each
+// combination of present and absent parts in brackets.
 std::vector<std::string> Expand(const std::string& path) {
   const size_t begin = path.rfind('[');
   if (begin == path.npos) return {path};
@@ -56,10 +56,11 @@ bool MethodPaths::Rule::Matches(absl::string_view path,
     const std::pair<absl::string_view, absl::string_view> variable =
         absl::StrSplit(pieces[i], absl::MaxSplits('=', 1));
     absl::string_view value = path;
-    if (!variable.second.empty()) {  // It takes all of the path.
+    // The variable matches the rest of the path.
+    if (!variable.second.empty()) {
       if (!absl::StartsWith(value, Folder()) ||
           !absl::ConsumeSuffix(&value, pieces[i + 1]) ||
-          // Without a verb a colon is no part of a name.
+          // Without a verb in the template, a name must not contain a colon.
           (pieces[i + 1].empty() && absl::StrContains(value, ":"))) {
         return false;
       }

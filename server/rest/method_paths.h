@@ -11,46 +11,54 @@
 
 namespace sfmamba::rest {
 
-// The fields of a request that a path sets, and their values.
+// The names and values of the request fields that the path sets.
 using PathFields = std::vector<std::pair<std::string, std::string>>;
 
-// The paths of the methods that HTTP serves. Thread-safe.
+// Finds the method for an HTTP path. Thread-safe.
 class MethodPaths {
  public:
-  // `methods` outlives this.
+  // `methods` must outlive this object.
   explicit MethodPaths(const std::vector<call::Method>& methods);
 
   struct Match {
     const call::Method* method;
     PathFields fields;
-    bool is_served;       // Whether the path serves the HTTP method.
-    std::string allowed;  // What it serves: "GET, HEAD, OPTIONS".
+    bool is_served;  // True if the path supports the HTTP method.
+    // The supported methods, such as "GET, HEAD, OPTIONS".
+    std::string allowed;
   };
-  // Returns the method that a request means, none if no method has the path. If
-  // the path does not serve `http_method`, the first method that has the path.
+  // Returns the method for a request, or nullopt if no method has the path. If
+  // the path does not support `http_method`, returns the first method with this
+  // path.
   std::optional<Match> Find(absl::string_view http_method,
                             absl::string_view path) const;
-  // Whether `path` lies where models are, but need not name a method.
+  // Returns true if `path` starts with a model folder, such as /v1/models/. The
+  // path need not belong to a method.
   bool Covers(absl::string_view path) const;
-  // The verbs that end a path for which Covers() is true, as an error lists
-  // them: ":classify, :detect or :segment".
+  // Returns the verbs for an error message about a path with Covers(), such as
+  // ":classify, :detect or :segment".
   std::string Verbs() const;
 
-  // Returns the paths of OpenAPI by their names there: "@GetModel@" and, with a
-  // version of a model, "@GetModel.version@".
+  // Returns pairs of a placeholder in the OpenAPI description and its path. A
+  // placeholder is "@GetModel@", or "@GetModel.version@" for a path with a
+  // model version.
   std::vector<std::pair<std::string, std::string>> OpenApiPaths() const;
 
  private:
-  // "POST,PUT /v1/{model=models/**}:classify".
+  // A parsed template, such as "POST,PUT /v1/{model=models/**}:classify".
   struct Rule {
     const call::Method* method;
-    std::vector<std::string> http_methods;  // "POST", "PUT"; HEAD beside GET.
-    // "/v1/", "model=models/**", ":classify": every other one is a variable.
+    // Such as "POST" and "PUT". GET implies HEAD.
+    std::vector<std::string> http_methods;
+    // The template split at braces, such as "/v1/", "model=models/**",
+    // ":classify". Every second piece is a variable.
     std::vector<std::string> pieces;
 
-    // Whether the path matches. Then `fields` has its variables.
+    // Returns true if the path matches. Then adds the values of the variables
+    // to `fields`.
     bool Matches(absl::string_view path, PathFields* fields) const;
-    // What "**" begins with, "models/"; empty if there is none.
+    // Returns the text before "**", such as "models/". Returns an empty string
+    // if there is no "**".
     absl::string_view Folder() const;
   };
 

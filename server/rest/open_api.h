@@ -8,9 +8,10 @@
 
 namespace sfmamba::rest {
 
-// Returns the description of REST in OpenAPI 3.0.3, as JSON: the methods at
-// `paths`, their messages and the comments of vision.proto in protobuf's JSON
-// mapping, and the probes.
+// Returns the OpenAPI 3.0.3 description of the REST API as JSON. The
+// description contains the methods in `paths`, their messages and the probes.
+// The messages are in protobuf's JSON mapping, with the comments of
+// vision.proto.
 std::string OpenApi(const MethodPaths& paths, absl::string_view version);
 
 }  // namespace sfmamba::rest

@@ -31,10 +31,11 @@ namespace {
 using google::protobuf::Message;
 using Fields = std::multimap<std::string, std::string>;
 
-constexpr size_t kMaxShown = 64;    // Most bytes shown of a refused name.
-constexpr size_t kMaxField = 1024;  // Most bytes of a form's field.
+constexpr size_t kMaxShown = 64;    // Of a rejected name.
+constexpr size_t kMaxField = 1024;  // Of a form field.
 
-// A request message has its parameters in itself.
+// Rejects query parameters, because a request message contains its own
+// parameters.
 absl::Status CheckNoQuery(const http::HttpRequest& request) {
   if (request.query.empty()) return absl::OkStatus();
   return server::InvalidField(
@@ -44,8 +45,8 @@ absl::Status CheckNoQuery(const http::HttpRequest& request) {
       "its body");
 }
 
-// Takes the fields out of a form's parts: what has no file's name and is no
-// picture. INVALID_ARGUMENT if nothing else is left.
+// Moves the fields from `parts` to `fields`. A field is a part that has no file
+// name and is not a picture. Returns INVALID_ARGUMENT if no other part remains.
 absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
                         Fields* fields) {
   std::vector<FormPart> files;
@@ -80,7 +81,7 @@ class BodyPictures final : public OwnedPictures {
   }
 
  private:
-  // See ReadBody().
+  // Implements ReadBody().
   absl::Status Read(int max_images, http::HttpRequest* request,
                     server::MemoryBudget* memory, Message* message);
   absl::Status ReadForm(bool is_form, http::HttpRequest* request,
@@ -90,16 +91,16 @@ class BodyPictures final : public OwnedPictures {
                         Message* message);
 };
 
-constexpr size_t kMaxBoundary = 70;   // RFC 2046, 5.1.1.
-constexpr size_t kMaxHead = 4 << 10;  // Most bytes of a part's headers.
-constexpr absl::string_view kBlank = "\r\n\r\n";  // Ends the headers.
+constexpr size_t kMaxBoundary = 70;               // RFC 2046, 5.1.1.
+constexpr size_t kMaxHead = 4 << 10;              // Of a part's headers.
+constexpr absl::string_view kBlank = "\r\n\r\n";  // The end of the headers.
 
 absl::Status Malformed(absl::string_view message) {
   return server::MalformedMessage(absl::StrCat("form: ", message));
 }
 
-// Returns a parameter of a header's value, such as the boundary of
-// "multipart/form-data; boundary=x".
+// Returns the parameter `name` of a header value. An example is the parameter
+// "boundary" of "multipart/form-data; boundary=x".
 std::optional<std::string> Parameter(absl::string_view value,
                                      absl::string_view name) {
   value.remove_prefix(std::min(value.find(';'), value.size()));
@@ -113,7 +114,7 @@ std::optional<std::string> Parameter(absl::string_view value,
   return std::nullopt;
 }
 
-// Reads the headers of a part; false if it has no name.
+// Reads the headers of a part. Returns false if the part has no name.
 bool ReadHead(absl::string_view head, FormPart* part) {
   for (absl::string_view line : absl::StrSplit(head, "\r\n")) {
     const std::pair<absl::string_view, absl::string_view> header =
@@ -146,7 +147,7 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 
 void OwnedPictures::SetBytes(image::ImageSource* source) {
   const auto set = [this](absl::string_view* index) {
-    // It is empty if the field was not sent.
+    // Empty if the field was not sent.
     if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
   };
   auto* encoded = std::get_if<image::EncodedImage>(&source->source);
@@ -199,7 +200,7 @@ absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
   const auto part_of = [&](const char* name) {
     return reflection.MutableMessage(message, type.FindFieldByName(name));
   };
-  v1::Image common;  // All images have the same parameters.
+  v1::Image common;  // The same parameters apply to all images.
   status = SetFromQuery(
       fields, {message, part_of("params"), part_of("options"), &common});
   if (!status.ok()) return status;
@@ -231,8 +232,8 @@ absl::Status BodyPictures::ReadProtobuf(int max_images, std::string body,
 absl::Status BodyPictures::ReadJson(std::string body,
                                     server::MemoryBudget* memory,
                                     Message* message) {
-  // Parsing takes about as much memory as the JSON. The prediction holds as
-  // much once it has started.
+  // Parsing needs about as much memory as the JSON. The prediction later
+  // reserves the same amount itself.
   const absl::StatusOr<server::MemoryHold> hold =
       memory->Take(server::MemoryUse::kMessage, body.size());
   if (!hold.ok()) return hold.status();
@@ -271,7 +272,8 @@ absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
   }
   const std::string delimiter = absl::StrCat("\r\n--", boundary);
   std::vector<FormPart> parts;
-  // The first delimiter may be the body's first line.
+  // The body may start with the first delimiter, without a preceding line
+  // break.
   size_t at = delimiter.size() - 2;
   if (body.substr(0, at) != absl::string_view(delimiter).substr(2)) {
     at = body.find(delimiter);

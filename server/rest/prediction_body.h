@@ -18,7 +18,7 @@
 
 namespace sfmamba::rest {
 
-// A part of a form, and where its content lies in the body.
+// A part of a form and the position of its content in the body.
 struct FormPart {
   std::string name;
   bool has_file_name = false;
@@ -26,54 +26,58 @@ struct FormPart {
   size_t size = 0;
 };
 
-// Finds the parts of a body of multipart/form-data, RFC 7578, which browsers
-// and `curl -F` send. `content_type` names the boundary. Takes memory for at
-// most kMostParts parts, and time in proportion to the body.
+// Finds the parts of a multipart/form-data body (RFC 7578). Browsers and `curl
+// -F` send such bodies. `content_type` contains the boundary. Allocates memory
+// for at most kMostParts parts and runs in linear time.
 //
-// INVALID_ARGUMENT with reason MALFORMED_MESSAGE if there is no boundary, a
-// part has no name or a head that is too long, the end is missing, or there are
-// too many parts.
+// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE in these cases:
+// - There is no boundary.
+// - A part has no name.
+// - The headers of a part are too long.
+// - The end of the body is missing.
+// - There are too many parts.
 inline constexpr size_t kMostParts = 2000;
 absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
                                                 absl::string_view body);
 
-// Returns whether a body begins like a JPEG, a PNG or a WebP picture.
+// Returns true if a body starts like a JPEG, PNG or WebP picture.
 bool IsPicture(absl::string_view body);
 
-// The form of a request's body. The first bytes show a picture, whatever the
-// Content-Type is. The first character shows JSON, because curl sends it with
-// another type.
+// The format of a request body. A picture is detected by its first bytes,
+// regardless of the Content-Type. JSON is detected by its first character,
+// because curl sends JSON with another type.
 enum class BodyForm {
-  kPicture,   // One picture. Also a body of none of the other forms.
-  kForm,      // multipart/form-data: pictures and fields.
+  kPicture,   // One picture. Also the default.
+  kForm,      // A multipart/form-data body with pictures and fields.
   kJson,      // application/json.
   kProtobuf,  // application/x-protobuf or application/protobuf.
 };
 BodyForm FormOf(absl::string_view content_type, absl::string_view body);
 
-// Images of a request in strings.
+// Holds the images of a request in strings.
 class OwnedPictures : public call::Pictures {
  public:
   void SetBytes(image::ImageSource* source) override;
   void Release() override;
 
  protected:
-  // `bytes` is the size of the request's body.
+  // `bytes` is the size of the request body.
   explicit OwnedPictures(int64_t bytes) { bytes_ = bytes; }
 
   std::vector<std::string> owned_;
-  std::vector<absl::string_view> views_;  // Views of owned_, by index.
+  // The image bytes by index, in owned_.
+  std::vector<absl::string_view> views_;
 };
 
-// Takes the body of a request and parses it into `message`, an empty
-// ClassifyRequest, DetectRequest or SegmentRequest, unless `status` is an
-// error. The pictures stay in the body's memory, or are decoded from base64.
-// Holds memory of `memory` while it parses JSON. See
-// call::Call::ReadPictures().
+// Parses the body of a request into `message`, an empty ClassifyRequest,
+// DetectRequest or SegmentRequest. Does nothing if `status` is an error. The
+// pictures stay in the body's memory, unless they are decoded from base64.
+// Parsing JSON reserves memory from `memory`. See call::Call::ReadPictures().
 //
-// INVALID_ARGUMENT, as SetFromQuery(), FindParts(), ReadJson() and
-// call::ReadRequest() say, or if a message comes with parameters in the query.
-// RESOURCE_EXHAUSTED if there is no memory for a JSON body.
+// Returns the errors of SetFromQuery(), FindParts(), ReadJson() and
+// call::ReadRequest(), or one of these errors:
+// - INVALID_ARGUMENT: the body is a message, but the query also has parameters.
+// - RESOURCE_EXHAUSTED: there is not enough memory for a JSON body.
 std::unique_ptr<call::Pictures> ReadBody(const absl::Status& status,
                                          int max_images,
                                          http::HttpRequest* request,

@@ -20,21 +20,21 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kMaxShown = 64;  // Most bytes shown of a refused name.
+constexpr size_t kMaxShown = 64;  // Of a rejected name.
 
 bool IsSettable(const FieldDescriptor& field) {
   return field.type() != FieldDescriptor::TYPE_BYTES && !server::IsGroup(field);
 }
 
-// Whether a field is a message whose own fields are parameters.
+// Returns true if a field is a message whose fields can be set by parameters.
 bool HasParameters(const FieldDescriptor& field) {
-  // A picture's source, the oneof, comes in the body only.
+  // A picture's source, a oneof, can only be sent in the body.
   return server::IsGroup(field) && !field.is_repeated() &&
          field.containing_oneof() == nullptr;
 }
 
-// Adds the names of the parameters that set fields of `type`, with `prefix`
-// before them. A field that is itself one of `messages` is passed over.
+// Appends the names of the parameters for the fields of `type`, each with
+// `prefix`. Skips a field whose type is one of `messages`.
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,
               std::vector<std::string>* names) {
@@ -52,7 +52,7 @@ void AddNames(const Descriptor& type, const std::string& prefix,
   }
 }
 
-// Lists the names of the parameters of `messages`.
+// Returns the parameter names of all `messages`.
 std::string Names(const std::vector<Message*>& messages) {
   std::vector<std::string> names;
   for (const Message* message : messages) {
@@ -63,10 +63,11 @@ std::string Names(const std::vector<Message*>& messages) {
 
 struct Place {
   Message* message = nullptr;
-  const FieldDescriptor* field = nullptr;  // Null: not found.
+  const FieldDescriptor* field = nullptr;  // Null if the field was not found.
 };
 
-// The field that `name` means within `message`; made if it is within others.
+// Returns the field `name` of `message`. Creates the nested message that
+// contains the field if needed.
 Place Find(absl::string_view name, Message* message) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(name, absl::MaxSplits('.', 1));

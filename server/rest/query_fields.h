@@ -10,15 +10,18 @@
 
 namespace sfmamba::rest {
 
-// Sets fields of messages from the parameters of a query. A parameter has the
-// name of a field ("top_k" or "topK"), in the first of `messages` that has such
-// a field. A field of a field is named after it ("crop.x_min"). Numbers and
-// names of enumerators are written as in protobuf's JSON mapping, a duration as
-// "1.5s" or "150ms", several numbers as "1,2" or by several parameters.
+// Sets fields of messages from query parameters. A parameter has the name of a
+// field, such as "top_k" or "topK". If several messages have the field, the
+// first of `messages` is used. A nested field is named with a dot, such as
+// "crop.x_min". Numbers and enum names are written as in protobuf's JSON
+// mapping. Durations are written as "1.5s" or "150ms". Several numbers are
+// written as "1,2" or as several parameters.
 //
-// INVALID_ARGUMENT with reason INVALID_FIELD and the parameter as field if
-// there is no such field, if the text is no value of the field, or if it is set
-// twice. Fields of bytes and lists of messages are not settable.
+// Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter as field
+// in these cases:
+// - The field does not exist, or has bytes or repeated messages.
+// - The value is not valid for the field.
+// - The field is set twice.
 absl::Status SetFromQuery(
     const std::multimap<std::string, std::string>& query,
     const std::vector<google::protobuf::Message*>& messages);

@@ -56,7 +56,7 @@ http::HttpResponse ResponseBody::Take(const call::Message& rest) {
     body = protobuf_.Take(rest);
     return response;
   }
-  const std::string others = ToJson(rest);  // An object.
+  const std::string others = ToJson(rest);  // A JSON object.
   if (!json_.has_value()) {
     body = {others};
     return response;

@@ -15,15 +15,15 @@ namespace sfmamba::rest {
 
 enum class Encoding { kJson, kProtobuf };
 
-// Returns the encoding that the header Accept asks for: protobuf if it names
-// "application/x-protobuf" or "application/protobuf", else JSON.
+// Returns the encoding for the header Accept. Protobuf is selected by
+// "application/x-protobuf" or "application/protobuf". The default is JSON.
 Encoding EncodingFor(absl::string_view accept);
 
-// Writes a message in protobuf's JSON mapping: names in lowerCamelCase, without
-// fields that have their default value.
+// Returns a message in protobuf's JSON mapping. Names are in lowerCamelCase,
+// and fields with default values are omitted.
 std::string ToJson(const google::protobuf::Message& message);
 
-// Encodes a response as `encoding` says.
+// Encodes a response in JSON or protobuf.
 class ResponseBody final : public call::ResultSink {
  public:
   explicit ResponseBody(Encoding encoding) : encoding_(encoding) {}
@@ -31,13 +31,15 @@ class ResponseBody final : public call::ResultSink {
   void Start(int count) override;
   int64_t Set(int i, const call::Message& result) override;
   int64_t Bytes(const call::Message& rest) const override;
-  // Returns the response, OK. Called once, last.
+  // Returns the response of a successful call. Must be called once, as the last
+  // call.
   http::HttpResponse Take(const call::Message& rest);
 
  private:
   const Encoding encoding_;
-  call::EncodedResults protobuf_;                 // If encoding_ is kProtobuf.
-  std::optional<std::vector<std::string>> json_;  // None: without results.
+  call::EncodedResults protobuf_;  // Used if encoding_ is kProtobuf.
+  // None if the response has no results.
+  std::optional<std::vector<std::string>> json_;
 };
 
 }  // namespace sfmamba::rest

@@ -21,7 +21,7 @@
 namespace sfmamba::rest {
 namespace {
 
-// Most lines a second about failed handshakes.
+// Maximum number of log lines per second about failed handshakes.
 constexpr int kHandshakeLines = 5;
 
 http::HttpOptions HttpOptionsOf(
@@ -42,7 +42,8 @@ http::HttpOptions HttpOptionsOf(
     return RefusalResponse(status, message, request.path);
   };
   result.refused = [&metrics] { metrics.HttpConnectionRefused(); };
-  // Lines are limited: anyone who can connect can make handshakes fail.
+  // The number of log lines is limited because any client can cause failed
+  // handshakes.
   result.handshake_failed =
       [&metrics, &log = environment.log,
        lines = observability::LineSampler(kHandshakeLines, /*every=*/0)](
@@ -56,7 +57,8 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
-// Most bytes shown of an unknown path, under /v2 and elsewhere.
+// Maximum number of bytes of an unknown path in an error, below /v2 and
+// elsewhere.
 constexpr size_t kMaxPathShown = 200;
 constexpr size_t kMaxShown = 256;
 
@@ -121,7 +123,7 @@ void RestService::Serve(const MethodPaths::Match& found,
     return exchange->Answer(
         OtherMethod(request.method, found.allowed, request.path));
   }
-  // Calls that are not counted are probes.
+  // Only probes have no metric. Probes are answered while the server drains.
   absl::Status serving = draining_.load() && found.method->metric.has_value()
                              ? server::Draining("the server")
                              : absl::OkStatus();

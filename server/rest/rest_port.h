@@ -22,42 +22,43 @@
 
 namespace sfmamba::rest {
 
-// All that is served over HTTP, by path: a table's methods, probes, metrics,
-// the console and /openapi.json. docs/serving.md, "REST", lists the paths.
+// Serves everything that is available over HTTP: the methods of a table,
+// probes, metrics, the console and /openapi.json. See docs/serving.md, "REST",
+// for the paths.
 //
-// Thread-safe. It outlives the exchanges that it is given.
+// Thread-safe. Must outlive all exchanges passed to Handle().
 class RestService {
  public:
   struct Options {
-    std::string version;  // The server's.
-    // Whether every model makes progress, and whether the server is SERVING.
-    // Both are quick and thread-safe.
+    std::string version;  // The server's version.
+    // `live` returns true if every model makes progress. `ready` returns true
+    // if the server is SERVING. Both functions must be fast and thread-safe.
     std::function<bool()> live = [] { return true; };
     std::function<bool()> ready = [] { return true; };
-    bool console = true;  // Whether it is served.
+    bool console = true;  // True if the console is served.
     KserveLimits kserve;
   };
 
-  // `methods` outlives the service.
+  // `methods` must outlive the service.
   RestService(const call::MethodTable& methods, Options options);
 
-  // See ScopeOf() of access.h.
+  // Returns the scope that a request requires. See ScopeOf() in access.h.
   std::optional<security::Scope> ScopeOf(
       const http::HttpRequest& request) const;
 
-  // Answers a request, now or later. Does not wait, but works as long as it
-  // takes to read the request's body.
+  // Answers a request, immediately or later. Does not block, but parses the
+  // request's body on the calling thread.
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
-  // From now on requests for models are answered UNAVAILABLE with reason
-  // DRAINING.
+  // Starts draining. From now on, requests for models fail with UNAVAILABLE and
+  // reason DRAINING.
   void StartDraining() { draining_.store(true); }
 
  private:
-  // Answers a request that means a method.
+  // Passes a request to its method.
   void Serve(const MethodPaths::Match& found,
              std::unique_ptr<http::Exchange> exchange) const;
-  // Returns the answer of a path that no method has.
+  // Returns the response for a path that does not belong to a method.
   http::HttpResponse Page(const http::HttpRequest& request);
 
   const call::MethodTable& methods_;
@@ -68,23 +69,23 @@ class RestService {
   std::atomic<bool> draining_{false};
 };
 
-// The port that everything over HTTP is served at. Thread-safe.
+// Serves a RestService on a port. Thread-safe.
 class RestPort {
  public:
   struct Options : RestService::Options {
-    // The port's own settings. What is left to RestPort: tls, and the functions
-    // that it calls.
+    // The settings of the HTTP server. RestPort sets `tls` and the callbacks
+    // itself.
     http::HttpOptions http;
-    // Connections are TLS with this identity, which is set and outlives the
-    // port; null: they are in clear.
+    // The TLS identity, which must be set and must outlive the port. If null,
+    // connections are not encrypted.
     const security::CurrentTlsIdentity* tls = nullptr;
     bool tls_client_optional = false;          // See http::TlsContext::Options.
     std::vector<std::string> allowed_origins;  // See CorsHeaders().
   };
 
-  // UNAVAILABLE, naming host and port, if the port cannot be bound;
-  // INVALID_ARGUMENT if the identity is none for TLS. `methods` outlives the
-  // port.
+  // Starts a port. Returns UNAVAILABLE with host and port if the port cannot be
+  // bound. Returns INVALID_ARGUMENT if the identity is not usable for TLS.
+  // `methods` must outlive the port.
   static absl::StatusOr<std::unique_ptr<RestPort>> Start(
       const call::MethodTable& methods, const Options& options);
 
@@ -100,7 +101,8 @@ class RestPort {
       : service_(methods, options) {}
 
   RestService service_;
-  std::unique_ptr<http::HttpServer> http_;  // Last: it uses what is above.
+  // Last, because it uses the members above.
+  std::unique_ptr<http::HttpServer> http_;
 };
 
 }  // namespace sfmamba::rest

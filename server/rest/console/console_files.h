@@ -7,12 +7,13 @@
 namespace sfmamba::rest {
 
 struct EmbeddedFile {
-  absl::string_view name;  // "index.html"
-  absl::string_view etag;  // Quoted, from the content's SHA-256.
+  absl::string_view name;  // Such as "index.html".
+  absl::string_view etag;  // Quoted. Derived from the SHA-256 of the content.
   absl::string_view content;
 };
 
-// All files of the console; embed.py writes them into the program.
+// Returns all files of the console. embed.py generates the definition of this
+// function.
 absl::Span<const EmbeddedFile> ConsoleFiles();
 
 }  // namespace sfmamba::rest

@@ -17,8 +17,9 @@ namespace {
 constexpr absl::string_view kFolder = "/console/";
 constexpr absl::string_view kPage = "index.html";
 
-// Allows the page's own files and calls, nothing inline. Trusted types keep
-// text from becoming markup or script.
+// The content security policy. Allows only files and requests of this server,
+// and no inline code. Trusted types prevent text from becoming markup or
+// script.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; "
     "img-src 'self'; connect-src 'self'; frame-ancestors 'none'; "
@@ -49,8 +50,9 @@ const EmbeddedFile* Find(absl::string_view path) {
   return nullptr;
 }
 
-// Whether If-None-Match names `etag`. The header may come several times with
-// several tags each. Weak tags count too, RFC 9110, 13.1.2.
+// Returns true if an If-None-Match header contains `etag`. A request may have
+// several such headers with several tags each. Weak tags also match (RFC 9110,
+// 13.1.2).
 bool HasTag(const http::HttpRequest& request, absl::string_view etag) {
   const auto [begin, end] = request.headers.equal_range("if-none-match");
   for (auto header = begin; header != end; ++header) {
@@ -75,7 +77,8 @@ http::HttpResponse ConsolePage(const http::HttpRequest& request) {
   http::HttpResponse response;
   response.headers = {
       {"Content-Type", ContentType(file->name)},
-      // Browsers ask each time, and get the file only after an update.
+      // Browsers revalidate the file on each use and download it only if it
+      // changed.
       {"Cache-Control", "no-cache"},
       {"ETag", std::string(file->etag)},
       {"Content-Security-Policy", kPolicy},

@@ -5,15 +5,18 @@
 
 namespace sfmamba::rest {
 
-// The console: one page that asks this server's models about a picture and
-// draws the answers, with its scripts, its style and a few sample pictures.
-// They are part of the program; the page needs nothing from anywhere else, and
-// its Content-Security-Policy lets it load and call nothing else.
+// The console is a web page that sends pictures to the server's models and
+// draws the results. Its scripts, style and sample pictures are embedded in the
+// server binary. The page loads nothing from other servers. Its
+// Content-Security-Policy also forbids requests to other servers.
 
-// Answers `request`, whose path is "/" or one of /console's: 200 with the file,
-// 304 without it if the caller's If-None-Match has it already, 404 if there is
-// no such file, 405 unless the method is GET or HEAD. The body is that of GET:
-// the transport leaves it out for HEAD.
+// Answers a request whose path is "/" or below /console. The response is one of
+// these:
+// - 200 with the file.
+// - 304 without a body if an If-None-Match header contains the file's ETag.
+// - 404 if the file does not exist.
+// - 405 if the method is not GET or HEAD.
+// For HEAD, the transport removes the body.
 http::HttpResponse ConsolePage(const http::HttpRequest& request);
 
 }  // namespace sfmamba::rest

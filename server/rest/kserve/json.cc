@@ -20,7 +20,7 @@ using Parameters =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
 constexpr size_t kMaxKeyShown = 64;  // Bytes.
-constexpr size_t kMaxTensors = 16;   // No model has as many.
+constexpr size_t kMaxTensors = 16;   // More than any model has.
 constexpr size_t kMaxDimensions = 16;
 constexpr size_t kMaxParameters = 64;
 
@@ -29,8 +29,9 @@ absl::Status TooMany(absl::string_view field, size_t got, size_t most) {
       field, absl::StrCat("got ", got, ", expected at most ", most));
 }
 
-// Sets `*member` to a member of `object`, which is at `field`; null if it has
-// none. INVALID_ARGUMENT if it is of another kind.
+// Sets `*member` to the member `name` of `object`, or to null if there is no
+// such member. `field` is the path of `object`. Returns INVALID_ARGUMENT if the
+// member has another kind.
 absl::Status Find(const Json& object, absl::string_view field, const char* name,
                   Kind kind, const Json** member) {
   const auto found = object.find(name);
@@ -65,8 +66,8 @@ bool ToParameter(const Json& value, inference::InferParameter* parameter) {
   return true;
 }
 
-// Reads the parameters of `object`. `*own` is what the one named `own_name` is,
-// which only REST has; null if it is not there.
+// Reads the parameters of `object`. The parameter `own_name` exists only in
+// REST. Sets `*own` to its value, or to null if the parameter is missing.
 absl::Status ReadParameters(const Json& object, absl::string_view field,
                             absl::string_view own_name, const Json** own,
                             Parameters* parameters) {
@@ -91,7 +92,7 @@ absl::Status ReadParameters(const Json& object, absl::string_view field,
   return absl::OkStatus();
 }
 
-// Reads a parameter that says whether something is binary; OK if `own` is null.
+// Reads a boolean parameter about binary data. Returns OK if `own` is null.
 template <typename Flag>
 absl::Status ReadFlag(const Json* own, absl::string_view field, Flag* flag) {
   if (own == nullptr) return absl::OkStatus();
@@ -146,7 +147,8 @@ absl::Status ReadInput(const Json& object, absl::string_view field,
       "got it beside parameters.binary_data_size, expected one of them");
 }
 
-// Calls `read` with each object of the array `name` of `root` and its place.
+// Calls `read` with each object in the array `name` of `root` and with the path
+// of the object, such as "inputs[0].".
 template <typename Read>
 absl::Status ForEach(const Json& root, const char* name, Read read) {
   const Json* array;
@@ -215,7 +217,8 @@ absl::StatusOr<InferJson> ReadInferJson(absl::string_view json,
   const absl::Status status = ReadMessage(tree->root, &result);
   if (!status.ok()) return status;
   for (auto& [i, elements] : tree->data) {
-    // Their type is known only now: "datatype" may come after "data".
+    // The elements are converted only now because "datatype" may come after
+    // "data".
     absl::StatusOr<std::string> raw =
         elements.Take(result.message.inputs(i).datatype());
     if (!raw.ok()) {

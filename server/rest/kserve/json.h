@@ -12,44 +12,49 @@
 
 namespace sfmamba::rest {
 
-// The elements of an input.
+// The elements of one input.
 struct InputData {
-  // How many bytes follow the JSON, by the parameter `binary_data_size`.
+  // The parameter `binary_data_size`, the number of bytes of this input after
+  // the JSON.
   std::optional<int64_t> binary_bytes;
-  // The elements of `data` in the JSON, as raw_input_contents has them.
+  // The elements from `data` in the JSON, in the format of raw_input_contents.
   std::optional<std::string> raw;
 };
 
-// Whether each output of a response comes as binary data or in the JSON, by the
-// parameters `binary_data` and `binary_data_output`.
+// The format of each output, binary data or JSON. The parameters `binary_data`
+// and `binary_data_output` select the format.
 struct OutputForms {
   std::vector<std::optional<bool>> binary;  // One for each requested output.
-  bool default_binary = false;              // For outputs without a parameter.
+  bool default_binary = false;  // Used for outputs without a parameter.
 
   bool IsBinary(int output) const;
-  // Whether an output may come in the JSON.
+  // Returns true if any output is sent as JSON.
   bool AnyJson() const;
 };
 
-// The JSON of a request to infer.
+// The parsed JSON of an inference request.
 struct InferJson {
-  // The message without the elements, without the parameters that only REST
-  // has, and without the model's name and version, which the path has.
+  // The request without these parts:
+  // - The elements of the inputs.
+  // - The parameters that exist only in REST.
+  // - The model's name and version, which are in the path.
   inference::ModelInferRequest message;
   std::vector<InputData> inputs;  // One for each input of the message.
   OutputForms outputs;
 };
 
-// Reads the JSON of a request. The `data` of BYTES are strings, which stand for
-// their UTF-8, or objects {"b64": "<base64>"}. The `data` of FP32 and UINT8 are
-// numbers. Nested arrays are flattened in their order. At most `max_raw_bytes`
-// of elements are taken. Unknown keys of an object are ignored, and no key may
-// occur twice. A string has at most 16 MiB, and there are at most 4096 values
-// beside the elements.
+// Parses the JSON of an inference request. The `data` of a BYTES input consists
+// of strings in UTF-8 or objects {"b64": "<base64>"}. The `data` of an FP32 or
+// UINT8 input consists of numbers. Nested arrays are flattened in order. The
+// elements may have at most `max_raw_bytes` in total. Unknown keys are ignored
+// and duplicate keys are errors. A string may have at most 16 MiB. The JSON may
+// have at most 4096 values besides the elements.
 //
-// Returns INVALID_ARGUMENT: MALFORMED_MESSAGE if the text is no JSON, or
-// INVALID_FIELD, naming the field. FindImages() checks what a gRPC message
-// could also have. Takes memory in proportion to the JSON and never recurses.
+// Returns INVALID_ARGUMENT with one of these reasons:
+// - MALFORMED_MESSAGE: the text is not valid JSON.
+// - INVALID_FIELD, with the field: a value is wrong.
+// FindImages() performs the checks that REST and gRPC share. The memory use is
+// proportional to the size of the JSON. The parser does not recurse.
 absl::StatusOr<InferJson> ReadInferJson(absl::string_view json,
                                         int64_t max_raw_bytes);
 

@@ -18,15 +18,17 @@ using Kind = Json::value_t;
 
 constexpr size_t kMaxDepth = 32;
 constexpr size_t kMaxKeyShown = 64;  // Bytes.
-// Most bytes of a string, which may be a picture in base64, and of another
-// word, such as a number.
+// Maximum size of a string, which may be a picture in base64. Other tokens,
+// such as numbers, have a lower limit.
 constexpr size_t kMaxStringBytes = 16 << 20;
 constexpr size_t kMaxWordBytes = 1 << 10;
-// Most values of a request beside the elements of data: they are kept.
+// Maximum number of values in a request, without the elements of data. These
+// values are stored in memory.
 constexpr int kMaxValues = 4096;
-constexpr size_t kMaxInputs = 16;  // With data. No model has as many.
-constexpr int kLengthBytes = 4;    // Bytes before each element of BYTES.
-// nlohmann's number of the error for a number beyond a double's range.
+// Maximum number of inputs with data. No model has more.
+constexpr size_t kMaxInputs = 16;
+constexpr int kLengthBytes = 4;  // The length prefix of each element of BYTES.
+// The id of nlohmann's error for a number outside the range of a double.
 constexpr int kNumberOverflow = 406;
 
 absl::Status Error(absl::string_view message) {
@@ -38,8 +40,8 @@ bool EndsWord(char c) {
          c == ':' || c == '\n' || c == '\r' || c == '\t';
 }
 
-// Refuses strings and other words that are too long, as far as the text is
-// JSON: a parser holds a word several times.
+// Returns an error if a string or another token is too long. The parser would
+// hold several copies of the token. Assumes that the text is valid JSON.
 absl::Status CheckWords(absl::string_view json) {
   size_t begin = 0;
   bool in_string = false;
@@ -65,9 +67,9 @@ absl::Status CheckWords(absl::string_view json) {
   return absl::OkStatus();
 }
 
-// Takes what nlohmann's parser finds, one after another: keeps all but the
-// elements of inputs[i].data, which are collected. A method that returns false
-// ends the parse, and `status` says why.
+// Receives the events of nlohmann's SAX parser. Collects the elements of
+// inputs[i].data and stores all other values in a tree. A method that returns
+// false stops the parser and sets `status`.
 class Reader {
  public:
   Reader(int64_t json_bytes, int64_t max_raw_bytes)
@@ -86,7 +88,7 @@ class Reader {
     if (!in_file_) return Pass(elements().AddBytes(value));
     return Pass(elements().AddBase64(value));
   }
-  bool binary(Json::binary_t&) { return false; }  // Never in JSON.
+  bool binary(Json::binary_t&) { return false; }  // Never occurs in JSON.
 
   bool start_object(size_t) {
     if (data_depth_ == 0) return Open(Json::object());
@@ -119,24 +121,25 @@ class Reader {
 
  private:
   struct Frame {
-    Json* value;      // An object or an array that has begun.
-    std::string key;  // An object's key whose value is being read.
+    Json* value;      // The open object or array.
+    std::string key;  // The current key if the value is an object.
   };
 
   bool Malformed(absl::string_view message) {
     status_ = server::MalformedMessage(message);
     return false;
   }
-  // True if `status` is OK; its error is put at the parser's position.
+  // Returns true if `status` is OK. Otherwise stores the error with the current
+  // position as its field.
   bool Pass(const absl::Status& status) {
     if (!status.ok()) status_ = server::AtField(Field(), status);
     return status.ok();
   }
   JsonElements& elements() { return tree_.data.back().second; }
 
-  // Names the parser's position: "inputs[0].shape[1]".
+  // Returns the current position, such as "inputs[0].shape[1]".
   std::string Field() const;
-  // Whether an array that begins now is inputs[i].data.
+  // Returns true if an array that starts now is inputs[i].data.
   bool IsData() const;
   bool Open(Json value);
   bool Close() {
@@ -150,8 +153,9 @@ class Reader {
     if (in_file_) return Pass(WrongKind("", Json(value).type(), "a string"));
     return Pass(elements().AddNumber(static_cast<double>(value)));
   }
-  // Returns where a value that comes now is kept; null with an error if it is
-  // one too many, or if its key has a value.
+  // Adds a null value to the tree at the current position and returns a pointer
+  // to the value. Returns null and sets the error if there are too many values
+  // or if the key is a duplicate.
   Json* Place();
 
   const int64_t json_bytes_;
@@ -160,8 +164,8 @@ class Reader {
   InferTree tree_;
   int values_ = 0;
   std::vector<Frame> stack_;
-  size_t data_depth_ = 0;  // Arrays that have begun, from inputs[i].data on.
-  bool in_file_ = false;   // Whether it reads {"b64": ...}, an element.
+  size_t data_depth_ = 0;  // The number of open arrays in inputs[i].data.
+  bool in_file_ = false;   // True within an element {"b64": ...}.
   bool has_file_ = false;
 };
 
@@ -222,7 +226,7 @@ bool Reader::Open(Json value) {
     return Malformed(absl::StrCat("got JSON more than ", kMaxDepth,
                                   " levels deep, expected fewer"));
   }
-  // Nothing else is read, however long it is.
+  // Stops the parser early if the root is not an object.
   if (stack_.empty() && !value.is_object()) {
     return Pass(WrongKind("", value.type(), "an object"));
   }
@@ -265,8 +269,9 @@ bool Reader::start_array(size_t) {
 absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
   if (kind_ == Kind::kNone) {
     kind_ = kind;
-    // A number and its comma take at least two bytes of JSON and four here.
-    // Reserving all costs nothing until it is written; growing would copy.
+    // A number with its comma has at least two bytes in JSON and four bytes
+    // here. Untouched reserved memory costs nothing, but growing the buffer
+    // would copy it.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {
@@ -292,7 +297,7 @@ absl::Status JsonElements::AddNumber(double value) {
     not_fp32_ = Error(absl::StrCat("got ", value, " as element ", count_,
                                    ", expected a number that FP32 has"));
   }
-  // A conversion beyond float's range is undefined.
+  // Converting a double outside the range of float is undefined behavior.
   const float number = not_fp32_.ok() ? static_cast<float>(value) : 0;
   raw_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   ++count_;

@@ -14,33 +14,34 @@
 
 namespace sfmamba::rest {
 
-// Collects the elements of an input from JSON, where the datatype may be said
-// before or after them. Errors are INVALID_ARGUMENT without a field.
+// Collects the elements of one input from JSON. The datatype may become known
+// before or after the elements. Errors are INVALID_ARGUMENT without a field.
 // Thread-compatible.
 class JsonElements {
  public:
-  // At most `max_bytes` of elements are taken, out of JSON of `json_bytes`.
-  // Numbers have four bytes each.
+  // Accepts at most `max_bytes` of elements. A number counts as four bytes.
+  // `json_bytes` is the size of the JSON.
   JsonElements(int64_t json_bytes, int64_t max_bytes)
       : json_bytes_(json_bytes), max_bytes_(max_bytes) {}
 
   absl::Status AddNumber(double value);
-  // An element of BYTES.
+  // Adds an element of type BYTES.
   absl::Status AddBytes(absl::string_view bytes);
-  // Adds an element of BYTES from its base64.
+  // Adds an element of type BYTES from base64 text.
   absl::Status AddBase64(absl::string_view text);
 
   int64_t bytes() const { return raw_.size(); }
-  // The elements as raw contents of this type, whose own name is not checked.
-  // Nothing can be added afterwards.
+  // Returns the elements in the format of raw_input_contents for `datatype`.
+  // Does not check that `datatype` is a known type. No element may be added
+  // afterwards.
   absl::StatusOr<std::string> Take(absl::string_view datatype);
 
  private:
   enum class Kind { kNone, kNumbers, kBytes };
 
-  // Makes room for `bytes` more of an element of this kind.
+  // Checks that an element of kind `kind` with `bytes` bytes may be added.
   absl::Status Begin(Kind kind, int64_t bytes);
-  // The numbers in a byte each.
+  // Returns the numbers as one byte each.
   std::string Narrow() const;
 
   int64_t json_bytes_;
@@ -48,28 +49,30 @@ class JsonElements {
   Kind kind_ = Kind::kNone;
   int64_t count_ = 0;
   std::string raw_;  // Floats, or elements of BYTES.
-  // Why the numbers are no UINT8, or no FP32: the first that is not.
+  // The error for the first number that is not valid as UINT8 or FP32.
   absl::Status not_uint8_;
   absl::Status not_fp32_;
 };
 
-// The JSON of a request to infer, with limits, but not yet understood.
+// The JSON of an inference request. The limits were checked, but the values
+// were not interpreted.
 struct InferTree {
-  nlohmann::json root;  // An object; the arrays inputs[i].data are empty.
-  // The elements of these arrays, each with its i, in their order.
+  nlohmann::json root;  // An object. Its arrays inputs[i].data are empty.
+  // The index i and the elements of each array inputs[i].data, in order.
   std::vector<std::pair<size_t, JsonElements>> data;
 };
 
-// Parses the JSON and collects the elements, nested arrays flattened, of which
-// at most `max_raw_bytes` are taken. An object's keys must differ. Takes memory
-// in proportion to the elements and to at most some thousand other values, and
-// never recurses. Returns the errors of ReadInferJson().
+// Parses JSON, collects the elements and flattens nested arrays. The elements
+// may have at most `max_raw_bytes` in total. The keys of an object must be
+// unique. The memory use is proportional to the elements plus a few thousand
+// other values. The parser does not recurse. Returns the same errors as
+// ReadInferJson().
 absl::StatusOr<InferTree> ReadInferTree(absl::string_view json,
                                         int64_t max_raw_bytes);
 
-// What a value is, for errors: "a boolean".
+// Returns the kind of a value for an error message, such as "a boolean".
 const char* KindName(nlohmann::json::value_t kind);
-// INVALID_FIELD: "got a boolean, expected ...".
+// Returns INVALID_FIELD with a message such as "got a boolean, expected ...".
 absl::Status WrongKind(absl::string_view field, nlohmann::json::value_t got,
                        absl::string_view expected);
 

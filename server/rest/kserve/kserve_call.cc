@@ -53,7 +53,8 @@ class KserveCall final : public HttpCall {
   const KserveLimits limits_;
   server::MemoryBudget& memory_;
   OutputForms forms_;
-  call::EncodedResults results_;  // No response of the protocol has any.
+  // Unused, because responses of this protocol have no field `results`.
+  call::EncodedResults results_;
 };
 
 }  // namespace

@@ -13,16 +13,16 @@
 namespace sfmamba::rest {
 
 struct KserveLimits {
-  // Most bytes of elements that JSON may stand for.
+  // Maximum size of the elements in a JSON request, decoded.
   int64_t max_raw_bytes = 64 << 20;
-  // Most bytes of tensors in an answer that comes as JSON. A MiB of a class map
-  // takes about 5 ms to write and becomes up to 4 MiB of text.
+  // Maximum size of the tensors in a JSON response. Formatting 1 MiB of a class
+  // map takes about 5 ms and produces up to 4 MiB of text.
   int64_t max_json_answer_bytes = 16 << 20;
 };
 
-// Makes a call of the Open Inference Protocol, version 2, with the extension
-// for binary data. docs/clients.md says how its clients ask. See
-// MakeTypedCall().
+// Returns a call of the Open Inference Protocol, version 2, with the binary
+// data extension. See docs/clients.md for clients, and MakeTypedCall() for the
+// arguments.
 std::unique_ptr<call::Call> MakeKserveCall(
     std::unique_ptr<http::Exchange> exchange, PathFields fields,
     absl::Status serving, const KserveLimits& limits,

@@ -20,9 +20,10 @@ namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 constexpr char kHeaderLengthKey[] = "inference-header-content-length";
-constexpr size_t kMaxShown = 32;  // Bytes of a header.
+constexpr size_t kMaxShown = 32;  // Of a header value.
 
-// Returns how many bytes of the body are JSON; none if the body is a picture.
+// Returns the size of the JSON at the start of the body, or nullopt if the body
+// is a picture.
 absl::StatusOr<std::optional<size_t>> JsonBytes(
     const http::HttpRequest& request) {
   const size_t all = request.body.size();
@@ -49,7 +50,8 @@ absl::Status WrongTail(size_t got, absl::string_view expected) {
       absl::StrCat("got ", got, " bytes after the JSON, expected ", expected));
 }
 
-// Most bytes of a body: as many as gRPC's requests without pictures may have.
+// Maximum size of a body. Equal to the limit for gRPC requests without
+// pictures.
 constexpr size_t kMaxBytes = 256 << 10;
 constexpr size_t kMaxKeyShown = 60;
 
@@ -70,8 +72,9 @@ absl::Status Set(const std::string& key, const nlohmann::json& value,
   return absl::OkStatus();
 }
 
-// Sets `*member` to the member `name` of the object that `body` is, null if it
-// has none. INVALID_ARGUMENT if it is of another type.
+// Parses `body` and moves its member `name` into `*member`. Leaves `*member`
+// null if there is no such member. Returns INVALID_ARGUMENT if the member has
+// another type.
 absl::Status ReadMember(const std::string& body, const char* name,
                         nlohmann::json::value_t type, nlohmann::json* member) {
   if (body.empty()) return absl::OkStatus();
@@ -127,7 +130,7 @@ class InferPictures final : public OwnedPictures {
   }
 
  private:
-  // Makes `message` a request whose only image is the body, a file.
+  // Fills in a request whose only image is the body, an encoded file.
   void SetPicture(inference::ModelInferRequest* message) {
     auto* input = message->add_inputs();
     input->set_name(kserve::kInputName);
@@ -138,14 +141,14 @@ class InferPictures final : public OwnedPictures {
     count_ = 1;
   }
 
-  // Reads a body that begins with as many bytes of JSON. Its elements take the
-  // place of the body if they are in the JSON.
+  // Reads a body that starts with `json_bytes` bytes of JSON. If the JSON
+  // contains the elements, replaces the body with the elements.
   absl::Status ReadTensors(size_t json_bytes, int max_images,
                            int64_t max_raw_bytes, server::MemoryBudget* memory,
                            inference::ModelInferRequest* message,
                            OutputForms* outputs) {
-    // Parsing takes about as much memory as the JSON. It is held until the
-    // prediction itself holds the message.
+    // Parsing needs about as much memory as the JSON. `hold` reserves this
+    // memory until the prediction reserves memory for the message.
     const absl::StatusOr<server::MemoryHold> hold =
         memory->Take(server::MemoryUse::kMessage, json_bytes);
     if (!hold.ok()) return hold.status();
@@ -156,7 +159,8 @@ class InferPictures final : public OwnedPictures {
     kserve::InferWire wire;
     wire.inputs = json->message.inputs_size();
     wire.outputs = json->message.outputs_size();
-    std::optional<std::string> raw;  // The first input's, if it is in the JSON.
+    // Elements of the first input from the JSON.
+    std::optional<std::string> raw;
     int64_t at = json_bytes;
     for (InputData& input : json->inputs) {
       if (!input.raw.has_value() && !input.binary_bytes.has_value()) continue;

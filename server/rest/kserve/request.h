@@ -15,31 +15,36 @@
 
 namespace sfmamba::rest {
 
-// Takes the body of a request to infer and parses it into `message`, an empty
-// one, and `outputs`, unless `status` is an error. Its first bytes are JSON, as
-// many as the header Inference-Header-Content-Length says. Without the header
-// all are. The inputs' binary data follow in their order and stay in the body's
-// memory. If the header says 0, the whole body is one picture. So is a body
-// without the header that begins as one. At most `max_raw_bytes` of elements
-// are taken from the JSON, which holds memory of `memory` while it is read. The
-// model's name and version, which the path has, are not set. See
+// Parses the body of an inference request into `message`, which must be empty,
+// and `outputs`. Does nothing if `status` is an error. See
 // call::Call::ReadPictures().
 //
-// INVALID_ARGUMENT as ReadInferJson() says, or if the lengths do not agree.
-// RESOURCE_EXHAUSTED if there is no memory.
+// The header Inference-Header-Content-Length is the size of the JSON at the
+// start of the body. Without the header, the whole body is JSON. The binary
+// data of the inputs follow the JSON in order and stay in the body's memory.
+// The whole body is one picture in two cases: the header is 0, or the header is
+// missing and the body starts like a picture. The elements in the JSON may have
+// at most `max_raw_bytes`. Parsing reserves memory from `memory`. The model's
+// name and version are in the path and are not set here.
+//
+// Returns the errors of ReadInferJson(), or one of these errors:
+// - INVALID_ARGUMENT: the sizes do not match.
+// - RESOURCE_EXHAUSTED: not enough memory is available.
 std::unique_ptr<call::Pictures> ReadInferBody(
     const absl::Status& status, int max_images, int64_t max_raw_bytes,
     http::HttpRequest* request, server::MemoryBudget* memory,
     inference::ModelInferRequest* message, OutputForms* outputs);
 
-// Reads the body of a request about the repository, a JSON object. An empty
-// body is an empty object. A RepositoryIndexRequest takes {"ready": true}, a
-// RepositoryModelLoadRequest and a RepositoryModelUnloadRequest take
-// {"parameters": {"unload_dependents": true}}, where a parameter is a text, a
-// whole number or a boolean. Other requests have no body, and it is ignored.
+// Parses the JSON body of a request about the model repository. An empty body
+// is equal to an empty object. The message types have these members:
+// - RepositoryIndexRequest: {"ready": true}.
+// - RepositoryModelLoadRequest and RepositoryModelUnloadRequest: {"parameters":
+//   {"unload_dependents": true}}. A parameter is a string, an integer or a
+//   boolean.
+// The body of all other requests is ignored.
 //
-// INVALID_ARGUMENT if the body is too large or no object, or if a value is of
-// another type.
+// Returns INVALID_ARGUMENT if the body is too large, is not an object, or has a
+// value of the wrong type.
 absl::Status ReadControlBody(const std::string& body,
                              google::protobuf::Message* message);
 

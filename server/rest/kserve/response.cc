@@ -21,7 +21,7 @@ namespace {
 using base::JsonString;
 using Tensor = inference::packed::ModelInferResponse::InferOutputTensor;
 
-constexpr size_t kLongestNumber = 32;  // Most characters of a float.
+constexpr size_t kLongestNumber = 32;  // Maximum length of a formatted float.
 
 template <typename T>
 void AppendNumber(T value, std::string* json) {
@@ -82,7 +82,8 @@ using Json = nlohmann::ordered_json;
 
 void Unquote(const google::protobuf::Descriptor& type, Json* message);
 
-// Makes numbers of the texts in `value`, of this field, that stand for 64 bits.
+// Converts 64-bit integers in `value` from strings to numbers. `field`
+// describes `value`.
 void Unquote(const FieldDescriptor& field, Json* value) {
   if (field.is_map()) {
     for (Json& entry : *value) {
@@ -111,7 +112,7 @@ http::HttpResponse JsonResponse(std::string json) {
   return response;
 }
 
-// Answers whether something is live or ready.
+// Returns the response to a liveness or readiness probe.
 http::HttpResponse Probe(bool is_good, std::string json) {
   http::HttpResponse response = JsonResponse(std::move(json));
   if (!is_good) response.status = 400;

@@ -9,19 +9,19 @@
 
 namespace sfmamba::rest {
 
-// Writes a method's response, OK, as REST has it. It may take the contents of
-// `message`. A packed::ModelInferResponse is JSON, then the outputs that come
-// as binary data. In the JSON numbers have the digits that give the same float
-// again. A server or a model that is not live or not ready is answered with
-// 400. `model` is the model that the path names.
+// Returns the response of a successful call in REST format. May move the
+// contents out of `message`. A packed::ModelInferResponse becomes JSON,
+// followed by the binary outputs. Numbers in JSON have enough digits to restore
+// the same float. If a server or model is not live or not ready, the status is
+// 400. `model` is the model name in the path.
 http::HttpResponse KserveResponse(const OutputForms& forms,
                                   const std::string& model,
                                   google::protobuf::Message* message);
 
-// Writes a message as JSON in the way of Open Inference Protocol servers:
-// fields by their names in the proto, all numbers as numbers, and fields that
-// are not set too, except messages. protobuf's own JSON has 64-bit numbers as
-// strings, which clients of that protocol do not read.
+// Returns a message as JSON in the format of Open Inference Protocol servers.
+// Fields have their proto names, and all numbers are JSON numbers. Unset fields
+// are included, except for messages. protobuf's JSON mapping would write 64-bit
+// numbers as strings, which clients of this protocol do not accept.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::rest
