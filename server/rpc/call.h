@@ -39,8 +39,8 @@ std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
 // Returns the header `authorization` of a call. Returns an empty string if the
-// call has no such header or several. With several headers, a proxy may have
-// checked a different header than the server.
+// call has no such header or several. Several headers are ignored because a
+// proxy may have checked any one of them.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
 // Returns the caller of a call if the caller has `scope`, see Gate::Check().

@@ -62,7 +62,7 @@ class HealthService::Watcher final
   const std::string& client() const { return client_; }
   const std::string& name() const { return name_; }
 
-  // Asserts that the caller, a method of the service, holds mu_.
+  // Checks that the calling HealthService method holds mu_.
   void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
     service_.mu_.AssertHeld();
   }

@@ -17,9 +17,9 @@
 namespace sfmamba::rpc {
 namespace {
 
-// At the connection limit, 1 of every kEndedAtOnce connections is closed at
-// once, and at least one. The search for the longest silent connections is
-// slow.
+// At the connection limit, 1 of every kEndedAtOnce connections is closed, but
+// at least one. Several are closed together because finding the silent
+// connections is slow.
 constexpr int kEndedAtOnce = 100;
 // The delay before the next accept() after a failure. Descriptors or memory may
 // be free again by then.

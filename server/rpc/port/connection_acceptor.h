@@ -22,12 +22,12 @@ class ConnectionAcceptor {
  public:
   struct Options {
     int max_connections;
-    // The server closes a new connection immediately if its descriptor number
-    // is `max_descriptor` or higher. The numbers above are reserved for other
-    // uses.
+    // A new connection is closed immediately if its descriptor number is
+    // `max_descriptor` or higher. Higher numbers are reserved for other
+    // descriptors of the process.
     int max_descriptor;
-    // How long sent bytes may remain unacknowledged before the kernel closes
-    // the connection.
+    // The maximum time that sent bytes may remain unacknowledged. The kernel
+    // then closes the connection.
     absl::Duration user_timeout = absl::Seconds(20);
     // Called for each connection that is closed because there are too many.
     // Must not block.

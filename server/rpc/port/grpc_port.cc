@@ -134,14 +134,15 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
   }
 };
 
-// Server credentials for TLS 1.2 and 1.3. Each new connection uses the identity
-// that is current when the connection starts. If the identity has a client_ca,
-// clients must present a certificate signed by that CA. With `client_optional`,
-// the client certificate is optional. Each object serves one server.
+// Holds the server credentials for TLS 1.2 and 1.3. Each new connection uses
+// the identity that is current when the connection starts. If the identity has
+// a client_ca, clients must present a certificate signed by that CA. If
+// `client_optional` is set, clients may omit the certificate. Each object
+// serves one server.
 //
-// gRPC's own file watcher accepts a key that does not match its certificate,
-// and then refuses every connection. This class therefore uses the core
-// function that requests the identity for each connection. gRPC has no C++
+// gRPC's own file watcher may load a key that does not match its certificate.
+// gRPC then refuses every connection. This class therefore calls a function of
+// gRPC core that requests the identity for each connection. gRPC has no C++
 // wrapper for that function.
 class TlsCredentials final : public grpc::ServerCredentials {
  public:

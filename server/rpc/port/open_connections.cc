@@ -65,8 +65,9 @@ void OpenConnections::EndMostSilent(int count) {
 }
 
 void OpenConnections::End(const Connection& connection) {
-  // Between these two calls, another connection may reuse the descriptor. That
-  // connection is then closed by mistake and its client must reconnect.
+  // Between IsOpen() and shutdown(), another connection may reuse the
+  // descriptor. That connection is then closed by mistake, and its client must
+  // reconnect.
   if (IsOpen(connection)) shutdown(connection.fd, SHUT_RDWR);
 }
 

@@ -12,15 +12,15 @@
 namespace sfmamba::rpc {
 
 // Reads the messages of a ModelStreamInfer call. Used as a StreamCall::Take.
-// Each response is sent as soon as it is ready and carries the id of its
-// request. Responses to requests without an id are sent in request order. An
-// error is the response to one request, even if the request is malformed. With
-// the metadata `triton_grpc_error: true`, the first error ends the stream and
-// cancels all requests in flight.
+// Each response carries the id of its request and is sent as soon as the
+// response is ready. Responses to requests without an id are sent in request
+// order. An error is sent as the response to its request, even if the request
+// is malformed. If the metadata contains `triton_grpc_error: true`, the first
+// error ends the stream and cancels all requests in flight.
 class InferStream {
  public:
-  // Maximum number of requests in flight per stream. At this limit, the server
-  // stops reading.
+  // Maximum number of requests in flight per stream. The server stops reading
+  // at this limit.
   static constexpr int kMaxInFlight = 64;
 
   static StreamCall::Options Options();

@@ -37,7 +37,7 @@ class PredictItem : public StreamItem {
         handler_(std::move(handler)),
         info_(std::move(info)) {}
 
-  // Implements call::Call::ReadPictures(). Called once.
+  // Parses the request, see call::Call::ReadPictures(). Called once.
   virtual std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) = 0;
   // Sets answer_ or stream_error_ from the arguments of call::Call::Finish().

@@ -145,7 +145,8 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
                                                     : NotParsed();
 }
 
-// Reads the field that starts with `tag`.
+// Reads the value of the field with tag `tag` into `message`. For the inner
+// request, sets `request` to the position of its bytes.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
   const uint32_t number = call::NumberOf(tag);

@@ -83,7 +83,8 @@ void StreamCall::SetMaxInFlight(int max_in_flight) {
 
 bool StreamCall::IsInFlight(absl::string_view id) {
   absl::MutexLock lock(&mu_);
-  // The client may already have received the response that is being sent.
+  // Ignores the response that is being sent. The client may already have
+  // received the response and may reuse the id.
   const Item* const sending = sending_;
   return std::any_of(items_.begin(), items_.end(),
                      [sending, id](const Item& item) {

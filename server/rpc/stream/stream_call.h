@@ -71,14 +71,15 @@ class StreamItem {
   absl::AnyInvocable<void()> done_;
 };
 
-// A bidirectional streaming call that carries many requests. A response is sent
-// as soon as it is ready, or in request order if its request demands that. At
-// most `max_in_flight` requests are in flight. A request is in flight from its
-// arrival until its response is sent. More than kAlwaysInFlight requests are
-// allowed only while their messages total less than kMostBytes. At these
-// limits, the call stops reading, and HTTP/2 flow control slows the client
-// down. The call reads one message and writes one message at a time. A `Take`
-// function interprets the messages.
+// Runs a bidirectional streaming call that carries many requests. By default a
+// response is sent as soon as the response is ready. A request may demand that
+// its response is sent in request order. A request is in flight from its
+// arrival until its response is sent. At most `max_in_flight` requests are in
+// flight. More than kAlwaysInFlight requests are allowed only while the total
+// size of their messages is below kMostBytes. The call stops reading at these
+// limits, and HTTP/2 flow control slows the client down. The call reads one
+// message and writes one message at a time. A `Take` function interprets the
+// messages.
 //
 // Thread-safe. The call keeps itself alive from Start() until gRPC calls
 // OnDone(). Owners of a shared_ptr may call methods after OnDone().
@@ -135,7 +136,8 @@ class StreamCall final
   const security::Caller& caller() const { return options_.rights.caller; }
   // Must be called only by the Take function.
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if the request with this id has no response yet.
+  // Returns true if a request with this id is in flight and its response is not
+  // being sent.
   bool IsInFlight(absl::string_view id) ABSL_LOCKS_EXCLUDED(mu_);
   // Counts and logs an invalid message. Returns the error for the client.
   absl::Status Record(const absl::Status& error) const;
@@ -149,8 +151,8 @@ class StreamCall final
 
   // Returns true if the limits allow to read another message.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Adds a request to the requests in flight, unless the stream is ending.
-  // `bytes` is the size of its message. Returns the item to run, or null.
+  // Puts the request in `taken` in flight, unless the stream is ending. `bytes`
+  // is the size of the request's message. Returns the item to run, or null.
   Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Records that the response of `item` is ready. May be called by any thread.
