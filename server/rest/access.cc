@@ -21,7 +21,7 @@ constexpr char kRequestHeaders[] =
     "X-Request-Timeout";
 constexpr char kAnswerHeaders[] =
     "Inference-Header-Content-Length, Retry-After";
-// How long browsers may cache a CORS preflight response.
+// The time in seconds for which browsers may cache a CORS preflight response.
 constexpr char kSeconds[] = "600";
 
 // Returns the value of the header Authorization. Returns an invalid value if

@@ -20,8 +20,9 @@ std::optional<security::Scope> ScopeOf(const MethodPaths& methods,
 // Checks that the caller of a request has `scope`. Called when the request's
 // head has arrived. If the caller is admitted, stores the caller in the request
 // and returns nullopt. Otherwise returns an error response in the format of the
-// path's API: 401 with reason TOKEN_INVALID or 403 with reason SCOPE_MISSING.
-// If `gate` is null, every caller is admitted. Takes only microseconds.
+// path's API. The response is 401 with reason TOKEN_INVALID or 403 with reason
+// SCOPE_MISSING. If `gate` is null, every caller is admitted. Takes only
+// microseconds.
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
                                         std::optional<security::Scope> scope,
                                         http::HttpRequest& request);

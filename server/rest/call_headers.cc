@@ -15,7 +15,7 @@ namespace {
 constexpr char kGrpcTimeout[] = "grpc-timeout";
 constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
-constexpr size_t kMaxShown = 64;  // Of a rejected value.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected value.
 
 // gRPC's units of time and the corresponding Abseil units.
 constexpr absl::string_view kGrpcUnits = "HMSmun";

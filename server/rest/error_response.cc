@@ -16,7 +16,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 32;  // Of a rejected method.
+constexpr size_t kMaxShown = 32;  // Bytes of a rejected method.
 
 // Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
 // matching row wins.
@@ -99,7 +99,7 @@ http::HttpResponse ErrorResponse(const absl::Status& error) {
 
 http::HttpResponse KserveError(const absl::Status& error) {
   std::string field = server::GetErrorDetail(error).field;
-  // gRPC has two fields for the elements of an input. JSON has one.
+  // The elements of an input have two possible fields in gRPC, but one in JSON.
   if (field == "raw_input_contents[0]" || field == "inputs[0].contents") {
     field = "inputs[0].data";
   }

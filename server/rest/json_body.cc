@@ -21,7 +21,7 @@ namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kSecretBytes = 16;
-constexpr size_t kMaxShown = 512;  // Of an error message of protobuf.
+constexpr size_t kMaxShown = 512;  // Bytes of a protobuf error.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }

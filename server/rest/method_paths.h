@@ -35,13 +35,13 @@ class MethodPaths {
   // Returns true if `path` starts with a model folder, such as /v1/models/. The
   // path need not belong to a method.
   bool Covers(absl::string_view path) const;
-  // Returns the verbs for an error message about a path with Covers(), such as
+  // Returns the verbs of all paths with Covers() for an error message, such as
   // ":classify, :detect or :segment".
   std::string Verbs() const;
 
-  // Returns pairs of a placeholder in the OpenAPI description and its path. A
-  // placeholder is "@GetModel@", or "@GetModel.version@" for a path with a
-  // model version.
+  // Returns pairs of a placeholder and a path. The OpenAPI description contains
+  // the placeholders, such as "@GetModel@". Paths with a model version have
+  // placeholders such as "@GetModel.version@".
   std::vector<std::pair<std::string, std::string>> OpenApiPaths() const;
 
  private:

@@ -31,8 +31,8 @@ namespace {
 using google::protobuf::Message;
 using Fields = std::multimap<std::string, std::string>;
 
-constexpr size_t kMaxShown = 64;    // Of a rejected name.
-constexpr size_t kMaxField = 1024;  // Of a form field.
+constexpr size_t kMaxShown = 64;    // Bytes of a rejected name.
+constexpr size_t kMaxField = 1024;  // Bytes of a form field.
 
 // Rejects query parameters, because a request message contains its own
 // parameters.
@@ -92,15 +92,15 @@ class BodyPictures final : public OwnedPictures {
 };
 
 constexpr size_t kMaxBoundary = 70;               // RFC 2046, 5.1.1.
-constexpr size_t kMaxHead = 4 << 10;              // Of a part's headers.
+constexpr size_t kMaxHead = 4 << 10;              // Bytes of a part's headers.
 constexpr absl::string_view kBlank = "\r\n\r\n";  // The end of the headers.
 
 absl::Status Malformed(absl::string_view message) {
   return server::MalformedMessage(absl::StrCat("form: ", message));
 }
 
-// Returns the parameter `name` of a header value. An example is the parameter
-// "boundary" of "multipart/form-data; boundary=x".
+// Returns the parameter `name` of a header value, such as "boundary" of
+// "multipart/form-data; boundary=x".
 std::optional<std::string> Parameter(absl::string_view value,
                                      absl::string_view name) {
   value.remove_prefix(std::min(value.find(';'), value.size()));

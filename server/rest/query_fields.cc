@@ -20,7 +20,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kMaxShown = 64;  // Of a rejected name.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected name.
 
 bool IsSettable(const FieldDescriptor& field) {
   return field.type() != FieldDescriptor::TYPE_BYTES && !server::IsGroup(field);

@@ -19,7 +19,8 @@ namespace sfmamba::rest {
 //
 // Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter as field
 // in these cases:
-// - The field does not exist, or has bytes or repeated messages.
+// - The field does not exist.
+// - The type of the field is bytes or a repeated message.
 // - The value is not valid for the field.
 // - The field is set twice.
 absl::Status SetFromQuery(

@@ -66,8 +66,9 @@ bool ToParameter(const Json& value, inference::InferParameter* parameter) {
   return true;
 }
 
-// Reads the parameters of `object`. The parameter `own_name` exists only in
-// REST. Sets `*own` to its value, or to null if the parameter is missing.
+// Reads the parameters of `object` into `parameters`, except for `own_name`.
+// The parameter `own_name` exists only in REST. Sets `*own` to the value of
+// `own_name`, or to null if this parameter is missing.
 absl::Status ReadParameters(const Json& object, absl::string_view field,
                             absl::string_view own_name, const Json** own,
                             Parameters* parameters) {

@@ -269,9 +269,9 @@ bool Reader::start_array(size_t) {
 absl::Status JsonElements::Begin(Kind kind, int64_t bytes) {
   if (kind_ == Kind::kNone) {
     kind_ = kind;
-    // A number with its comma has at least two bytes in JSON and four bytes
-    // here. Untouched reserved memory costs nothing, but growing the buffer
-    // would copy it.
+    // Reserves the maximum size, because growing the buffer would copy the
+    // elements. A number takes four bytes here and at least two bytes in JSON,
+    // including its comma. Reserved memory costs nothing until it is written.
     raw_.reserve(std::min(max_bytes_, 2 * json_bytes_));
   }
   if (kind_ != kind) {

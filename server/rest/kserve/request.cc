@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 constexpr char kHeaderLengthKey[] = "inference-header-content-length";
-constexpr size_t kMaxShown = 32;  // Of a header value.
+constexpr size_t kMaxShown = 32;  // Bytes of a header value.
 
 // Returns the size of the JSON at the start of the body, or nullopt if the body
 // is a picture.

@@ -20,12 +20,14 @@ namespace sfmamba::rest {
 // call::Call::ReadPictures().
 //
 // The header Inference-Header-Content-Length is the size of the JSON at the
-// start of the body. Without the header, the whole body is JSON. The binary
-// data of the inputs follow the JSON in order and stay in the body's memory.
-// The whole body is one picture in two cases: the header is 0, or the header is
-// missing and the body starts like a picture. The elements in the JSON may have
-// at most `max_raw_bytes`. Parsing reserves memory from `memory`. The model's
-// name and version are in the path and are not set here.
+// start of the body. The binary data of the inputs follow the JSON in order and
+// stay in the body's memory. If the header is 0, the whole body is one picture.
+// If the header is missing, the whole body is one picture or JSON, depending on
+// its first bytes.
+//
+// The elements in the JSON may have at most `max_raw_bytes`. Parsing reserves
+// memory from `memory`. The model's name and version are in the path and are
+// not set here.
 //
 // Returns the errors of ReadInferJson(), or one of these errors:
 // - INVALID_ARGUMENT: the sizes do not match.

@@ -19,9 +19,9 @@ http::HttpResponse KserveResponse(const OutputForms& forms,
                                   google::protobuf::Message* message);
 
 // Returns a message as JSON in the format of Open Inference Protocol servers.
-// Fields have their proto names, and all numbers are JSON numbers. Unset fields
-// are included, except for messages. protobuf's JSON mapping would write 64-bit
-// numbers as strings, which clients of this protocol do not accept.
+// Fields have their proto names. All numbers are JSON numbers, because clients
+// of this protocol do not accept 64-bit numbers as strings. Unset fields are
+// included, except for messages.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::rest
