@@ -23,7 +23,7 @@ using Handler = std::function<void(
     const prediction::TransportEnvironment& environment,
     observability::Method counted_as, std::unique_ptr<Call> call)>;
 
-// An RPC method.
+// Describes an RPC method.
 struct Method {
   // The full gRPC name, such as "sfmamba.v1.VisionService/GetModel". A name
   // without a slash is not served over gRPC.
@@ -74,7 +74,7 @@ class MethodTable {
 // separately from requests about a model.
 enum class About { kModel, kServer };
 
-// Fills the response. Sets the model that was found in `record`.
+// Fills the response. Stores the model of the request in `record`.
 template <typename Request, typename Response>
 using Answer = std::function<absl::Status(
     const prediction::TransportEnvironment& environment, const Request& request,

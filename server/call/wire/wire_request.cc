@@ -10,12 +10,12 @@ namespace {
 
 constexpr uint32_t kImages = 2;
 
-// The treatment of a field in a message.
+// Defines how a field of a message is processed.
 enum class Action {
   kDrop,     // An unknown field.
   kKeep,     // Copied to `rest`.
   kExtent,   // The bytes of a picture.
-  kMessage,  // A nested message with fields of its own treatment.
+  kMessage,  // A nested message, processed field by field.
 };
 
 enum class Message { kImage, kPixelBuffer, kTensor };

@@ -55,8 +55,8 @@ absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);
 
-// Convert between the index of an extent and its encoding. WireRequest::rest
-// has the encoded index in place of the picture's bytes.
+// Encode and decode the index of an extent. WireRequest::rest has the encoded
+// index in place of the picture's bytes.
 std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 
