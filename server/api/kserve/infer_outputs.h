@@ -19,8 +19,8 @@ namespace sfmamba::kserve {
 // A requested output.
 struct WantedOutput {
   ModelTensor tensor;
-  // The number of top classes to return instead of the tensor. 0 returns the
-  // tensor. Must be 0 except for the output `logits`.
+  // The number of top classes to return instead of the tensor. If 0, the tensor
+  // itself is returned. Always 0 except for the output `logits`.
   int classification = 0;
 };
 
@@ -31,8 +31,9 @@ int ClassificationCount(const WantedOutput& output);
 // Fills `wanted` with the requested outputs in request order. If the request
 // names no output, selects all outputs of the model. Returns an error in these
 // cases:
-// - INVALID_ARGUMENT with the field: the output does not exist, is named twice,
-//   or has wrong parameters.
+// - INVALID_ARGUMENT with the field: the output does not exist or is named
+//   twice.
+// - INVALID_ARGUMENT with the field: the output's parameters are wrong.
 // - UNIMPLEMENTED: the parameters name shared memory.
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,

@@ -175,8 +175,8 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   const int64_t image = BytesOfImage(type, shape);
   const int64_t bytes = images->count * image;
   const int64_t elements = bytes / type.bytes;
-  // On the wire, an element has at least its size in memory. This check
-  // prevents an allocation based on a false shape.
+  // An encoded element is never smaller than the element in memory. This check
+  // prevents an allocation for a shape that does not match the data.
   if (bytes > contents.length) {
     return server::InvalidField(
         kContentsField,

@@ -19,13 +19,13 @@ namespace sfmamba::kserve {
 // of tensors stay in the received buffers.
 
 struct InferWire {
-  // How often each field occurs, counted up to kMaxCounted.
+  // The number of occurrences of each field, counted up to kMaxCounted.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // The position of the first input's `contents`, the number of its
-  // occurrences, and the position of the first raw_input_contents. A length of
-  // -1 means that the field is missing.
+  // `contents` is the position of the first input's `contents`, and
+  // `contents_count` the number of occurrences. `raw` is the position of the
+  // first raw_input_contents. A length of -1 means that the field is missing.
   call::WireExtent contents = {0, -1};
   int contents_count = 0;
   call::WireExtent raw = {0, -1};

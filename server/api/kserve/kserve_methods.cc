@@ -35,9 +35,9 @@ void RefuseSharedMemory(const TransportEnvironment&, Method,
   call->Finish(SharedMemoryRemoved(), nullptr);
 }
 
-// Returns empty trace or log settings, because the server has no settings of
-// the protocol. Checks that a named model exists. The request type is
-// ModelReadyRequest because it has only a model name and a version.
+// Returns empty trace or log settings, because this server does not have these
+// settings. Returns an error if the request names an unknown model.
+// ModelReadyRequest is used because it has exactly a model name and a version.
 absl::Status GetSettings(const TransportEnvironment& environment,
                          const inference::ModelReadyRequest& request, Struct*) {
   if (request.name().empty()) return absl::OkStatus();
@@ -102,8 +102,8 @@ std::vector<call::Method> KserveMethods(const KserveOptions& options) {
        Scope::kInfer, Method::kModelInfer, Infer},
       {"inference.GRPCInferenceService/ModelStreamInfer", "", Scope::kInfer,
        Method::kModelStreamInfer, nullptr},
-      // Listed before ModelMetadata. The path would otherwise match a model
-      // named "stats".
+      // Must precede ModelMetadata, whose path would match "/v2/models/stats"
+      // as a model named "stats".
       {"inference.GRPCInferenceService/ModelStatistics",
        "GET /v2/models[/{name}[/versions/{version}]]/stats", Scope::kRead,
        Method::kModelStatistics,

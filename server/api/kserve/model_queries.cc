@@ -62,9 +62,9 @@ ModelTensor InputOf(const PublishedModel& model,
   return model.encoded ? EncodedInput() : kserve::InputOf(config);
 }
 
-// Returns the maximum number of images in a request. With encoded files, a
-// segmenter accepts only one image. Its class map has the size of the picture,
-// and all images of a tensor have one size.
+// Returns the maximum number of images in a request. A segmenter accepts only
+// one encoded file per request. Class maps have the sizes of their pictures,
+// but all class maps in a tensor must have the same size.
 int MostImages(const PublishedModel& model, const model::ModelConfig& config,
                int max_images) {
   const bool maps = config.task == model::VisionTask::kSegmentation;

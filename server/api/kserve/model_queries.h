@@ -10,8 +10,9 @@
 
 namespace sfmamba::kserve {
 
-// Describe the server and its models. Each function fills the response and sets
-// the model in the record. The functions return these errors:
+// Describe the server and its models. Each function fills the response.
+// Functions with a record store the model in the record. The functions return
+// these errors:
 // - NOT_FOUND: the model does not exist.
 // - UNAVAILABLE: the model is not READY.
 // - INVALID_ARGUMENT, with the field: the request is invalid.

@@ -44,13 +44,13 @@ absl::StatusOr<PublishedModel> FindModel(
   if (name.empty()) {
     return server::InvalidField(field, "got no name, expected a model's");
   }
-  // In this protocol a name is an id. Find() would also accept "models/{id}".
+  // Names in this protocol are ids. Find() would also accept "models/{id}".
   if (absl::StrContains(name, '/')) return server::ModelNotFound(name);
   const repository::ModelRepository& repository = environment.repository;
   auto found = FindVersion(repository, name, version, field);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
-  // The suffix is not stripped if a model has `name` as its id.
+  // `name` is not a second name if a model has `name` as its id.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
       !FindVersion(repository, name, /*version=*/"", field).ok();

@@ -15,11 +15,11 @@
 
 namespace sfmamba::kserve {
 
-// A model under one of its names. If `encoded_models` is set, each model has
-// two names: its id and "{id}_encoded". The metadata of "{id}_encoded"
-// describes the input as encoded files. Both names accept tensors and files and
-// share one queue. The second name exists for clients that send only the
-// described input.
+// Represents a model under one of its names. The first name is the model's id.
+// If `encoded_models` is set, each model also has the name "{id}_encoded". The
+// metadata of "{id}_encoded" describes the input as encoded files. Both names
+// accept tensors and files and share one queue. The second name exists for
+// clients that send only the described input.
 struct PublishedModel {
   std::shared_ptr<repository::ModelVersion> version;
   bool encoded = false;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-constexpr size_t kMaxShown = 64;  // Of a rejected token.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected token.
 
 // ModelState and v1::Model::State have the same value names.
 v1::Model::State ToProto(observability::ModelState state) {
