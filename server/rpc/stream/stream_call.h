@@ -151,7 +151,7 @@ class StreamCall final
 
   // Returns true if the limits allow to read another message.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Puts the request in `taken` in flight, unless the stream is ending. `bytes`
+  // Adds the request in `taken` to items_, unless the stream is ending. `bytes`
   // is the size of the request's message. Returns the item to run, or null.
   Item* Admit(absl::StatusOr<std::unique_ptr<StreamItem>>* taken, int64_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
