@@ -72,7 +72,8 @@ absl::StatusOr<InferTree> ReadInferTree(absl::string_view json,
 
 // Returns the kind of a value for an error message, such as "a boolean".
 const char* KindName(nlohmann::json::value_t kind);
-// Returns INVALID_FIELD with a message such as "got a boolean, expected ...".
+// Returns INVALID_ARGUMENT with a message such as "got a boolean, expected
+// ...".
 absl::Status WrongKind(absl::string_view field, nlohmann::json::value_t got,
                        absl::string_view expected);
 

@@ -13,7 +13,7 @@
 namespace sfmamba::rest {
 
 struct KserveLimits {
-  // Maximum size of the elements in a JSON request, decoded.
+  // Maximum decoded size of the elements in a JSON request.
   int64_t max_raw_bytes = 64 << 20;
   // Maximum size of the tensors in a JSON response. Formatting 1 MiB of a class
   // map takes about 5 ms and produces up to 4 MiB of text.
