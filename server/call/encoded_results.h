@@ -18,8 +18,8 @@ class EncodedResults final : public ResultSink {
   void Start(int count) override;
   int64_t Set(int i, const Message& result) override;
   int64_t Bytes(const Message& rest) const override;
-  // Returns the encoded response in pieces. Must be called once, as the last
-  // call.
+  // Returns the encoded response in pieces. Must be called once, after all
+  // other methods.
   std::vector<std::string> Take(const Message& rest);
 
  private:

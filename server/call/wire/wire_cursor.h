@@ -102,9 +102,9 @@ class WireCopier {
 
   WireCursor& cursor() { return cursor_; }
   // Returns the INVALID_ARGUMENT error for the last method that returned false.
-  // The reason is INVALID_FIELD with field `field` if the message without
-  // `payload` is too large, otherwise MALFORMED_MESSAGE. `payload` names the
-  // excluded bytes, such as "the pictures".
+  // The reason is INVALID_FIELD with field `field` if the message is too large,
+  // otherwise MALFORMED_MESSAGE. `payload` names the bytes that do not count,
+  // such as "the pictures".
   absl::Status Error(absl::string_view field, absl::string_view payload) const;
 
   // Copies the value of the field with tag `tag`. Skips groups, nested at most
