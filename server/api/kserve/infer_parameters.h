@@ -27,8 +27,9 @@ struct InferParameters {
 // Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter's name
 // in these cases:
 // - A known parameter has a wrong type or is out of range.
-// - A parameter needs a feature of Triton servers, such as sequences or a name
-//   that starts with "triton_".
+// - A parameter belongs to a feature that only Triton servers have, such as
+//   sequences.
+// - The parameter's name starts with "triton_".
 // Ignores all other parameters.
 absl::Status ReadParameters(const ParameterMap& map,
                             InferParameters* parameters);

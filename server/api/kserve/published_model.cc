@@ -50,7 +50,7 @@ absl::StatusOr<PublishedModel> FindModel(
   auto found = FindVersion(repository, name, version, field);
   if (found.ok()) return PublishedModel{*std::move(found)};
   absl::string_view id = name;
-  // `name` is not a second name if a model has `name` as its id.
+  // If a model with the id `name` exists, `name` never selects another model.
   const bool may_be_second =
       environment.encoded_models && absl::ConsumeSuffix(&id, kEncodedSuffix) &&
       !FindVersion(repository, name, /*version=*/"", field).ok();
