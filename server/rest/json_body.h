@@ -14,7 +14,7 @@ namespace sfmamba::rest {
 // The limit exists because a parsed tree occupies much more memory than its
 // text.
 inline constexpr size_t kMaxJsonRest = 256 << 10;
-// A longer string must be a picture in base64.
+// A string of more bytes in the JSON must be a picture in base64.
 inline constexpr size_t kMaxJsonString = 1024;
 
 // Returns the bytes of an image's source, or null if the image has no source.
