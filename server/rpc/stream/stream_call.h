@@ -167,7 +167,8 @@ class StreamCall final
   // Stops reading requests. The call ends with `status` when no request is in
   // flight.
   void End(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Ends the call immediately. Cancels requests in flight without a response.
+  // Ends the call immediately. Cancels the requests in flight and sends no more
+  // responses.
   void Abandon(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   // Executes all pending steps, on one thread at a time. Releases the mutex
