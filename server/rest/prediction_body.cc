@@ -200,7 +200,7 @@ absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
   const auto part_of = [&](const char* name) {
     return reflection.MutableMessage(message, type.FindFieldByName(name));
   };
-  v1::Image common;  // The same parameters apply to all images.
+  v1::Image common;  // All images have these parameters.
   status = SetFromQuery(
       fields, {message, part_of("params"), part_of("options"), &common});
   if (!status.ok()) return status;
