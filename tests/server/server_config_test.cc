@@ -123,8 +123,9 @@ TEST(ServerConfigTest, ACollectorIsAUrl) {
       "with http:// or https://");
   config.set_trace_endpoint("https://collector:4317");
   config.set_trace_ca_file("/missing/ca.pem");
-  EXPECT_THAT(Validate(config).message(),
-              testing::StartsWith("trace_ca_file: \"/missing/ca.pem\""));
+  const absl::Status unread = Validate(config);
+  EXPECT_THAT(unread.message(),
+              testing::HasSubstr("trace_ca_file: \"/missing/ca.pem\""));
   config.clear_trace_ca_file();
   config.clear_trace_endpoint();
   config.set_trace_ratio(1.5);
