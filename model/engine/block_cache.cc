@@ -84,14 +84,17 @@ void BlockCache::Release(absl::Time now) {
   Unmap(idle);
 }
 
-// Takes the smallest block that fits. Among equal ones it takes the one
-// returned last, which may still be in the processor's cache. A block of more
-// than 5/4 of the size is left to others.
+// Takes the smallest block that fits. Among equal blocks, takes the one that
+// was returned last, which may still be in the processor's cache.
+//
+// A block of more than 5/4 of the size is better left to larger tensors. It is
+// taken only if it has at most twice the size and does not raise the peak use.
 BlockCache::Block BlockCache::TakeKept(int64_t bytes, int node) {
+  const int64_t below_peak = std::min(2 * bytes, most_taken_ - taken_bytes_);
+  const int64_t largest = std::max(bytes + bytes / 4, below_peak);
   auto best = kept_.end();
   for (auto block = kept_.begin(); block != kept_.end(); ++block) {
-    if (block->node != node || block->bytes < bytes ||
-        block->bytes > bytes + bytes / 4) {
+    if (block->node != node || block->bytes < bytes || block->bytes > largest) {
       continue;
     }
     if (best == kept_.end() || block->bytes <= best->bytes) best = block;
