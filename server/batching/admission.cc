@@ -5,12 +5,13 @@
 namespace sfmamba::batching {
 namespace {
 
-// A wait rarely exceeds its prediction by more than the fraction 1 /
-// kErrorOfWait.
+// A predicted wait is rarely too short by more than 1 / kErrorOfWait of its
+// length.
 constexpr int kErrorOfWait = 32;
 
-// Returns the work that runs before the turn of a new task of class `priority`.
-// `earlier` is the part of this work that belongs to the same class.
+// Returns the device time of all work that runs before a new task of class
+// `priority`. `earlier` is the time of earlier tasks of the same class. Work of
+// other classes counts at most in proportion to kPriorityShares.
 absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
                       server::Priority priority) {
   const double own = server::kPriorityShares[static_cast<int>(priority)];
@@ -23,8 +24,9 @@ absl::Duration Before(const WorkAhead& work, absl::Duration earlier,
          std::min(work.lower, earlier * (lower / own));
 }
 
-// Returns when `slots` slots together will have finished `work`. Each busy slot
-// starts to help at its time in `busy_until`.
+// Returns when `slots` slots together finish `work`. A slot runs one batch at a
+// time. `busy_until` is when the running batches end and their slots become
+// available.
 absl::Time WhenDone(std::vector<absl::Time> busy_until, int slots,
                     absl::Duration work, absl::Time now) {
   busy_until.resize(std::max<size_t>(slots, busy_until.size()), now);
@@ -52,7 +54,8 @@ AdmissionEstimate EstimateAdmission(const AdmissionState& state,
   // image.
   const int last = state.mates + request.images;
   const int full = (last - 1) / best;
-  // A small batch waits as long for other models as a large batch does.
+  // Adds the time that batches wait for other models, once for each full batch
+  // of `work`.
   const auto with_waits = [&](absl::Duration work) {
     if (curve.Median(best) == absl::ZeroDuration()) return work;
     return work +

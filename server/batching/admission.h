@@ -13,13 +13,14 @@
 
 namespace sfmamba::batching {
 
-// A request to admit images, before they are decoded.
+// A request to admit images to a queue, before the images are decoded.
 struct AdmissionRequest {
-  BatchKey key;    // The key of the largest images, whose batch ends last.
+  BatchKey key;    // The key of the largest images. Their batch ends last.
   int images = 1;  // The number of images of `key`, at least one.
-  // The number of images of each other key.
+  // The number of images of each other key in the request.
   std::map<BatchKey, int> others;
-  // The caller, see server::ClientOf(). If empty, no client limit applies.
+  // The name of the client, or its address from server::ClientOf(). If empty,
+  // no limit per client applies.
   absl::string_view client;
   server::Priority priority = server::Priority::kNormal;
   // The caller's deadline, or InfiniteFuture() if the caller sent none.
@@ -46,13 +47,14 @@ struct AdmissionRequest {
   }
 };
 
-// The predicted times of a request that is admitted now.
+// The predicted times of a request if it is admitted now.
 struct AdmissionEstimate {
-  absl::Time start;     // The start of the last image's batch.
-  absl::Time finish;    // 95 % of such requests end by then.
-  absl::Duration work;  // How long the request's own images occupy all slots.
-  // The end of the client's last waiting image, including the images of this
-  // request, if clients take turns.
+  absl::Time start;   // The start of the last image's batch.
+  absl::Time finish;  // The request's end. 95 % of requests end earlier.
+  // How long the queue would need for only this request's images.
+  absl::Duration work;
+  // When the last of the client's images would end if clients take turns. This
+  // includes the images of this request.
   absl::Time drained;
   // When the request would end if no other work had been admitted before.
   absl::Time drained_alone;
@@ -62,32 +64,35 @@ struct AdmissionEstimate {
   }
 };
 
-// The expected time of the work before a request.
+// Work that may run before a request, as expected device time.
 struct WorkAhead {
-  absl::Duration earlier;  // Earlier work of the request's class.
-  absl::Duration higher;   // Work of higher classes.
-  absl::Duration lower;    // Work of lower classes.
+  absl::Duration earlier;  // Earlier work of the request's priority class.
+  absl::Duration higher;   // Work of higher priority classes.
+  absl::Duration lower;    // Work of lower priority classes.
 };
 
-// The state of a queue's devices and of the request's own key.
+// The state of a queue and its devices when a request asks for admission. The
+// request's key is the key of its largest images.
 struct AdmissionState {
-  // `work` runs before the request's images. It excludes tasks of the same key
-  // that join the request's batch. `drain` runs before the client's last image,
-  // including the images of this request. Both include the request's images of
-  // other keys.
+  // `work` runs before the request's images. Earlier tasks of the same key and
+  // class are not included, because `mates` counts them. `drain` runs before
+  // the last of the client's images, including the images of this request. Both
+  // members include the request's images of other keys.
   WorkAhead work;
   WorkAhead drain;
-  absl::Duration own_others;  // The work of the request's images of other keys.
-  // The numbers of tasks of the request's key.
+  // The device time for the request's images of other keys.
+  absl::Duration own_others;
+  // Two numbers of tasks of the request's key:
   // - `mates` run before the request's images. They include images that are
   //   being decoded.
   // - `others` are all other tasks that could join the request's batch.
   int mates = 0;
   int others = 0;
   int decoding = 0;  // The part of `mates` that is being decoded.
-  // The mean time between arrivals.
+  // The mean time between arrivals of the key's tasks.
   absl::Duration gap = absl::InfiniteDuration();
-  // Never null. A curve without estimates counts as zero time.
+  // The batch durations of the key. Never null. If the curve has no estimates,
+  // all durations are zero.
   const BatchCurve* curve = nullptr;
   // The moving average of the time that a batch waits for other models on the
   // device.
@@ -97,8 +102,8 @@ struct AdmissionState {
   int slots = 1;  // The number of batches that run concurrently.
 };
 
-// Predicts the times of a request. Other priority classes delay the request at
-// most in proportion to server::kPriorityShares.
+// Predicts the times of a request. Work of other priority classes delays the
+// request at most by the share of these classes in server::kPriorityShares.
 AdmissionEstimate EstimateAdmission(const AdmissionState& state,
                                     const AdmissionRequest& request,
                                     absl::Time now);

@@ -6,8 +6,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// The weights of a new batch in the moving averages of the duration, its
-// deviation and the pace.
+// The weight of a new batch in each of three moving averages. The averages are
+// for the duration, the deviation and the pace (see BatchCurve::pace()).
 constexpr double kMeanWeight = 0.1;
 constexpr double kDeviationWeight = 0.1;
 constexpr double kPaceWeight = 0.05;
@@ -28,8 +28,8 @@ constexpr absl::Duration kFresh = absl::Seconds(1);
 constexpr int kFreshBatches = 3;
 // An estimate is old if its size has not run for this long.
 constexpr absl::Duration kOld = absl::Seconds(5);
-// An unmeasured size with fewer runs than this is dropped, because one batch
-// may have been slow by accident.
+// If a size was never measured and ran fewer times than this, its estimate is
+// dropped after kFresh. One of these batches may have been slow by accident.
 constexpr int kFewBatches = 3;
 
 struct Block {
@@ -40,8 +40,9 @@ struct Block {
   double mean() const { return sum / weight; }
 };
 
-// Returns the ascending values that are nearest to `values`. The method is
-// isotonic regression.
+// Returns ascending values that differ as little as possible from `values`. The
+// method is isotonic regression, which minimizes the weighted squared
+// differences.
 std::vector<double> Ascending(const std::vector<double>& values,
                               const std::vector<double>& weights) {
   std::vector<Block> blocks;
@@ -67,7 +68,7 @@ std::vector<double> Ascending(const std::vector<double>& values,
 void Interpolate(const std::vector<int>& sizes,
                  const std::vector<double>& values,
                  std::vector<absl::Duration>* curve) {
-  size_t next = 0;  // The first of `sizes` that is at least n.
+  size_t next = 0;  // The index of the first size that is at least n.
   for (int n = 1; n < static_cast<int>(curve->size()); ++n) {
     while (next < sizes.size() && sizes[next] < n) ++next;
     double seconds;
@@ -96,7 +97,7 @@ bool BatchCurve::Sample::IsOld(absl::Time now) const {
 }
 
 bool BatchCurve::IsFresh(absl::Time now) const {
-  // Finds the largest of the sizes that were updated last.
+  // Finds the largest size among the sizes that were updated last.
   const auto last = std::find_if(
       samples_.rbegin(), samples_.rend(),
       [this](const auto& sample) { return sample.second.updated == updated_; });
@@ -139,9 +140,9 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
   double seconds = absl::ToDoubleSeconds(duration);
   Sample& sample = samples_[images];
   if (sample.batches > 0 && sample.IsOld(updated_)) {
-    // Other sizes have run since, so the estimate of this size starts again.
-    // Disturbances only lengthen a batch, so the shorter of the two times
-    // counts.
+    // Other sizes have run since this size last ran, so the estimate of this
+    // size starts again. Disturbances only lengthen a batch. The shorter of the
+    // new and the known duration therefore counts.
     const double known = sample.mean * pace_ / sample.pace;
     if (sample.runs == 0) Shorten(images, seconds / known);
     seconds = std::min(seconds, known);
@@ -152,7 +153,8 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     sample.mean = seconds;
     sample.deviation = kFirstDeviation * seconds;
   } else {
-    // One very long batch says little about the following batches.
+    // Limits the effect of one very long batch, which says little about the
+    // following batches.
     seconds = std::min(seconds,
                        2 * (sample.mean + kP95Deviations * sample.deviation));
     const double error = seconds - sample.mean;
@@ -173,8 +175,9 @@ void BatchCurve::Record(int images, absl::Duration duration, absl::Time now) {
     const Sample& other = it->second;
     const bool stray =
         !other.set && other.runs < kFewBatches && now - other.updated > kFresh;
-    // This estimate was wrong, because a smaller batch cannot take longer than
-    // a larger one.
+    // True if an old measurement of a smaller size exceeds the estimate for
+    // this batch's size. Such a measurement was wrong, because a smaller batch
+    // cannot take longer than a larger one.
     const bool refuted = other.runs == 0 && other.IsOld(now) &&
                          it->first < images && other.mean > sample.mean;
     it = stray || refuted ? samples_.erase(it) : std::next(it);
@@ -201,8 +204,8 @@ void BatchCurve::Fit(absl::Time now) {
   std::vector<int> sizes;
   std::vector<double> medians, p95s, weights;
   for (const auto& [images, sample] : samples_) {
-    // The estimate of a size that has not run recently is multiplied by the
-    // change of the pace.
+    // If a size has not run recently, its estimate is multiplied by the change
+    // of the pace since the last run.
     const double change =
         now - sample.updated > kFresh ? pace_ / sample.pace : 1;
     sizes.push_back(images);

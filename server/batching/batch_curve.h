@@ -13,14 +13,14 @@ namespace sfmamba::batching {
 //
 // T never decreases with the number of images. Between the sizes that ran, T is
 // interpolated. Below the smallest of these sizes, T is proportional to the
-// number of images. Above the largest, T is constant. Outside these sizes T is
-// too low on purpose, so that the scheduler tries them. Without any estimate, T
-// is zero.
+// number of images. Above the largest, T is constant. For these smaller and
+// larger sizes, T is too low on purpose. The scheduler therefore tries them.
+// Without any estimate, T is zero.
 //
 // The class has no clock, so callers pass the time. Thread-compatible.
 class BatchCurve {
  public:
-  // The estimate for one size.
+  // The estimate for batches of one size.
   struct Point {
     absl::Duration median;
     absl::Duration p95;  // At least the median.
@@ -55,12 +55,13 @@ class BatchCurve {
   bool LargerAreOld(int images, absl::Time now) const;
 
   bool is_known() const { return !samples_.empty(); }
-  // Returns true if a batch ran recently. If not, the estimates may be wrong,
-  // and no task should be refused because of them.
+  // Returns true if a batch ran or was measured recently. If not, the estimates
+  // may be wrong, and no task should be refused because of them.
   bool IsFresh(absl::Time now) const;
   absl::Time updated() const { return updated_; }
   int max_images() const { return max_images_; }
-  // Returns the ratio of recent durations to the durations first measured.
+  // Returns the ratio of recent batch durations to the first durations of the
+  // same sizes. For example, 2 means that batches now take twice as long.
   double pace() const { return pace_; }
 
   // Returns the sizes that were set or have run, with their estimates.
@@ -70,7 +71,7 @@ class BatchCurve {
   struct Sample {
     double mean = 0;       // Seconds.
     double deviation = 0;  // The mean absolute deviation, in seconds.
-    double first = 0;      // The mean of the first batches, at a pace of 1.
+    double first = 0;      // The mean of the first batches, divided by pace().
     double pace = 1;       // The pace when the size last ran.
     int batches = 0;       // The number of batches in the mean.
     int runs = 0;          // The number of batches since Set().

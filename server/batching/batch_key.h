@@ -7,7 +7,7 @@ namespace sfmamba::batching {
 
 enum class ImageType { kUint8, kFloat32 };
 
-// Identifies images that may run in one batch.
+// Images with equal keys may run together in one batch.
 struct BatchKey {
   int height = 0;  // In pixels, including padding.
   int width = 0;

@@ -5,7 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// The maximum number of keys. Images of a dense model have any number of sizes.
+// The maximum number of keys that have a curve. Images of a dense model may
+// have any size, and each size has its own key.
 constexpr size_t kMaxKeys = 1024;
 
 }  // namespace

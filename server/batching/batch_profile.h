@@ -19,9 +19,9 @@ struct BatchTime {
 };
 
 // Appends estimates for larger batches, up to `max_images` images. Assumes that
-// the device runs no more images at a time than the last of `times` has. The
-// duration of a larger batch is then proportional to its number of images. Does
-// nothing if `times` is empty.
+// the device computes at most as many images at a time as the last batch in
+// `times` has. The duration of a larger batch is then proportional to its
+// number of images. Does nothing if `times` is empty.
 void AddMultiples(int max_images, std::vector<BatchTime>* times);
 
 // Estimates the durations of a model's batches on its device, by key.
@@ -36,7 +36,8 @@ class BatchProfile {
   void Record(const BatchKey& key, int images, absl::Duration duration,
               absl::Time now);
 
-  // Adds measured or exported durations. Ignores sizes above the maximum.
+  // Adds measured or exported durations. Ignores batches that are larger than
+  // the constructor's `max_images`.
   void Import(const std::vector<BatchTime>& times, absl::Time now);
   std::vector<BatchTime> Export() const;
 

@@ -17,7 +17,8 @@ constexpr absl::Duration kLeastCost = absl::Microseconds(1);
 // long.
 constexpr int kMostDelay = 2;
 
-// Trials may cost at most this fraction of the other batches' time.
+// Trials are batches above the best known size. Their additional time may be at
+// most this fraction of the other batches' time.
 constexpr double kTrialShare = 0.01;
 
 // The weight of the newest batch in the moving average turn_wait_.
@@ -25,8 +26,8 @@ constexpr double kTurnWaitRate = 0.2;
 
 // Returns true if a busy queue should reduce a batch from `images` to `fewer`
 // images. This keeps `saved` images in time, but the remaining images need
-// another batch. The device must not be able to run more than `saved` images in
-// the additional time.
+// another batch. This is worthwhile if the device could run at most `saved`
+// images in the additional time.
 bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   const absl::Duration cost =
       curve.Median(fewer) + curve.Median(images - fewer) - curve.Median(images);
@@ -34,8 +35,9 @@ bool PaysToCut(const BatchCurve& curve, int images, int fewer, int saved) {
   return saved * curve.Median(best) >= cost * best;
 }
 
-// Returns how many of `images` images a batch of priority class `first` should
-// have. Tasks of lower classes must not delay the batch much.
+// Returns how many of up to `images` images a batch of priority class `first`
+// should have. The number is reduced if tasks of lower classes would lengthen
+// the batch too much. See kMostDelay.
 int CountWithMates(const KeyTasks& waiting, const BatchCurve& curve,
                    server::Priority first, int images) {
   int own = 0;
@@ -258,7 +260,7 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
                              absl::Time now, Batch* batch) {
   const KeyTasks& waiting = waiting_.keys().at(batch->key);
   const BatchCurve& curve = profile_.Curve(batch->key);
-  // Tasks are not dropped because of an old curve, which may be wrong.
+  // An old curve may be wrong. In this case, late tasks are not dropped.
   const bool drops_late = curve.IsFresh(now) && !decision.is_trial;
   const auto end = [&](int count) {
     return drops_late ? now + curve.P95(count) : absl::InfinitePast();
@@ -267,8 +269,9 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
   const int images = CountWithMates(waiting, curve, first, decision.images);
   int wanted = images;
   // Each iteration tries the first `wanted` tasks. If some of these tasks would
-  // end too late, the next iteration tries a smaller batch with them. If no
-  // smaller batch ends in time, they are dropped, and other tasks run instead.
+  // end too late, the next iteration tries a smaller batch with these tasks. If
+  // no smaller batch ends in time, the late tasks are dropped, and other tasks
+  // run instead.
   while (true) {
     const std::vector<TaskId> ids =
         FirstTasks(device, batch->key, first, wanted);
@@ -276,7 +279,8 @@ BatchCharge BatchQueue::Fill(const DeviceTurns::Member& device,
     if (count == 0) return {};
 
     std::vector<TaskId> late;
-    // Infinite if no task is late. Some tasks may still be cancelled.
+    // The earliest `finish_by` of the late tasks, or infinite if no task is
+    // late. The vector `late` also receives cancelled tasks.
     absl::Time earliest = absl::InfiniteFuture();
     for (const TaskId& id : ids) {
       const BatchTask& task = waiting.line(id.priority).task(id.urgency);

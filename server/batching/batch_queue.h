@@ -23,9 +23,9 @@
 
 namespace sfmamba::batching {
 
-// The interval at which the queue looks for cancelled tasks, because a
-// cancellation sends no signal. Until then a cancelled task occupies memory,
-// but it never runs.
+// The queue looks for cancelled tasks at this interval, because a cancellation
+// sends no signal. A cancelled task never runs, but it occupies memory until
+// the queue finds it.
 inline constexpr absl::Duration kCancelPeriod = absl::Milliseconds(50);
 
 struct BatchOptions : ScheduleOptions {
@@ -38,8 +38,9 @@ struct BatchOptions : ScheduleOptions {
   // client may use, from 0.5 to 1. The remaining part stays free for other
   // clients. See server::ClientShares.
   double client_share = 1;
-  // The name under which the versions of a model share turns on the device. If
-  // empty, the queue shares turns with no other version.
+  // Queues with the same name count as one model when clients take turns on the
+  // device. Versions of a model use the same name. If empty, the queue counts
+  // as a model of its own.
   std::string model;
 };
 
@@ -54,8 +55,8 @@ struct Batch {
   uint64_t number = 0;  // The argument of Ran().
 };
 
-// The estimates of one key, and the recent mean time between arrivals of its
-// images.
+// The estimates of one key, and the recent mean time between arrivals of images
+// of this key.
 struct KeyProfile {
   BatchKey key;
   BatchCurve curve;
@@ -68,17 +69,18 @@ struct KeyProfile {
 // turns, and the earliest deadline of each client goes first. If a batch of one
 // priority class has room, tasks of other classes fill it.
 //
-// The queue learns how long batches take. It drops a task that would end too
-// late even if the task ran now. Running it would make all other tasks late,
-// too. If no other client waits for the device, the queue runs a smaller batch
-// to keep urgent tasks in time.
+// The queue learns how long batches take. The queue drops a task that would end
+// too late even if it ran now. Running such a task would only delay other
+// tasks. If no other client waits for the device, the queue runs a smaller
+// batch to keep urgent tasks in time.
 //
 // The queue has no clock and no thread. Callers pass the time, which must never
 // decrease. Thread-compatible.
 class BatchQueue {
  public:
   // At most `slots` batches run concurrently on `devices`. The devices must
-  // outlive the queue. If `devices` is empty, the queue has its own device.
+  // outlive the queue. If `devices` is empty, the queue creates a device for
+  // itself.
   explicit BatchQueue(const BatchOptions& options, int slots = 1,
                       std::vector<const DeviceTurns::Member*> devices = {});
 
@@ -90,10 +92,11 @@ class BatchQueue {
   std::vector<BatchTask> TakeDropped(absl::Time now);
 
   // Drops tasks as TakeDropped() does and returns the next batch if one is due
-  // at `now`. Returns nullopt if no task left the queue. `tasks` is empty if
-  // all due tasks were dropped. Otherwise the caller must call Ran() for the
-  // batch. A slot must be free. `waited` is how long the batch waited for other
-  // models. `device` is the device of the batch, or null for the first device.
+  // at `now`. Returns nullopt if no task left the queue. If all due tasks were
+  // dropped, `tasks` is empty. If not, the caller must call Ran() when the
+  // batch ends. Fewer than `slots` batches must be running. `waited` is how
+  // long the batch waited for other models. `device` is the device of the
+  // batch, or null for the first device.
   std::optional<Batch> PopBatch(absl::Time now,
                                 absl::Duration waited = absl::ZeroDuration(),
                                 const DeviceTurns::Member* device = nullptr);
@@ -122,12 +125,13 @@ class BatchQueue {
   AdmissionEstimate Estimate(const AdmissionRequest& request,
                              absl::Time now) const;
   // Predicts how long a new client's task would wait for its batch. The task
-  // has class kNormal and the key of the last batch.
+  // has priority class kNormal and the key of the last batch.
   absl::Duration Wait(absl::Time now) const;
   // Returns the number of clients with waiting images in any queue on this
   // queue's first device.
   int active_clients() const;
-  // Returns how long the slots will take for all waiting tasks.
+  // Returns the expected time in which all slots together run all waiting
+  // tasks.
   absl::Duration Backlog() const;
 
   // Returns the estimates of batch durations. The caller may Import() earlier
@@ -135,8 +139,8 @@ class BatchQueue {
   BatchProfile& profile() { return profile_; }
   const BatchProfile& profile() const { return profile_; }
 
-  // Returns the profiles of all keys. Must be called rarely, because it copies
-  // all profiles.
+  // Returns the profiles of all keys. Should be called rarely, because each
+  // call copies all profiles.
   std::vector<KeyProfile> KeyProfiles(absl::Time now) const;
 
   int size() const { return waiting_.size(); }
@@ -159,18 +163,21 @@ class BatchQueue {
     BatchCharge charge;
   };
 
-  // Returns the predicted cost of a batch, which is always more than zero. A
-  // batch of an unknown key costs as much as the longest known batch.
+  // Returns the predicted device time of a batch, which is always more than
+  // zero. If the duration of the key's batches is unknown, returns the time of
+  // the longest known batch.
   absl::Duration Cost(const BatchKey& key, int images) const;
   LineId LineOn(const DeviceTurns::Member& device, const BatchKey& key,
                 server::Priority priority) const;
-  // Reports to the devices which task of the client is the most urgent one in
-  // the LineId's line.
+  // Tells all devices which of the client's tasks with this key and priority is
+  // the most urgent. If no such task waits, the devices remove the client from
+  // the turns of this key.
   void SetFirst(const BatchKey& key, server::Priority priority,
                 const std::string& client);
   BatchTask Take(const WaitingTasks::TaskId& id);
-  // Returns a key's waiting tasks in the form that Decide() expects. The class
-  // `priority` must have waiting tasks.
+  // Returns the input of Decide() for the waiting tasks of a key. The class
+  // `priority` must have waiting tasks, and its most urgent task is the line's
+  // first task.
   WaitingLine LineOf(const BatchKey& key, server::Priority priority,
                      absl::Time now) const;
   // Returns up to `count` tasks of a key in the order of their turns on the
@@ -178,39 +185,42 @@ class BatchQueue {
   std::vector<WaitingTasks::TaskId> FirstTasks(
       const DeviceTurns::Member& device, const BatchKey& key,
       server::Priority first, int count) const;
-  // Moves the chosen number of tasks of the batch's key into `batch`. Tasks of
-  // class `first` come first. Tasks that end in time go to `batch->tasks`, and
-  // the others to `batch->dropped`. Returns the charge of `batch->tasks` to
+  // Moves up to `decision.images` tasks of key `batch->key` into `batch`. Tasks
+  // of class `first` come first. Tasks that end in time go to `batch->tasks`,
+  // and the others to `batch->dropped`. Returns the charge of `batch->tasks` to
   // their clients.
   BatchCharge Fill(const DeviceTurns::Member& device, server::Priority first,
                    const Decision& decision, absl::Time now, Batch* batch);
-  // Returns the charge of a batch of the tasks `ids` to their clients. The
-  // tasks must still be waiting.
+  // Charges the clients of the tasks `ids` for a batch of these tasks, and
+  // returns the charge. The tasks must still be waiting.
   BatchCharge Charge(const DeviceTurns::Member& device,
                      const std::vector<WaitingTasks::TaskId>& ids) const;
-  // Returns the additional device time of a trial that takes `took`, compared
-  // with batches of the best size.
+  // A trial is a batch that is larger than the best known size. Returns by how
+  // much `took`, the duration of a trial, exceeds the time of as many images in
+  // batches of the best size. Never negative.
   absl::Duration TrialCost(const Running& trial, absl::Duration took) const;
-  // Returns true if the tasks of all keys arrive at least about as fast as the
-  // slots compute full batches.
+  // Returns true if computing all arriving tasks in full batches needs most of
+  // the slots' time.
   bool IsBusy(absl::Time now) const;
   // Returns true if a task of the key waits or runs. The batch of this task
   // will then correct the estimates of the key.
   bool IsUsed(const BatchKey& key) const;
-  // Predicts by how many the number of waiting clients will soon grow. The
-  // prediction is based on recent clients.
+  // Returns how many clients wait now beyond the recent average, or 0. This
+  // many further clients are expected soon.
   double NewClients(absl::Time now) const;
   // Returns the recent average number of waiting clients. `clients` is the
   // number of clients that wait at `now`.
   double UsualClients(absl::Time now, int clients) const;
-  // The numbers of tasks in a line that run before parts of a request of the
-  // same class.
+  // Numbers of tasks of one key and priority class that run before a request of
+  // the same class.
   struct Turns {
     int earlier = 0;  // Tasks before the request's images.
     int all = 0;      // Tasks before the client's last image.
   };
-  // Returns the tasks of `line` that run before a request. If the queue
-  // `is_busy`, other clients are expected to send more tasks meanwhile.
+  // Returns how many tasks of `line` run before the request. `limit` is the
+  // urgency of the request's images or of their batch. `new_clients` is the
+  // result of NewClients(). If `is_busy` is true, other clients are expected to
+  // send more tasks meanwhile.
   Turns TurnsOf(const WaitingTasks::Line& line, const BatchCurve& curve,
                 const AdmissionRequest& request, const Urgency& limit,
                 double new_clients, bool is_busy) const;
@@ -225,13 +235,13 @@ class BatchQueue {
   std::vector<const DeviceTurns::Member*> devices_;
   std::map<uint64_t, Running> running_;  // Keyed by batch number.
   absl::Duration turn_wait_;             // See AdmissionState.
-  // The additional device time of trials, which is reduced while other batches
-  // run. A trial starts only if this time is zero. See kTrialShare in
-  // batch_queue.cc.
+  // The additional device time of past trials, minus a small part of the time
+  // of other batches. A trial starts only if this time is zero. See TrialCost()
+  // and kTrialShare in batch_queue.cc.
   absl::Duration trial_debt_;
   uint64_t batches_ = 0;  // The number of batches so far.
   BatchKey last_key_;     // The key of the last batch.
-  // The result of UsualClients() at clients_counted_.
+  // The result of UsualClients() at the time clients_counted_.
   double usual_clients_ = 0;
   absl::Time clients_counted_ = absl::InfinitePast();
   absl::Time cancels_taken_ = absl::InfinitePast();

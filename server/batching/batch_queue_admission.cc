@@ -67,8 +67,9 @@ BatchQueue::Turns BatchQueue::TurnsOf(const WaitingTasks::Line& line,
     const double all = known + images * new_clients;
     return static_cast<int64_t>(std::min<double>(all, kMostTurns));
   };
-  // The tags of clients that take turns differ by less than one batch. See
-  // ClientTurns.
+  // A client's tag is the device time charged to the client. The tags of
+  // clients that take turns differ by less than the time of one batch. Other
+  // clients may therefore be ahead by up to one batch. See ClientTurns.
   const int64_t best = curve.best_size();
   const int64_t before = earlier + request.own_decoding;
   return {static_cast<int>(earlier + std::clamp(until - earlier, turns(before),
@@ -119,7 +120,9 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
     const int earlier =
         TurnsOf(line, *state.curve, request, own_limit, new_clients, is_busy)
             .earlier;
-    // The request's images fill a batch and leave with its first task.
+    // The request's images may join a batch of earlier tasks and then leave as
+    // early as the first of these tasks. In this case, `limit` is the urgency
+    // of this first task.
     const int best = state.curve->best_size();
     const int full = (state.decoding + earlier + request.images - 1) / best;
     if (full * best < std::min(earlier, line.size())) {
@@ -149,7 +152,8 @@ AdmissionEstimate BatchQueue::Estimate(const AdmissionRequest& request,
       return curve.Work(own);
     };
     state.drain.earlier += add(turns.all, &state.drain);
-    // Other tasks fill the batches of earlier tasks and of the request.
+    // Counts full batches, because other tasks fill up the batches of the
+    // earlier tasks and of the request.
     const int best = curve.best_size();
     const int first = turns.earlier + (is_own ? request.images : 0);
     const int filled =

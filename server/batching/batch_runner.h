@@ -43,24 +43,25 @@ class BatchLimits {
 // Returns true if all values of the result are finite.
 bool IsFinite(const model::Result& result);
 
-// Runs batches on one context. If an image makes its batch fail, only this
-// image fails. A batch that does not fit into memory runs in parts.
+// Runs batches on one execution context of a model. If one image makes its
+// batch fail, only this image gets an error. A batch that does not fit into
+// memory runs in parts.
 //
 // If the device has too little memory, the runner halves the batch and
 // remembers the limit. After any other failure, the runner runs both halves of
-// the batch separately. It halves a failing half again, until the failing image
-// is alone. If both halves fail, no single image is the cause, and all images
-// of both halves get the error.
+// the batch separately. The runner halves a failing half again, until the
+// failing image is alone. If both halves fail, no single image is the cause,
+// and all images of both halves get the error.
 //
-// The thread that creates the runner must also use and destroy it. The same
-// rule applies to the runner's context.
+// The thread that creates the runner must also use and destroy the runner. The
+// same rule applies to the runner's context.
 class BatchRunner {
  public:
   // The progress of a batch.
   struct Progress {
     int images = 0;         // The number of images that ran together.
-    int padded_images = 0;  // The number of these images with padding.
-    int padding = 0;        // The padding of all runs of the batch.
+    int padded_images = 0;  // `images` plus padding images.
+    int padding = 0;        // The padding images in all runs so far.
   };
   // Receives the result of the image with index `image`, or the model's error.
   using Answer =
@@ -74,14 +75,14 @@ class BatchRunner {
               BatchLimits* limits, CheckDevice check_device);
 
   // Prepares the context for batches of up to `max_images` images. If this many
-  // images do not fit into memory, prepares the context for as many as fit. The
-  // images of a classifier have the size `size`. Returns the context's error,
-  // if any.
+  // images do not fit into memory, prepares the context for as many as fit.
+  // Uses and lowers the limit of the image size `size`. Returns the error of
+  // the context, or OK.
   absl::Status Prepare(const BatchLimits::Size& size, int max_images);
 
   // Measures a batch of `images` black uint8 images of `size`. Returns the
   // batch's duration or the context's error. The context must be prepared for
-  // the size. Calls `result` for each image.
+  // the size. Calls `result` with each image's result.
   absl::StatusOr<absl::Duration> Measure(
       const BatchLimits::Size& size, int images,
       absl::FunctionRef<void(const model::Result&)> result);

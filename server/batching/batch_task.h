@@ -20,22 +20,23 @@
 
 namespace sfmamba::batching {
 
-// How a task was run. All fields are zero if the task was never in a batch.
+// Describes the batch in which a task ran. All fields keep their default values
+// if the task was never in a batch.
 struct BatchInfo {
   absl::Duration queue;       // From Submit() to the batch's start.
   absl::Duration inference;   // From the batch's start to the image's result.
   int batch_size = 0;         // The number of images that ran together.
-  int padded_batch_size = 0;  // The number of images with padding.
+  int padded_batch_size = 0;  // `batch_size` plus padding images.
   int fold_factor = 0;
   std::string size_class;     // For example "224x224".
   absl::Time started;         // The start of the batch.
-  tracing::SpanContext span;  // The batch's span, which is empty if not traced.
-  // True if no other batch is due for the thread that calls `done`. Then `done`
-  // may work for a short time.
+  tracing::SpanContext span;  // The batch's span. Empty if not traced.
+  // True if no other batch is due. In this case, `done` may use the calling
+  // thread for a short time.
   bool thread_is_idle = false;
 };
 
-// One image of a request. The times are by base::SteadyNow().
+// One image of a request. All times are on the clock of base::SteadyNow().
 struct BatchTask {
   image::ImageBuffer image;
   BatchKey key;
@@ -48,10 +49,11 @@ struct BatchTask {
   absl::Time finish_by = absl::InfiniteFuture();
   // Becomes true if the caller cancels. If null, the task cannot be cancelled.
   std::shared_ptr<const std::atomic<bool>> cancelled;
-  // The task's room in the queue. If empty, Submit() reserves the room.
+  // Reserves room in the queue for the task. If the reservation is empty,
+  // Submit() reserves the room.
   Reservation reservation;
   // Called exactly once, on a thread of the batcher or inside Submit(). Must
-  // not block, because it delays the other images of the batch.
+  // not block, because a blocked call delays the other images of the batch.
   absl::AnyInvocable<void(absl::StatusOr<model::Result>, const BatchInfo&)>
       done;
 
@@ -62,8 +64,9 @@ struct BatchTask {
   // BatchQueue.
   uint64_t came_after = 0;
 
-  // Returns the client whose turns the task uses. All unknown clients share the
-  // empty name and its turns.
+  // Returns the name of the client that sent the task. All unknown clients
+  // share the empty name. Together, unknown clients get the turns of only one
+  // client.
   const std::string& client() const { return reservation->client; }
   bool is_cancelled() const {
     return cancelled != nullptr && cancelled->load();

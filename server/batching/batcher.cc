@@ -107,7 +107,8 @@ void Batcher::Submit(BatchTask task) {
 AdmissionEstimate Batcher::Estimate(AdmissionRequest request) {
   absl::MutexLock lock(&mu_);
   const absl::Time now = clock_();
-  // On a busy machine, drop_thread_ may still have expired tasks to drop.
+  // On a busy machine, drop_thread_ may be late. Expired tasks are therefore
+  // dropped here, too.
   Drop(queue_.TakeDropped(now));
   const int64_t own = request.all_images();
   request.decoding = static_cast<int>(
@@ -266,8 +267,8 @@ std::vector<BatchTask> Batcher::NextDropped() {
     Drop(queue_.TakeDropped(now));
     if (!dropped_.empty()) return std::exchange(dropped_, {});
     if (emptied_) return {};
-    // Before waiting without a timeout, the thread checks once more. Otherwise
-    // a slow sequence of single tasks would wake the thread for each task.
+    // If the queue was empty only once, waits with a timeout. Tasks that arrive
+    // slowly, one by one, then need not wake this thread.
     const bool empty = queue_.size() == 0;
     drop_at_ = empty && was_empty
                    ? absl::InfiniteFuture()

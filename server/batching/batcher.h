@@ -25,9 +25,10 @@ namespace sfmamba::batching {
 
 // Groups tasks into batches and runs each batch on one of its own threads. Each
 // thread belongs to a device. A batch is formed when it is due and a thread has
-// a turn on its device. The thread that has been idle longest takes the next
-// batch, unless other models occupy the thread's device. An additional thread
-// drops tasks that expire or are cancelled while they wait.
+// a turn, which is the right to run one batch on the device. The thread that
+// has been idle longest takes the next batch, unless other models occupy the
+// thread's device. An additional thread drops tasks that expire or are
+// cancelled while they wait.
 //
 // Thread-safe. Submit() never blocks. Each task's `done` is called exactly
 // once. Either a Run calls it, or the batcher calls it with an error. The error
@@ -36,14 +37,14 @@ namespace sfmamba::batching {
 // waiting tasks, and joins the threads.
 class Batcher {
  public:
-  // The outcome of a Run.
+  // The outcome of one call of a Run.
   struct Ran {
     // True if the batch succeeded. The duration of a failed batch does not
     // change the estimates.
     bool succeeded = true;
-    // Completes the last image of the batch. The same thread calls this
-    // function after the end of the batch is recorded. `idle` is true if no
-    // other batch is due. May be null.
+    // Completes the last image of the batch. The batcher calls this function on
+    // the same thread, after it has recorded the end of the batch. `idle` is
+    // true if no other batch is due. May be null.
     absl::AnyInvocable<void(bool idle)> answer_last;
   };
   // Runs the batches of one thread. Created, called and destroyed only on this
@@ -52,7 +53,8 @@ class Batcher {
   // Creates the Run of a thread when the thread starts. This may take seconds,
   // during which batches wait. All threads call this function concurrently.
   using MakeRun = std::function<Run(int thread)>;
-  // Observes the queue. Calls hold the lock, so they must be short.
+  // Observes the queue. The batcher calls these methods while it holds its
+  // lock, so they must be short.
   class Observer {
    public:
     virtual ~Observer() = default;
@@ -84,9 +86,9 @@ class Batcher {
 
   void Submit(BatchTask task) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // See BatchQueue::Estimate(). The request's images must already have a
-  // reservation. Sets `request.decoding`, `own_decoding` and `other_clients`.
-  // Drops expired tasks first.
+  // Drops expired tasks, then returns the result of BatchQueue::Estimate(). The
+  // request's images must already have a reservation. Sets `request.decoding`,
+  // `own_decoding` and `other_clients`, so the caller need not.
   AdmissionEstimate Estimate(AdmissionRequest request) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Returns the current estimates of batch durations.
@@ -113,22 +115,23 @@ class Batcher {
   // Records the end of a batch. Returns true if no other batch is due.
   bool BatchEnded(int thread, uint64_t number, bool succeeded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for the next batch and for a turn to run this batch. If a batch is
-  // due immediately, the new turn follows `last`, the turn of the thread's last
-  // batch. Returns nullopt if the batcher is stopping and no task is left.
+  // Waits for the next batch and for a turn to run this batch. Ends `last`, the
+  // turn of the thread's previous batch. If the next batch is already due,
+  // `last` ends only when the thread asks for its next turn. Returns nullopt if
+  // the batcher is stopping and no task is left.
   std::optional<Ready> NextWork(int thread,
                                 std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // The steps of NextWork(). The mutex is unlocked between these steps, and
-  // another thread may take the batch.
+  // The next three functions are the steps of NextWork(). The mutex is unlocked
+  // between these steps, so another thread may take the batch.
   //
   // Waits until `thread` is the first of idle_ and a batch is due. Returns
   // false and removes the thread from idle_ if the batcher is stopping and no
   // task is left.
   bool WaitUntilDue(int thread) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a turn on the thread's device and ends `last`. Before the thread
-  // waits for a turn, it leaves idle_. Another thread whose device is free can
-  // then take the batch.
+  // Returns a turn on the thread's device and ends `last`. If the thread must
+  // wait for the turn, it leaves idle_ meanwhile. Another thread whose device
+  // is free can then take the batch.
   DeviceTurns::Turn TakeTurn(int thread, std::optional<DeviceTurns::Turn> last)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Removes the thread from idle_ and returns the batch that is due, if any.
@@ -136,12 +139,13 @@ class Batcher {
   std::optional<Batch> TakeBatch(int thread, absl::Time since)
       ABSL_LOCKS_EXCLUDED(mu_);
   void LeaveIdle(int thread) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Waits until there are tasks to drop. Returns an empty vector if the batcher
-  // is stopping and no more tasks will come.
+  // Waits until tasks were dropped, and returns these tasks. Returns an empty
+  // vector if the batcher is stopping and no more tasks will come.
   std::vector<BatchTask> NextDropped() ABSL_LOCKS_EXCLUDED(mu_);
   // Passes the tasks to drop_thread_.
   void Drop(std::vector<BatchTask> dropped) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Report the waiting tasks of all priority classes, or of one class.
+  // Report the waiting tasks of all priority classes, or of one class, to the
+  // observer.
   void ReportQueue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportQueue(server::Priority priority)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -165,7 +169,7 @@ class Batcher {
   // idle_ wait for this signal without a timeout.
   absl::CondVar first_wake_;
   BatchQueue queue_ ABSL_GUARDED_BY(mu_);
-  // Passed to drop_thread_.
+  // The dropped tasks that drop_thread_ must answer.
   std::vector<BatchTask> dropped_ ABSL_GUARDED_BY(mu_);
   // The idle threads, in the order in which they became idle. The first thread
   // waits for the next batch, and the others wait to become the first.
@@ -173,8 +177,9 @@ class Batcher {
   // The start of each thread's batch, or InfiniteFuture() if the thread runs no
   // batch.
   std::vector<absl::Time> running_since_ ABSL_GUARDED_BY(mu_);
-  // The times when the first thread of idle_ and drop_thread_ will wake without
-  // a signal. InfinitePast() if the thread does not wait.
+  // The first thread of idle_ wakes at run_at_ even without a signal.
+  // drop_thread_ wakes at drop_at_. The time is InfinitePast() while the thread
+  // does not wait.
   absl::Time run_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time drop_at_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
   absl::Time wait_reported_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();

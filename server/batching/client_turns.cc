@@ -244,8 +244,8 @@ void ClientTurns::Add(const BatchCharge& charge, absl::Duration cost) {
 }
 
 void ClientTurns::Charge(BatchCharge* charge) {
-  // The virtual time must not pass a waiting class, even if a batch of another
-  // class leaves first.
+  // The virtual time must not exceed the start time of a waiting class, even if
+  // a batch of another class leaves first.
   absl::Duration least = absl::InfiniteDuration();
   for (const server::Priority priority : server::kPrioritiesInOrder) {
     charge->active[static_cast<int>(priority)] = ClassOf(priority).active;

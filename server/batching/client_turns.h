@@ -40,9 +40,9 @@ struct QueueId {
   }
 };
 
-// Identifies a line, which is a group of waiting images. These images wait in
-// the same queue, have the same priority class and need batches of the same
-// key.
+// Identifies a line, which is a group of waiting images. All images of a line
+// wait in the same queue, have the same priority class and need batches of the
+// same key.
 struct LineId {
   QueueId queue;
   server::Priority priority = server::Priority::kNormal;
@@ -73,18 +73,20 @@ struct BatchCharge {
 // in the ratio of server::kPriorityShares. These rules hold within a class:
 //
 // - A client's tag is the device time charged to the client. When a client
-//   starts to wait, its tag is raised to the virtual time of the class. While
-//   the client waits, its tag is not raised. The virtual time advances by the
-//   cost of each batch, divided by the number of waiting clients.
-// - A client is overdue if its tag is behind the virtual time by a batch or
-//   more. Overdue clients go first, in ascending order of their tags.
+//   starts to wait, its tag is raised to at least the virtual time of the
+//   class. Waiting alone does not change the tag. The virtual time advances by
+//   the cost of each batch, divided by the number of waiting clients.
+// - A client is overdue if its tag is lower than the virtual time by the
+//   duration of a batch or more. Overdue clients go first, in ascending order
+//   of their tags.
 // - If no client is overdue, the earliest deadline goes first. Only clients
-//   whose tag is less than a batch above the smallest tag take part.
-// - The models of the client that goes first get equal shares of its time.
+//   whose tag exceeds the smallest tag by less than the duration of a batch
+//   take part.
+// - The models that a client uses get equal shares of this client's time.
 //
 // A client gets its turns regardless of the deadlines that other clients claim
 // and of how often they change their identity. While clients use similar
-// amounts of time, deadlines decide the order, which meets most of them.
+// amounts of time, deadlines decide the order, so that most deadlines are met.
 // Source: virtual time and eligibility as in EEVDF (Stoica and Abdel-Wahab,
 // 1995).
 //
@@ -101,7 +103,7 @@ class ClientTurns {
     Client* client = nullptr;
     Urgency first;
   };
-  // Stores the most urgent image of each subtree.
+  // Stores in each node of a tree the most urgent image of the node's subtree.
   template <typename NodeCIt, typename NodeIt, typename Less, typename Alloc>
   struct MostUrgent {
     using metadata_type = Urgency;
@@ -118,11 +120,12 @@ class ClientTurns {
                                 __gnu_pbds::rb_tree_tag, MostUrgent>;
 
  public:
-  // Picks the images of a line for a batch, without changing the turns. The
-  // line must not change while this object exists.
+  // Picks the images of a line for a batch. The destructor restores the turns,
+  // so picking does not change them. The line must not change while this object
+  // exists.
   class Filling {
    public:
-    // `cost` is the cost of one image and more than zero.
+    // `cost` is the device time of one image. It must be more than zero.
     Filling(ClientTurns* turns, const LineId& line, absl::Duration cost);
     ~Filling();
     Filling(const Filling&) = delete;
@@ -143,28 +146,30 @@ class ClientTurns {
     const absl::Duration now_;
     const absl::Duration batch_;
     Place next_;
-    // The positions of the clients of picked images, or nullopt for a client
-    // without further images.
+    // Contains each client with picked images. The value is the new position of
+    // the client, or nullopt if the client has no further image.
     absl::flat_hash_map<Client*, std::optional<Place>> picked_;
   };
 
   // Sets the client's most urgent image in the line. `batch` is the duration of
-  // a batch of the line's best size and more than zero.
+  // a batch of the line's best size. It must be more than zero.
   void SetFirst(const LineId& line, const std::string& client,
                 const Urgency& first, absl::Duration batch);
-  // Removes a client without waiting images from the line.
+  // Removes the client from the line. The client must have no more images
+  // there.
   void Remove(const LineId& line, const std::string& client);
 
   // Returns the index in `queues` of the queue that goes next. `queues` must
   // not be empty.
   int Next(absl::Span<const QueueId> queues) const;
 
-  // Returns the priority classes in the order of their turns. The class that is
-  // furthest behind its share comes first. Equal classes are ordered by
-  // priority.
+  // Returns the priority classes in the order of their turns. The class that
+  // has used the smallest part of its share comes first. Equal classes are
+  // ordered by priority.
   std::array<server::Priority, server::kPriorityCount> ClassesInTurn() const;
 
-  // A line of a queue. `is_overdue` is true if its first client is overdue.
+  // A line of a queue. `is_overdue` is true if the line's first client is
+  // overdue.
   struct Turn {
     BatchKey key;
     bool is_overdue = false;
@@ -174,13 +179,14 @@ class ClientTurns {
   std::vector<Turn> LinesInTurn(const QueueId& queue,
                                 server::Priority priority) const;
 
-  // Charges a batch that starts, before its images are removed. Sets
-  // `charge->active`.
+  // Charges the predicted cost of a batch to its clients. Must be called when
+  // the batch starts, before its images are removed. Sets `charge->active`.
   void Charge(BatchCharge* charge);
-  // Corrects the charge of a batch that took `took`.
+  // Corrects the charge of a batch whose real duration was `took`.
   void Correct(const BatchCharge& charge, absl::Duration took);
 
-  // Returns the number of waiting clients. A client counts once in every class.
+  // Returns the number of waiting clients. A client that waits in two priority
+  // classes counts twice.
   int active() const;
 
  private:
@@ -197,7 +203,7 @@ class ClientTurns {
     const std::string* name = nullptr;
     absl::Duration tag;
     server::FairShares<int> models;  // Divides the client's time equally.
-    std::vector<Waiting> waiting;    // By line.
+    std::vector<Waiting> waiting;    // One element per line.
   };
   struct Class {
     absl::Duration now;  // The virtual time.
@@ -205,7 +211,7 @@ class ClientTurns {
     absl::node_hash_map<std::string, Client> clients;
     size_t sweep_at = 64;  // Sweep() runs at this number of clients.
   };
-  // The first client of a line. This client decides the line's turn.
+  // The first client of a line. This client decides when the line has its turn.
   struct Head {
     enum Group { kOverdue, kInWindow, kAhead };
     Lines::const_iterator line;
@@ -221,22 +227,25 @@ class ClientTurns {
     return classes_[static_cast<int>(priority)];
   }
   static bool GoesBefore(const Head& a, const Head& b);
-  // Returns the entry of the most urgent image among tags below `limit`, or
-  // end() if there is no such image.
+  // Returns the most urgent image of the clients whose tag is below `limit`, or
+  // end() if there is no such client.
   static Tree::const_iterator Earliest(const Tree& tree, absl::Duration limit);
-  // Returns the client that goes next in a tree. `least` is the smallest tag of
-  // this tree, or of all trees that are compared.
+  // Returns the client that goes next in a tree. `now` is the virtual time, and
+  // `batch` is the duration of a batch. `least` is the smallest tag of this
+  // tree, or of all trees that are compared.
   static Head HeadOf(const Tree& tree, absl::Duration now, absl::Duration least,
                      absl::Duration batch);
-  // Returns the heads of the queues' lines of one priority class.
+  // Returns the first client of each line that belongs to one of `queues` and
+  // to the class `priority`.
   std::vector<Head> Heads(absl::Span<const QueueId> queues,
                           server::Priority priority) const;
   // Adds `cost` to the client's tag.
   void Add(Client* client, absl::Duration cost);
-  // Adds `cost` to the charge of the batch's clients.
+  // Divides `cost` among the batch's clients and adds each part to the client's
+  // tag. Advances the virtual time of the clients' classes.
   void Add(const BatchCharge& charge, absl::Duration cost);
-  // Removes clients that do not wait if their tags are at most the virtual
-  // time.
+  // Removes the clients that have no waiting image, if their tags are at most
+  // the virtual time.
   static void Sweep(Class* of);
 
   std::array<Class, server::kPriorityCount> classes_;

@@ -38,8 +38,8 @@ std::optional<DeviceTurns::Turn> DeviceTurns::Member::TryTake(
     last->turns_ = nullptr;
   }
   if (turns_.taken_ >= turns_.at_once_) return std::nullopt;
-  // Free turns are granted immediately, so other members can only be waiting
-  // for `last`.
+  // A free turn is granted immediately. If other members wait, `last` has
+  // therefore held the only free turn.
   std::vector<QueueId> queues = turns_.Queues();
   queues.push_back(queue_);
   if (turns_.clients_.Next(queues) + 1 < static_cast<int>(queues.size())) {

@@ -35,7 +35,7 @@ class DeviceTurns {
     Turn& operator=(Turn&&) = delete;
     ~Turn();
 
-    // Ends the turn without a charge if nothing ran.
+    // Ends a turn in which no batch ran. Nothing is charged.
     void Return();
 
    private:
@@ -61,10 +61,11 @@ class DeviceTurns {
     // lock. If the caller ended `last` before this call, other waiting members
     // would always go first.
     std::optional<Turn> TryTake(std::optional<Turn> last = std::nullopt);
-    // Waits for a turn for the queue's images.
+    // Waits for a turn for the queue's images and returns the turn.
     Turn Take();
-    // Waits for a turn for a batch that belongs to no queue and takes `cost`.
-    // The batch is charged to a separate client.
+    // Waits for a turn for a batch that belongs to no queue. `cost` is the
+    // expected duration of the batch. The duration is charged to a client that
+    // exists only for such batches of the model.
     Turn Take(server::Priority priority, absl::Duration cost);
 
     // Calls `use` with the ClientTurns under the lock and returns the result.
@@ -86,9 +87,9 @@ class DeviceTurns {
   explicit DeviceTurns(int at_once, Clock clock = base::SteadyNow);
   ~DeviceTurns();
 
-  // Adds a queue to the device. Members with the same `model` share each
-  // client's time, as the versions of one model do. A member with an empty
-  // `model` shares with no other member.
+  // Adds a queue to the device. Members with the same `model`, for example the
+  // versions of one model, count as one model when a client's time is divided.
+  // A member with an empty `model` counts as a model of its own.
   std::unique_ptr<Member> Join(const std::string& model = "")
       ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -121,14 +122,15 @@ class DeviceTurns {
   ClientTurns clients_ ABSL_GUARDED_BY(mu_);
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mu_);
   int taken_ ABSL_GUARDED_BY(mu_) = 0;
-  std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);  // Numbers by name.
-  // The number of models and queues so far.
+  // The number of each model, by name.
+  std::map<std::string, int> models_ ABSL_GUARDED_BY(mu_);
+  // The last number that was given to a model or queue.
   int numbers_ ABSL_GUARDED_BY(mu_) = 0;
 };
 
 // The devices of this process, which all models share.
 //
-// Thread-safe. Must outlive the members of its devices.
+// Thread-safe. The object must outlive all members of the devices.
 class Devices {
  public:
   // Returns the device called `name`, such as "cpu" or "cuda:0". The first call

@@ -18,12 +18,13 @@ namespace sfmamba::batching {
 namespace {
 
 // A classifier's batch is considered hung after kHung plus kHungImage per
-// image, twice what a slow CPU needs. For a dense model, kHungDenseImage takes
-// the place of kHungImage.
+// image, twice what a slow CPU needs. A dense model's batch is considered hung
+// after kHungDenseImage per image.
 constexpr absl::Duration kHung = absl::Seconds(10);
 constexpr absl::Duration kHungImage = absl::Milliseconds(100);
 constexpr absl::Duration kHungDenseImage = absl::Minutes(1);
-// The time in which other batches are expected to free their memory.
+// The retry delay if the device is out of memory. In this time, other batches
+// are expected to free their memory.
 constexpr absl::Duration kRetryAfterOom = absl::Milliseconds(500);
 
 // Converts the model's error to the client's error. Keeps INVALID_ARGUMENT

@@ -30,24 +30,24 @@
 namespace sfmamba::batching {
 
 // Returns the time after which a running batch is considered hung. The time
-// grows with the batch size. It grows most for dense models, because they run
-// images one by one. It also grows with `longest`, the duration of the longest
-// batch so far.
+// grows with the batch size, and faster for dense models, because they run
+// images one by one. The time also grows with `longest`, the duration of the
+// longest batch so far.
 absl::Duration HungAfter(model::VisionTask task, int max_batch_size,
                          absl::Duration longest = absl::ZeroDuration());
 
-// Runs one loaded model with a Batcher. It runs the tasks of each batch and
-// completes each task as soon as its image is done. Each thread of the batcher
-// owns one of the model's contexts. The number of contexts is therefore the
-// number of concurrent batches.
+// Runs one loaded model with a Batcher. The executor runs the tasks of each
+// batch and completes each task as soon as its image is done. Each thread of
+// the batcher owns one of the model's contexts. The number of contexts is
+// therefore the number of concurrent batches.
 //
 // Thread-safe. The destructor runs the waiting tasks, then frees the model.
 class Executor : private Batcher::Observer {
  public:
   using Probe = batching::Probe;
 
-  // The first context warms up for all contexts. WaitUntilPrepared() returns
-  // the errors of the warm-up.
+  // Only the first context runs the probes and measures batches.
+  // WaitUntilPrepared() returns the errors of the warm-up.
   struct Options : WarmUpOptions {
     std::string name;     // The model's id.
     std::string version;  // The version's number.
@@ -76,16 +76,16 @@ class Executor : private Batcher::Observer {
   absl::Status WaitUntilPrepared() ABSL_LOCKS_EXCLUDED(prepare_mu_);
 
   // Reserves room for a request's images before they are decoded. `bytes` is
-  // the total size of the images. The room is released with the reservation, or
-  // when the task that carries the reservation is dispatched. Returns
+  // the total size of the images. The room is released when the reservation is
+  // destroyed, or when the task with the reservation leaves the queue. Returns
   // RESOURCE_EXHAUSTED with one of these reasons:
-  // - QUEUE_FULL with a retry delay if there is not enough room. The same error
-  //   means that the client's images would take longer than drain_timeout while
-  //   clients take turns.
+  // - QUEUE_FULL with a retry delay if there is not enough room. The error is
+  //   also returned if earlier work would delay the client's images beyond
+  //   drain_timeout.
   // - CLIENT_QUOTA if the client's images would exceed
   //   BatchOptions::client_share of the queue's room. If another client has
-  //   sent a request recently, this limit also applies to the time before the
-  //   request's deadline and to drain_timeout.
+  //   sent a request recently, the fraction also limits how much of the time
+  //   before the deadline and of drain_timeout the client may use.
   // - PREDICTED_DEADLINE_MISS if the images would not be in a batch by
   //   `request.start_by`, or not be answered by `request.deadline`.
   // Concurrent requests are checked one after another, and each check counts
@@ -96,7 +96,7 @@ class Executor : private Batcher::Observer {
                                     int64_t bytes)
       ABSL_LOCKS_EXCLUDED(admit_mu_);
 
-  // Returns the limits on waiting work. They are initially those of
+  // Returns the limits on waiting work. The initial limits come from
   // BatchOptions.
   QueueLimits queue_limits() const { return batcher_.room().limits(); }
   // Returns the maximum number of bytes that Admit() accepts for a request of
@@ -136,7 +136,7 @@ class Executor : private Batcher::Observer {
   int contexts() const { return model_->contexts(); }
 
   // Returns false if a batch hangs at `now`, or if the device has failed
-  // permanently. `now` is by base::SteadyNow().
+  // permanently. `now` is a time on the clock of base::SteadyNow().
   bool IsAlive(absl::Time now) const;
 
  private:
@@ -149,7 +149,8 @@ class Executor : private Batcher::Observer {
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
   bool OnCpu() const;
-  // Creates a context for the calling thread.
+  // Creates the context with index `thread` without preparing it. Only the
+  // calling thread may use the context.
   Runner MakeUnprepared(int thread);
   // Creates and prepares the Run of the batcher's thread `thread`.
   Batcher::Run MakeRun(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
@@ -158,8 +159,9 @@ class Executor : private Batcher::Observer {
   // contexts of one GPU share a mutex, and so do all CPU contexts.
   absl::Mutex& TurnToPrepare(int thread) ABSL_LOCKS_EXCLUDED(prepare_mu_);
   absl::Status WarmUpContext(int thread, BatchRunner& runner);
-  // Runs the batch on the batcher's thread that owns `runner` and completes its
-  // tasks. The batch succeeds if the model returned a result for every task.
+  // Runs the batch on the batcher's thread that owns `runner` and completes the
+  // batch's tasks. The batch succeeds if the model returned a result for every
+  // task.
   Batcher::Ran RunBatch(const Runner& runner, Batch batch);
   // Returns the attributes of the batch's span.
   std::vector<tracing::Attribute> SpanAttributes(const BatchInfo& info,
@@ -189,7 +191,7 @@ class Executor : private Batcher::Observer {
   absl::Mutex prepare_mu_;
   // Indexed by device name. See TurnToPrepare().
   std::map<std::string, absl::Mutex> preparing_ ABSL_GUARDED_BY(prepare_mu_);
-  // The number of contexts to prepare.
+  // The number of contexts that are not prepared yet.
   int unprepared_ ABSL_GUARDED_BY(prepare_mu_);
   absl::Status prepared_ ABSL_GUARDED_BY(prepare_mu_);  // The first error.
 
@@ -197,7 +199,8 @@ class Executor : private Batcher::Observer {
   // refused.
   absl::Mutex admit_mu_;
   std::string last_client_ ABSL_GUARDED_BY(admit_mu_);
-  // When a request last came from another client than the previous request.
+  // The last time at which a request came from a different client than the
+  // request before.
   absl::Time client_changed_ ABSL_GUARDED_BY(admit_mu_) = absl::InfinitePast();
 
   image::PixelPool pixels_;

@@ -11,7 +11,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// A client's share is limited for this long after a request of another client.
+// The share of a client is limited until this much time has passed since the
+// last request of another client.
 constexpr absl::Duration kOthersRemembered = absl::Minutes(1);
 
 }  // namespace
@@ -39,7 +40,7 @@ absl::Status Executor::CheckLoad(const AdmissionRequest& request) {
   if (estimate.start > request.start_by) {
     return server::PredictedDeadlineMiss(wait, wait, request.start_by - now);
   }
-  // A request may take longer if no other work runs before it.
+  // A request may take longer than drain_timeout if no other work delays it.
   if (estimate.drained - now > options_.drain_timeout &&
       estimate.drained > estimate.drained_alone) {
     return server::QueueFull(
@@ -62,15 +63,15 @@ absl::Status Executor::CheckShare(const AdmissionRequest& request,
     client_changed_ = last_client_.empty() ? absl::InfinitePast() : now;
     last_client_ = std::string(request.client);
   }
-  // A single client is not limited. With short deadlines, a limit would refuse
-  // whole batches of this client.
+  // If only one client sends requests, it is not limited. With short deadlines,
+  // a limit would refuse whole batches of this client.
   if (now - client_changed_ > kOthersRemembered) return absl::OkStatus();
   const int64_t held = batcher_.room().clients().HeldBy(request.client);
   const double work = absl::ToDoubleSeconds(estimate.work);
   const absl::Duration drain_left =
       options_.drain_timeout - (estimate.drained - now);
-  // A request may take longer than drain_timeout if no other work runs before
-  // it.
+  // An admitted request may exceed drain_timeout if no other work runs before
+  // it. The remaining time is then zero.
   const absl::Duration left =
       std::min(request.deadline - estimate.finish,
                std::max(drain_left, absl::ZeroDuration()));

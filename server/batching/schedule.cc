@@ -8,11 +8,12 @@ namespace sfmamba::batching {
 
 namespace {
 
-// Two smaller batches are preferred to one larger batch if they cost at most 2
-// % more. The images of the first batch are answered earlier.
+// Two smaller batches are preferred to one larger batch if they take at most 2
+// % more time. The reason is that the images of the first batch are answered
+// earlier.
 constexpr double kSame = 1.02;
-// A later line goes before the first line only if its Candidate::fullness is
-// higher by at least this much.
+// A later line goes before the first line only if its batch is clearly more
+// efficient. Candidate::fullness must be higher by at least this much.
 constexpr double kClearlyFuller = 0.05;
 
 // A line whose batch may leave now. ClientTurns defines lines.
@@ -94,15 +95,15 @@ int ChooseSize(const ScheduleOptions& options, const WaitingLine& line) {
 
 namespace {
 
-// The shortest useful wait. Falling asleep and waking up takes about as long as
-// a shorter wait.
+// The shortest useful wait. Falling asleep and waking up alone takes about this
+// long.
 constexpr absl::Duration kShortestWait = absl::Microseconds(100);
 
 constexpr absl::Duration kLargestMargin = absl::Milliseconds(20);
 
-// Returns by how much earlier than its latest start time a task is run. Threads
-// wake late, especially on a busy CPU. The margin grows with the time that the
-// task may wait.
+// Returns how long before its latest start time the first task should start.
+// Threads wake late, especially on a busy CPU. The margin grows with the time
+// that the task may wait.
 absl::Duration Margin(const WaitingLine& line) {
   return std::clamp((line.start_by - line.oldest) / 32, kScheduleMargin,
                     kLargestMargin);

@@ -19,10 +19,10 @@ enum class BatchMode {
 
 // The reason why a batch left its queue.
 // - kFull: the batch had the size that the device computes fastest.
-// - kDelay: its tasks could not wait longer.
+// - kDelay: the batch's tasks could not wait longer.
 // - kDrain: the queue is shutting down.
 enum class BatchTrigger { kFull, kDelay, kDrain };
-// For example "full".
+// Returns the name of the trigger, for example "full".
 absl::string_view BatchTriggerName(BatchTrigger trigger);
 
 struct ScheduleOptions {
@@ -30,32 +30,32 @@ struct ScheduleOptions {
   // until the device is fully used. They also increase the latency of every
   // image.
   int max_batch_size = 8;
-  // The maximum time that an image waits for others while the device is idle.
-  // Higher values make larger batches under light load. If zero, a batch leaves
-  // as soon as there is an image.
+  // The maximum time that an image waits for other images while the device is
+  // idle. Higher values make larger batches under light load. If zero, a batch
+  // leaves as soon as there is an image.
   absl::Duration max_queue_delay = absl::Milliseconds(2);
-  BatchMode mode = BatchMode::kLatency;  // Latency or throughput.
+  BatchMode mode = BatchMode::kLatency;
 };
 
-// The waiting tasks of one key, as input of Decide(). The "first" task is the
-// most urgent one.
+// The waiting tasks of one key, as input of Decide(). In the comments below,
+// the first task is the most urgent one.
 struct WaitingLine {
   const BatchCurve* curve = nullptr;  // Not null.
-  int tasks = 0;                      // At least 1.
+  int tasks = 0;                      // The number of tasks, at least 1.
   absl::Time oldest;                  // Arrival of the oldest task.
-  // True if the line's first client is overdue. Other lines must then not pass
-  // this line.
+  // True if the line's first client is overdue, see ClientTurns. In this case,
+  // no other line may go before this line.
   bool is_overdue = false;
   absl::Time start_by;  // The latest start of the first task's batch.
   // The latest end of the first task's batch.
   absl::Time finish_by;
-  // The moving average of the time between arrivals.
+  // The moving average of the time between arrivals of tasks.
   absl::Duration gap = absl::InfiniteDuration();
 };
 
 struct Decision {
-  int line = -1;   // The line whose batch leaves now, or -1.
-  int images = 0;  // The size of the batch, at most the line's tasks.
+  int line = -1;   // The index of the line whose batch leaves now, or -1.
+  int images = 0;  // The size of the batch.
   // True if the batch is a trial, which is larger than the best known size.
   bool is_trial = false;
   BatchTrigger trigger = BatchTrigger::kFull;
@@ -63,17 +63,17 @@ struct Decision {
   absl::Time wake = absl::InfiniteFuture();
 };
 
-// Decides which batch leaves next. A device must be idle. ClientTurns defines
-// lines.
+// Decides which batch leaves next. May be called only while a device is idle. A
+// line contains the waiting tasks of one key and priority class, see LineId.
 //
 // - Size: the batch has the largest efficient size that the waiting tasks can
-//   fill. All waiting tasks leave together if one padded batch costs less than
-//   two batches.
-// - Trial: if `may_try`, the batch may have up to twice the efficient size.
-//   Enough images must wait, and no larger batch may have run recently. The
-//   first image must stay in time even if the trial's duration is proportional
-//   to its size. Trials correct wrong estimates, for example measurements on a
-//   busy machine.
+//   fill. All waiting tasks leave together if one larger batch takes less time
+//   than two smaller batches.
+// - Trial: if `may_try` is true, the batch may have up to twice the efficient
+//   size. Enough images must wait, and no larger batch may have run recently.
+//   The first image must stay in time even if the trial's duration is
+//   proportional to its size. Trials correct wrong estimates, for example
+//   measurements on a busy machine.
 // - Waiting: a batch waits for the next efficient size while its most urgent
 //   task stays in time. With kLatency, the batch waits at most half the time of
 //   one image, and only if tasks arrive fast enough. If half the time of an
@@ -81,8 +81,9 @@ struct Decision {
 // - Line: by default, the first of `lines` goes first. `lines` must be in the
 //   order of their turns. A later line goes first if its batch is more
 //   efficient, the first line is likely to grow meanwhile, and no line becomes
-//   late. The first line must not be overdue and must have used less than half
-//   of its time.
+//   late. In addition, the first line must not be overdue, and at least half of
+//   its time must be left. This time runs from WaitingLine::oldest to start_by
+//   or finish_by, whichever is earlier.
 Decision Decide(const ScheduleOptions& options,
                 absl::Span<const WaitingLine> lines, absl::Time now,
                 bool may_try = true);

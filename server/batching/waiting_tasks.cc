@@ -5,8 +5,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// If there are this many keys, keys without tasks are removed. Fewer keys are
-// kept, because their arrival times are still useful.
+// If there are this many keys, a new key first removes all keys without tasks.
+// Until then such keys stay, because their arrival gaps are still useful.
 constexpr size_t kMaxKeys = 256;
 
 }  // namespace

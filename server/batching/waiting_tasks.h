@@ -21,7 +21,8 @@
 
 namespace sfmamba::batching {
 
-// The moving average of the time between arrivals. Thread-compatible.
+// Computes the moving average of the time between arrivals of tasks.
+// Thread-compatible.
 class ArrivalGap {
  public:
   void Arrived(absl::Time now) {
@@ -34,8 +35,8 @@ class ArrivalGap {
     last_ = now;
   }
 
-  // Returns an infinite duration until two tasks have arrived. Grows while no
-  // task arrives.
+  // Returns the average, or an infinite duration if fewer than two tasks have
+  // arrived. Grows while no task arrives.
   absl::Duration Mean(absl::Time now) const {
     return std::max(mean_, now - last_);
   }
@@ -60,7 +61,7 @@ class WaitingTasks {
   // The tasks of one key and one priority class. See LineId.
   class Line {
    public:
-    // An ordered map that also finds the n-th task and the rank of a task.
+    // A sorted map that also finds the n-th task, and the position of a task.
     using Order =
         __gnu_pbds::tree<Urgency, const BatchTask*, std::less<Urgency>,
                          __gnu_pbds::rb_tree_tag,
@@ -90,7 +91,7 @@ class WaitingTasks {
   // The tasks of one key.
   struct KeyTasks {
     std::array<Line, server::kPriorityCount> lines;  // By Priority.
-    // The arrival times of the same tasks by task number, with the oldest
+    // The arrival times of the key's tasks by task number, with the oldest
     // first.
     std::map<uint64_t, absl::Time> arrivals;
     ArrivalGap gap;
@@ -116,8 +117,8 @@ class WaitingTasks {
     Urgency urgency;
   };
 
-  // Adds a task. `task.submitted` must be set. The line sorts tasks by
-  // `order_by`.
+  // Adds a task. `task.submitted` must be set. Tasks with an earlier `order_by`
+  // are more urgent.
   TaskId Add(BatchTask task, absl::Time order_by);
   // Removes and returns the task at `id`. The task must exist.
   BatchTask Take(const TaskId& id);
@@ -132,7 +133,8 @@ class WaitingTasks {
   // has a deadline.
   absl::Time NextDeadline() const;
 
-  // Returns all keys. Keys without tasks are kept for their arrival times.
+  // Returns the tasks of all keys. A key without tasks stays in the map,
+  // because its average arrival gap is still useful.
   const std::map<BatchKey, KeyTasks>& keys() const { return keys_; }
   int size() const;
   Waiting waiting(server::Priority priority) const;
@@ -146,7 +148,7 @@ class WaitingTasks {
   // The arrival times of all tasks, by priority and task number.
   std::array<std::map<uint64_t, absl::Time>, server::kPriorityCount> arrivals_;
   std::array<int64_t, server::kPriorityCount> bytes_ = {};
-  // The tasks that have a deadline.
+  // The tasks that have a deadline, by deadline and task number.
   std::map<std::pair<absl::Time, uint64_t>, TaskId> deadlines_;
   uint64_t added_ = 0;  // The number of tasks added so far.
 };

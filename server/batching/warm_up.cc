@@ -15,11 +15,12 @@ namespace {
 constexpr double kNoise = 1.25;
 // The maximum number of measurements of one batch size.
 constexpr size_t kMostRuns = 6;
-// While other models serve, longer batches are not measured.
+// While other models serve requests, batches that are expected to take longer
+// than this are not measured.
 constexpr absl::Duration kLongTurn = absl::Milliseconds(20);
-// While other models serve, no batch is measured if a probe took longer than
-// this. Probes run at low priority and on one CPU thread, so they take longer
-// than a batch.
+// While other models serve requests, no batch is measured if a probe took
+// longer than this. Probes run at low priority and on one CPU thread, so they
+// take longer than a batch.
 constexpr absl::Duration kLongProbe = absl::Seconds(1);
 
 // Returns the median of all runs except the first. The first run is slower,
@@ -114,8 +115,8 @@ absl::StatusOr<std::vector<BatchTime>> WarmUp::Measure(BatchRunner& runner) {
   if (turns_ != nullptr && longest_probe_ > kLongProbe) return times;
   BatchKey key;
   std::tie(key.height, key.width) = size();
-  // On a CPU, the duration of a larger batch is a multiple of the duration for
-  // as many images as run at once.
+  // On a CPU, `enough` images run at once. The duration of a larger batch is a
+  // multiple of the duration of `enough` images.
   const int enough = on_cpu_ ? server::UsableProcessors() : max_batch_size_;
   const auto are_enough = [&] {
     return !times.empty() && times.back().images >= enough;

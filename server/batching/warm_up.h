@@ -37,20 +37,21 @@ struct Probe {
 
 struct WarmUpOptions {
   // The approximate time for measuring a classifier's batches if their
-  // durations are unknown. Sizes that are not measured are learned while
-  // serving.
+  // durations are unknown. The durations of sizes that are not measured are
+  // learned while serving.
   absl::Duration profile_budget;
   // Images that run after the first context is prepared. If a run or a check
   // fails, the warm-up fails.
   std::vector<Probe> probes;
-  // Set if other models serve requests at the same time. Must stay valid until
-  // the model is prepared. On a CPU, the probes run on this thread, in parallel
-  // with the batches of other models. All other preparation and measurement
-  // waits for turns on the device, with the lowest priority. On a CPU only
-  // short turns are used, and larger batch sizes are learned from tasks.
+  // Must be set if other models serve requests at the same time, and must stay
+  // valid until the model is prepared. On a CPU, the probes run on this thread,
+  // in parallel with the batches of other models. All other preparation and
+  // measurement waits for turns on the device, with the lowest priority. On a
+  // CPU, only short turns are used. The durations of larger batches are then
+  // learned while serving.
   server::Worker* background = nullptr;
   // Called repeatedly while contexts are prepared and batches are measured. If
-  // it returns true, the warm-up ends with CANCELLED.
+  // the function returns true, the warm-up ends with CANCELLED.
   std::function<bool()> stop = [] { return false; };
 };
 
@@ -62,9 +63,10 @@ class WarmUp {
  public:
   using Runner = absl::StatusOr<std::unique_ptr<BatchRunner>>;
 
-  // `options` and `config` must outlive this object. If `on_cpu` is true, the
-  // images of a batch run one by one, or as many at a time as there are CPUs.
-  // `turns` are the turns of the device, or null if no other model serves.
+  // `options` and `config` must outlive this object. `on_cpu` is true if the
+  // model runs on a CPU, which computes at most one image per usable CPU at a
+  // time. `turns` hands out turns on the device. It is null if no other model
+  // serves requests.
   WarmUp(const WarmUpOptions& options, const model::ModelConfig& config,
          int max_batch_size, bool on_cpu, DeviceTurns::Member* turns);
 
@@ -76,20 +78,21 @@ class WarmUp {
   absl::Status RunProbes(BatchRunner& runner,
                          const std::function<Runner()>& make_unprepared);
   // Measures batches of 1, 2, 4, ... images. On a CPU, measures only up to the
-  // number of images that run at once and extrapolates to larger batches. A
-  // size that fails is learned from tasks instead. Returns CANCELLED if
+  // number of images that run at once and extrapolates to larger batches. Stops
+  // without an error at the first size that fails. Returns CANCELLED if
   // stopped, and INTERNAL if a value was not finite. Measures nothing if other
-  // models serve and a probe took longer than a second.
+  // models serve requests and a probe took longer than a second.
   absl::StatusOr<std::vector<BatchTime>> Measure(BatchRunner& runner);
 
  private:
   BatchLimits::Size size() const;  // The size of a classifier's images.
   // Waits for a turn of the lowest priority. Returns nullopt if no other model
-  // serves.
+  // serves requests.
   std::optional<DeviceTurns::Turn> TakeTurn(absl::Duration cost);
   absl::Status RunProbesHere(BatchRunner& runner, bool takes_turns);
-  // Runs batches of `images` images until their duration is known. Subtracts
-  // the time spent from `left`. Returns nullopt if a run fails.
+  // Runs batches of `images` images until their duration is known, and returns
+  // the duration. `expected` is the expected duration. Subtracts the time spent
+  // from `left`. Returns nullopt if a run fails.
   absl::StatusOr<std::optional<absl::Duration>> MeasureSize(
       BatchRunner& runner, int images, absl::Duration expected,
       absl::Duration* left);
