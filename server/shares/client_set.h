@@ -17,7 +17,7 @@ class ClientSet {
  public:
   explicit ClientSet(size_t max_clients) : max_clients_(max_clients) {}
 
-  // Returns true if the client was not in the set.
+  // Inserts the client. Returns true if the client was not in the set before.
   bool Insert(absl::string_view client) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

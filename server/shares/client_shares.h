@@ -31,18 +31,18 @@ class ClientShares {
 
   // Counts `amount` as held by `client` until GiveBack(). Returns false and
   // counts nothing if the client would exceed its share. `free` is the free
-  // amount of the resource before this call. If the caller passes `free` minus
-  // `amount` instead, a large amount is checked more strictly.
+  // amount of the resource before this call. The caller may pass the free
+  // amount after this call instead. This limits large amounts more strictly.
   bool Take(absl::string_view client, int64_t amount, int64_t free);
   // Subtracts `amount`, which is at most the amount that the client holds.
   void GiveBack(absl::string_view client, int64_t amount);
 
-  // Returns true if a client may hold `amount` in total while `free` is free.
-  // See Take() for `free`.
+  // Returns true if a client may hold `amount` in total while `free` is the
+  // free amount of the resource. See Take() for `free`.
   bool IsShare(double amount, double free) const;
 
   // Returns the largest amount that a single client may hold of a resource of
-  // size `all`.
+  // size `all` if no other client holds anything.
   int64_t MostAlone(int64_t all) const;
 
   // Returns the amount that `client` holds.

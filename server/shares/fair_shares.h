@@ -9,11 +9,12 @@
 
 namespace sfmamba::server {
 
-// Tracks in virtual time how much service each flow has received. If a resource
-// always serves the waiting flow with the lowest StartOf(), the flows share the
-// resource in the ratio of kPriorityShares. An idle flow earns no credit,
-// because its next service starts no earlier than the virtual time now().
-// Source: start-time fair queueing (Goyal, Vin and Cheng, 1996).
+// Tracks in virtual time how much service each flow (for example a client) has
+// received. If a resource always serves the waiting flow with the lowest
+// StartOf(), the flows share the resource in the ratio of kPriorityShares. An
+// idle flow earns no credit, because its next service starts no earlier than
+// the virtual time now(). Source: start-time fair queueing (Goyal, Vin and
+// Cheng, 1996).
 //
 //   const Flow next = ...;  // The waiting flow with the lowest StartOf().
 //   shares.AdvanceTo(shares.StartOf(next));

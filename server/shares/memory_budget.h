@@ -26,20 +26,21 @@ const char* MemoryUseName(MemoryUse use);
 
 class MemoryBudget;
 
-// A number of bytes taken from a MemoryBudget, which must outlive the hold.
+// A number of bytes taken from a MemoryBudget. The budget must outlive the
+// hold.
 using MemoryHold = Hold<MemoryBudget>;
 
 // Limits the memory that all requests hold together. A quarter of the budget is
-// for the messages that the transport is receiving. Messages of requests in
-// progress may take half of this quarter, so that the transport can always
+// for the messages that the transport holds. Messages of requests in progress
+// may take about half of this quarter. The transport can therefore always
 // continue to read. Another part is reserved for decoding. Images that wait to
 // be decoded can therefore not use up the memory that decoding needs. The
 // messages, inputs and answers of requests share the remaining budget. One
 // eighth of this shared part is available only to holds of at most kSmallHold.
 // A few large requests therefore cannot block small ones.
 //
-// Thread-safe. No method blocks. Take() refuses to hand out more than the free
-// memory. Memory for decoding is never refused, because the decode pool limits
+// Thread-safe. No method blocks. Take() returns an error if too little memory
+// is free. Memory for decoding is never refused, because the decode pool limits
 // its own use.
 class MemoryBudget {
  public:
@@ -53,7 +54,7 @@ class MemoryBudget {
     Part Split(int64_t some_bytes);
   };
 
-  // `decode_bytes` is the part reserved for decoding. It is at most three
+  // `decode_bytes` is the part reserved for decoding. It must be at most three
   // quarters of `bytes`.
   MemoryBudget(int64_t bytes, int64_t decode_bytes);
 

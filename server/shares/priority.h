@@ -6,7 +6,7 @@
 namespace sfmamba::server {
 
 // The urgency that a caller requests. See RequestOptions.priority in
-// sfmamba/v1/vision.proto. Requests are served in the order of the values.
+// sfmamba/v1/vision.proto. The first value is the most urgent.
 enum class Priority { kHigh, kNormal, kLow };
 inline constexpr int kPriorityCount = 3;
 inline constexpr std::array<Priority, kPriorityCount> kPrioritiesInOrder = {
