@@ -47,9 +47,10 @@ class FairPool {
   // Returns a number for Work::group that no other group has.
   uint64_t NewGroup() { return next_group_++; }
 
-  // Ignores exceptions thrown by `work.run`. The captures of `work.run` are
-  // destroyed after it ends. A destructor of a capture may notify the caller
-  // who waits for the work.
+  // Adds a piece of work. Ignores exceptions that `work.run` throws. The
+  // captures of `work.run` are destroyed right after the call of `work.run`.
+  // The destructor of a capture can therefore notify a caller who waits for the
+  // work.
   void Run(Work work) ABSL_LOCKS_EXCLUDED(mu_);
 
   // See FairQueue::Expedite().
@@ -70,11 +71,12 @@ class FairPool {
   // Returns true if one more thread may start a piece. The additional thread
   // may start only short pieces.
   bool MayStart() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Wakes one thread if a thread may start a piece. A thread that starts a
-  // piece wakes the next thread. A thread that ends a piece looks for the next
-  // piece itself.
+  // Wakes one thread if a thread may start a piece. Called when a piece is
+  // added or starts. A thread that ends a piece looks for the next piece
+  // itself.
   void WakeOne() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns the next piece that may run now, or nullopt if there is none.
+  // Removes and returns the next piece that may run now, or returns nullopt if
+  // there is none.
   std::optional<Work> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const Options options_;

@@ -9,9 +9,10 @@ namespace {
 constexpr int64_t kFrontRound = -1;
 // At least this much work may overtake a piece that waits for memory.
 constexpr absl::Duration kLeastOvertaken = absl::Milliseconds(5);
-// The start value of new groups increases by 1/kAging of the cost of all work
-// that Pop() returns. With a higher kAging, small pieces overtake for longer
-// and large pieces wait longer.
+// The virtual time of the queue increases by 1/kAging of the cost of each piece
+// that Pop() returns. The place of a new group starts at the virtual time. With
+// a higher kAging, large pieces wait longer, because more small pieces that
+// arrive later run before them.
 constexpr int kAging = 96;
 
 }  // namespace

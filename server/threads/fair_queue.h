@@ -31,10 +31,12 @@ struct Work {
 // have received much.
 //
 // Each piece has a virtual finish time, called its place. The piece with the
-// lowest place runs next. The place of a new group begins at a start value,
-// which increases by 1/96 of the cost of all work that Pop() returns. Each
-// piece of the group adds its cost divided by the weight of its priority, which
-// is 8, 3 or 1. This has the following effects:
+// lowest place runs next. A place is a start value plus the piece's weighted
+// cost. The weighted cost is the cost divided by the weight of the priority,
+// which is 8, 3 or 1. The start value is the place of the group's previous
+// piece or the virtual time of the queue, whichever is higher. The virtual time
+// increases by 1/96 of the cost of each piece that Pop() returns. This has the
+// following effects:
 // - A small piece overtakes larger pieces of other groups.
 // - After Pop() has returned work of 32 times the cost of a NORMAL piece, newly
 //   pushed pieces no longer overtake this piece.
@@ -42,15 +44,15 @@ struct Work {
 // - No group starves. A group of priority HIGH gets at least 1/12 of the
 //   threads' time, NORMAL 1/32 and LOW 1/96.
 //
-// Places are rounded down to multiples of a round. Among pieces of the same
-// round, the priority and then the deadline decide. Expired pieces run before
-// all others, because they take no time.
+// Places are rounded down to multiples of a length called a round. Among pieces
+// of the same round, the priority and then the deadline decide. Expired pieces
+// run before all others, because they take no time.
 //
 // The class has no clock and no thread. Thread-compatible.
 class FairQueue {
  public:
-  // `round` is the length of a round in cost divided by weight. In one round, a
-  // group of priority NORMAL receives work of three times this cost, because
+  // `round` is the length of a round, as cost divided by weight. In one round,
+  // a group of priority NORMAL receives work of three times this cost, because
   // its weight is 3. The default fits a few ordinary photographs, or a small
   // part of a large photograph.
   explicit FairQueue(absl::Duration round = absl::Milliseconds(5))
@@ -91,8 +93,8 @@ class FairQueue {
   using Key = std::tuple<int64_t, Priority, absl::Time, uint64_t>;
   struct Entry {
     Work work;
-    // The cost of the work that has overtaken the piece since it first did not
-    // fit.
+    // The cost of the work that has run before the piece although the piece was
+    // first. This happens if too little memory is free for the piece.
     absl::Duration overtaken;
   };
   using Order = std::map<Key, Entry>;

@@ -17,9 +17,9 @@ namespace sfmamba::server {
 // Thread-safe.
 class SteadyCondVar {
  public:
-  // Unlock the mutex while they wait for a signal. Both methods may also return
-  // without a signal. WaitWithTimeout() also returns when the timeout has
-  // passed.
+  // Wait() and WaitWithTimeout() unlock the mutex while they wait for a signal.
+  // Both methods may also return without a signal. WaitWithTimeout() also
+  // returns when the timeout has passed.
   void Wait(absl::Mutex* mu) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu) {
     Lock lock{*mu};
     changed_.wait(lock);
@@ -52,8 +52,8 @@ class SteadyCondVar {
   void SignalAll() { changed_.notify_all(); }
 
  private:
-  // Clang's analysis does not know that `mu` is the mutex that the predicate
-  // requires.
+  // Clang's thread safety analysis does not know that `mu` is the mutex that
+  // the predicate requires.
   template <typename Predicate>
   static bool Call(const Predicate& holds) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return holds();

@@ -20,8 +20,8 @@ namespace sfmamba::server {
 // also calls a routine from time to time. Jobs and the routine must not throw.
 //
 // Thread-safe. The destructor waits for a running job or routine, but not for
-// the pause between two calls of the routine. It then runs each waiting job
-// with `stopped` set to true.
+// the pause between two calls of the routine. The destructor then runs each
+// waiting job with `stopped` set to true.
 class Worker {
  public:
   // If `stopped` is true, the job must not do its work. It should only report
@@ -46,13 +46,14 @@ class Worker {
   // Returns false and drops the job if too many jobs wait or the worker is
   // stopping.
   bool Push(Job job) ABSL_LOCKS_EXCLUDED(mu_);
-  // Calls `fn` on the worker's thread and waits until it has returned.
+  // Calls `fn` on the worker's thread and waits until `fn` has returned. The
+  // worker must accept the job, see Push().
   void Run(absl::FunctionRef<void()> fn);
-  // Starts calling the routine, the first time after `pause`. May be called
-  // once.
+  // Starts to call the routine repeatedly. The first call is after `pause`.
+  // Repeat() may be called only once.
   void Repeat(absl::Duration pause, Routine routine) ABSL_LOCKS_EXCLUDED(mu_);
   // Jobs that start after this call have `stopped` set to true. A running job
-  // can call stopping().
+  // can call stopping() to find out whether Stop() was called.
   void Stop() ABSL_LOCKS_EXCLUDED(mu_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mu_);
 
