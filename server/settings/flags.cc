@@ -45,7 +45,8 @@ bool IsTextList(const FieldDescriptor& field) {
          field.cpp_type() == FieldDescriptor::CPPTYPE_STRING;
 }
 
-// Returns the word that represents the value in the help text.
+// Returns the word that stands for the value in the help text, for example
+// "BYTES" or "auto|cpu|cuda".
 std::string Placeholder(const FieldDescriptor& field) {
   const v1::Setting& setting = SettingOf(field);
   if (!setting.placeholder().empty()) return setting.placeholder();
@@ -56,8 +57,8 @@ std::string Placeholder(const FieldDescriptor& field) {
   return "N";
 }
 
-// Returns "--name" for a bool that is false by default, otherwise
-// "--name=VALUE".
+// Returns "--name" for a bool that is false by default, "--name=false" for any
+// other bool, and "--name=VALUE" for other types.
 std::string Form(const FieldDescriptor& field) {
   if (!IsBool(field)) {
     return absl::StrCat("--", field.name(), "=", Placeholder(field));
@@ -66,7 +67,9 @@ std::string Form(const FieldDescriptor& field) {
   return absl::StrCat("--", field.name(), is_true ? "=false" : "");
 }
 
-// Returns " [RANGE, default DEFAULT]" without the parts that are obvious.
+// Returns " [RANGE, default DEFAULT]". Omits RANGE if there is none or the
+// flag's form already lists the values. Omits DEFAULT if it is false or
+// missing.
 std::string Bounds(const FieldDescriptor& field) {
   std::vector<std::string> parts;
   const std::string range = DescribeRange(field);
@@ -78,7 +81,8 @@ std::string Bounds(const FieldDescriptor& field) {
   return absl::StrCat(" [", absl::StrJoin(parts, ", "), "]");
 }
 
-// Wraps the text to kColumns columns, with an indent of six spaces.
+// Wraps the text into lines of at most kColumns columns, with an indent of six
+// spaces.
 std::string Wrapped(const std::string& text) {
   constexpr size_t kColumns = 88;
   const std::string indent(6, ' ');
@@ -94,7 +98,8 @@ std::string Wrapped(const std::string& text) {
   return absl::StrCat(lines, indent, line, "\n");
 }
 
-// Stores a flag and its value in `command_line`.
+// Stores a flag and its value in `command_line`. Returns INVALID_ARGUMENT if
+// the value is malformed.
 absl::Status Give(const FieldDescriptor& field, const std::string& value,
                   CommandLine* command_line) {
   if (field.containing_type() == v1::Command::descriptor()) {

@@ -15,18 +15,20 @@ namespace sfmamba::server {
 // with the field's name.
 struct CommandLine {
   v1::Command command;
-  // The fields of ServerConfig that were given as flags, each with its text.
+  // The fields of ServerConfig that were given as flags, each with the text of
+  // its value.
   std::vector<std::pair<const google::protobuf::FieldDescriptor*, std::string>>
       settings;
 };
 
 // Parses flags of the forms --name=value, --name value and, for a bool, --name.
 // If a flag is repeated, the last value counts. If the flag is a list of
-// strings, each repetition adds a value. Returns INVALID_ARGUMENT with the
-// argument that is unknown or has a wrong value.
+// strings, each repetition adds a value. If a flag is unknown or has a
+// malformed value, returns INVALID_ARGUMENT with the argument.
 absl::Status ParseFlags(int argc, char** argv, CommandLine* command_line);
 
-// Replaces the fields of `config` that were given as flags.
+// Sets the fields of `config` that were given as flags. Earlier values of these
+// fields are replaced.
 void ApplyFlags(const CommandLine& command_line, v1::ServerConfig* config);
 
 // Returns the text of --help. The text lists the flags by topic, each with its

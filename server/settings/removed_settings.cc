@@ -10,8 +10,8 @@ struct RemovedSetting {
   absl::string_view instead;
 };
 
-// The protos reserve only the numbers of removed settings. If the protos also
-// reserved the names, protobuf's parser would silently skip these fields.
+// If the protos reserved the names of removed settings, protobuf's parser would
+// silently skip these fields. The protos therefore reserve only the numbers.
 constexpr RemovedSetting kRemovedSettings[] = {
     {"canary_percent",
      "divide requests between two Deployments by a weighted route"},

@@ -28,7 +28,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::TextFormat;
 
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected value.
+// The maximum number of bytes of a rejected value that an error contains.
+constexpr size_t kMaxShown = 64;
 // The longest duration in protobuf.
 constexpr absl::Duration kLongest = absl::Seconds(int64_t{315'576'000'000});
 
@@ -95,8 +96,8 @@ std::string WithoutSuffix(const FieldDescriptor& field,
   return std::string(text);
 }
 
-// Returns the number, or the duration in seconds. Returns NaN if `text` is
-// neither a number nor a duration.
+// Returns the number in `text`, or the duration in seconds if the field is a
+// duration. Returns NaN if `text` is malformed.
 double NumberOf(const FieldDescriptor& field, absl::string_view text) {
   if (IsDuration(field)) {
     absl::Duration duration;
@@ -125,8 +126,8 @@ bool IsInRange(const FieldDescriptor& field, double number) {
          number <= NumberOf(field, ends.second);
 }
 
-// Returns the value of `field` as text, with strings in quotes. `index` selects
-// a list's element and is -1 for other fields.
+// Returns the value of `field` as text, with strings in quotes. If `field` is a
+// list, `index` selects the element. For other fields, `index` is -1.
 std::string TextOf(const Message& message, const FieldDescriptor& field,
                    int index) {
   if (IsDuration(field)) {
@@ -141,7 +142,8 @@ std::string TextOf(const Message& message, const FieldDescriptor& field,
 
 bool IsAllowed(const FieldDescriptor& field, const std::string& text) {
   const v1::Setting& setting = SettingOf(field);
-  // Text format accepts any number for an enum, so a value may have no name.
+  // Protobuf's text format accepts any number for an enum, even if no value has
+  // this number.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM) {
     return field.enum_type()->FindValueByName(text) != nullptr;
   }
@@ -187,7 +189,8 @@ class NoErrors : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
 
-// Parses one value. Sets `field`, or appends the value to a list.
+// Parses one value and sets `field`, or appends the value if `field` is a list.
+// Returns false if `text` is malformed.
 bool ParseValue(const FieldDescriptor& field, absl::string_view text,
                 Message* message) {
   const google::protobuf::Reflection& reflection = *message->GetReflection();
@@ -211,7 +214,8 @@ bool ParseValue(const FieldDescriptor& field, absl::string_view text,
     reflection.SetBool(message, &field, text == "true");
     return true;
   }
-  // Text format accepts any number for an enum.
+  // Protobuf's text format accepts any number for an enum, but only names are
+  // allowed here.
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM &&
       field.enum_type()->FindValueByName(std::string(text)) == nullptr) {
     return false;
@@ -293,7 +297,8 @@ absl::Status SetFromText(const FieldDescriptor& field, absl::string_view text,
 absl::Status AddFromText(const FieldDescriptor& field, absl::string_view text,
                          Message* message) {
   std::vector<absl::string_view> values = {text};
-  // A string may contain commas, so `text` is a single string of the list.
+  // A string may contain commas. For a list of strings, `text` is therefore a
+  // single element.
   if (field.is_repeated() &&
       field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) {
     values = absl::StrSplit(text, ',');

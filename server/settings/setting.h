@@ -10,37 +10,40 @@
 #include "google/protobuf/message.h"
 #include "sfmamba/v1/setting.pb.h"
 
-// Functions that set message fields from text. The field options in
-// config.proto and server_config.proto, which the functions read by reflection,
-// are the only source of a setting's help, default and range.
+// Functions that set message fields from text. The help, default and range of
+// each setting are field options in config.proto and server_config.proto. The
+// functions read these options by reflection.
 namespace sfmamba::server {
 
 const v1::Setting& SettingOf(const google::protobuf::FieldDescriptor& field);
 
-// A topic of settings with its fields in all `messages`, in declaration order.
+// A topic of the help text, with the settings of this topic in the order of
+// their declaration.
 struct Topic {
   std::string title;
   std::vector<const google::protobuf::FieldDescriptor*> fields;
 };
+// Returns the topics that have fields in `messages`.
 std::vector<Topic> ByTopic(
     const std::vector<const google::protobuf::Descriptor*>& messages);
 
-// Returns true if `field` is a message of settings. A duration is a single
-// value, not a group.
+// Returns true if `field` is a group, which is a message with settings of its
+// own. A duration is a message, too, but counts as a single value.
 bool IsGroup(const google::protobuf::FieldDescriptor& field);
 
 // Describes the allowed values of `field`, such as "1 to 4096 images" or "auto,
 // cpu or cuda". Returns "" if every value of the type is allowed.
 std::string DescribeRange(const google::protobuf::FieldDescriptor& field);
 
-// Describes the default, such as "30s" or "the weights', else 256". Returns ""
-// if there is no default.
+// Describes the default, such as "30s". If the default is computed, says from
+// what, for example "the weights', else 256". Returns "" if there is no
+// default.
 std::string DescribeDefault(const google::protobuf::FieldDescriptor& field);
 
 // Sets `field` of `message` to the value in `text`. setting.proto describes the
-// format. An empty `text` clears a list. Returns INVALID_ARGUMENT with the
-// expected form. The caller adds the field's name to the error. The range is
-// not checked.
+// format. An empty `text` clears a list. If `text` is malformed, returns
+// INVALID_ARGUMENT with the expected form but without the field's name, which
+// the caller adds. Does not check the range.
 absl::Status SetFromText(const google::protobuf::FieldDescriptor& field,
                          absl::string_view text,
                          google::protobuf::Message* message);

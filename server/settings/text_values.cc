@@ -18,7 +18,8 @@ namespace {
 using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 
-// Messages that are nested deeper are left to protobuf's parser.
+// The maximum nesting depth. Values in more deeply nested messages are not
+// replaced.
 constexpr int kMostDepth = 32;
 
 bool IsName(char c) { return absl::ascii_isalnum(c) || c == '_'; }
@@ -77,14 +78,15 @@ class Rewriter {
     return in_.substr(begin, at_ - begin);
   }
 
-  // Copies the input up to offset `end`.
+  // Copies the input from offset copied_ up to offset `end`.
   void Copy(size_t end) {
     absl::StrAppend(&out_.text, in_.substr(copied_, end - copied_));
     copied_ = end;
   }
 
   // Reads the fields of a message up to the closing bracket or the end of the
-  // text. Stops early at unexpected text.
+  // text. Stops at unexpected text and sets broken_, so that protobuf's parser
+  // reports the error.
   absl::Status Fields(const Descriptor& message, int depth) {
     for (SkipSpace(); IsName(Peek()) && !broken_; SkipSpace()) {
       const size_t begin = at_;
@@ -165,7 +167,7 @@ class Rewriter {
   const absl::string_view in_;
   size_t at_ = 0;
   size_t copied_ = 0;    // The number of copied bytes of in_.
-  bool broken_ = false;  // If true, protobuf's parser reads the rest.
+  bool broken_ = false;  // True after unexpected text.
   PlainText out_;
 };
 

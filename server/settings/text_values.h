@@ -9,9 +9,9 @@
 
 namespace sfmamba::server {
 
-// Text in protobuf's text format after WithPlainValues().
+// The result of WithPlainValues(), which is text in protobuf's text format.
 struct PlainText {
-  // A replaced value. Lines and columns start at 0.
+  // A value that was replaced. Lines and columns start at 0.
   struct Change {
     int line = 0;
     int column = 0;  // The end of the new value in the new text.
@@ -26,7 +26,7 @@ struct PlainText {
 };
 
 // Rewrites durations such as "5s" and sizes such as "32MiB" for protobuf's
-// parser. `text` may contain such values in the form of flags, with or without
+// parser. In `text`, these values are written as in flags, with or without
 // quotes. `message` is the type of the message. Returns INVALID_ARGUMENT with
 // line, column and field if a duration or size is malformed. Other errors are
 // left to protobuf's parser.

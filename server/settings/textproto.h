@@ -10,10 +10,11 @@
 
 namespace sfmamba::server {
 
-// Parses protobuf text format. Durations and sizes may have the form of flags.
-// Returns INVALID_ARGUMENT with line and column of the first error. An unknown
-// field is an error. If the field is a removed setting, the message names the
-// replacement. `what` identifies the text in error messages.
+// Parses protobuf text format. Durations and sizes may be written as in flags,
+// for example "5s" or "32MiB". Returns INVALID_ARGUMENT with line and column of
+// the first error. An unknown field is an error. If the field is a removed
+// setting, the message names the replacement. `what` identifies the text in
+// error messages.
 absl::Status ParseTextProto(absl::string_view what, const std::string& text,
                             google::protobuf::Message* message);
 
