@@ -8,8 +8,8 @@ namespace sfmamba::server {
 void RaiseDescriptorLimit();
 
 // Opens /dev/null for each of standard input, output and error that is closed.
-// If a descriptor stayed closed, a connection could get its number and receive
-// the log's output.
+// If one stayed closed, a new connection could get its descriptor number and
+// would then receive the log's output.
 void FillStandardDescriptors();
 
 // Returns the maximum number of open file descriptors. Every descriptor is

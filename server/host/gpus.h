@@ -10,8 +10,8 @@
 namespace sfmamba::server {
 
 // Returns the indices of the GPUs on which models are loaded. The list is empty
-// if models run on the CPU. Returns FAILED_PRECONDITION with the list of found
-// GPUs if the config asks for a GPU that is missing or unusable.
+// if models run on the CPU. If the config asks for a GPU that is missing or
+// unusable, returns FAILED_PRECONDITION. The error lists the found GPUs.
 absl::StatusOr<std::vector<int>> ChooseGpus(const v1::ServerConfig& config,
                                             const model::FoundGpus& found);
 

@@ -18,20 +18,22 @@ namespace sfmamba::server {
 // Thread-compatible.
 class HeapTrim {
  public:
-  // A peak is at least this many bytes. It ends when at most a quarter of kPeak
-  // is held.
+  // A peak begins when requests hold at least this many bytes. The peak ends
+  // when requests hold at most a quarter of kPeak.
   static constexpr int64_t kPeak = 64 << 20;
-  // The number of trims after a peak. One is not enough, because gRPC frees a
-  // closed connection's data some time later.
+  // The number of trims after a peak. A single trim is not enough, because gRPC
+  // frees a closed connection's data some time later.
   static constexpr int kTrims = 2;
 
-  // `memory` must outlive this object. `trim` returns free memory to the
-  // system. The default, malloc_trim(), takes a few milliseconds.
+  // `memory` shows how many bytes requests hold, and must outlive this object.
+  // `trim` returns free memory to the system. The default, malloc_trim(), takes
+  // a few milliseconds.
   explicit HeapTrim(
       MemoryBudget* memory, std::function<void()> trim = [] { malloc_trim(0); })
       : memory_(*memory), trim_(std::move(trim)) {}
 
-  // Trims the heap if a peak has ended. Must be called periodically.
+  // Trims the heap if a peak has ended. Callers must call this function
+  // periodically.
   void Look();
 
  private:

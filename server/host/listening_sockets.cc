@@ -52,8 +52,9 @@ int PortOf(int fd) {
   return ntohs(address.sin6_port);
 }
 
-// Returns the socket, or -1 with errno set. SO_REUSEPORT is not set, because a
-// second server on the port would silently take half of the connections.
+// Returns a socket that listens at `address` and `port`, or -1 with errno set.
+// SO_REUSEPORT is not set, because a second server on the port would silently
+// take half of the connections.
 int Listen(const addrinfo& address, int port) {
   const int fd =
       socket(address.ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -95,8 +96,9 @@ absl::StatusOr<ListeningSockets> ListeningSockets::Bind(const std::string& what,
       error = errno;
     }
   }
-  // A host name may have addresses that do not exist on this machine, such as
-  // ::1.
+  // Succeeds if at least one address was bound and the port is not in use. A
+  // host name may have other addresses that do not exist on this machine, such
+  // as ::1.
   if (!sockets.fds_.empty() && error != EADDRINUSE) return sockets;
   return absl::UnavailableError(absl::StrCat(
       "cannot bind ", what, ": ", host, ":", port, ": ",

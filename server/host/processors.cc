@@ -18,8 +18,8 @@ namespace {
 
 constexpr double kNoQuota = std::numeric_limits<double>::infinity();
 
-// Returns the words of the file's first line, or nothing if the file cannot be
-// read.
+// Returns the words of the first line of the file. Returns an empty vector if
+// the file cannot be read.
 std::vector<std::string> FirstLine(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -27,8 +27,9 @@ std::vector<std::string> FirstLine(const std::string& path) {
   return absl::StrSplit(line, ' ', absl::SkipEmpty());
 }
 
-// Returns quota / period, both given in microseconds. A quota of "max" or -1
-// means that there is no quota.
+// Returns the number of CPUs that a quota allows, which is quota / period. The
+// first word of each argument is a time in microseconds. Returns kNoQuota if
+// the quota is "max" or -1, or if a word is missing.
 double Quota(const std::vector<std::string>& quota,
              const std::vector<std::string>& period) {
   double time = 0, of = 0;
@@ -39,7 +40,7 @@ double Quota(const std::vector<std::string>& quota,
   return time / of;
 }
 
-// Returns the quota of the cgroup in `folder`, in CPUs.
+// Returns the quota of the control group in `folder` as a number of CPUs.
 double QuotaIn(const std::string& folder) {
   const std::vector<std::string> both = FirstLine(folder + "/cpu.max");
   if (both.size() == 2) return Quota({both[0]}, {both[1]});
@@ -47,8 +48,8 @@ double QuotaIn(const std::string& folder) {
                FirstLine(folder + "/cpu.cfs_period_us"));
 }
 
-// Returns the smallest quota of the cgroup `path` and its ancestors below
-// `mount`. An example of `path` is "/a/b".
+// Returns the smallest quota of the control group `path`, such as "/a/b", and
+// of its ancestors below `mount`.
 double SmallestQuota(const std::string& mount, std::string path) {
   double smallest = QuotaIn(mount);
   while (path.size() > 1) {

@@ -64,7 +64,7 @@ int LastCacheOf(const std::string& folder) {
   return cache;
 }
 
-// Returns the number and the CPUs of each node.
+// Returns the index and the CPUs of each NUMA node.
 std::vector<std::pair<int, std::vector<int>>> ReadNodes(
     const std::string& root) {
   std::vector<std::pair<int, std::vector<int>>> nodes;
@@ -83,13 +83,14 @@ std::vector<std::pair<int, std::vector<int>>> ReadNodes(
   return nodes;
 }
 
-// The default maximum number of threads for one context. Larger machines were
-// not measured.
+// The default maximum number of threads for one context. The limit is 16,
+// because larger machines were not measured.
 constexpr int kMostThreads = 16;
 
 using Core = std::vector<int>;  // The numbers of the core's CPUs.
 
-// Returns the cores of each node, in the order of the CPUs.
+// Returns the cores of each NUMA node. Nodes and cores are in the order of
+// `processors`.
 std::vector<std::vector<Core>> CoresByNode(
     absl::Span<const Processor> processors) {
   std::vector<std::vector<Core>> nodes;
@@ -113,9 +114,10 @@ int CountCores(absl::Span<const Processor> processors) {
 }
 
 // Divides `seats` in proportion to `weights`, with at least 1 seat for each
-// weight. Each further seat goes to the largest weight per seat. If several are
-// equal, the seat goes to the first of them. This is D'Hondt's method. If
-// `seats` equals the sum of the weights, the division is exact.
+// weight. Each further seat goes where the weight divided by the new number of
+// seats is largest. If several weights are equal, the first of them gets the
+// seat. This is D'Hondt's method. If `seats` equals the sum of the weights, the
+// division is exact.
 std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   std::vector<int> shares(weights.size(), 1);
   for (int left = seats - static_cast<int>(shares.size()); left > 0; --left) {
@@ -131,8 +133,8 @@ std::vector<int> Apportion(const std::vector<int>& weights, int seats) {
   return shares;
 }
 
-// Appends `groups` groups of neighbouring cores to `result`. The numbers of
-// cores differ by at most 1.
+// Appends `groups` groups of neighbouring cores to `result`. The groups differ
+// by at most 1 core.
 void Divide(const std::vector<Core>& cores, int groups,
             std::vector<model::ProcessorGroup>* result) {
   const size_t count = cores.size();

@@ -10,26 +10,27 @@
 
 namespace sfmamba::server {
 
-// A logical CPU, and the hardware that this CPU shares with others. All numbers
-// are the kernel's.
+// A logical CPU, and the hardware that this CPU shares with others. All members
+// are numbers that the kernel assigns.
 struct Processor {
   int number = 0;
   int node = 0;   // The NUMA node.
-  int cache = 0;  // The lowest CPU that shares the last-level cache.
-  int core = 0;   // The lowest CPU of the physical core.
+  int cache = 0;  // The lowest CPU number at the same last-level cache.
+  int core = 0;   // The lowest CPU number at the same physical core.
 };
 
 // Returns the kernel's description of the CPUs `allowed`, ordered by node,
 // cache, core and number. Neighbours in this order are close to each other.
-// `root` is the path of /sys/devices/system. If a file cannot be read, as in
-// some containers, the CPUs count as one node with one cache and one core for
-// each CPU. Source: the kernel's Documentation/ABI/stable/sysfs-devices-node
-// and Documentation/ABI/testing/sysfs-devices-system-cpu.
+// `root` is the path of /sys/devices/system. If the files cannot be read, for
+// example in some containers, the CPUs count as one node with one cache. Each
+// CPU then counts as one core. Source: the kernel's
+// Documentation/ABI/stable/sysfs-devices-node and
+// Documentation/ABI/testing/sysfs-devices-system-cpu.
 std::vector<Processor> ReadTopology(const std::vector<int>& allowed,
                                     const std::string& root);
 
-// Returns the CPUs in this process's affinity mask. Returns none if the kernel
-// does not report the mask.
+// Returns the CPUs in this process's affinity mask. Returns an empty vector if
+// the kernel does not report the mask.
 std::vector<Processor> AllowedTopology();
 
 // Parses a list such as "0-3,8". Returns an empty list if `list` is malformed
@@ -43,16 +44,17 @@ std::vector<int> ParseProcessorList(const std::string& list);
 // threads. The result is at least 1, and CheckContexts() accepts the result.
 int AutomaticContexts(absl::Span<const Processor> processors, int threads);
 
-// Returns INVALID_ARGUMENT with the name cpu_contexts unless each context can
-// have its own core and its own thread. `threads` is the total number of
-// threads.
+// Returns OK if each context can have at least one core and one thread of its
+// own. If not, returns INVALID_ARGUMENT, which names the setting cpu_contexts.
+// `threads` is the total number of threads.
 absl::Status CheckContexts(absl::Span<const Processor> processors, int contexts,
                            int threads);
 
-// Divides the CPUs into `contexts` groups, and `threads` among the groups in
-// proportion to their sizes. The CPUs must be in the order of ReadTopology().
-// No core is in two groups. If there are at least as many contexts as nodes, no
-// group spans two nodes. CheckContexts() must accept `contexts`.
+// Divides the CPUs into `contexts` groups. Also divides `threads` among these
+// groups in proportion to the number of CPUs. The CPUs must be in the order of
+// ReadTopology(). No core is in two groups. If there are at least as many
+// contexts as nodes, no group spans two nodes. CheckContexts() must accept
+// `contexts`.
 std::vector<model::ProcessorGroup> MakeGroups(
     absl::Span<const Processor> processors, int contexts, int threads);
 
