@@ -12,7 +12,8 @@ absl::Duration Ms(double milliseconds) {
   return absl::Milliseconds(milliseconds);
 }
 
-// Batches of 1 to 4 images take 11 to 14 ms. Most take at most 1 ms more.
+// The batches of 1, 2, 3 and 4 images take 11, 12, 13 and 14 ms. 95 % of them
+// take at most 1 ms more.
 class AdmissionTest : public ::testing::Test {
  protected:
   AdmissionTest() {
@@ -140,14 +141,15 @@ TEST_F(AdmissionTest, SlotsShareTheWork) {
   state_.slots = 3;
   state_.busy_until = {kNow + Ms(10), kNow + Ms(40)};
   state_.work.earlier = Ms(30);
-  // The idle slot does 10 ms alone, then two slots do 10 ms each.
+  // The idle slot does the first 10 ms of the work alone. Then two slots do 10
+  // ms each.
   EXPECT_NEAR(Start(), 20, 1e-3);
   state_.work.earlier = Ms(160);
   EXPECT_NEAR(Start(), 70, 1e-3);
 }
 
-// The slots also share the request's own work. A request that waits takes no
-// less time than it would alone.
+// The slots also share the work of a single request. Earlier work of the client
+// makes `drained` later than `drained_alone`.
 TEST_F(AdmissionTest, SlotsShareTheWorkOfARequestAlone) {
   state_.slots = 2;
   request_.images = 8;

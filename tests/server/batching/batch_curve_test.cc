@@ -139,7 +139,8 @@ TEST(BatchCurveTest, IsFreshForASecondOrAFewBatches) {
   EXPECT_FALSE(slow.IsFresh(kStart + absl::Seconds(15.001)));
 }
 
-// A larger size that has not run will not be measured again.
+// The freshness depends on the duration of the size that ran last. The longer
+// duration of another size does not count.
 TEST(BatchCurveTest, IsFreshForAFewBatchesOfTheLastSize) {
   BatchCurve curve(32);
   curve.Set(32, {absl::Seconds(5), absl::Seconds(6)}, kStart);
@@ -182,7 +183,7 @@ TEST(BatchCurveTest, AStrayBatchOfARareSizeIsForgotten) {
   curve.Record(8, Ms(40), kStart + absl::Seconds(2));
   EXPECT_EQ(curve.Points().count(4), 0);
   EXPECT_NEAR(ToMs(curve.Median(4)), 20, 0.1);
-  // Three batches of the size are enough to count.
+  // Three batches of a size are enough to keep its estimate.
   for (int i = 0; i < 3; ++i) {
     curve.Record(4, Ms(30), kStart + absl::Seconds(2));
   }
@@ -217,13 +218,14 @@ TEST(BatchCurveTest, WhatWasMeasuredLongAgoGivesWayToWhatRuns) {
   EXPECT_NEAR(measured.pace(), pace, 1e-9) << "it was wrong, nothing changed";
   used.Record(8, Ms(50), later);
   EXPECT_NEAR(ToMs(used.Median(8)), 50, 0.1);
-  // A single batch says less if no other size ran during the pause.
+  // If no other size ran during the pause, a single batch changes the estimate
+  // less.
   idle.Record(8, Ms(50), later);
   EXPECT_GT(ToMs(idle.Median(8)), 75);
 }
 
-// Batches of 8 took 40 ms before only single images came. Returns when the
-// single images end.
+// Records batches of 8 images that take 40 ms and, 11 s later, batches of one
+// image. Returns the time of the later batches.
 absl::Time RunSingles(BatchCurve* curve) {
   RunOften(curve, 8, 40);
   const absl::Time later = kStart + absl::Seconds(11);
@@ -276,13 +278,13 @@ TEST(BatchCurveTest, LargerSizesThatNeverRanWereMeasuredAsWrongly) {
   RunOften(&uneven, 1, 20, later);
   uneven.Record(2, Ms(20), later);
   EXPECT_NEAR(ToMs(uneven.P95(4)), 60, 0.1);
-  // A longer time says nothing about other sizes.
+  // A batch that takes longer than measured does not change other sizes.
   BatchCurve slower(8);
   for (int n : {1, 2, 4}) slower.Set(n, {Ms(20 * n), Ms(20 * n)}, kStart);
   RunOften(&slower, 1, 20, later);
   slower.Record(2, Ms(70), later);
   EXPECT_NEAR(ToMs(slower.Median(4)), 80, 0.1);
-  // These sizes were measured again and have not run since.
+  // Measures both sizes again. They do not run after this measurement.
   curve.Set(8, {Ms(160), Ms(160)}, later);
   curve.Set(4, {Ms(80), Ms(80)}, later);
   const absl::Time latest = later + absl::Seconds(11);

@@ -55,7 +55,8 @@ TEST(BatchProfileTest, SizesAboveTheMaximumAreNotImported) {
   EXPECT_TRUE(profile.Export().empty());
 }
 
-// Dense models may have any number of image sizes, so old keys are removed.
+// A dense model may have any number of image sizes. The oldest key is therefore
+// removed if there are too many.
 TEST(BatchProfileTest, TheKeyThatRanLongestAgoIsForgotten) {
   BatchProfile profile(kMaxImages);
   for (int i = 1; i <= 1025; ++i) {

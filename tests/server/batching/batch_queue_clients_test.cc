@@ -1,4 +1,4 @@
-// Tests a BatchQueue with one client that sends much more than others.
+// Tests a BatchQueue in which one client sends much more than the others.
 
 #include <string>
 #include <utility>
@@ -12,8 +12,8 @@
 namespace sfmamba::batching {
 namespace {
 
-// A device takes 10 ms per image. The client "much" floods it with 300 images
-// without deadlines.
+// A device takes 10 ms per image. The client "much" floods the queue with 300
+// images without deadlines.
 class BatchQueueClientsTest : public testing::Test {
  protected:
   BatchQueueClientsTest() : room_({1000, 1000}, {}), queue_(Options(1, 0)) {
@@ -21,7 +21,8 @@ class BatchQueueClientsTest : public testing::Test {
     for (int i = 0; i < 300; ++i) Push(i, "much");
   }
 
-  // Without a deadline, the server's default of 4 s applies.
+  // Adds an image. If it has no deadline, the default of 4 s from now applies,
+  // as in the server.
   void Push(int id, const std::string& client,
             absl::Time deadline = absl::InfiniteFuture(),
             server::Priority priority = server::Priority::kNormal) {
@@ -33,7 +34,8 @@ class BatchQueueClientsTest : public testing::Test {
     queue_.Push(std::move(task), At(now_));
   }
 
-  // Runs the next image and returns its number.
+  // Runs the next image and returns its number. Returns -1 if no single image
+  // is due.
   int Next() {
     const auto batch = queue_.PopBatch(At(now_));
     if (!batch.has_value() || batch->tasks.size() != 1) return -1;
@@ -87,7 +89,7 @@ TEST_F(BatchQueueClientsTest, ADeadlineIsKeptBesideAFloodWithoutDeadlines) {
   AdmissionRequest request;
   request.key = Key();
   request.client = "little";
-  // Deadlines before and after those of the flood.
+  // One deadline is before all deadlines of the flood, and one is after them.
   for (const int deadline : {500, 9000}) {
     request.deadline = At(now_ + deadline);
     EXPECT_TRUE(queue_.Estimate(request, At(now_)).IsInTime(request));
@@ -131,7 +133,8 @@ TEST_F(BatchQueueClientsTest, TheFloodIsNotStarvedByShortDeadlines) {
   FAIL() << "it has waited for " << now_ << " ms";
 }
 
-// Each client sends the next image when one is answered.
+// The clients "some" and "much" have 100 and 300 images waiting. Each sends its
+// next image when one is answered.
 TEST_F(BatchQueueClientsTest, ASmallerFloodGetsItsPart) {
   for (int i = 0; i < 100; ++i) Push(1000, "some");
   int last = 0;
@@ -143,7 +146,8 @@ TEST_F(BatchQueueClientsTest, ASmallerFloodGetsItsPart) {
   EXPECT_NEAR(last, 100, 2) << "of 200";
 }
 
-// Two tasks of priority LOW always wait, from a client that sends little.
+// The client "little" always has two tasks of priority LOW waiting. Beside a
+// NORMAL client, it should get a quarter of the time.
 TEST_F(BatchQueueClientsTest, WhoSendsLittleGetsNoMoreThanItsPrioritysShare) {
   int low = 0;
   for (int i = 0; i < 400; ++i) {
@@ -158,8 +162,8 @@ TEST_F(BatchQueueClientsTest, WhoSendsLittleGetsNoMoreThanItsPrioritysShare) {
   EXPECT_NEAR(low, 100, 10);
 }
 
-// A device runs batches of eight in 80 ms, which the queue knows. A client has
-// deadlines of 2 s and keeps 1.6 s of work waiting.
+// The queue knows that a batch of eight images takes 80 ms. The client "much"
+// always has 160 images waiting, which take 1.6 s. Their deadlines are 2 s.
 class SlowedDeviceTest : public testing::Test {
  protected:
   SlowedDeviceTest() : room_({1000, 1000}, {}), queue_(Options(8, 0)) {
@@ -167,7 +171,7 @@ class SlowedDeviceTest : public testing::Test {
     Refill();
   }
 
-  // The milliseconds that a batch takes.
+  // Returns the known duration of a batch, in milliseconds.
   static int Takes(int images) { return 16 + 8 * images; }
 
   void Push(int id, const std::string& client, int milliseconds) {
@@ -180,8 +184,9 @@ class SlowedDeviceTest : public testing::Test {
     while (queue_.size() < 160) Push(0, "much", 2000);
   }
 
-  // Runs a batch that takes `times` its known duration. The queue does not
-  // learn the new duration, as if the device had only just slowed down.
+  // Runs a batch that takes `times` times its known duration. Reports the batch
+  // as failed, so that the queue does not learn the longer duration. This is
+  // like the first batches after the device has become slower.
   Batch Run(int times) {
     Batch batch = *queue_.PopBatch(At(now_));
     const int images = static_cast<int>(batch.tasks.size());
@@ -219,13 +224,13 @@ TEST_F(SlowedDeviceTest, TasksOfWhoSendsLittleEndInTime) {
   EXPECT_GT(ran, 7.5 * batches) << "batches stay full";
 }
 
-// The waiting flood takes three times as long as was known when it was
-// admitted. It cannot end before its deadlines.
+// The waiting images of "much" take three times as long as was known at their
+// admission. They cannot all meet their deadlines.
 TEST_F(SlowedDeviceTest, WhoSendsLittleIsAdmitted) {
   for (int images : {1, 2, 4, 8}) {
     Teach(&queue_, images, 3 * Takes(images), 224, At(now_));
   }
-  // Asks at the start and when the flood is about to expire.
+  // Asks for admission at the start, and just before the waiting images expire.
   for (int now : {0, 1990}) {
     now_ = now;
     AdmissionRequest request;

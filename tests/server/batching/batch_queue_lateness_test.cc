@@ -14,7 +14,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-// A task that must have ended by `finish_by`.
+// Makes a task that must have ended by `finish_by`.
 BatchTask MakeTaskToFinish(int id, absl::Time finish_by) {
   BatchTask task = MakeTask(id, finish_by);
   task.finish_by = finish_by;
@@ -79,7 +79,7 @@ TEST(BatchQueueLatenessTest, NothingIsLateWhereNothingIsKnown) {
   BatchQueue queue(Options(4, 0));
   queue.Push(MakeTaskToFinish(1, At(1)), At(0));
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({1}));
-  // An old estimate does not make tasks late, either.
+  // With an estimate that is five seconds old, no task counts as late, either.
   Teach(&queue, 1, 60);
   queue.Push(MakeTaskToFinish(2, At(5001)), At(5000));
   EXPECT_EQ(Ids(queue.PopBatch(At(5000))), Numbers({2}));
@@ -95,8 +95,9 @@ TEST(BatchQueueLatenessTest, IsDueBeforeItsMostUrgentTaskBecomesLate) {
   EXPECT_EQ(Ids(queue.PopBatch(At(3))), Numbers({1}));
 }
 
-// The load is twice the capacity. The device is busy with tasks that end in
-// time. Without estimates, all tasks would end too late.
+// The load is twice the capacity. The queue must drop tasks early, so that the
+// device computes only tasks that end in time. Without estimates, all tasks
+// would end too late.
 TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
   constexpr int kBatch = 8, kBatchMilliseconds = 400, kDeadline = 1000;
   BatchQueue queue(Options(kBatch, 2));
@@ -128,14 +129,15 @@ TEST(BatchQueueLatenessTest, GoodputHoldsAtTwiceTheCapacity) {
   EXPECT_LT(too_late, 0.05 * in_time);
 }
 
-// One caller sends half of the load with short deadlines, which leave time for
-// only one image. The other caller must not lose any answer.
+// One caller sends half of the load with deadlines of 45 ms, which only a small
+// batch can meet. Nearly all images of the other caller must end in time.
 TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
   constexpr int kEnd = 60'000, kShort = 45, kLong = 2000;
   const auto duration = [](int images) { return 30 + 5 * images; };
   BatchQueue queue(Options(8, 2));
   std::mt19937 random(11);
-  // 120 images per second arrive. A device that runs full batches computes 114.
+  // 120 images per second arrive. With full batches, the device computes 114
+  // images per second.
   std::exponential_distribution<double> gap(0.12);
   double next_arrival = 0;
   int now = 0, id = 0, patient = 0, patient_in_time = 0;
@@ -166,8 +168,8 @@ TEST(BatchQueueLatenessTest, ShortDeadlinesDoNotMakeOthersLate) {
   EXPECT_GE(patient_in_time, 0.99 * patient);
 }
 
-// Uses random loads and durations. Each task leaves exactly once: to run,
-// because it is late, or because it is dropped.
+// Uses random loads and durations. Each task must leave the queue exactly once,
+// either in a batch or because it is dropped.
 class BatchQueueLatenessPropertyTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(BatchQueueLatenessPropertyTest, EachTaskLeavesOnce) {

@@ -63,11 +63,11 @@ TEST(BatchQueuePriorityTest, LowerClassesMakeWayForNoBatchOfTheirOwn) {
   Teach(&queue, 8, 45);
   for (int i = 0; i < 8; ++i)
     queue.Push(MakeRanked(i, server::Priority::kLow), At(0));
-  // The remaining tasks form a batch with tasks that arrive meanwhile.
+  // The eighth task is left for a batch with tasks that arrive later.
   EXPECT_EQ(Ids(queue.PopBatch(At(0))).size(), 7);
 }
 
-// In each class 20 s of work wait, in tasks of 10 ms.
+// In each of the three classes, 2000 tasks of 10 ms wait.
 TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   BatchQueue queue(Options(1, 0));
   for (int i = 0; i < 2000; ++i) {
@@ -88,7 +88,7 @@ TEST(BatchQueuePriorityTest, ClassesShareTheDeviceEightToThreeToOne) {
   EXPECT_NEAR(ran[server::Priority::kLow], 100, 10);
 }
 
-// Each batch of the lower class takes as long as eight batches of the other.
+// Each batch of class LOW takes as long as eight batches of class HIGH.
 TEST(BatchQueuePriorityTest, ClassesShareTimeAndNotBatches) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -127,7 +127,7 @@ TEST(BatchQueuePriorityTest, AClassAloneKeepsTheOrderOfDeadlines) {
   BatchQueue queue(Options(1, 0));
   queue.Push(MakeRanked(1, server::Priority::kNormal, At(100)), At(0));
   queue.Push(MakeRanked(2, server::Priority::kNormal, At(70)),
-             At(60));  // 1 is old.
+             At(60));  // Task 1 has waited long.
   EXPECT_EQ(Ids(queue.PopBatch(At(60))), Numbers({2}));
 }
 
@@ -179,15 +179,15 @@ TEST(BatchQueueAdmissionTest, HigherClassesOfItsKeyGoBeforeTheirTime) {
     task.priority = server::Priority::kHigh;
     queue.Push(std::move(task), At(0));
   }
-  // While three tasks of its class run, the higher class gets 8/3 of their
-  // time.
+  // The three tasks of the request's class take 30 ms. Meanwhile, the higher
+  // class gets 8/3 of this time.
   EXPECT_NEAR(absl::ToDoubleMilliseconds(
                   queue.Estimate(Request(At(500)), At(0)).start - At(0)),
               30 + 80, 1);
 }
 
-// The request leaves after the image that is being decoded, and therefore after
-// the task of the other key.
+// The request runs after the image that is being decoded. It therefore also
+// runs after the task of the other key.
 TEST(BatchQueueAdmissionTest, ImagesThatAreDecodedLetOthersGoBefore) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -232,13 +232,14 @@ TEST(BatchQueueAdmissionTest, TheRequestsImagesOfOtherKeysRunBeforeItsLargest) {
   request.others[Key()] = 3;
   // The prediction adds a margin of 1 ms to a wait of 30 ms.
   EXPECT_EQ(times(), std::vector<int>({30, 71, 70, 70, 70}));
-  queue.Push(MakeTask(1, At(400)), At(0));  // More urgent, with the other key.
+  queue.Push(MakeTask(1, At(400)), At(0));  // An earlier deadline, other key.
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
   request.others[Key(64)] = 5;  // This key has no estimates.
   EXPECT_EQ(times(), std::vector<int>({40, 81, 80, 70, 70}));
 }
 
-// Tasks count in the order of their deadlines, however late these are.
+// Tasks with an earlier deadline than the request count as work before it.
+// Tasks with a later deadline do not.
 TEST(BatchQueueAdmissionTest, CountsWhatHasAnEarlierDeadline) {
   BatchQueue queue(Options(1, 0));
   Teach(&queue, 1, 10);
@@ -299,8 +300,8 @@ TEST(BatchQueueAdmissionTest, AdmitsWhereNothingIsKnownOrItIsOld) {
   EXPECT_TRUE(in_time()) << "nothing was learnt";
 }
 
-// Small batches have waited long for other models. Full batches are not
-// expected to wait longer than these.
+// Each small batch has waited 50 ms for other models. Full batches are expected
+// to wait equally long.
 TEST(BatchQueueAdmissionTest, ABatchWaitsForOtherModelsAsThoseBefore) {
   BatchQueue queue(Options(8, 0));
   Teach(&queue, 1, 1);

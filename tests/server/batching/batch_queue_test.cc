@@ -236,7 +236,8 @@ TEST(BatchQueueTest, TheMostUrgentOfAllSizesLeavesFirst) {
   EXPECT_EQ(Ids(queue.PopBatch(At(0))), Numbers({61}));
 }
 
-// Another client sends urgent tasks without end.
+// An unknown client sends urgent tasks again and again. The one task of the
+// client "patient" must still run soon.
 TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
   QueueRoom room({1000, 1000});
   BatchQueue queue(Options(2, 0));
@@ -255,8 +256,8 @@ TEST(BatchQueueTest, UrgentTasksDoNotStarveThoseOfAnotherClient) {
   EXPECT_LE(left_at, (2 + 2) * 10);
 }
 
-// Uses random arrivals, deadlines, cancellations and batch durations. Each step
-// is compared with a simple model of the waiting tasks.
+// Uses random arrivals, deadlines, cancellations and batch durations. After
+// each step, the queue is compared with a plain list of the waiting tasks.
 class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
  protected:
   struct Waiting {
@@ -300,7 +301,7 @@ class BatchQueuePropertyTest : public ::testing::TestWithParam<int> {
     }
   }
 
-  // Returns the sides of the buckets that must be due.
+  // Returns the image sides for which a batch must be due.
   std::set<int> DueSides(bool draining) const {
     struct Bucket {
       int count = 0;

@@ -48,11 +48,11 @@ class FakeContext : public model::ExecutionContext {
                              : absl::OkStatus();
   }
 
-  Numbers sizes, prepared;  // The sizes of its batches.
-  model::ModelInput last;   // The last image that it ran.
-  int large = -1;           // An image that fits only alone.
-  int most = 100;           // The most images that fit into memory.
-  // Whether each image is answered before the run ends.
+  Numbers sizes, prepared;  // The batch sizes of Run() and of Prepare().
+  model::ModelInput last;   // The last image of the last Run().
+  int large = -1;           // An image that fits into memory only alone.
+  int most = 100;           // The largest batch that fits into memory.
+  // True if each image is answered before the run ends.
   bool one_by_one = false;
   std::function<bool(int image)> fails = [](int) { return false; };
 };
@@ -67,8 +67,9 @@ class BatchRunnerTest : public testing::Test {
                                             [this] { return device_; });
   }
 
-  // Runs images 0 to `count` and stores those that failed. Expects exactly one
-  // answer per image, with the image's own result unless it failed.
+  // Runs `count` images and stores the indices of the failed images in failed_.
+  // Expects exactly one answer for each image, which is the image's own result
+  // or an error.
   void Run(int count, BatchLimits::Size size = kSize) {
     std::vector<model::ModelInput> images(count);
     for (int i = 0; i < count; ++i) images[i].pixels = &pixels_[i];

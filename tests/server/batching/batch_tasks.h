@@ -17,11 +17,11 @@
 
 namespace sfmamba::batching {
 
-// A time that never passes in a test.
+// A delay that is longer than any test.
 inline constexpr absl::Duration kNever = absl::Hours(1);
 
-// Returns devices for `count` threads: one device that no other batcher uses,
-// with a turn for each thread.
+// Returns the same new device `count` times, once for each thread. The device
+// allows as many turns at a time. No other batcher uses it.
 inline std::vector<DeviceTurns*> Threads(int count) {
   static auto* const devices = new std::list<DeviceTurns>;  // Never destroyed.
   return std::vector<DeviceTurns*>(count, &devices->emplace_back(count));
@@ -33,7 +33,7 @@ inline BatchOptions Options(int max_batch_size,
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = max_queue_delay;
-  // Makes waiting independent of earlier arrivals.
+  // In this mode, the wait does not depend on earlier arrivals.
   options.mode = BatchMode::kThroughput;
   return options;
 }
@@ -67,7 +67,8 @@ inline void AnswerAll(Batch batch) {
   for (BatchTask& task : batch.tasks) task.done(model::Result(), BatchInfo());
 }
 
-// Makes every thread of a batcher call `run`. All batches succeed.
+// Returns a MakeRun for a batcher whose threads call `run` for each batch. All
+// batches succeed.
 inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
   return [run](int) {
     return [run](Batch batch) {
@@ -77,7 +78,7 @@ inline Batcher::MakeRun OnEachThread(std::function<void(Batch)> run) {
   };
 }
 
-// A clock that tests set.
+// A clock that advances only when the test calls Advance().
 class FakeClock {
  public:
   Batcher::Clock clock() {

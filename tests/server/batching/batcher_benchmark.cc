@@ -1,6 +1,7 @@
-// Times an image in a batcher, from Submit() to its answer. Reports CPU time
-// and images per second. Several threads submit rounds of 256 images. Batches
-// take no time, or a millisecond without using the CPU.
+// Measures the CPU time per image in a batcher, from Submit() to the answer,
+// and the images per second. Several threads submit rounds of 256 images. A
+// batch takes either no time, or a millisecond in which it does not use the
+// CPU.
 
 #include <sys/resource.h>
 

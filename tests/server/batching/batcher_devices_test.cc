@@ -61,7 +61,7 @@ BatchTask WithPriority(Answer& answer, server::Priority priority) {
   return task;
 }
 
-// Must outlive the batchers that a test declares after it.
+// The devices of this fixture outlive the batchers that a test declares.
 class BatcherDevicesTest : public testing::Test {
  protected:
   // Waits until `count` batches wait for a turn on the device.
@@ -150,7 +150,8 @@ TEST_F(BatcherDevicesTest, ATurnForNothingIsGivenBack) {
   EXPECT_EQ(log_.ran(), std::vector<std::string>({"a1"}));
 }
 
-// Another thread has taken the batch that was due when the first one ended.
+// A second batch is due when the first thread ends its batch, but the other
+// thread runs it. The first thread must then hold no turn.
 TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
   const auto other_member = other_.Join();
   std::optional<DeviceTurns::Turn> other_busy(
@@ -185,8 +186,8 @@ TEST_F(BatcherDevicesTest, AThreadThatWaitsHoldsNoTurn) {
             "the end of the first thread's turn");
 }
 
-// The second task's turn follows the first task's turn directly, and is
-// returned unused.
+// The turn for the second task follows the first turn without a gap. The second
+// task is then dropped, and its turn ends unused.
 TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
   FakeClock clock;
   absl::Notification all;
@@ -214,7 +215,8 @@ TEST_F(BatcherDevicesTest, ATurnEndsOnceThoughTheNextBatchIsDropped) {
   EXPECT_FALSE(shared) << "a batch has the device alone";
 }
 
-// A model that has just used the device for a second gets no turn in between.
+// The model "lengthy" has just used the device for a second. It gets no turn
+// between the short batches of the other model.
 TEST_F(BatcherDevicesTest, ShortBatchesRunOneAfterAnother) {
   absl::Time now = absl::UnixEpoch();
   DeviceTurns device(1, [&now] { return now; });

@@ -162,7 +162,8 @@ TEST(BatcherObserverTest, IsToldTheNextWaitWhenABatchEnds) {
   EXPECT_EQ(log.active_clients, 0);
 }
 
-// A failed batch runs in halves again, and errors may come early or late.
+// The duration of a failed batch is not useful, because the halves of the batch
+// run again.
 TEST(BatcherObserverTest, TheTimeOfABatchThatFailedIsNotLearnt) {
   FakeClock clock;
   QueueLog log;

@@ -18,11 +18,12 @@ absl::Duration TimeOf(int images) {
   return absl::Milliseconds(44 + 100 * images);
 }
 
-// Sixteen callers send one image at a time each.
+// Each of sixteen callers sends one image after another.
 TEST(BatcherProfileTest, WhatWasMeasuredOnABusyMachineIsCorrectedInTenSeconds) {
   FakeClock clock;
   const absl::Time start = clock.Now();
-  // Set when all callers wait. The clock must not advance before.
+  // Notified when the first images of all callers wait. The clock must not
+  // advance before.
   absl::Notification waiting;
   absl::Notification full;
   const auto run = [&](Batch batch) {

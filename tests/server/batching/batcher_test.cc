@@ -80,8 +80,8 @@ TEST(BatcherTest, AnswersAnExpiredTaskWhileABatchRuns) {
   EXPECT_EQ(runs.sizes(), std::vector<int>({1}));
 }
 
-// The thread that drops tasks sleeps without a timeout after it has found no
-// task twice.
+// The drop thread waits without a timeout after it has found the queue empty
+// twice.
 TEST(BatcherTest, ACancelledTaskIsAnsweredThoughNoneCameForLong) {
   absl::Notification answered;
   std::atomic<int> looks{0};
@@ -227,7 +227,8 @@ TEST(BatcherTest, ReservedRoomIsKeptForItsTask) {
   EXPECT_TRUE(batcher.room().Take(1, 0).ok());
 }
 
-// This also holds before the drop thread has removed the expired tasks.
+// An estimate must not count expired tasks, even if the drop thread has not
+// removed them yet.
 TEST(BatcherTest, WhatHasExpiredIsNoWorkForAnEstimate) {
   BlockingRun runs;
   FakeClock clock;
@@ -267,7 +268,7 @@ TEST(BatcherTest, RefusesWhileStopping) {
   BlockingRun runs;
   BatchOptions options = Options(1, absl::ZeroDuration());
   options.max_queue_items =
-      2;  // The queue is soon full, but stopping remains the reason.
+      2;  // The queue is soon full, but the reason remains DRAINING.
   auto batcher = std::make_unique<Batcher>(options, OneThread(), runs.run());
   Batcher& alive = *batcher;
   Answer running;
@@ -296,8 +297,8 @@ TEST(BatcherTest, RefusesWhileStopping) {
   for (const auto& answer : accepted) EXPECT_TRUE(answer->Wait().ok());
 }
 
-// Many threads submit, cancel and let tasks expire. Each task is answered once,
-// in a way that its deadline and its flag allow.
+// Many threads submit and cancel tasks, some of which expire. Each task must be
+// answered exactly once, with a result or an expected error.
 class BatcherUnderLoadTest : public testing::TestWithParam<int> {};
 
 TEST_P(BatcherUnderLoadTest, AnswersEveryTaskOnce) {

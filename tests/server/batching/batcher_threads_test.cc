@@ -17,7 +17,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Holds each batch, which has one task, until the test releases the task.
+// Blocks each batch until the test releases its task. Each batch has one task.
 class HoldingRun {
  public:
   Batcher::MakeRun run() {
@@ -196,7 +196,7 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
   constexpr int kThreads = 3;
   HoldingRun runs;
   absl::Mutex mu;
-  std::vector<int> order(4 * kThreads);  // By task: the thread that ran it.
+  std::vector<int> order(4 * kThreads);  // The thread that ran each task.
   Batcher batcher(
       Options(1, absl::ZeroDuration()), Threads(kThreads), [&](int thread) {
         return [&, thread, run = runs.run()(thread)](Batch batch) mutable {
@@ -208,7 +208,7 @@ TEST(BatcherThreadsTest, TheThreadThatHasBeenFreeLongestTakesTheNextBatch) {
         };
       });
   Answer answers[4 * kThreads];
-  // All threads run. They then become free in the order of their batches.
+  // All threads run a batch. Their batches then end in the order of the tasks.
   for (int id = 0; id < kThreads; ++id) {
     batcher.Submit(MakeNumberedTask(answers[id], id));
   }

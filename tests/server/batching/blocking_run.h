@@ -14,7 +14,8 @@
 
 namespace sfmamba::batching {
 
-// Blocks its first batch until Release(). Stores sizes and triggers of batches.
+// Blocks its first batch until Release(). Stores the sizes and triggers of all
+// batches.
 class BlockingRun {
  public:
   Batcher::MakeRun run() {

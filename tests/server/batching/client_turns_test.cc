@@ -23,16 +23,16 @@ LineId Line(int queue, Priority priority = Priority::kNormal) {
   return {{queue, queue}, priority, {}};
 }
 
-// A device on which each client always has one more image in each of its
-// queues.
+// Simulates a device. A flow is a client's images in one line. Each flow always
+// has another image waiting.
 class Device {
  public:
   struct Flow {
     std::string client;
     LineId line;
     absl::Duration cost;
-    int span = 1000;      // Milliseconds until its deadline.
-    absl::Duration took;  // The real duration if not `cost`.
+    int span = 1000;      // Milliseconds until the deadline.
+    absl::Duration took;  // The real duration, or zero if equal to `cost`.
     absl::Duration served;
   };
 
@@ -166,8 +166,8 @@ TEST(ClientTurnsTest, PicksHaveNoEffectOnTheTurns) {
   EXPECT_EQ(turns.active(), 2);
 }
 
-// A client that was away, or that changes its name each time, gets its turn but
-// no more.
+// A client that starts to wait later gets its turns, but no turns for the time
+// before.
 TEST(ClientTurnsTest, IdleTimeIsNotSavedUp) {
   Device device;
   device.Add({"a", Line(0), kBatch});
@@ -201,7 +201,7 @@ TEST(ClientTurnsTest, EqualClassesGoByPriority) {
   EXPECT_EQ(turns.Next({{0, 0}, {1, 1}}), 1);
 }
 
-// The choice is compared with a search over all clients.
+// Compares the choice of ClientTurns with a search over all clients.
 TEST(ClientTurnsTest, TheEarliestDeadlineInTheWindowIsFound) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 50; ++trial) {

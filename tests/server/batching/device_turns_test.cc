@@ -21,7 +21,7 @@ using server::Priority;
 class DeviceTurnsTest : public testing::Test {
  protected:
   // Starts a thread that takes a turn, records `name` and ends the turn.
-  // Returns once the thread waits.
+  // Returns when the thread waits for the turn.
   void TakeLater(DeviceTurns& turns, DeviceTurns::Member& member,
                  server::Priority priority, int name,
                  absl::Duration took = absl::ZeroDuration()) {
@@ -49,7 +49,7 @@ class DeviceTurnsTest : public testing::Test {
   std::vector<int> order_ ABSL_GUARDED_BY(mu_);
 };
 
-// Lets an image of class NORMAL wait in the queue.
+// Adds a waiting image to the queue. `deadline` is in milliseconds.
 void Wait(const DeviceTurns::Member& queue, const std::string& client,
           int deadline, server::Priority priority = Priority::kNormal) {
   queue.With([&](ClientTurns& turns) {

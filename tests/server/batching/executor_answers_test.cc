@@ -1,4 +1,4 @@
-// Tests the answers that a batch leaves to the thread that ran it.
+// Tests which answers find their thread idle, see BatchInfo::thread_is_idle.
 
 #include <vector>
 
@@ -18,7 +18,7 @@ TEST_F(ExecutorTest, OnlyTheLastImageOfTheLastBatchFindsItsThreadIdle) {
     started.Notify();
     WaitFor(go, "the test's leave to go on");
   };
-  // Two images take as long as one, so the second batch waits for both of them.
+  // Two images take as long as one, so each batch waits for two images.
   for (const int images : {1, 2}) {
     const absl::Duration time = absl::Milliseconds(100);
     options_.times.push_back({{4, 4, ImageType::kFloat32}, images, time, time});

@@ -1,4 +1,5 @@
-// Tests an executor that is prepared while other models serve, and its probes.
+// Tests how an executor is prepared while other models serve requests, and how
+// it runs its probes.
 
 #include <chrono>
 #include <memory>
@@ -20,7 +21,7 @@ namespace {
 
 class ExecutorBackgroundTest : public ExecutorTest {
  protected:
-  // A probe whose correct answer is 7.
+  // Returns a probe that expects the answer 7.
   static Executor::Probe MakeProbe() {
     Executor::Probe probe;
     probe.height = probe.width = 4;
@@ -86,7 +87,7 @@ TEST_F(ExecutorBackgroundTest, OnACpuProbesRunBesideTheBatchesOfOthers) {
   model.device = "cpu";
   options_.background = &background_;
   options_.probes = {MakeProbe(), MakeProbe()};
-  options_.times = {{BatchKey(), 1}};  // All times are known.
+  options_.times = {{BatchKey(), 1}};  // No batch is measured.
   const auto executor = MakeExecutor(6, model);
   EXPECT_EQ(executor->WaitUntilPrepared(), absl::OkStatus())
       << "it waits for nobody's turn";
@@ -134,7 +135,7 @@ TEST_F(ExecutorBackgroundTest, ProbesAreRunAndChecked) {
   options_.probes = {probe, probe};
   checked.clear();
   EXPECT_EQ(MakeExecutor(4)->WaitUntilPrepared().message(), "not the same");
-  probe.height = 1;  // The model takes no such image.
+  probe.height = 1;  // The model rejects this height.
   options_.probes = {probe};
   EXPECT_FALSE(MakeExecutor(4)->WaitUntilPrepared().ok());
 }

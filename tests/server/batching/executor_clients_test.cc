@@ -25,8 +25,8 @@ class ExecutorClientsTest : public ExecutorTest {
     options_.batch.max_queue_items = 1000;
   }
 
-  // Makes an executor whose batches of one image are known to take a second. It
-  // gets no tasks, so admitted requests keep their room.
+  // Makes an executor that knows that a batch of one image takes a second. No
+  // task is submitted, so admitted requests keep their room.
   void Make() {
     BatchTime time;
     time.key.height = time.key.width = 4;
@@ -38,8 +38,8 @@ class ExecutorClientsTest : public ExecutorTest {
     ASSERT_EQ(executor_->WaitUntilPrepared(), absl::OkStatus());
     request_.key = time.key;
   }
-  // Returns whether a request for one image with a deadline of `time_` is
-  // admitted.
+  // Returns true if request_ is admitted for the client with a deadline of
+  // `time_` from now.
   bool Ask(const std::string& client) {
     request_.client = client;
     request_.deadline = base::SteadyNow() + time_;
@@ -78,8 +78,8 @@ TEST_F(ExecutorClientsTest, BesideOthersTheLastOfTheTimeStaysFree) {
   EXPECT_TRUE(Ask("c"));
 }
 
-// The other client's images take ten times as long as the time before the
-// deadline.
+// The admitted images of client "a" take much longer than the 5 s until the
+// deadlines of the next requests.
 TEST_F(ExecutorClientsTest, WhoHoldsLittleWaitsForItsOwnTurnsOnly) {
   Make();
   ASSERT_TRUE(Ask("b"));

@@ -1,5 +1,5 @@
-// Tests a model whose contexts are separate devices, like a CPU's groups of
-// cores.
+// Tests a model in which each context has its own device, for example its own
+// group of CPU cores.
 
 #include <atomic>
 #include <memory>
@@ -28,8 +28,8 @@ class ExecutorContextsTest : public ExecutorTest {
 
   ExecutorContextsTest() { options_.batch.mode = BatchMode::kLatency; }
 
-  // A model with two contexts, each on its own device. Images block until they
-  // are released.
+  // Returns the options of a model with two contexts. Each context has its own
+  // device. Images block until they are released.
   FakeModel::Options Model() {
     FakeModel::Options model;
     model.contexts = kContexts;
@@ -225,7 +225,7 @@ TEST_F(ExecutorContextsTest, OfAModelThatIsBrokenBothContextsSaySoOnce) {
   answers[1].Wait();
   ReleaseAll();
   for (int i = 1; i < 6; ++i) EXPECT_EQ(answers[i].reason(), "DEVICE_FAILED");
-  answers[0].Wait();  // It may have ended earlier.
+  answers[0].Wait();  // The result may be OK or an error.
   absl::MutexLock lock(&log_.mu);
   EXPECT_EQ(log_.failures.size(), 1);
 }
@@ -244,7 +244,7 @@ TEST_F(ExecutorContextsTest, TheDestructorLetsWhatWaitsRunOnBoth) {
   }
 }
 
-// The waiting images of a flooded model let another model use the next free
+// Although one model has many waiting images, another model gets the next free
 // context.
 TEST_F(ExecutorContextsTest, AFloodedModelLeavesAContextToAnother) {
   const auto flooded = MakeReady();
@@ -281,7 +281,7 @@ TEST_F(ExecutorContextsTest, AContextThatAnotherModelUsesIsLeftOut) {
   EXPECT_EQ(Metric("sfmamba_device_busy_ratio", {{"device", "cpu:0"}}), 0);
 }
 
-// Many callers use two models that share both contexts.
+// Many callers use two models that share both devices.
 TEST_F(ExecutorContextsTest, UnderLoadEachImageIsAnsweredOnceByItsModel) {
   ReleaseAll();
   const std::unique_ptr<Executor> executors[] = {MakeReady(), MakeReady()};

@@ -25,23 +25,24 @@
 
 namespace sfmamba::batching {
 
-// The fake model answers each image with its first value, as the only logit and
-// the only embedding value. It fails a batch at kPoison with the batch size as
-// the message, and answers kNotANumber with NaN.
+// The fake model answers each image with the image's first value. This value is
+// the only logit and the only embedding value. The constants below are values
+// with a special effect. kPoison makes the batch fail, with the batch size in
+// the message. The answer to kNotANumber is NaN.
 constexpr float kPoison = -1;
 constexpr float kNotANumber = -2;
-// Images that need all memory. kLarge fails only beside others, kTooLarge
-// even alone.
+// These images run out of memory. kLarge fails only in a batch with other
+// images, and kTooLarge fails even alone.
 constexpr float kLarge = -3;
 constexpr float kTooLarge = -4;
-// After this image, every Run fails.
+// From this image on, every Run() fails.
 constexpr float kBreaksTheDevice = -5;
 // The model gives no result for this image.
 constexpr float kForgotten = -7;
 // The logit of this image is finite, but its embedding is not.
 constexpr float kEmbeddingNotANumber = -6;
 
-constexpr int kTooManyImages = 99;  // More than a model can be prepared for.
+constexpr int kTooManyImages = 99;  // Prepare() fails for this many images.
 
 class FakeModel : public model::VisionModel {
  public:
@@ -58,19 +59,21 @@ class FakeModel : public model::VisionModel {
   struct Options {
     model::VisionTask task = model::VisionTask::kClassification;
     int contexts = 1;
-    // Whether all contexts share one device.
+    // True if all contexts share one device.
     bool one_device = true;
-    // The device's name. With several devices, "<name>:<n>" for each context.
+    // The name of the device. If each context has its own device, the name of
+    // device n is "<name>:<n>".
     std::string device = "fake";
-    absl::Status make_context;  // The error of making a context.
-    int padding = 0;            // Images of padding per batch.
-    // Whether the values of a black uint8 image are finite.
+    absl::Status make_context;  // The error of MakeContext(), or OK.
+    int padding = 0;            // The padding images of each batch.
+    // False if the answer to a black uint8 image is NaN.
     bool black_is_finite = true;
-    // Called at the start of each Prepare, and of each Run.
+    // `before_prepare` is called at the start of each Prepare(), and `before`
+    // at the start of each Run().
     std::function<void()> before_prepare = [] {};
     std::function<void()> before = [] {};
-    // Whether images are answered one by one, like dense models on a CPU, or at
-    // the end of the batch.
+    // If true, images are answered one by one, like on a CPU with a dense
+    // model. If false, they are answered at the end of the batch.
     bool one_by_one = false;
     std::function<void(float value)> before_image = [](float) {};
   };
@@ -220,8 +223,8 @@ class ExecutorTest : public ::testing::Test {
  protected:
   ExecutorTest() { options_.batch.mode = BatchMode::kThroughput; }
 
-  // The executor's batches leave when they have `max_batch_size` images, not
-  // before.
+  // Makes an executor. Its batches leave only when they have `max_batch_size`
+  // images.
   std::unique_ptr<Executor> MakeExecutor(int max_batch_size,
                                          FakeModel::Options model = {}) {
     Executor::Options options = options_;
@@ -265,8 +268,8 @@ class ExecutorTest : public ::testing::Test {
     return log_.last;
   }
 
-  // Returns the value, or a histogram's sum, of the series of `name` with all
-  // of `labels`.
+  // Returns the value of the metric `name` with the labels `labels`. For a
+  // histogram, returns the sum. Returns -1 if there is no such metric.
   double Metric(const std::string& name,
                 std::vector<std::pair<std::string, std::string>> labels = {}) {
     for (const prometheus::MetricFamily& family : metrics_.Collect()) {

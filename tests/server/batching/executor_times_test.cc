@@ -1,4 +1,5 @@
-// Tests an executor's knowledge of batch times, and the refusals based on it.
+// Tests what an executor knows about batch times, and which requests it refuses
+// because of these times.
 
 #include <algorithm>
 #include <memory>
@@ -140,7 +141,7 @@ TEST_F(ExecutorTimesTest, ABatchThatFailedTeachesNothing) {
 TEST(HungAfterTest, GrowsWithTheBatch) {
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 1),
             absl::Seconds(10.1));
-  // At 20 images per second, the batch is 12.8 s of work.
+  // At 20 images per second, a batch of 256 images takes 12.8 s.
   EXPECT_EQ(HungAfter(model::VisionTask::kClassification, 256),
             absl::Seconds(35.6));
   EXPECT_EQ(HungAfter(model::VisionTask::kDetection, 1), absl::Minutes(1));
@@ -156,7 +157,7 @@ TEST(HungAfterTest, GrowsWithTheLongestBatchSeen) {
 
 class AdmitTest : public ExecutorTest {
  protected:
-  // Makes an executor whose batches of one image are known to take two seconds.
+  // Makes an executor that knows that a batch of one image takes two seconds.
   std::unique_ptr<Executor> MakeKnownExecutor() {
     options_.batch.mode = BatchMode::kLatency;
     BatchTime time;
@@ -173,7 +174,8 @@ class AdmitTest : public ExecutorTest {
   absl::Time In(absl::Duration duration) {
     return base::SteadyNow() + duration;
   }
-  // Returns the answer to request_ and releases its room.
+  // Asks for the admission of request_. Returns the status and releases the
+  // room at once.
   absl::Status Try(Executor& executor) {
     return executor.Admit(request_, 0).status();
   }
@@ -235,7 +237,8 @@ TEST_F(AdmitTest, ARequestIsNotInItsOwnWay) {
   EXPECT_EQ(Try(*executor), absl::OkStatus());
 }
 
-// Each request takes its room before it is compared with the room of others.
+// Many requests arrive together. Each one reserves its room before the next one
+// is checked.
 TEST_F(AdmitTest, OfABurstThoseAreAdmittedThatEndInTime) {
   const auto executor = MakeKnownExecutor();
   request_.deadline = In(absl::Seconds(11));  // Enough for five batches.
@@ -262,7 +265,7 @@ TEST_F(AdmitTest, AdmitsNoMoreThanTheDrainCanEnd) {
       << "a request alone may take longer";
   request_.images = 3;
   const auto held = executor->Admit(request_, 1);
-  ASSERT_TRUE(held.ok());  // The images are being decoded.
+  ASSERT_TRUE(held.ok());  // These images count as being decoded.
   request_.images = 2;
   EXPECT_EQ(Try(*executor), absl::OkStatus());
   request_.images = 3;

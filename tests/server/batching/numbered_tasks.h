@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "server/batching/batch_queue.h"
 
-// Tasks for a BatchQueue. Callers pass the time.
+// Makes numbered tasks for tests of BatchQueue. The tests set the time.
 namespace sfmamba::batching {
 
 inline const absl::Time kStart = absl::UnixEpoch() + absl::Hours(1);
@@ -52,7 +52,7 @@ inline WaitingTasks::Waiting AllWaiting(const BatchQueue& queue) {
   return all;
 }
 
-// The key of MakeTask's tasks.
+// Returns the key of the tasks that MakeTask() makes.
 inline BatchKey Key(int side = 224) {
   return {side, side, ImageType::kFloat32};
 }
@@ -70,7 +70,7 @@ inline BatchOptions Options(int max_batch_size, int max_delay_milliseconds) {
   BatchOptions options;
   options.max_batch_size = max_batch_size;
   options.max_queue_delay = absl::Milliseconds(max_delay_milliseconds);
-  // Makes waiting independent of earlier arrivals.
+  // In this mode, the wait does not depend on earlier arrivals.
   options.mode = BatchMode::kThroughput;
   return options;
 }

@@ -16,7 +16,8 @@ absl::Duration Ms(double milliseconds) {
 
 absl::Time At(double milliseconds) { return kStart + Ms(milliseconds); }
 
-// A batch of n images takes fixed + n * per_image milliseconds.
+// Returns a curve for which a batch of n images takes fixed + n * per_image
+// milliseconds.
 BatchCurve Linear(double fixed, double per_image, int max_images = 8) {
   BatchCurve curve(max_images);
   for (int n = 1; n <= max_images; ++n) {
@@ -62,7 +63,8 @@ TEST(DecideTest, WaitsForTheNextSizeIfArrivalsReachIt) {
   line.gap = Ms(1);
   const Decision decision = Decide(kLatency, {line}, kStart);
   EXPECT_EQ(decision.line, -1);
-  // It may wait 5 ms and leaves 1 ms of these for the next arrival.
+  // The task may wait 5 ms, and the mean gap between arrivals is 1 ms. After 4
+  // ms, the next arrival would be too late.
   EXPECT_EQ(decision.wake, At(4));
   EXPECT_EQ(Decide(kLatency, {line}, At(4)).line, 0);
   line.gap = Ms(6);
@@ -97,7 +99,8 @@ TEST(DecideTest, DoesNotWaitUntilTheMostUrgentIsLate) {
   const BatchCurve curve = Linear(10, 1);
   WaitingLine line = Line(curve, 1, 15);
   line.gap = Ms(0.5);
-  // A batch of two takes 12 ms, and threads may wake 1 ms late.
+  // The deadline is 15 ms. A batch of two takes 12 ms, the margin is 1 ms, and
+  // the gap is 0.5 ms.
   EXPECT_EQ(Decide(kLatency, {line}, kStart).wake, At(1.5));
   EXPECT_EQ(Decide(kThroughput, {line}, kStart).wake, At(3));
 }
@@ -115,7 +118,8 @@ TEST(DecideTest, ThroughputDoesNotWaitWhereBatchesSaveNothing) {
   EXPECT_EQ(decision.trigger, BatchTrigger::kFull);
 }
 
-// Returns the size of the batch that leaves `after` the curve was measured.
+// Returns the size of the batch that leaves when `after` has passed since the
+// curve was measured.
 int Tried(const WaitingLine& line, absl::Duration after,
           const ScheduleOptions& options = kLatency) {
   WaitingLine later = line;
@@ -157,9 +161,10 @@ TEST(DecideTest, TriesWhatTakesLongerThanOneByOne) {
   }
 }
 
-// Runs the batches that Decide() chooses while `waiting` images wait. Returns
-// the size of the last batch. A batch of n images takes 6 + 3n ms, but the
-// first `long_batches` batches of 8 images take 110 ms.
+// Runs batches for the time `length`, while `waiting` images wait. Decide()
+// chooses the batches. Returns the size of the last batch. A batch of n images
+// takes 6 + 3n ms, but the first `long_batches` batches of 8 images take 110
+// ms.
 int Learn(BatchCurve* curve, absl::Time begin, absl::Duration length,
           int waiting = 16, int long_batches = 0) {
   absl::Time now = begin;
@@ -182,7 +187,7 @@ int LearnForAMinute(BatchCurve* curve) {
   return Learn(curve, kStart, absl::Minutes(1));
 }
 
-// A curve with measured batches of 1, 2, 4 and 8 images.
+// Returns a curve with measured batches of 1, 2, 4 and 8 images.
 BatchCurve Measured() {
   BatchCurve curve(8);
   for (int n = 1; n <= 8; n *= 2) {
@@ -205,13 +210,15 @@ TEST(DecideTest, BatchesThatTookLongByAccidentAreTriedAgain) {
   EXPECT_EQ(Learn(&curve, begin + absl::Seconds(4), absl::Seconds(4)), 8);
 }
 
-// These times were measured beside other programs.
+// The curves seem to show that batches save no time, because other programs
+// disturbed the measurements.
 TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
   for (const int ms : {12, 24}) {
     BatchCurve every = Linear(0, ms);
     EXPECT_EQ(LearnForAMinute(&every), 8) << ms;
     EXPECT_EQ(every.best_size(), 8) << ms;
-    // Only one image was measured, and larger batches are multiples of it.
+    // Only batches of one image were measured. The times of larger batches were
+    // extrapolated from this time.
     BatchCurve multiples(8);
     for (int n = 1; n <= 8; n *= 2) {
       multiples.Set(n, {Ms(n * ms), Ms(n * ms)}, kStart);
@@ -219,7 +226,8 @@ TEST(DecideTest, UnlearnsThatBatchesSaveNothing) {
     EXPECT_EQ(LearnForAMinute(&multiples), 8) << ms;
     EXPECT_EQ(multiples.best_size(), 8) << ms;
   }
-  // One image was measured alone, and two images beside other programs.
+  // One image was measured on an idle machine, and larger batches were measured
+  // beside other programs.
   BatchCurve unequal(8);
   unequal.Set(1, {Ms(9), Ms(9)}, kStart);
   for (int n = 2; n <= 8; n *= 2) {
@@ -235,7 +243,8 @@ TEST(ChooseSizeTest, ImagesLeaveOneByOneWhereBatchesSaveNothing) {
 }
 
 TEST(ChooseSizeTest, CutsOrPadsAsIsCheaper) {
-  // Batches are padded to 4 or 8 images.
+  // Returns a curve of a device that pads each batch to 4 or 8 images. `four`
+  // and `eight` are the times of these batches.
   const auto padded = [](double four, double eight) {
     BatchCurve curve(8);
     for (int n = 1; n <= 8; ++n) {
@@ -294,7 +303,8 @@ TEST(DecideTest, ABatchThatIsAboutAsFullDoesNotGoFirst) {
   eager.max_queue_delay = absl::ZeroDuration();
   WaitingLine growing = Line(curve, 4, 400);
   growing.gap = Ms(1);
-  // The full batch computes 976 images per second, and this batch 952.
+  // The batch of eight computes 976 images per second, and the batch of four
+  // 952.
   EXPECT_EQ(Decide(eager, {growing, Line(curve, 8, 500)}, kStart).line, 0);
 }
 

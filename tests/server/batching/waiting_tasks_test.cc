@@ -22,7 +22,7 @@ TEST(WaitingTasksTest, FewKeysAreKeptForTheirArrivalsAlone) {
   };
   for (int side = 1; side <= kMostKeys; ++side) {
     add(side);
-    // The task of the first key stays in the queue.
+    // Only the task of the first key stays in the queue.
     if (side == 1) continue;
     const auto& line =
         tasks.keys().at(Key(side)).line(server::Priority::kNormal);

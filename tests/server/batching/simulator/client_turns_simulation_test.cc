@@ -44,21 +44,21 @@ SimulatedModel Model(int max_batch_size) {
   return model;
 }
 
-// Flooders send one image at a time, again and again. Another caller sends one
-// image at a time with a deadline of 10 s. Between two images it pauses for
-// longer than one round of all clients. It therefore comes back when its turn
-// is due.
+// Each flooder sends one image after another. The caller, another client, also
+// sends one image at a time, with a deadline of 10 s. The caller pauses between
+// two images for longer than one round of all clients. Its turn is therefore
+// due when it comes back.
 struct Flood {
   int batch = 1;
   int flooders = 8;
-  absl::Duration deadline;  // The flooders' deadline.
+  absl::Duration deadline;  // The deadline of the flooders.
   bool is_new_each_time = false;
   server::Priority priority = server::Priority::kNormal;
 };
 
 class StarvationTest : public ::testing::TestWithParam<int> {
  protected:
-  // Returns the results of the caller, whose images have class NORMAL.
+  // Returns the results of the caller. The caller has priority NORMAL.
   ClientResult Caller(const Flood& flood) {
     std::mt19937 random(GetParam());
     std::uniform_real_distribution<double> part(0, 1);
@@ -92,7 +92,7 @@ class StarvationTest : public ::testing::TestWithParam<int> {
   }
 };
 
-// The wait is at most (clients that wait at once + 2) batches.
+// The caller may wait for at most two batches more than there are clients.
 TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   for (const auto& [batch, flooders] : {std::pair(1, 8), {1, 32}, {8, 32}}) {
     for (const double deadline : {0.5, 1.5, 30.0}) {
@@ -109,7 +109,8 @@ TEST_P(StarvationTest, ACallerWaitsForItsTurnOnlyWhateverOthersClaim) {
   }
 }
 
-// A class waits longer by the total weight divided by its own weight.
+// If several classes wait, the wait of a class is longer by this factor: the
+// weight of all classes divided by the weight of the class.
 TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
   for (const bool is_new : {false, true}) {
     const ClientResult caller =
@@ -122,11 +123,13 @@ TEST_P(StarvationTest, AFloodOfAHigherClassDelaysByItsShare) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, StarvationTest, Range(1, kSeeds + 1));
 
-// The load, the deadline in batches, and the number of clients.
+// The parameters are the load, the deadline in durations of a batch, and the
+// number of clients.
 class GoodputTest
     : public ::testing::TestWithParam<std::tuple<double, int, int>> {};
 
-// The reference is a single client, whose images are ordered by deadline.
+// Compares with a single client, whose images run in the order of their
+// deadlines.
 TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
   const auto [load, batches, clients] = GetParam();
   Scenario scenario = CpuClassifier(batches);
@@ -150,7 +153,7 @@ TEST_P(GoodputTest, IsThatOfTheEarliestDeadlineFirst) {
     reference_lost += edf.dropped + edf.late;
   }
   EXPECT_GE(turns, reference - 0.01);
-  // Clients that come later may overtake a client with a backlog.
+  // Images of new clients may overtake images that already wait.
   EXPECT_LE(lost_in_queue, reference_lost + 0.05 * admitted);
   std::printf(
       "load %g, %d batches, %d clients: %.3f, EDF %.3f; lost %.3f, %.3f\n",
@@ -165,16 +168,16 @@ INSTANTIATE_TEST_SUITE_P(Loads, GoodputTest,
 
 class SharesTest : public ::testing::TestWithParam<int> {
  protected:
-  // A greedy client always has images of one model and size waiting.
+  // A greedy client always has `images` images of one model and size waiting.
   struct Greedy {
     int model = 0;
     int side = 224;
     double deadline = 1;  // Seconds.
-    int images = 64;      // The images that wait at a time.
+    int images = 64;
   };
 
-  // Returns each client's share of the device's time, over 200 of the longest
-  // batches.
+  // Returns the share of the device time of each client. The simulation lasts
+  // as long as 200 of the longest batches.
   std::vector<double> Shares(int models, const std::vector<Greedy>& clients) {
     SimulationOptions options;
     options.admits = false;
@@ -263,7 +266,8 @@ struct Crowd {
 class AdmissionTest : public testing::TestWithParam<Crowd> {};
 
 // Each client sends twice as much as the device computes. Every client
-// therefore has waiting images, and images of later clients may overtake them.
+// therefore always has waiting images. Images of clients that start later may
+// overtake them.
 TEST_P(AdmissionTest, FewImagesExpireInTheQueue) {
   const Crowd& crowd = GetParam();
   int admitted = 0, in_time = 0;
@@ -306,7 +310,8 @@ TEST_P(AdmissionTest, FewImagesExpireInTheQueue) {
 INSTANTIATE_TEST_SUITE_P(Together, AdmissionTest,
                          Values(Crowd{0, 2, 0.05}, Crowd{0, 5, 0.05},
                                 Crowd{0, 10, 0.05}));
-// Later clients take turns that were expected for the first clients.
+// Clients that start later take turns that the prediction gave to the first
+// clients.
 INSTANTIATE_TEST_SUITE_P(OneAfterAnother, AdmissionTest,
                          Values(Crowd{0.5, 2, 0.08}, Crowd{0.5, 10, 0.08},
                                 Crowd{6, 2, 0.08}, Crowd{6, 10, 0.08}));

@@ -15,13 +15,14 @@
 
 namespace sfmamba::batching {
 
-// The policy of other servers, for comparison. A batch leaves in order of
-// arrival, when it is full or after max_queue_delay. There are no priorities
-// and no admission, and only expired tasks are dropped. It replaces a
-// BatchQueue in the simulator, which documents the methods.
+// The batching policy of other servers, for comparison. Tasks leave in the
+// order of arrival, as soon as a batch is full or its first task has waited for
+// max_queue_delay. The queue has no priorities and no admission, and drops only
+// expired tasks. In the simulator, a FixedQueue can replace a BatchQueue. See
+// BatchQueue for the methods.
 class FixedQueue {
  public:
-  // Slots and devices have no effect.
+  // Ignores `slots` and `devices`.
   FixedQueue(const BatchOptions& options, int slots,
              const std::vector<const DeviceTurns::Member*>& devices);
 
@@ -39,7 +40,7 @@ class FixedQueue {
   int size() const { return waiting_.size(); }
   int CountOf(absl::string_view /*client*/) const { return 0; }
 
-  // Predicts nothing. Use it only with SimulationOptions without `admits`.
+  // Predicts nothing. Useless unless SimulationOptions::admits is false.
   AdmissionEstimate Estimate(const AdmissionRequest& /*request*/,
                              absl::Time /*now*/) const {
     return {};
@@ -47,7 +48,7 @@ class FixedQueue {
   BatchProfile& profile() { return profile_; }  // Never used.
 
  private:
-  // Returns when the tasks of a key leave.
+  // Returns when the next batch of the key leaves.
   absl::Time LeaveAt(const WaitingTasks::KeyTasks& waiting) const;
 
   const BatchOptions options_;

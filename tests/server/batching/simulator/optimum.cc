@@ -63,11 +63,13 @@ int Optimum(const SimulatedModel& model,
 
 int OptimumOfOneSize(const SimulatedModel& model,
                      const std::vector<SimulatedRequest>& trace) {
-  // It is enough to try batches of neighbours in the order of arrival. A
-  // request that a batch skips can change places with a later one in the batch.
+  // It is enough to try batches of neighbours in the order of arrival. If a
+  // batch skips a request, this request can change places with a later request
+  // of the batch.
   //
-  // Each entry covers the first `i` requests. It maps the time at which the
-  // device is free again to the number of answers. More answers take longer.
+  // outcomes[i] covers the first `i` requests. For each time at which the
+  // device can be free again, it contains the maximum number of answers.
+  // Entries with a later time have more answers.
   using Outcomes = std::map<absl::Duration, int>;
   std::vector<Outcomes> outcomes(trace.size() + 1);
   const auto add = [&outcomes](size_t i, absl::Duration free_at, int answered) {

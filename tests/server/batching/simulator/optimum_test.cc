@@ -31,7 +31,7 @@ TEST(OptimumTest, CountsWhatFits) {
   EXPECT_EQ(Optimum(model, {request(0, 30), request(5, 10)}), 2);
 }
 
-// For few requests, the exhaustive search finds no more than the fast search.
+// Compares the fast search with the exhaustive search, for few requests.
 TEST(OptimumTest, OfOneSizeIsThatOfEveryWayToBatch) {
   std::mt19937 random(1);
   std::uniform_real_distribution<double> part(0, 1);

@@ -12,7 +12,7 @@ import csv
 import pathlib
 import sys
 
-# Scenario, arrivals and title of each panel, which is also a group of table rows.
+# The scenario, arrivals and title of each panel. Each panel is also a row of the table.
 PANELS = (
     ('cpu_10_batches', 'poisson', 'One size, deadline 10 batch times'),
     ('cpu_2_batches', 'poisson', 'One size, deadline 2 batch times'),
@@ -21,7 +21,7 @@ PANELS = (
     ('gpu_mixed', 'poisson', 'Six sizes, four GPUs'),
     ('gpu_mixed', 'diurnal', 'Six sizes, four GPUs, load 0.2 to 1.8 times'),
 )
-# Column of the CSV, mode, name and colour of each line.
+# The column of the CSV, the mode, the name and the colour of each line in a panel.
 LINES = (
     ('part_of_offered', 'latency', 'latency', '#0b62a4'),
     ('part_of_offered', 'fixed', 'fixed', '#c0392b'),
@@ -29,7 +29,7 @@ LINES = (
 )
 TABLE_LOADS = (0.7, 0.9, 1.0, 1.2, 2.0, 10.0)
 BEGIN, END = '<!-- simulator -->\n', '<!-- /simulator -->'
-WIDTH, HEIGHT, COLUMNS = 300, 190, 3  # A panel with margins; panels per row.
+WIDTH, HEIGHT, COLUMNS = 300, 190, 3  # The size of a panel, panels per row.
 LEFT, TOP, RIGHT, BOTTOM = 34, 26, 8, 30
 
 
@@ -49,7 +49,7 @@ def text(x, y, content, anchor='start', size=11):
 
 
 def panel(rows, scenario, arrivals, title, left, top):
-    """Draws goodput as a fraction of the offered load, 0 to 1. The loads are evenly spaced."""
+    """Returns the SVG of one panel, which shows goodput as a fraction of the offered load."""
     steps = loads(rows)
     width, height = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
@@ -93,9 +93,9 @@ def picture(rows):
 def table(rows):
     """Returns the Markdown table with a row for each panel.
 
-    Each cell is the goodput of latency / fixed / one by one, in percent of the offered load. The
-    last
-    column is the largest waste of the latency mode.
+    Each cell contains the goodput of three servers, in percent of the offered load. These are the
+    latency mode, a FixedQueue and a server without batching. The last column is the largest
+    `wasted` of the latency mode.
     """
     out = ['| | ' + ' | '.join(f'{load:g}x' for load in TABLE_LOADS) + ' | wasted |',
            '|---' * (len(TABLE_LOADS) + 2) + '|']
@@ -112,7 +112,7 @@ def table(rows):
 
 
 def replaced(page, new):
-    """Returns the page with `new` between its marks."""
+    """Returns the page with the text between its marks replaced by `new`."""
     before, rest = page.split(BEGIN)
     return before + BEGIN + new + END + rest.split(END)[1]
 

@@ -9,7 +9,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Simulates twice as many images as can be computed.
+// Simulates a load of twice the capacity.
 SimulationResult Overload(const Scenario& scenario) {
   const SimulationResult result = Simulate(
       scenario.options, TraceOf(scenario, Arrivals::kPoisson, /*load=*/2));
@@ -17,8 +17,8 @@ SimulationResult Overload(const Scenario& scenario) {
   return result;
 }
 
-// A model that is measured beside other load may seem ten times slower for
-// every batch of several images.
+// If a model is measured while other programs run, all batches of several
+// images may seem to take ten times as long.
 TEST(ProfileTest, AProfileOfABusyMachineHealsInTenSeconds) {
   for (const double deadline_batches : {2, 10}) {
     for (const double slower : {1, 8}) {  // Up to 144 ms per image.

@@ -5,7 +5,7 @@
 namespace sfmamba::batching {
 namespace {
 
-// Returns the pixels as a multiple of 224 x 224.
+// Returns the number of pixels of an image divided by the number in 224 x 224.
 double Area(const BatchKey& key) {
   return key.height * key.width / (224.0 * 224.0);
 }
@@ -22,7 +22,8 @@ BatchCost DenseCost(double milliseconds) {
   };
 }
 
-// Batches are padded to multiples of 8.
+// Returns the batch times of a GPU, which pads batches to multiples of 8
+// images.
 BatchCost GpuCost() {
   return [](const BatchKey& key, int images) {
     const int padded = (images + 7) / 8 * 8;

@@ -9,7 +9,7 @@
 #include "tests/server/batching/simulator/simulator.h"
 #include "tests/server/batching/simulator/trace.h"
 
-// The scenarios of the tests and of the table.
+// The scenarios of the tests and of the table in docs/serving.md.
 namespace sfmamba::batching {
 
 struct Scenario {
@@ -17,21 +17,26 @@ struct Scenario {
   SimulationOptions options;
   std::vector<RequestKind> kinds;
   absl::Duration length;
-  // The period of Arrivals::kPulses, four full batches of the first kind.
+  // The period of Arrivals::kPulses. It is the duration of four full batches of
+  // the first of `kinds`.
   absl::Duration period;
-  double capacity = 0;  // Images per second; set below.
+  double capacity = 0;  // Images per second.
 };
 
-// Requests of one size. The deadline is `deadline_batches` times a full batch.
+// Return scenarios with requests of one size. The deadline is
+// `deadline_batches` times the duration of a full batch.
 Scenario CpuClassifier(double deadline_batches);
 Scenario GpuClassifier(double deadline_batches);
-// Batching saves no time.
+// Returns a scenario in which batching saves no time.
 Scenario CpuDense(double deadline_batches);
-// Six sizes, with deadlines of 4 to 10 batches.
+// Returns a scenario with six image sizes. Deadlines are 4 to 10 times the
+// duration of a full batch.
 Scenario CpuMixed();
-// The sizes of CpuMixed() on four devices, with 30,000 images per second.
+// Returns a scenario with the sizes of CpuMixed() on four devices, which
+// compute 30,000 images per second.
 Scenario GpuMixed();
-// Three models share four devices. One model is dense.
+// Returns a scenario in which three models share four devices. One model is
+// dense.
 Scenario SeveralModels();
 
 // Returns arrivals at `load` times the scenario's capacity.
@@ -39,7 +44,7 @@ std::vector<SimulatedRequest> TraceOf(const Scenario& scenario,
                                       Arrivals arrivals, double load,
                                       uint32_t seed = 1);
 
-// Return the scenario's options in `mode`, or with FixedQueue.
+// Return the options of the scenario, with `mode` or with FixedQueue.
 SimulationOptions InMode(const Scenario& scenario, BatchMode mode);
 SimulationOptions Fixed(const Scenario& scenario);
 

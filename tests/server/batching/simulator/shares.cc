@@ -17,7 +17,7 @@ constexpr absl::Duration kStep = absl::Seconds(2);
 constexpr int kSteps = 9;
 constexpr int kColumns = 40;  // The length of a bar for 100 %.
 
-// The client keeps `images` images waiting from `start` until `end`.
+// A client that always has `images` images waiting, from `start` until `end`.
 struct Client {
   const char* name;
   int images;

@@ -1,4 +1,5 @@
-// Prints goodput by load for each scenario, kind of arrivals and mode, as CSV:
+// Prints the goodput as CSV, for each scenario, kind of arrivals, load and
+// mode:
 //   bazel run //tests/server/batching/simulator:simulate
 
 #include <algorithm>

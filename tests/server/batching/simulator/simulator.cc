@@ -89,13 +89,13 @@ class Simulator {
 
   // An image that is being decoded.
   struct Decoding {
-    absl::Time decoded;  // When it will be decoded.
+    absl::Time decoded;  // When decoding ends.
     int id = 0;
     Reservation room;
   };
 
-  // Gives each queue the measurements that a server makes at load. These are a
-  // few batches of each power of two.
+  // Gives each queue the measurements that a server makes when it loads a
+  // model. Batches of 1, 2, 4, ... images are measured.
   void Measure() {
     std::map<std::pair<int, BatchKey>, bool> seen;
     for (const SimulatedRequest& request : trace_) {
@@ -177,7 +177,7 @@ class Simulator {
     trace_.push_back(std::move(request));
   }
 
-  // Takes `room` for a known client.
+  // Returns true if the request is admitted. Reserves `room` for its image.
   bool IsAdmitted(const SimulatedRequest& request, Reservation* room) {
     const Queue& queue = *queues_[request.model];
     const int decoding = static_cast<int>(decoding_[request.model].size());
@@ -249,7 +249,7 @@ class Simulator {
     }
   }
 
-  // Starts batches while a device is free.
+  // Starts due batches on all idle devices.
   void StartBatches() {
     for (size_t i = 0; i < devices_.size(); ++i) {
       while (!devices_[i].batch.has_value()) {
@@ -261,8 +261,8 @@ class Simulator {
   }
 
   // Returns the model that goes next on the device, among models with a due
-  // batch. FixedQueue has no turns, so the model with the least device time
-  // goes next.
+  // batch. With FixedQueue, there are no turns. The model that has used the
+  // least device time then goes next.
   std::optional<int> NextModel(size_t device) {
     std::vector<int> models;
     for (size_t model = 0; model < queues_.size(); ++model) {
@@ -300,13 +300,13 @@ class Simulator {
     ++result_.batches;
     result_.busy += took;
     if (images == 1) result_.in_small += took;
-    // An idle model saves up no device time.
+    // A model that was idle earns no credit for device time.
     const absl::Duration least =
         *std::max_element(used_.begin(), used_.end()) - took;
     used_[model] = std::max(used_[model], least) + took;
   }
 
-  // Records the batch, which takes `took`.
+  // Records a batch that takes `took`, and checks its size and keys.
   void Check(int model, const Batch& batch, absl::Duration took) {
     RanBatch& ran = result_.ran_batches.emplace_back();
     ran.start = now_ - kStart;
@@ -369,9 +369,10 @@ class Simulator {
   std::vector<Device> devices_;
   std::vector<absl::Duration> used_;                 // Device time, by model.
   std::vector<std::unique_ptr<DeviceTurns>> turns_;  // By device.
-  // By model and device.
+  // Indexed by model, then by device.
   std::vector<std::vector<std::unique_ptr<DeviceTurns::Member>>> members_;
-  // By model. Declared before the queues, whose tasks hold room.
+  // Indexed by model. Declared before the queues, because waiting tasks hold
+  // reservations.
   std::vector<std::unique_ptr<QueueRoom>> rooms_;
   std::vector<std::unique_ptr<Queue>> queues_;  // By model.
   std::vector<std::deque<Decoding>> decoding_;  // By model.

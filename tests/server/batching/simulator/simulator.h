@@ -13,10 +13,10 @@
 #include "tests/server/batching/simulator/trace.h"
 
 // Simulates the real BatchQueue, its decisions and its admission in virtual
-// time. A FixedQueue can replace it.
+// time. The simulator can also use a FixedQueue.
 namespace sfmamba::batching {
 
-// The time of a batch of `images` images of `key`, without noise.
+// Returns the duration of a batch of `images` images of `key`, without noise.
 using BatchCost = std::function<absl::Duration(const BatchKey&, int images)>;
 
 struct SimulatedModel {
@@ -26,22 +26,24 @@ struct SimulatedModel {
 
 struct SimulationOptions {
   std::vector<SimulatedModel> models;
-  int devices = 1;  // Each runs one batch at a time, of any model.
-  // Whether FixedQueue replaces BatchQueue.
+  int devices = 1;  // Each device runs one batch of any model.
+  // If true, a FixedQueue replaces the BatchQueue.
   bool is_fixed = false;
-  // Whether requests that cannot be answered in time are refused. If not, only
-  // max_queue_items limits the queue.
+  // If true, requests that cannot be answered in time are refused. If false,
+  // only max_queue_items limits the queue.
   bool admits = true;
   absl::Duration drain = absl::Seconds(30);
-  // The time from arrival to the queue.
+  // The time from the arrival of a request until its image enters the queue.
   absl::Duration decode;
-  // A batch's time is multiplied by a lognormal variable with this sigma. With
-  // the probability `outliers` it is also multiplied by 3.
+  // The duration of a batch is multiplied by a lognormal random number with
+  // sigma `noise`. With probability `outliers`, the duration is also multiplied
+  // by 3.
   double noise = 0;
   double outliers = 0;
-  // Whether queues know the times of batches from the start.
+  // If true, queues know the durations of batches from the start.
   bool is_measured = true;
-  // Multiplies the measured times of batches of several images.
+  // Queues then know these durations multiplied by this factor, except for
+  // batches of one image.
   double measured_factor = 1;
   uint32_t seed = 1;
 };
@@ -51,8 +53,8 @@ struct ClientResult {
   int offered = 0;
   int refused = 0;
   int in_time = 0;
-  absl::Duration device;  // Their share of batch time.
-  // The longest wait in the queue of any image that ran.
+  absl::Duration device;  // Their part of the batches' time.
+  // The longest wait in the queue, of all images that ran.
   absl::Duration longest_wait;
 };
 
@@ -64,26 +66,27 @@ struct RanBatch {
 
 struct SimulationResult {
   int offered = 0;
-  int refused = 0;  // By admission or a full queue.
+  int refused = 0;  // Refused by admission or a full queue.
   int dropped = 0;  // Removed from the queue without running.
   int late = 0;     // Computed too late.
   int in_time = 0;
   int left = 0;  // Waiting at the end, which is an error.
   int batches = 0;
   absl::Duration in_small;  // Device time in batches of one image.
-  absl::Duration busy;      // Time of all devices.
-  // The part of `busy` that images in time would need in the best batches.
+  absl::Duration busy;      // The busy time of all devices.
+  // The device time that the images in time would need in batches of the most
+  // efficient size.
   absl::Duration useful;
-  absl::Duration end;      // End of the last batch.
-  absl::Duration latency;  // Mean over images in time.
+  absl::Duration end;      // The end of the last batch.
+  absl::Duration latency;  // The mean of all images in time.
   // The longest time from arrival to a batch of any image that ran.
   absl::Duration longest_wait;
-  std::array<int, server::kPriorityCount> ran = {};  // Images, by Priority.
+  std::array<int, server::kPriorityCount> ran = {};  // Images by Priority.
   std::vector<int> in_time_by_model;
   std::map<std::string, ClientResult> clients;
   std::vector<RanBatch> ran_batches;
-  std::vector<int> order;  // Images of the trace in the order they ran.
-  // Descriptions of broken guarantees; empty if there are none.
+  std::vector<int> order;  // Indices in the trace, in the order of running.
+  // Descriptions of broken guarantees. Empty if none was broken.
   std::vector<std::string> errors;
 
   // The fraction of the offered images that were answered in time.
@@ -95,15 +98,14 @@ struct SimulationResult {
   }
 };
 
-// Runs a trace to its end and checks the queue's guarantees. No task is lost or
-// leaves twice. No batch is larger than allowed or mixes keys. No batch leaves
-// behind a more urgent task of its key and class. No device is idle while a
-// task waits, beyond max_queue_delay.
+// Runs a trace to its end and checks guarantees of the queue. No task is lost
+// or leaves twice. No batch is larger than allowed or mixes keys. While a task
+// waits, no device is idle for longer than max_queue_delay.
 SimulationResult Simulate(const SimulationOptions& options,
                           const std::vector<SimulatedRequest>& trace);
 
-// Returns the maximum images per second of `devices` devices for requests of
-// these kinds.
+// Returns how many images of these kinds of requests the devices can compute
+// per second.
 double Capacity(const SimulationOptions& options,
                 const std::vector<RequestKind>& kinds);
 

@@ -43,20 +43,20 @@ SimulationResult RunFixed(const Scenario& scenario, Arrivals arrivals,
   return Run(Fixed(scenario), scenario, arrivals, load, seed);
 }
 
-// Returns the images answered in time as a fraction of the capacity.
+// Returns the number of images answered in time, as a fraction of the capacity.
 double Goodput(const Scenario& scenario, const SimulationResult& result) {
   return result.in_time /
          (scenario.capacity * absl::ToDoubleSeconds(scenario.length));
 }
 
-// Returns the useful fraction of the devices' time.
+// Returns SimulationResult::useful as a fraction of all device time.
 double Useful(const Scenario& scenario, const SimulationResult& result) {
   return absl::FDivDuration(result.useful,
                             scenario.options.devices * scenario.length);
 }
 
-// Seven requests of two sizes arrive within 20 to 150 ms. Their deadlines are
-// 1.4 to 10 batches of two.
+// Returns a trace of seven requests of two sizes, which arrive within 20 to 150
+// ms. The deadlines are 1.4 to 10 times the duration of a batch of two images.
 std::vector<SimulatedRequest> SmallTrace(const SimulatedModel& model,
                                          std::mt19937* random) {
   std::uniform_real_distribution<double> part(0, 1);
@@ -106,7 +106,8 @@ TEST(SimulatorTest, IsWithinTenPercentOfTheOptimumOfSmallCases) {
 class OverloadTest
     : public ::testing::TestWithParam<std::tuple<double, Arrivals>> {
  protected:
-  // The fraction of the capacity that remains with noise and outliers.
+  // The capacity with noise and outliers, as a fraction of the capacity
+  // without.
   static constexpr double kPeak = 1 / 1.022;
 
   void Expect(const Scenario& scenario, double least) {
@@ -137,8 +138,8 @@ TEST_P(OverloadTest, GoodputHoldsWithDeadlinesOfTwoBatches) {
   Expect(GpuClassifier(2), least);
 }
 
-// There are many equal clients. Clients with little work go before others,
-// which costs few answers.
+// All clients send equally much. Clients with few waiting images go first,
+// which makes few other images late.
 TEST_P(OverloadTest, GoodputHoldsWithManyEqualClients) {
   const auto [load, arrivals] = GetParam();
   Scenario scenario = CpuClassifier(10);
@@ -175,9 +176,10 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(Arrivals::kPoisson,
                                          Arrivals::kBursts)));
 
-// The bursts resemble those of tools/benchmark_load.py. One of every four batch
-// times has four times the load. With deadlines of two batches, a device that
-// knew all arrivals beforehand would answer two thirds of its capacity.
+// The bursts are similar to the bursts of tools/benchmark_load.py. In one of
+// every four batch times, the load is four times the mean. The deadline is two
+// batch times. A device that knew all arrivals in advance would answer two
+// thirds of its capacity.
 class PulsesTest : public ::testing::TestWithParam<double> {
  protected:
   static void Expect(Scenario scenario, double noise, double least) {
@@ -206,7 +208,7 @@ TEST_P(PulsesTest, AreNearTheOptimumIfBatchesTakeWhatTheyShould) {
   Expect(CpuClassifier(2), 0, GetParam() < 10 ? 0.8 : 0.7);
 }
 
-// A request that noise would make late is not admitted.
+// Requests that noise could make late are not admitted.
 TEST_P(PulsesTest, KeepAMarginForNoise) { Expect(CpuClassifier(2), 0.15, 0.6); }
 
 INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
@@ -214,7 +216,7 @@ INSTANTIATE_TEST_SUITE_P(Loads, PulsesTest,
 
 class FixedTest : public ::testing::TestWithParam<Arrivals> {
  protected:
-  // Returns the goodput relative to FixedQueue.
+  // Returns the goodput of BatchQueue divided by the goodput of FixedQueue.
   double Ratio(const Scenario& scenario, double load) {
     const SimulationResult fixed = RunFixed(scenario, GetParam(), load);
     const SimulationResult ours =
@@ -243,10 +245,10 @@ TEST_P(FixedTest, IsFifteenPercentAboveItUnderOverload) {
   EXPECT_GE(Ratio(GpuMixed(), 1.0), 1.15);
 }
 
-// With Poisson arrivals at nine tenths of the capacity, FixedQueue answers so
-// many requests in time that no policy can be 15 % better. BatchQueue loses
-// about half of what FixedQueue loses: 0.51 over these ten traces, and 0.36 to
-// 0.72 in each.
+// At nine tenths of the capacity, FixedQueue answers more than 90 % of the
+// Poisson arrivals in time. No policy can therefore be 15 % better. BatchQueue
+// loses about half as many images as FixedQueue. Over these ten traces, the
+// ratio is 0.51. In single traces, it is 0.36 to 0.72.
 TEST(FixedBesideTest, LosesHalfAsMuchAtNineTenths) {
   const Scenario scenario = CpuMixed();
   int offered = 0, ours_lost = 0, fixed_lost = 0;
@@ -263,7 +265,8 @@ TEST(FixedBesideTest, LosesHalfAsMuchAtNineTenths) {
   EXPECT_LE(ours_lost, 0.55 * fixed_lost);
 }
 
-// If the load changes, nine tenths of the capacity is too much at times.
+// With a changing load, a mean of nine tenths of the capacity is sometimes more
+// than the capacity.
 TEST_P(FixedTest, IsFifteenPercentAboveItFromNineTenthsOnIfTheLoadChanges) {
   if (GetParam() == Arrivals::kPoisson || GetParam() == Arrivals::kBursts) {
     GTEST_SKIP() << "nine tenths are less than the capacity all the time";
@@ -298,7 +301,7 @@ TEST(SimulatorTest, NoClassStarves) {
   EXPECT_THAT(result.errors, IsEmpty());
   const double all = result.ran[0] + result.ran[1] + result.ran[2];
   EXPECT_GT(all, 3000);
-  // Each class offers 5/3 of the capacity. The lowest class has a share of
+  // Each class sends 5/3 of the capacity. The share of the lowest class is
   // 1/12.
   for (const int ran : result.ran) EXPECT_GT(ran, 0.07 * all);
 }
@@ -311,8 +314,7 @@ TEST(SimulatorTest, CallersWithoutDeadlineDoNotStarve) {
   scenario.kinds.push_back(patient);
   const SimulationResult result =
       RunIn(scenario, BatchMode::kLatency, Arrivals::kPoisson, 3);
-  // The client sends a seventh of the device's capacity and has a share of one
-  // half.
+  // The client sends one seventh of the capacity, and its share is one half.
   const ClientResult& client = result.clients.at("0");
   EXPECT_EQ(client.in_time, client.offered);
   const absl::Duration batch = scenario.options.models[0].cost({224, 224}, 8);
@@ -351,8 +353,9 @@ TEST(SimulatorTest, LearnsWhatWasNotMeasured) {
   EXPECT_GE(Goodput(scenario, result), 0.8);
 }
 
-// More tasks in the queue never make a prediction earlier, except by one batch
-// of the request's own key that fills up.
+// A prediction never becomes earlier because another task waits. Only the
+// predicted start may, if the task has the request's key, because it can fill
+// up a batch.
 TEST(SimulatorTest, AdmissionIsMonotoneInTheLoad) {
   std::mt19937 random(1);
   for (int trial = 0; trial < 30; ++trial) {

@@ -7,19 +7,19 @@
 namespace sfmamba::batching {
 namespace {
 
-// One third of the time has 2.5 times the rate, and two thirds have a quarter
-// of it. The mean is therefore the rate.
+// The rate is 2.5 times the mean for one third of the time, and a quarter of
+// the mean for two thirds.
 constexpr double kHighPart = 1.0 / 3;
 constexpr double kHighRate = 2.5;
 constexpr double kLowRate = 0.25;
-constexpr int kWaves = 20;  // In a trace.
-constexpr int kBurst = 16;  // Images.
+constexpr int kWaves = 20;  // The waves of a trace.
+constexpr int kBurst = 16;  // The images of a burst.
 constexpr double kSwing = 0.8;
 constexpr double kPulse = 4;  // The rate in a pulse, relative to the mean.
 constexpr double kHighestRate = 2.5;  // The highest rate without pulses.
 
-// Returns the rate relative to the mean, at `part` of the trace and after
-// `periods` periods.
+// Returns the current rate divided by the mean rate. `part` is the elapsed
+// fraction of the trace, and `periods` is the number of elapsed periods.
 double RateAt(Arrivals arrivals, double part, double periods) {
   switch (arrivals) {
     case Arrivals::kPoisson:
@@ -46,7 +46,8 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
   std::mt19937 random(seed);
   const int together = arrivals == Arrivals::kBursts ? kBurst : 1;
   const double highest = arrivals == Arrivals::kPulses ? kPulse : kHighestRate;
-  // Clients have a separate generator, so that arrivals stay the same.
+  // Clients are chosen with a separate generator, so that the arrivals do not
+  // depend on them.
   std::mt19937 clients(seed);
   std::exponential_distribution<double> gap(rate * highest / together);
   std::uniform_real_distribution<double> keep(0, highest);
@@ -57,8 +58,8 @@ std::vector<SimulatedRequest> MakeTrace(Arrivals arrivals, double rate,
   std::vector<SimulatedRequest> trace;
   const double seconds = absl::ToDoubleSeconds(length);
   for (double at = gap(random); at < seconds; at += gap(random)) {
-    // Thins out arrivals at the highest rate. An arrival stays with the
-    // probability given by the current rate.
+    // Arrivals are first drawn at the highest rate. Each arrival is then kept
+    // with the probability current rate / highest rate.
     const double periods = at / absl::ToDoubleSeconds(period);
     if (keep(random) > RateAt(arrivals, at / seconds, periods)) continue;
     for (int i = 0; i < together; ++i) {
