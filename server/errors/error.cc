@@ -10,9 +10,9 @@
 namespace sfmamba::server {
 namespace {
 
-// The types of the payloads. A payload is the message that is sent to the
-// client. Code that preserves the payloads of a status therefore also preserves
-// the details.
+// The types of the payloads that a status with details has. Each payload is a
+// message that is sent to the client. Code that copies the payloads of a status
+// therefore also copies the details.
 constexpr char kErrorInfo[] = "type.googleapis.com/google.rpc.ErrorInfo";
 constexpr char kBadRequest[] = "type.googleapis.com/google.rpc.BadRequest";
 constexpr char kQuotaFailure[] = "type.googleapis.com/google.rpc.QuotaFailure";
@@ -36,8 +36,8 @@ std::optional<Message> GetPayload(const char* url, const absl::Status& status) {
 
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail) {
-  // Error messages may contain client input. Protobuf rejects strings that are
-  // not UTF-8, and the whole detail would be lost.
+  // Error messages may contain client input that is not UTF-8. Protobuf would
+  // reject such a string, and all details of the error would be lost.
   const std::string text = base::ToUtf8(message);
   absl::Status status(code, text);
   google::rpc::ErrorInfo info;

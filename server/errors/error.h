@@ -17,16 +17,17 @@ namespace sfmamba::server {
 struct ErrorDetail {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
   std::string field;  // BadRequest path, such as "images[2].encoded", or empty.
-  // If infinite, the client receives no retry delay.
+  // How long the client should wait before it retries. If infinite, the client
+  // receives no retry delay.
   absl::Duration retry_after = absl::InfiniteDuration();
-  // The client that exceeded its quota, such as "ipv4:10.0.0.7", or empty. This
-  // is the subject of a QuotaFailure.
+  // The client that exceeded its quota, such as "ipv4:10.0.0.7". Sent as the
+  // subject of a QuotaFailure. Empty for other errors.
   std::string quota_subject;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-// Returns a status that carries `detail` as payload. ToGrpcStatus sends the
-// detail as google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest,
+// Returns a status that carries `detail` as payloads. ToGrpcStatus() sends the
+// payloads as google.rpc.ErrorInfo (domain "sfmamba.serving"), BadRequest,
 // QuotaFailure, RetryInfo and the trailer grpc-retry-pushback-ms.
 absl::Status MakeError(absl::StatusCode code, absl::string_view message,
                        ErrorDetail detail);
@@ -38,20 +39,19 @@ ErrorDetail GetErrorDetail(const absl::Status& status);
 // missing.
 std::string GetMetadata(absl::string_view key, const absl::Status& status);
 
-// Returns the error with `prefix` before its field, such as "images[2]" before
-// ".encoded".
+// Returns the error with `prefix` added before its field. For example,
+// "images[2]" before ".encoded" gives "images[2].encoded".
 absl::Status InField(absl::string_view prefix, const absl::Status& status);
 
 // Returns the error with its field replaced by `field`.
 absl::Status AtField(absl::string_view field, const absl::Status& status);
 
-// Returns the error with `key` and `value` added to the metadata of its
-// ErrorInfo.
+// Returns the error with `key` and `value` added to its metadata.
 absl::Status WithMetadata(absl::string_view key, absl::string_view value,
                           const absl::Status& status);
 
-// Returns the error with a reason. If the error has no reason, the name of its
-// code becomes the reason.
+// Returns `status` if it has a reason. Otherwise returns the same error with
+// the name of its code as the reason.
 absl::Status WithErrorInfo(const absl::Status& status);
 
 // Converts the error to a google.rpc.Status. The result always has an

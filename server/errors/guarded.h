@@ -7,8 +7,9 @@
 
 namespace sfmamba::server {
 
-// Calls `fn` and converts an exception to INTERNAL. The exception's text is not
-// returned, because it may contain private data.
+// Calls `fn` and returns its result. If `fn` throws an exception, returns
+// INTERNAL. The error does not contain the exception's text, which may be
+// private.
 template <typename Fn>
 auto Guarded(const Fn& fn) -> decltype(fn()) {
   try {

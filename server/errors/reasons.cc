@@ -14,8 +14,8 @@ namespace {
 using Code = absl::StatusCode;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
-// The maximum length of a quoted name. A client may send a name as long as the
-// message limit.
+// An error shows at most this many bytes of a name. Clients may send names that
+// are nearly as long as the largest message.
 constexpr size_t kMaxNameShown = 200;
 
 absl::Status Error(Code code, absl::string_view reason,
@@ -32,7 +32,7 @@ std::string Shown(absl::string_view name) {
   return std::string(base::Utf8Prefix(name, kMaxNameShown));
 }
 
-// Returns a noun phrase for a model of `task`.
+// Returns the words for a model with this task, such as "a detector".
 absl::string_view ModelFor(absl::string_view task) {
   return task == "detection"      ? "a detector"
          : task == "segmentation" ? "a segmenter"

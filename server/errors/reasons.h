@@ -9,9 +9,9 @@
 
 namespace sfmamba::server {
 
-// Functions that create errors with an ErrorInfo.reason. Each function's
-// comment starts with the reason of its errors. The function also sets the code
-// and the metadata. Reasons are part of the API and must not change, because
+// Functions that create errors with an ErrorInfo.reason. The comment of each
+// function starts with the reason. Each function also sets the status code and
+// the metadata. Reasons are part of the API and must not change, because
 // clients compare reasons. docs/serving.md lists the reasons for users.
 
 // ---- INVALID_ARGUMENT ----
@@ -29,13 +29,14 @@ absl::Status OutOfRange(absl::string_view field, int64_t got, int64_t min,
                         int64_t max);
 // TOO_MANY_IMAGES for the field "images".
 absl::Status TooManyImages(int got, int64_t max);
-// TOO_MANY_TILES. The tiles of a picture would become `got` model inputs. Tiles
-// of `width` x `height` pixels would fit.
+// TOO_MANY_TILES. The tiles of a picture would become `got` model inputs, but
+// only `max` are allowed. Tiles of `width` x `height` pixels would be few
+// enough.
 absl::Status TooManyTiles(int64_t got, int64_t max, int width, int height);
-// INPUTS_TOO_LARGE for the field "images". The images of the request take more
-// memory than a queue or a request may ever hold.
+// INPUTS_TOO_LARGE for the field "images". The images of the request need
+// `bytes` of memory. A queue or a request may never hold more than `max_bytes`.
 absl::Status InputsTooLarge(int64_t bytes, int64_t max_bytes);
-// IMAGE_FORMAT_UNSUPPORTED. The image is neither JPEG, PNG nor still WebP.
+// IMAGE_FORMAT_UNSUPPORTED. The image is not a JPEG, a PNG or a still WebP.
 absl::Status ImageFormatUnsupported(absl::string_view message);
 // IMAGE_DECODE_FAILED. The bytes are truncated or corrupt.
 absl::Status ImageDecodeFailed(absl::string_view message);
@@ -47,8 +48,9 @@ absl::Status ImageTooLarge(absl::string_view message);
 
 // ---- FAILED_PRECONDITION, NOT_FOUND, UNIMPLEMENTED ----
 
-// TASK_MISMATCH. The `model` that `field` selects performs the task `got`.
-// Tasks are "classification", "detection" and "segmentation".
+// TASK_MISMATCH. `field` names the field of the request that selects `model`.
+// This model has the task `got`, but the request needs the task `expected`. The
+// tasks are "classification", "detection" and "segmentation".
 absl::Status TaskMismatch(absl::string_view field, absl::string_view model,
                           absl::string_view got, absl::string_view expected);
 // MODEL_CONTROL_OFF. The server's settings do not allow calls to load or unload
@@ -60,8 +62,8 @@ absl::Status VersionInUse(absl::string_view model, absl::string_view label);
 absl::Status LoadFailed(absl::string_view model, absl::string_view message);
 // TOO_MANY_LABELS. `model` already has the maximum number of labels.
 absl::Status TooManyLabels(absl::string_view model, int max);
-// MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`.
-// `hint` is appended and lists the models that exist.
+// MODEL_NOT_FOUND. The error shows at most the first 200 bytes of `name`,
+// followed by `hint`. A hint usually lists the models that exist.
 absl::Status ModelNotFound(absl::string_view name, absl::string_view hint = "");
 // Removes the hint from a MODEL_NOT_FOUND error, for callers who may not list
 // models. Returns other errors unchanged.
@@ -78,14 +80,17 @@ absl::Status Removed(absl::string_view what, absl::string_view instead);
 // without quoting the header.
 absl::Status TokenInvalid(absl::string_view got);
 // SCOPE_MISSING. `client` does not have the scope `scope`, such as "admin".
+// `expected` describes what the call needs instead.
 absl::Status ScopeMissing(absl::string_view client, absl::string_view scope,
                           absl::string_view expected);
-// ORIGIN_REFUSED. A page in a browser tried to change what is served.
+// ORIGIN_REFUSED. A web page tried to change the models or settings of the
+// server.
 absl::Status OriginRefused();
 
 // ---- RESOURCE_EXHAUSTED ----
 
-// QUEUE_FULL with the retry delay `retry_after`. `queue` is one of these:
+// QUEUE_FULL with the retry delay `retry_after`. `queue` names the queue or the
+// resource that is full:
 //   "batch"   images that wait for a batch
 //   "decode"  images that wait for a decode thread
 //   "finish"  answers that wait to be encoded
@@ -94,24 +99,25 @@ absl::Status OriginRefused();
 //   "load"    calls that load or unload models
 absl::Status QueueFull(absl::string_view queue, absl::string_view message,
                        absl::Duration retry_after);
-// CLIENT_QUOTA with the retry delay `retry_after`. `client` already holds its
-// maximum share of `what`, such as "the places of the batch queue". The
-// remaining part is reserved for other clients.
+// CLIENT_QUOTA with the retry delay `retry_after`. `client` already uses its
+// maximum share of a resource. `what` names the resource, such as "the places
+// of the batch queue". The rest is reserved for other clients.
 absl::Status ClientQuota(absl::string_view client, absl::string_view what,
                          absl::Duration retry_after);
-// CLIENT_QUOTA. With `got` more images, `client` would exceed its quota of
-// `most`. `what` names the quota, such as "images at a time". If `retry_after`
-// is infinite, the number of images is larger than the quota.
+// CLIENT_QUOTA. `client` has sent a request with `got` images, which would
+// exceed the quota of the client. `what` names the quota, such as "images at a
+// time", and `most` is the limit. If `retry_after` is infinite, `got` alone
+// exceeds the limit.
 absl::Status OverQuota(absl::string_view client, absl::string_view what,
                        int64_t got, absl::string_view most,
                        absl::Duration retry_after);
-// PREDICTED_DEADLINE_MISS. A new request would wait for `wait` and be answered
-// after `predicted`, but the deadline is after `allowed`. Another replica may
-// be less busy.
+// PREDICTED_DEADLINE_MISS. The server predicts that a new request would wait
+// for `wait` and be answered after `predicted`. The time until the request's
+// deadline is only `allowed`. Another replica may be less busy.
 absl::Status PredictedDeadlineMiss(absl::Duration wait,
                                    absl::Duration predicted,
                                    absl::Duration allowed);
-// RESPONSE_TOO_LARGE. `smaller` tells the client how to get smaller responses.
+// RESPONSE_TOO_LARGE. `smaller` describes requests with smaller responses.
 absl::Status ResponseTooLarge(int64_t bytes, int64_t max_bytes,
                               absl::string_view smaller);
 // DEVICE_OOM with the retry delay `retry_after`.
@@ -119,7 +125,7 @@ absl::Status DeviceOutOfMemory(absl::Duration retry_after);
 
 // ---- UNAVAILABLE: another replica may be able to answer ----
 
-// DRAINING. `what`, such as "the server", is shutting down.
+// DRAINING. `what` is shutting down, for example "the server".
 absl::Status Draining(absl::string_view what);
 // MODEL_NOT_READY. The retry delay is one second if the model is LOADING.
 // `reason` may be empty.
@@ -131,10 +137,12 @@ absl::Status DeviceFailed(absl::string_view message);
 
 // ---- DEADLINE_EXCEEDED, CANCELLED ----
 
-// EXPIRED_IN_QUEUE. At `stage`, the deadline had passed, or the answer could
-// not be ready before the deadline.
+// EXPIRED_IN_QUEUE. The deadline has passed, or the answer cannot be ready
+// before the deadline. `stage` names the stage that has found this, such as
+// "queue".
 absl::Status Expired(absl::string_view stage);
-// CANCELLED. At `stage`, the server found that the caller had cancelled.
+// CANCELLED. The caller has cancelled. `stage` names the stage that has found
+// this, such as "queue".
 absl::Status Cancelled(absl::string_view stage);
 
 // ---- INTERNAL ----
