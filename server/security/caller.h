@@ -9,7 +9,7 @@ namespace sfmamba::security {
 enum class Scope {
   kInfer,  // Runs a model on images.
   kRead,   // Lists models and their state, or uses reflection.
-  kAdmin,  // Changes which models are served.
+  kAdmin,  // Changes models or settings, or describes the server.
 };
 
 // The limits of one client.
@@ -17,13 +17,13 @@ struct Quota {
   // The maximum number of images in the server at once. 0 means no limit.
   int max_items = 0;
   double items_per_second = 0;  // Long-term rate. 0 means no limit.
-  // The maximum number of images at once after an idle time. 0 means the images
-  // of one second at items_per_second, but at least 1.
+  // The maximum number of images that a client may send at once after an idle
+  // time. 0 means the number of images per second, but at least 1.
   int burst = 0;
 };
 
-// The caller of a method. The caller's name identifies it for quotas, fair
-// shares and the access log.
+// The caller of a method. Quotas, fair shares and the access log identify a
+// caller by name.
 struct Caller {
   // The client's name in the token file. If the caller has no token, the name
   // is the caller's address without the port, such as "ipv4:10.0.0.7". Names in

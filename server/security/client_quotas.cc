@@ -9,10 +9,11 @@
 namespace sfmamba::security {
 namespace {
 
-// The minimum time between two sweeps. Each sweep takes about a millisecond.
+// The minimum time between two sweeps, which remove idle clients. Each sweep
+// takes about a millisecond.
 constexpr absl::Duration kSweepPeriod = absl::Seconds(1);
-// The maximum number of clients in memory. An attacker can use many addresses.
-// Further clients are therefore admitted without limits and not stored.
+// The maximum number of clients in memory. The number is limited because an
+// attacker can use many addresses. Further clients are admitted without quotas.
 constexpr size_t kMostClients = 1 << 16;
 
 double BurstOf(const Quota& quota) {
@@ -22,7 +23,7 @@ double BurstOf(const Quota& quota) {
 }  // namespace
 
 void ClientQuotas::Bucket::Fill(const Quota& quota, absl::Time now) {
-  // If the quota has changed, the client keeps its missing tokens.
+  // A change of the quota does not change how many tokens the client lacks.
   rate = quota.items_per_second;
   if (lacking > 0) {
     lacking =
@@ -74,8 +75,8 @@ absl::StatusOr<ClientQuotas::Hold> ClientQuotas::Take(const Caller& caller,
   if (has_rate) {
     Bucket& bucket = client.bucket;
     bucket.Fill(quota, now);
-    // If a request has more images than the burst, it is admitted when the
-    // bucket is full. The client then waits longer for its next request.
+    // A request may have more images than the burst. It is then admitted when
+    // the bucket is full, and the client waits longer before its next request.
     const double burst = BurstOf(quota);
     const double needed = std::min<double>(items, burst);
     const double missing = bucket.lacking + needed - burst;

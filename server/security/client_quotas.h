@@ -18,14 +18,15 @@
 namespace sfmamba::security {
 
 // Enforces the quota of each client. A quota limits the number of images in the
-// server and the number of images per second. The rate is limited by a token
-// bucket, which fills at the configured rate up to the burst.
+// server and the number of images per second. A token bucket limits the rate.
+// The bucket receives tokens at the configured rate. The burst is the maximum
+// number of tokens.
 //
-// Thread-safe. Keeps memory only for clients that have images in the server or
-// a bucket that is not full.
+// Thread-safe. Stores only clients that have images in the server or a bucket
+// that is not full.
 class ClientQuotas {
  public:
-  // The content of a hold: a number of images of one client.
+  // The content of a hold, which counts a number of images of one client.
   struct Part {
     std::string client;
     int items = 0;
@@ -39,11 +40,11 @@ class ClientQuotas {
 
   // Counts `items` images of `caller` until the hold ends. Returns
   // RESOURCE_EXHAUSTED with reason CLIENT_QUOTA if the images exceed the quota.
-  // The error has a retry delay unless the quota can never fit this many
-  // images.
+  // The error has a retry delay unless `items` alone is more than the quota
+  // allows.
   absl::StatusOr<Hold> Take(const Caller& caller, int items)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends a hold whose images were never started. These images do not count for
+  // Ends a hold whose images were never started. Does not count the images for
   // the rate.
   void Refund(Hold hold) ABSL_LOCKS_EXCLUDED(mu_);
 
@@ -53,8 +54,8 @@ class ClientQuotas {
  private:
   friend Hold;
 
-  // A token bucket. The bucket stores the number of missing tokens, so that a
-  // full bucket need not be stored.
+  // A token bucket. A token allows one image. The bucket stores the number of
+  // missing tokens, so that a full bucket need not be stored.
   struct Bucket {
     double lacking = 0;  // Missing tokens, at least 0. May exceed the burst.
     absl::Time updated = absl::InfinitePast();
@@ -63,20 +64,20 @@ class ClientQuotas {
     void Fill(const Quota& quota, absl::Time now);
   };
   struct Client {
-    int items = 0;  // Images in the server.
+    int items = 0;  // Number of images in the server.
     Bucket bucket;
 
     bool IsIdle(absl::Time now) const;
   };
 
   void GiveBack(const Part& part) ABSL_LOCKS_EXCLUDED(mu_);
-  // Removes clients that have a full bucket and no images in the server.
+  // Removes clients that have a full bucket and no images in the server. Does
+  // nothing before next_sweep_.
   void Sweep(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const std::function<absl::Time()> clock_;
   mutable absl::Mutex mu_;
   absl::flat_hash_map<std::string, Client> clients_ ABSL_GUARDED_BY(mu_);
-  // Sweep() does nothing before this time.
   absl::Time next_sweep_ ABSL_GUARDED_BY(mu_) = absl::InfinitePast();
 };
 

@@ -24,8 +24,8 @@ bool IsLoopback(absl::string_view client) {
 Gate::Gate(Options options) : options_(std::move(options)) {}
 
 void Gate::Use(Tokens tokens) {
-  // Declared before the lock, so that the old tokens are destroyed after
-  // unlocking.
+  // Declared before the lock, so that `made` is destroyed after unlocking.
+  // After the swap, `made` contains the old tokens.
   auto made = std::make_shared<const Tokens>(std::move(tokens));
   absl::MutexLock lock(&mu_);
   tokens_.swap(made);
@@ -53,7 +53,7 @@ absl::StatusOr<Caller> Gate::Find(absl::string_view authorization,
   std::shared_ptr<const Tokens> tokens;
   {
     absl::MutexLock lock(&mu_);
-    tokens = tokens_;  // The tokens are compared without the lock.
+    tokens = tokens_;  // Copied, so that the search needs no lock.
   }
   if (tokens == nullptr) {
     const std::string client = ClientOf(origin);

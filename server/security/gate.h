@@ -24,10 +24,10 @@ namespace sfmamba::security {
 //       gate.Check(headers["authorization"], {peer, forwarded}, Scope::kInfer);
 //   if (!caller.ok()) return Refuse(caller.status());
 //
-// If there is no token file, every caller may infer and read. A caller on the
-// loopback interface may then also administer, unless it is a proxy that
-// forwards for another client. If there is a token file, every call needs a
-// token with the required scope, even on the loopback interface.
+// If there is no token file, every caller may infer and read. Only a caller on
+// the loopback interface may administer, unless the caller is a trusted proxy
+// that forwards a call from another machine. If there is a token file, every
+// call needs a token with the required scope, even on the loopback interface.
 //
 // Thread-safe. Check() takes microseconds and never blocks for long.
 class Gate {
@@ -54,14 +54,15 @@ class Gate {
   explicit Gate(Options options);
 
   // Replaces the tokens. Later calls need one of `tokens`. Long calls, such as
-  // streams, check their token again periodically.
+  // streams, are checked again from time to time.
   void Use(Tokens tokens) ABSL_LOCKS_EXCLUDED(mu_);
-  // Must be called before the first call arrives.
+  // Sets the trusted proxies. May be called only before the first call arrives.
   void Trust(TrustedProxies proxies) { proxies_ = std::move(proxies); }
 
-  // Returns the client's address. For a client without a token, the address
-  // identifies the client for shares and quotas.
+  // Returns the client's address. For a client without a token, shares and
+  // quotas use the address as the client's name.
   std::string ClientOf(const Origin& origin) const;
+  // Checks the token and the scope of a call and returns the caller.
   // `authorization` is the value of the header ("Bearer ..."), or empty if the
   // header is missing. Returns UNAUTHENTICATED with reason TOKEN_INVALID if the
   // header has no known token. Returns PERMISSION_DENIED with reason

@@ -33,8 +33,8 @@ Gate::Options GateOptions(const v1::ServerConfig& config,
   return options;
 }
 
-// Converts any file error to INVALID_ARGUMENT. The server then stops at startup
-// with the exit code for a wrong setting.
+// Converts any error of a file to INVALID_ARGUMENT, because the file's setting
+// is wrong. The server then exits with the code for a wrong setting.
 absl::Status ForSetting(const absl::Status& status) {
   if (status.ok()) return status;
   return absl::InvalidArgumentError(status.message());
@@ -112,7 +112,7 @@ absl::StatusOr<WatchedFiles::Contents> WatchedFiles::Read() const {
   Contents contents;
   for (const File& file : options_.files) {
     const std::string what = absl::StrCat(file.setting, ": ", file.path);
-    // Refuses pipes. A pipe can be read only once, and a second read might
+    // Refuses a pipe, because it can be read only once. A second read might
     // block forever.
     std::error_code error;
     if (std::filesystem::is_fifo(file.path, error)) {
@@ -138,15 +138,16 @@ absl::Status WatchedFiles::Open() {
 
 void WatchedFiles::Look() {
   absl::StatusOr<Contents> contents = Read();
-  // A change is loaded only if the next call finds equal contents. Somebody may
-  // still be writing a file, even if its current contents are valid.
+  // A change is loaded only if two consecutive calls find the same contents.
+  // Somebody may still be writing a file, even if its current contents are
+  // valid.
   const bool settled = contents == seen_;
   seen_ = std::move(contents);
   if (!settled || seen_ == settled_) return;
   settled_ = seen_;
   absl::Status status = seen_.status();
   if (status.ok()) {
-    // The change was undone, so these contents are already loaded.
+    // The files have been changed back to the contents that are already loaded.
     if (*seen_ == taken_) return;
     status = options_.take(*seen_);
     if (status.ok()) taken_ = *seen_;

@@ -20,9 +20,9 @@
 namespace sfmamba::security {
 
 // Watches a set of related files, such as a certificate and its key. Reloads
-// the files when their contents change. The class compares contents and not
-// times or names. It therefore also detects a replaced symbolic link, which
-// Kubernetes uses for updates.
+// the files when their contents change. Compares contents and not times or
+// names. A replaced symbolic link is therefore detected too. Kubernetes
+// replaces links for updates.
 //
 // Thread-compatible.
 class WatchedFiles {
@@ -37,18 +37,19 @@ class WatchedFiles {
   struct Options {
     std::vector<File> files;
     size_t max_bytes = 1 << 20;  // The maximum size of one file.
-    // Loads the contents. If the function returns an error, the previous
+    // Loads the contents. If this function returns an error, the previous
     // contents stay in use.
     std::function<absl::Status(const Contents&)> take;
     // Called after the files have changed. The status is OK if the new contents
-    // were loaded, and otherwise the error of reading or loading.
+    // were loaded. Otherwise the status is the error of reading or loading
+    // them.
     std::function<void(const absl::Status&)> changed;
   };
 
   explicit WatchedFiles(Options options);
 
-  // Loads the files for the first time without calling `changed`. The error
-  // names the setting and the unreadable file.
+  // Loads the files for the first time without calling `changed`. Returns the
+  // error of reading or loading them. The error names the setting.
   absl::Status Open();
   // Reloads the files if they have changed. A change is loaded only after two
   // calls have seen the same contents, because somebody may still be writing
@@ -61,7 +62,7 @@ class WatchedFiles {
   const Options options_;
   Contents taken_;
   absl::StatusOr<Contents> seen_;  // The contents found by the last Look().
-  // The last contents that two calls in a row found.
+  // The last contents that two consecutive calls of Look() found.
   absl::StatusOr<Contents> settled_;
 };
 
@@ -73,12 +74,12 @@ class Security {
  public:
   // Callbacks. Each must be fast and thread-safe.
   struct Events {
-    // See Gate::Options.
+    // Gate::Options describes these two callbacks.
     std::function<void(absl::string_view reason)> refused =
         [](absl::string_view) {};
     std::function<void()> malformed_forward = [] {};
-    // Called after the files of "tokens" or "tls" have changed. If the status
-    // is an error, the previous contents stay in use.
+    // Called after files have changed. `what` is "tokens" or "tls". If the
+    // status is an error, the previous contents stay in use.
     std::function<void(absl::string_view what, const absl::Status&)> reloaded =
         [](absl::string_view, const absl::Status&) {};
     // Called with the expiry time of each newly loaded certificate.

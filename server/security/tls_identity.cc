@@ -20,8 +20,8 @@ using Error = boost::system::error_code;
 
 absl::Status Wrong(absl::string_view setting, absl::string_view expected,
                    absl::string_view got) {
-  // Clears the error. Otherwise OpenSSL would report it to the thread's next
-  // caller.
+  // Removes the error from OpenSSL's queue for this thread. Otherwise a later
+  // call of OpenSSL on this thread would report the old error.
   ERR_clear_error();
   return absl::InvalidArgumentError(
       absl::StrCat(setting, ": got ", got, ", expected ", expected));
@@ -55,8 +55,8 @@ absl::Status LoadTls(const TlsIdentity& identity, context* tls) {
   }
   if (identity.client_ca.empty()) return absl::OkStatus();
   constexpr char kCa[] = "PEM with a CERTIFICATE, without a password";
-  // Refuses an encrypted CA. Asio would let OpenSSL ask for the CA's password
-  // on the terminal.
+  // Refuses an encrypted CA, because OpenSSL would ask for a password on the
+  // terminal.
   if (absl::StrContains(identity.client_ca, "ENCRYPTED")) {
     return Wrong("tls_client_ca_file", kCa, "an encrypted one");
   }

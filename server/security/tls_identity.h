@@ -16,7 +16,8 @@ class context;
 
 namespace sfmamba::security {
 
-// The certificates and the key that the server uses in TLS handshakes, in PEM.
+// The certificates and the key that the server uses in TLS handshakes. All
+// texts are in PEM format.
 struct TlsIdentity {
   std::string certificate_chain;  // Starts with the server's own certificate.
   std::string private_key;
@@ -30,17 +31,19 @@ struct TlsIdentity {
 absl::Status LoadTls(const TlsIdentity& identity,
                      boost::asio::ssl::context* tls);
 
-// Returns an identity that LoadTls() accepts, or the error of LoadTls(). An
-// expired certificate is accepted here, because clients check the expiry.
+// Creates an identity from texts in PEM format. Returns the error of LoadTls()
+// if the texts are not usable. Accepts an expired certificate, because clients
+// check the expiry.
 absl::StatusOr<TlsIdentity> MakeTlsIdentity(std::string certificate_chain,
                                             std::string private_key,
                                             std::string client_ca);
 
-// The identity for new connections. Open connections keep their identity.
-// Thread-safe.
+// The identity that new connections use. Open connections keep the identity
+// with which they were opened. Thread-safe.
 class CurrentTlsIdentity {
  public:
-  // Returns null before the first Set(). Each Set() makes a new pointer.
+  // Returns null before the first Set(). The pointer is different after each
+  // Set(), so that callers can detect a change.
   std::shared_ptr<const TlsIdentity> Get() const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return identity_;

@@ -17,8 +17,8 @@ namespace sfmamba::security {
 namespace {
 
 constexpr size_t kMaxName = 64;
-// The maximum number of tokens. Each call compares its token with all tokens of
-// the file, which takes 0.1 ms.
+// The maximum number of tokens in the file. Each call compares its token with
+// all of them, which takes at most 0.1 ms.
 constexpr size_t kMaxTokens = 4096;
 constexpr size_t kHexDigits = 64;
 constexpr char kNoTokenFile[] =
@@ -83,7 +83,7 @@ Quota QuotaOf(const v1::ClientQuota& given, Quota quota) {
   if (given.max_items() > 0) quota.max_items = given.max_items();
   if (given.items_per_second() > 0) {
     quota.items_per_second = given.items_per_second();
-    quota.burst = 0;  // The default burst belongs to the default rate.
+    quota.burst = 0;  // The default burst fits only the default rate.
   }
   if (given.burst() > 0) quota.burst = given.burst();
   return quota;
@@ -156,8 +156,8 @@ const Tokens::Client* Tokens::Find(absl::string_view token) const {
   Digest digest;
   SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(),
          digest.data());
-  // The loop never ends early. Otherwise the time would reveal which entry
-  // matched, or how many bytes of an entry.
+  // The loop always compares all entries. If it ended early, an attacker could
+  // learn from the time which entry has matched.
   const Client* found = nullptr;
   for (const Entry& entry : entries_) {
     if (CRYPTO_memcmp(entry.digest.data(), digest.data(), digest.size()) == 0) {

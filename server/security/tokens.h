@@ -12,9 +12,9 @@
 
 namespace sfmamba::security {
 
-// The clients of a token file (proto/sfmamba/v1/token_file.proto). Finds a
-// client by its token. Stores only the hashes of the tokens. Thread-compatible.
-// Immutable after Parse().
+// The clients of a token file (proto/sfmamba/v1/token_file.proto). Find()
+// returns the client of a token. Stores only the hashes of the tokens.
+// Thread-compatible. Immutable after Parse().
 class Tokens {
  public:
   struct Client {
@@ -32,8 +32,8 @@ class Tokens {
   static absl::StatusOr<Tokens> Parse(const std::string& text,
                                       const Quota& quota);
 
-  // Returns the client with `token`, or null. The time does not depend on the
-  // number of correct characters in `token`.
+  // Returns the client with `token`, or null. The time of this search does not
+  // depend on the number of correct characters in `token`.
   const Client* Find(absl::string_view token) const;
 
  private:

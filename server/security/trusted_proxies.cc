@@ -21,9 +21,10 @@ namespace {
 
 using Address = std::array<uint8_t, 16>;
 
-// The number of bits before the IPv4 address in an IPv4-mapped address.
+// The number of bits before the IPv4 address in an IPv4-mapped IPv6 address.
 constexpr int kV4Bits = 96;
-constexpr int kClientBytes = 8;  // The size of an IPv6 /64 network.
+// The number of bytes that name the /64 network in an IPv6 address.
+constexpr int kClientBytes = 8;
 constexpr size_t kMaxShown = 64;
 
 std::optional<Address> ParseAddress(absl::string_view text) {
@@ -84,8 +85,9 @@ std::string NameOf(const Address& address) {
   return absl::StrCat("ipv6:", text, "/64");
 }
 
-// Returns the address of a peer in gRPC's format. Returns nullopt if the peer
-// has no address, such as a Unix socket.
+// Returns the address of a peer. `peer` is in gRPC's format, such as
+// "ipv4:10.0.0.7:41234". Returns nullopt if the peer has no address, such as a
+// Unix socket.
 std::optional<Address> AddressOfPeer(absl::string_view peer) {
   if (absl::ConsumePrefix(&peer, "ipv4:")) return ParseEndpoint(peer);
   if (!absl::ConsumePrefix(&peer, "ipv6:")) return std::nullopt;
@@ -121,7 +123,8 @@ absl::StatusOr<TrustedProxies> TrustedProxies::Parse(
 
 bool TrustedProxies::IsTrusted(const Address& address) const {
   for (const Network& network : networks_) {
-    // The network ::/0 does not contain IPv4 addresses.
+    // An IPv6 network such as ::/0 must not contain IPv4 addresses, although
+    // they are mapped to IPv6 here.
     if (IsV4(address) && network.bits < kV4Bits) continue;
     const int bytes = network.bits / 8;
     const int rest = network.bits % 8;
@@ -140,7 +143,8 @@ bool TrustedProxies::IsTrusted(const Address& address) const {
 TrustedProxies::Client TrustedProxies::ClientOf(
     absl::string_view peer, absl::Span<const std::string> forwarded) const {
   const std::optional<Address> address = AddressOfPeer(peer);
-  // A peer without an address, such as a Unix socket, has no port to remove.
+  // A peer without an address, such as a Unix socket, has no port that must be
+  // removed.
   if (!address.has_value()) return {std::string(peer), false};
   const std::string own = NameOf(*address);
   if (forwarded.empty() || !IsTrusted(*address)) return {own, false};

@@ -13,16 +13,16 @@
 namespace sfmamba::security {
 
 // Finds the client of a call that arrives through proxies. A proxy in a trusted
-// network sends its client's address in the header x-forwarded-for. If any
-// other peer sends this header, it is ignored. Immutable.
+// network sends its client's address in the header x-forwarded-for. The header
+// is ignored if any other peer sends it. Immutable.
 class TrustedProxies {
  public:
   // Trusts no peer.
   TrustedProxies() = default;
 
-  // Trusts networks in CIDR notation, such as "10.0.0.0/8" or "fd00::/8", and
-  // single addresses. Returns INVALID_ARGUMENT with the setting and the first
-  // malformed value.
+  // Returns an object that trusts the given networks. Each element is a network
+  // in CIDR notation, such as "10.0.0.0/8" or "fd00::/8", or a single address.
+  // Returns INVALID_ARGUMENT with the setting and the first malformed value.
   static absl::StatusOr<TrustedProxies> Parse(
       absl::Span<const std::string> networks);
 
@@ -33,21 +33,22 @@ class TrustedProxies {
     // IPv4-mapped IPv6 addresses are written as IPv4. The loopback address ::1
     // is not shortened to a network.
     std::string name;
-    // True if an address that is needed to find the client is malformed. `name`
-    // is then the peer.
+    // True if the client cannot be found because a forwarded address is
+    // malformed. `name` is then the peer's name.
     bool malformed = false;
   };
 
   // Returns the client of a call. `peer` is in gRPC's format, such as
   // "ipv4:10.0.0.7:41234". `forwarded` contains the values of the
-  // x-forwarded-for headers in their order. The addresses are read from right
-  // to left, and the first untrusted address is the client. If all addresses
-  // are trusted, the client is the peer.
+  // x-forwarded-for headers in their order. If the peer is trusted, the
+  // addresses are read from right to left, and the first untrusted address is
+  // the client. If there is none, or if the peer is not trusted, the client is
+  // the peer.
   Client ClientOf(absl::string_view peer,
                   absl::Span<const std::string> forwarded) const;
 
  private:
-  // IPv4 addresses are mapped to IPv6.
+  // An IPv6 address. IPv4 addresses are mapped to IPv6.
   using Address = std::array<uint8_t, 16>;
   struct Network {
     Address address = {};
