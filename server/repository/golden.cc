@@ -20,12 +20,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostImages = 64;
-// The maximum difference of a logit, as a fraction of the logits' range.
+// The maximum difference from an expected logit, as a fraction of the range of
+// the expected logits.
 constexpr double kLogitTolerance = 0.05;
 constexpr float kSureScore = 0.5f;
 constexpr float kScoreTolerance = 0.1f;
 constexpr float kLeastOverlap = 0.8f;
-// The minimum fraction of a map's pixels that must be equal.
+// The minimum fraction of a class map's pixels that must be equal.
 constexpr double kLeastEqual = 0.98;
 
 using weights::DType;
@@ -36,8 +37,9 @@ absl::Status OfFile(absl::string_view message) {
   return absl::InvalidArgumentError(absl::StrCat(kGoldenFile, ": ", message));
 }
 
-// Returns the values of the tensor `name`.`image`. The tensor must have the
-// given shape, in which -1 allows any size.
+// Returns the values of the tensor "NAME.IMAGE", such as "logits.0". Returns
+// INVALID_ARGUMENT if the tensor is missing or has another type or shape. A -1
+// in `shape` allows any size.
 template <typename T>
 absl::StatusOr<std::vector<T>> Values(const SafetensorsFile& file,
                                       absl::string_view name, int image,
@@ -142,7 +144,7 @@ float Area(const model::Box& box) {
   return std::max(0.f, box.x2 - box.x1) * std::max(0.f, box.y2 - box.y1);
 }
 
-// Returns the intersection over union.
+// Returns the intersection over union (IoU) of two boxes.
 float Overlap(const model::Box& a, const model::Box& b) {
   const float both = Area({std::max(a.x1, b.x1), std::max(a.y1, b.y1),
                            std::min(a.x2, b.x2), std::min(a.y2, b.y2)});
@@ -219,7 +221,7 @@ absl::Status Check(const model::Segmentation& got,
                               " %"));
 }
 
-// The tensors of a file and the data that their views point to.
+// The tensors of a golden file, by name. The data of `views` is in `data`.
 struct Tensors {
   std::map<std::string, TensorView> views;
   std::vector<std::vector<uint8_t>> data;
@@ -320,7 +322,8 @@ absl::StatusOr<std::vector<batching::Executor::Probe>> ReadGolden(
 absl::Status WriteGolden(const std::string& version,
                          const std::vector<GoldenImage>& images) {
   Tensors tensors;
-  // Reserves memory, so that the views stay valid.
+  // An image has at most four tensors, so `data` never grows beyond its
+  // capacity and the views stay valid.
   tensors.data.reserve(4 * images.size());
   for (size_t i = 0; i < images.size(); ++i) {
     Add(images[i], static_cast<int>(i), &tensors);

@@ -8,7 +8,8 @@ namespace sfmamba::repository {
 namespace {
 
 constexpr int kImages = 4;
-constexpr int kDenseImages = 2;  // Few, because dense models are slow.
+// The number of images for detectors and segmenters, which are slow.
+constexpr int kDenseImages = 2;
 
 // Returns a wave pattern whose wavelengths and colours depend on `number`.
 std::vector<uint8_t> MakePixels(int number, int height, int width) {

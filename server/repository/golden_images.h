@@ -11,15 +11,15 @@
 
 namespace sfmamba::repository {
 
-// Returns a few synthetic images of the model's input size. Every call returns
-// the same images. Each image has several colours. The checks accept every
-// result.
+// Returns a few probes with synthetic images of the model's input size. Each
+// image has several colours. Every call returns the same images. The probes'
+// checks accept every result.
 std::vector<batching::Executor::Probe> MadeUpImages(
     const model::ModelConfig& config);
 
-// Returns synthetic images with the results of `model`. Every call returns the
-// same images. Returns the model's errors, or INTERNAL if a result is not
-// finite.
+// Runs `model` on a few synthetic images and returns the images with their
+// results. Every call uses the same images. If a run fails, returns the error
+// of this run. Returns INTERNAL if a result contains a NaN or an infinity.
 absl::StatusOr<std::vector<GoldenImage>> AnswerGoldenImages(
     model::VisionModel& model);
 

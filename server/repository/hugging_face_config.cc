@@ -24,10 +24,11 @@ using nlohmann::json;
 using Levels = std::vector<MemberLevel>;
 
 constexpr char kFamily[] = "mamba_vision_";
-constexpr int kMostPixels = 16384;  // Also the largest window side.
+// The maximum value in `window_size` and `num_heads`.
+constexpr int kMostPixels = 16384;
 
 // Reads the family and the variant from the members that contain a model's
-// name.
+// name. Returns INVALID_ARGUMENT if the family is not MambaVision.
 absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
   const Member type = levels[0].At("model_type");
   // Transformers writes model_type "timm_wrapper" for all models of timm, so
@@ -46,8 +47,9 @@ absl::StatusOr<NamedModel> ReadNames(const Levels& levels) {
       if (named.row.empty()) named.row = said.row;
     }
   }
-  // The shapes cannot distinguish the two families, because the auxiliary
-  // tokens of SF-Mamba have no weights.
+  // The weights of SF-Mamba have the same shapes as the weights of MambaVision,
+  // because SF-Mamba's auxiliary tokens have no weights. Only a name can
+  // therefore tell the two families apart.
   if (named.is_sf_mamba) {
     return type.Refuse(
         "MambaVision alone; tools/convert_checkpoint.py converts SF-Mamba");
@@ -66,7 +68,7 @@ bool HasShapes(const model::BackboneConfig& row,
          row.depths == shapes.depths && row.layer_scale == shapes.layer_scale;
 }
 
-// Returns the rows of the variant table that have the shapes `shapes`.
+// Returns the MambaVision rows of the variant table that have these shapes.
 std::vector<model::ModelConfig> MatchingRows(
     const weights::ClassifierShapes& shapes) {
   std::vector<model::ModelConfig> rows;
@@ -99,8 +101,10 @@ std::string Choice(const model::ModelConfig& row) {
                       absl::StrJoin(row.backbone.windows, ", "), ")");
 }
 
-// Chooses among rows that have the same shapes but different windows. The
-// windows decide first, then a model's name, and finally the input size.
+// Returns the variant of one of `rows`, which have the same shapes. If their
+// attention windows differ, the first of these values that exists selects the
+// row: `stated`, `windows`, `named`, `size`. Returns INVALID_ARGUMENT if this
+// value does not decide.
 absl::StatusOr<std::string> ChooseRow(std::vector<model::ModelConfig> rows,
                                       const Member& windows, int size,
                                       const std::string& named,
@@ -147,7 +151,8 @@ void SetCustom(const weights::ClassifierShapes& shapes,
   if (!shapes.attention) backbone->set_attention(false);
 }
 
-// Checks that the shapes in config.json equal the shapes of the weights.
+// Checks that `dim`, `in_dim` and `depths` in config.json match the shapes of
+// the weights. Missing members are not checked.
 absl::Status CheckShapes(const weights::ClassifierShapes& shapes,
                          const Levels& levels) {
   absl::Status status;
@@ -200,8 +205,8 @@ absl::Status SetBackbone(const weights::ClassifierShapes& shapes, int size,
   return absl::OkStatus();
 }
 
-// Checks that config.textproto describes a MambaVision classifier, because
-// config.json does.
+// Checks that config.textproto does not contradict config.json, which describes
+// a MambaVision classifier.
 absl::Status CheckStated(const v1::ModelConfig& stated) {
   const auto refuse = [](absl::string_view field, absl::string_view got,
                          absl::string_view expected) {

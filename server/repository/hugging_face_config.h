@@ -12,40 +12,51 @@
 
 namespace sfmamba::repository {
 
-// The files that describe the model in a folder with Hugging Face's layout.
+// The texts of the files that describe a model in Hugging Face's folder layout.
 struct HuggingFaceTexts {
   std::string config;                       // config.json.
   std::optional<std::string> preprocessor;  // preprocessor_config.json.
 };
 
-// A MambaVision classifier as described by the files.
+// The description of a classifier, read from the files in Hugging Face's
+// layout.
 struct HuggingFaceConfig {
   // The network and its input, in the form of a config.textproto.
   v1::ModelConfig config;
-  // Empty if labels were not read or do not exist.
+  // The names of the classes. Empty if the names were not read or the files
+  // contain no names.
   std::vector<std::string> labels;
-  std::vector<std::string> warnings;  // Contradictions between the files.
+  // Warnings for the log, for example about files that contradict each other.
+  std::vector<std::string> warnings;
 };
 
-// Reads the description of a model whose tensors have the given shapes.
+// Reads the description of a MambaVision classifier from `texts`. `shapes` are
+// the shapes of the model's tensors. `stated` is the version's
+// config.textproto.
 //
 // The members of config.json may be in the root or, as timm writes them, in
-// "model_args" and "pretrained_cfg". The root has priority. The family must be
-// MambaVision. `model_type` contains the family. If `model_type` is missing,
-// the family is read from a member that contains a model's name, such as
-// `architectures` or `architecture`. The variant is the table row with the
-// given shapes. If config.json has `window_size` and `num_heads`, these values
-// replace the row's values. `stated` is the version's config.textproto.
+// "model_args" and "pretrained_cfg". The root has priority. The model's family
+// must be MambaVision. The member `model_type` names the family. If
+// `model_type` is missing, the family is read from a member that contains a
+// model's name, such as `architectures` or `architecture`.
 //
-// Several rows may have the given shapes and differ only in their windows. In
-// this case, the variant in `stated` decides. If `stated` has no variant, the
-// first available of `window_size`, a model's name and the input size decides.
-// If `with_labels` is true, `id2label` or `label_names` must name every class.
-// ReadHuggingFaceInput() describes how the input is read.
+// The variant is the row with the given shapes in the table of variants
+// (model/config.h). If config.json has `window_size` and `num_heads`, these
+// values replace the row's values. Several rows may have the same shapes and
+// differ only in their attention windows. The first of these values that exists
+// then selects the row:
+// 1. the variant in `stated`
+// 2. `window_size`
+// 3. a model's name in config.json
+// 4. the input size
 //
-// Returns INVALID_ARGUMENT with the wrong member in any of these cases: a file
-// is not JSON, describes another family, has a value of the wrong type, or
-// contradicts the shapes or `stated`.
+// If no row has the given shapes, the variant is "custom", and `window_size`
+// and `num_heads` are required. ReadHuggingFaceInput() describes how the input
+// is read. If `with_labels` is true, ReadHuggingFaceLabels() reads the labels.
+//
+// Returns INVALID_ARGUMENT in any of these cases: a file is not JSON, describes
+// another family, has a value of the wrong type, or contradicts the shapes or
+// `stated`. The error names the wrong member.
 //
 // tools/checkpoint/hugging_face.py reads these files by the same rules. The
 // cases in tests/testdata/hugging_face test both programs.

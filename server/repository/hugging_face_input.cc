@@ -18,9 +18,10 @@ using nlohmann::json;
 
 constexpr int kMostPixels = 16384;
 constexpr double kMostColour = 1e6;
-constexpr double kSame = 1e-6;  // Smaller differences are ignored.
-// ConvNeXt's preprocessing crops inputs below this size and stretches larger
-// inputs.
+// Values that differ by less than this are considered equal.
+constexpr double kSame = 1e-6;
+// A number of pixels. If the side of the input is shorter, ConvNeXt's
+// preprocessing crops the picture. Otherwise it stretches the picture.
 constexpr int kLeastSquashed = 384;
 constexpr int kBicubic = 3;  // Pillow's number for bicubic resampling.
 
@@ -31,12 +32,17 @@ struct Stated {
   Member member;
 };
 
-// The values in one MemberLevel or in preprocessor_config.json.
+// The values that one source contains. A source is a MemberLevel of
+// config.json, or preprocessor_config.json.
 using Statement = std::array<std::optional<Stated>, kFacts>;
 
-// Returns the side of a square, or 0 if `size` is not a square. Accepts these
-// forms: [3, side, side], [side, side], {"height": side, "width": side},
-// {"shortest_edge": side}, side.
+// Returns the side of a square in pixels, or 0 if `size` is not a square or out
+// of range. Accepts these forms:
+//   [3, side, side]
+//   [side, side]
+//   {"height": side, "width": side}
+//   {"shortest_edge": side}
+//   side
 int SideOf(const json& size) {
   json side = size;
   if (side.is_array() && side.size() == 3 && side[0] == 3) side.erase(0);
@@ -69,8 +75,8 @@ absl::Status ReadSize(const MemberLevel& level, Statement* stated) {
   return absl::OkStatus();
 }
 
-// Reads the mean or the standard deviation of three colours. Each value must be
-// greater than `least`.
+// Reads the mean or the standard deviation of the three colours from the member
+// `name`. Each value must be greater than `least`.
 absl::Status ReadColours(const MemberLevel& level, const char* name,
                          double least, std::optional<Stated>* stated) {
   const Member member = level.At(name);
@@ -119,9 +125,9 @@ absl::StatusOr<Statement> ReadLevel(const MemberLevel& level) {
   return stated;
 }
 
-// Reads mean and standard deviation. In the file, these values apply to pixels
-// multiplied by rescale_factor. The server divides pixels by 255, so the
-// function converts the values.
+// Reads the mean and the standard deviation of the colours. The file's values
+// apply to pixels multiplied by rescale_factor. The function converts these
+// values, because the server divides pixels by 255.
 absl::Status ReadNormalization(const MemberLevel& level, Statement* stated) {
   const Member normalize = level.At("do_normalize");
   if (normalize.value == false) {
@@ -158,7 +164,7 @@ void SetGeometry(int size, double crop_pct, v1::Input::Resize resize,
 
 // Reads the size to which pictures are resized, and the size of the crop that
 // is cut out afterwards. If there is a crop and the size is a single number,
-// this number is the length of the shorter side.
+// the shorter side of the picture is resized to this number of pixels.
 absl::Status ReadGeometry(const MemberLevel& level, Statement* stated,
                           std::vector<std::string>* warnings) {
   const Member size = level.At("size"), crop = level.At("crop_size");
@@ -233,8 +239,9 @@ bool IsSame(const std::vector<double>& a, const std::vector<double>& b) {
                     [](double x, double y) { return std::abs(x - y) < kSame; });
 }
 
-// Returns the first statement of `fact`, or null. Adds a warning for each later
-// statement that differs.
+// Returns the value of `fact` from the first source that contains the fact, or
+// null if there is none. Adds a warning for each later source with a different
+// value.
 const Stated* Take(const std::vector<Statement>& statements, Fact fact,
                    std::vector<std::string>* warnings) {
   const Stated* first = nullptr;

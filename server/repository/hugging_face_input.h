@@ -11,17 +11,18 @@
 
 namespace sfmamba::repository {
 
-// Reads the preprocessing of pictures from the files of a folder with Hugging
-// Face's layout.
+// Reads how pictures are preprocessed (size, crop, mean, ...) from the files in
+// Hugging Face's folder layout, and sets the fields of `input`.
 //
-// Each value (size, crop, mean, ...) is taken from the first source that
-// contains the value. The sources are the `levels` of config.json in their
-// order, and then `preprocessor`. `preprocessor` is preprocessor_config.json,
-// or null if this file does not exist. If a later source contains a different
-// value, a warning contains both members and both values.
+// The sources of the values are the `levels` of config.json in their order, and
+// then `preprocessor`. Each value is taken from the first source that contains
+// it. If a later source contains a different value, a warning names both
+// members and both values. `preprocessor` is preprocessor_config.json, or null
+// if this file does not exist.
 //
-// Returns INVALID_ARGUMENT with the wrong member if a value has the wrong type
-// or range, or if the interpolation in config.json is not bicubic.
+// Returns INVALID_ARGUMENT if a value has the wrong type or range, or if the
+// interpolation in config.json is not bicubic. The error names the wrong
+// member.
 absl::Status ReadHuggingFaceInput(const std::vector<MemberLevel>& levels,
                                   const nlohmann::json& preprocessor,
                                   v1::Input* input,

@@ -15,7 +15,8 @@ namespace {
 using nlohmann::json;
 
 // Returns the values of `names` in numerical order. `names` is a list or an
-// object with the members "0", "1", .... Missing numbers are null.
+// object with the members "0", "1", .... A value is null if its number is
+// missing.
 std::vector<const json*> ByNumber(const json& names) {
   std::vector<const json*> by_number(names.size());
   for (const auto& [id, name] : names.items()) {
@@ -37,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
     if (names.is_missing()) names = FirstOf(levels, name);
   }
   if (names.is_missing()) return std::vector<std::string>();
-  // timm writes either a list or an object with the form of id2label.
+  // timm writes the names as a list or as an object in the form of id2label.
   const bool is_list =
       names.value.is_array() && !absl::EndsWith(names.label, "id2label");
   if ((!is_list && !names.value.is_object()) ||

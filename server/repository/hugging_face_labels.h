@@ -9,10 +9,11 @@
 
 namespace sfmamba::repository {
 
-// Returns the names of all classes from Hugging Face's id2label or timm's
-// label_names. Returns no names if neither member exists. Returns
-// INVALID_ARGUMENT with the wrong member if one of the `classes` classes has no
-// name.
+// Returns the names of all classes in the order of the classes. Hugging Face
+// stores the names in the member id2label, and timm in label_names or labels.
+// Returns an empty list if no such member exists. Returns INVALID_ARGUMENT
+// unless the member has exactly one name for each of the `classes` classes. The
+// error names the member.
 absl::StatusOr<std::vector<std::string>> ReadHuggingFaceLabels(
     int classes, const std::vector<MemberLevel>& levels);
 

@@ -43,11 +43,12 @@ struct MemberLevel {
 };
 
 // Returns the objects of config.json in the order of their priority: the root,
-// "model_args" and "pretrained_cfg". Only timm writes "model_args" and
-// "pretrained_cfg". `root` must outlive the result.
+// "model_args" and "pretrained_cfg". Only timm writes the last two. `root` is
+// the parsed config.json and must outlive the result.
 std::vector<MemberLevel> LevelsOf(const nlohmann::json& root);
 
-// Returns the member from the first level that contains it.
+// Returns the member from the first level that contains the member. If no level
+// contains it, is_missing() of the result is true.
 Member FirstOf(const std::vector<MemberLevel>& levels, const std::string& name);
 
 }  // namespace sfmamba::repository

@@ -23,8 +23,9 @@ constexpr std::pair<const char*, const char*> kSizes[] = {
     {"l2", "l2"},   {"l3", "l3"},
 };
 
-// Returns the end of the last occurrence of `first` followed by `second`. One
-// separator may be between the two. Returns 0 if there is no occurrence.
+// Returns the offset in `text` right after the last occurrence of `first` and
+// `second`. One '-', '_' or space may be between `first` and `second`. Returns
+// 0 if there is no occurrence.
 size_t EndOfLast(absl::string_view text, absl::string_view first,
                  absl::string_view second) {
   size_t end = 0;

@@ -17,8 +17,8 @@ struct NamedModel {
 };
 
 // Parses names such as "mamba_vision_L3_512_21k", "MambaVision-T-1K",
-// "mambavision_tiny_1k" and "sf_mamba_t". Returns an empty result if the name
-// contains neither or both of the families MambaVision and SF-Mamba.
+// "mambavision_tiny_1k" and "sf_mamba_t". Returns an empty result unless the
+// name contains exactly one of the families MambaVision and SF-Mamba.
 NamedModel ReadModelName(absl::string_view name);
 
 }  // namespace sfmamba::repository

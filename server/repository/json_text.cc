@@ -15,12 +15,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kMostDepth = 20;  // Levels of nested objects and lists.
-// Maximum bytes of the text quoted in an error.
+// The maximum number of levels of nested objects and lists.
+constexpr int kMostDepth = 20;
+// The maximum number of bytes that an error quotes from the text.
 constexpr size_t kMostShown = 20;
 
-// Finds the first syntax error of a text. Builds no value, so that deeply
-// nested texts need no memory.
+// Finds the first syntax error of a text. Stores no JSON values, so that a
+// deeply nested text cannot use much memory.
 class Checker : public json::json_sax_t {
  public:
   bool null() override { return true; }
@@ -42,7 +43,7 @@ class Checker : public json::json_sax_t {
   }
 
   bool is_deep() const { return depth_ > kMostDepth; }
-  // Returns the number of bytes read when the error was detected.
+  // Returns the number of bytes that were read when the error was found.
   size_t read() const { return read_; }
 
  private:
@@ -54,10 +55,11 @@ bool IsWord(char c) {
   return absl::ascii_isalnum(c) || c == '-' || c == '+' || c == '.';
 }
 
-// Returns the offset of the token that ends at byte `last`.
+// Returns the offset of the first byte of the token whose last byte is at
+// offset `last`.
 size_t TokenAt(absl::string_view text, size_t last) {
   if (last >= text.size()) return text.size();
-  // A string, perhaps without the closing quote.
+  // The token is a string. Its closing quote may be missing.
   if (text[last] == '"' || text[last] == '\n') {
     const size_t quote = text.substr(0, last).rfind('"');
     return quote == absl::string_view::npos ? last : quote;
@@ -67,7 +69,7 @@ size_t TokenAt(absl::string_view text, size_t last) {
   return last;
 }
 
-// Describes the text at byte `at` for an error message.
+// Returns a description of the text that starts at byte `at`, for an error.
 std::string Found(absl::string_view text, size_t at) {
   const absl::string_view rest = text.substr(at);
   if (rest.empty()) return "the end of the file";
@@ -98,7 +100,9 @@ std::string Found(absl::string_view text, size_t at) {
 std::string Place(absl::string_view text, size_t at) {
   const absl::string_view before = text.substr(0, at);
   const size_t line = std::count(before.begin(), before.end(), '\n') + 1;
-  const size_t begin = before.rfind('\n') + 1;  // npos + 1 is 0.
+  // If there is no line break before `at`, rfind() returns npos, and npos + 1
+  // is 0.
+  const size_t begin = before.rfind('\n') + 1;
   return absl::StrCat("line ", line, ", column ",
                       std::max(base::Utf8Length(before.substr(begin)), 0) + 1);
 }

@@ -14,14 +14,16 @@
 
 namespace sfmamba::repository {
 
-// Stores measured batch times. The key identifies the network, the device, the
-// precision and the number of contexts. If the times of a network are stored,
-// its next load need not measure them. Thread-safe.
+// Stores the measured durations of batches. The key identifies the network, the
+// device, the precision and the number of contexts (concurrent batches). A
+// later load with the same key uses the stored durations and measures nothing.
+// Thread-safe.
 class KnownTimes {
  public:
   using Times = std::vector<batching::BatchTime>;
 
-  static constexpr size_t kMostKeys = 256;  // The oldest keys are removed.
+  // If there are more keys, the least recently set key is removed.
+  static constexpr size_t kMostKeys = 256;
 
   // Returns the times that were last set for `key`, or an empty list.
   Times Get(absl::string_view key) const ABSL_LOCKS_EXCLUDED(mu_);

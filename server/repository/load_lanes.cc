@@ -34,7 +34,7 @@ bool LoadLanes::Push(const std::string& id, Job job) {
       [this, id, &lane, job = std::move(job)](bool stopped) mutable {
         Begins();
         job(lane.background, stopped);
-        // Frees the captures while the model still counts as busy.
+        // Destroys the captures of `job` before IsBusy(id) becomes false.
         job = nullptr;
         Ended(id);
       });

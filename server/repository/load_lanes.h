@@ -14,18 +14,19 @@
 
 namespace sfmamba::repository {
 
-// Loads models on several threads, so that one slow model does not delay the
-// others. Jobs of one model run one after another, in the order of Push().
+// Runs jobs that load models. Several lanes, each with its own threads, run
+// jobs at the same time, so that one slow model does not delay all others. Jobs
+// of one model run one after another, in the order of Push().
 //
-// Thread-safe. The destructor waits for running jobs. Waiting jobs run with
-// `stopped` set to true, see Worker::Job.
+// Thread-safe. The destructor waits for running jobs. It then runs each waiting
+// job with `stopped` set to true, see Worker::Job.
 class LoadLanes {
  public:
   static constexpr int kLanes = 2;
 
-  // A job. `background` is the low-priority thread of the lane that runs the
-  // job. No other job uses this thread at the same time. Worker::Job describes
-  // `stopped`.
+  // A job may use the low-priority thread `background`. No other job uses this
+  // thread at the same time. If `stopped` is true, the job must not do its
+  // work, see Worker::Job.
   using Job = std::function<void(server::Worker& background, bool stopped)>;
 
   // `most_waiting` is the maximum number of waiting jobs. `background_starts`
@@ -35,7 +36,7 @@ class LoadLanes {
   // Queues a job for the model `id`. Returns false and drops the job if too
   // many jobs wait or the lanes are stopping.
   bool Push(const std::string& id, Job job) ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns true if a job of the model runs or waits.
+  // Returns true if a job of the model `id` runs or waits.
   bool IsBusy(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
 
   // Jobs that start after this call have `stopped` set to true.
@@ -56,14 +57,14 @@ class LoadLanes {
 
   // Returns the lane with the fewest jobs.
   Lane& Emptiest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Called when a job of any model starts.
+  // Records that a job of any model has started and no longer waits.
   void Begins() ABSL_LOCKS_EXCLUDED(mu_);
   void Ended(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
   const size_t most_waiting_;
   mutable absl::Mutex mu_;
   size_t waiting_ ABSL_GUARDED_BY(mu_) = 0;  // Number of waiting jobs.
-  // Models with jobs.
+  // The models that have running or waiting jobs, by id.
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mu_);
   // Last, because the lanes' threads use the members above. mu_ guards the
   // `jobs` of each lane.

@@ -22,16 +22,17 @@ void ShowState(const ModelVersion& version) {
   version.metrics()->StateChanged(version.state());
 }
 
-// Returns "; WHAT a, b, c" with the names. Returns "" if there are no names or
-// too many.
+// Returns "; WHAT a, b, c", in which a, b and c are the names. Returns "" if
+// there are no names or more than kMostListed.
 std::string Listed(absl::string_view what,
                    const std::vector<std::string>& names) {
   if (names.empty() || names.size() > kMostListed) return "";
   return absl::StrCat("; ", what, " ", absl::StrJoin(names, ", "));
 }
 
-// Returns a hint for an error if `entry` does not have the version or label in
-// `name`. The hint lists the existing versions or labels.
+// Returns the hint of an error that reports that `entry` does not have the
+// version or label in `name`. The hint lists the versions or labels that exist,
+// or only the most similar label.
 std::string WhatEntryHas(const ModelName& name, const ModelEntry& entry) {
   std::vector<std::string> found;
   if (!name.label.empty()) {
@@ -221,8 +222,8 @@ void ModelCatalog::Serve(const Version& version,
   entry.Put(version);
   if (before == nullptr) return;
   const auto model = before->Loaded();
-  // AwaitFreed() waits for the old model. The list already contains the new
-  // version.
+  // AwaitFreed() waits until the old model is freed. No version is listed for
+  // the old model, because the new version has replaced it.
   if (model.ok()) draining_[model->get()] = {};
 }
 
@@ -238,7 +239,8 @@ void ModelCatalog::Fail(const Version& version, absl::string_view reason) {
 
 ModelCatalog::Version ModelCatalog::Unserved(const ModelVersion& version,
                                              const std::string& reason) {
-  // This pointer does not own the metrics, which live as long as metrics_.
+  // A pointer that does not own the metrics. The metrics live as long as
+  // metrics_.
   std::shared_ptr<observability::ModelMetrics> unknown(
       std::shared_ptr<void>(), &metrics_.UnknownModel());
   auto unserved = std::make_shared<ModelVersion>(

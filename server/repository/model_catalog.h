@@ -41,8 +41,8 @@ class ModelCatalog {
       ABSL_LOCKS_EXCLUDED(mu_);
   std::vector<Version> List() const ABSL_LOCKS_EXCLUDED(mu_);
   bool IsServing(const std::string& id) const ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets or removes a label. Returns FAILED_PRECONDITION with reason
-  // TOO_MANY_LABELS if the model would have more than kMostLabels labels.
+  // Sets the label of the model `id`, so that it selects `version`. Removes the
+  // label if `version` is empty. ModelRepository::SetLabel() lists the errors.
   absl::Status SetLabel(const std::string& id, const std::string& label,
                         std::optional<int64_t> version)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -50,37 +50,41 @@ class ModelCatalog {
   // Returns the version, or null if there is no such version.
   Version Get(const std::string& id, int64_t number) const
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a model's versions by number.
+  // Returns all versions of the model `id`, by version number.
   std::map<int64_t, Version> VersionsOf(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Returns the numbers of the versions that have a label.
   std::set<int64_t> LabelledOf(const std::string& id) const
       ABSL_LOCKS_EXCLUDED(mu_);
   void ClearLabels(const std::string& id) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Adds a new version with state LOADING to the list.
+  // Creates a version with state LOADING, adds it to the catalog and returns
+  // it. A version with the same number is replaced.
   Version Add(const std::string& id, int64_t number, const VersionPath& path)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Creates a new version with state LOADING without adding it to the list.
+  // Creates a version with state LOADING, but does not add it to the catalog.
   Version Make(const std::string& id, int64_t number,
                const VersionPath& path) const;
-  // Makes the version READY. The version replaces the listed version with the
-  // same number.
+  // Makes the version READY with the model `loaded`. The catalog then contains
+  // this version in place of an older one with the same number.
   void Serve(const Version& version, std::shared_ptr<LoadedModel> loaded)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Records that loading the version failed. If another object for the same
-  // version number is READY, the other object stays READY.
+  // Records that `version` did not load because of `reason`. If the catalog
+  // still contains an older object with the same version number, the older
+  // object stays as it is. Otherwise `version` becomes UNAVAILABLE.
   void Fail(const Version& version, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Stops new requests from finding the version's model. The version is listed
-  // as UNLOADING until Freed() is called for the model. Afterwards the version
-  // is removed from the list if `reason` is empty, and otherwise becomes
-  // UNAVAILABLE with this reason. Returns the version that is listed now, or
-  // the removed version. Returns NOT_FOUND with reason MODEL_NOT_FOUND if there
-  // is no such version. Returns FAILED_PRECONDITION with reason VERSION_IN_USE
-  // if the version has a label.
+  // Unloads a version, so that new requests no longer find its model. The
+  // version is listed as UNLOADING until Freed() is called for the model. Then
+  // the version is removed from the catalog if `reason` is empty. Otherwise the
+  // version becomes UNAVAILABLE with this reason. Returns the object that is
+  // listed now, or the removed object. Returns NOT_FOUND with reason
+  // MODEL_NOT_FOUND if there is no such version. Returns FAILED_PRECONDITION
+  // with reason VERSION_IN_USE if the version has a label.
   absl::StatusOr<Version> Unload(const std::string& id, int64_t number,
                                  const std::string& reason)
       ABSL_LOCKS_EXCLUDED(mu_);
+  // Must be called after `model` was freed. The pointer is not dereferenced.
   void Freed(const LoadedModel* model) ABSL_LOCKS_EXCLUDED(mu_);
   // Waits until all unloaded models are freed. Returns false if `limit` passes
   // first.
@@ -89,9 +93,9 @@ class ModelCatalog {
   void Clear() ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // A model that is being freed, and the listed version of this model. If
-  // another model already serves under the same version number, `listed` is
-  // null.
+  // An unloaded model that is not freed yet. `listed` is the version object
+  // that the catalog lists for this model. It is null if another model already
+  // serves under the same version number.
   struct Draining {
     Version listed;
     std::string reason;
@@ -100,8 +104,8 @@ class ModelCatalog {
   absl::StatusOr<Version> FindOnly(absl::string_view field,
                                    std::optional<model::VisionTask> task) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns a hint for an error about the unknown `id`. The hint lists the most
-  // similar id, or all ids if there are few.
+  // Returns a hint for an error about the unknown `id`. The hint names the most
+  // similar id, or all ids if none is similar and there are few.
   std::string OtherModels(absl::string_view id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status NoModel(const std::string& id) const
@@ -109,15 +113,16 @@ class ModelCatalog {
   absl::Status NoVersion(const std::string& id, int64_t number,
                          const ModelEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Returns an UNAVAILABLE version with the name of `version`. The returned
-  // version has no metrics of its own.
+  // Returns a new UNAVAILABLE object with the name of `version`. The new object
+  // has the metrics of unknown models in place of its own.
   Version Unserved(const ModelVersion& version, const std::string& reason);
 
   observability::Metrics& metrics_;
   mutable absl::Mutex mu_;
   // Keyed by id. Every entry has at least one version.
   std::map<std::string, ModelEntry> entries_ ABSL_GUARDED_BY(mu_);
-  server::SteadyCondVar freed_;  // Signalled when draining_ loses a model.
+  // Signalled when a model is removed from draining_.
+  server::SteadyCondVar freed_;
   std::map<const LoadedModel*, Draining> draining_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -19,8 +19,8 @@
 namespace sfmamba::repository {
 namespace {
 
-// The fields of Backbone that each architecture supports. model::Validate()
-// reports supported fields with wrong values.
+// The fields of Backbone that may be set for each architecture.
+// model::Validate() checks the values of these fields.
 constexpr absl::string_view kVimFields[] = {"variant", "tokens", "swap", "scan",
                                             "stem"};
 constexpr absl::string_view kMambaOutFields[] = {"variant", "depths"};
@@ -40,8 +40,8 @@ void Translate(From stated, const std::pair<From, To> (&values)[n], To* to) {
   }
 }
 
-// Copies `from` to `to` if `from` is not empty. Both must have the same number
-// of values.
+// Copies `from` to `to` unless `from` is empty. Returns INVALID_ARGUMENT if the
+// numbers of values differ.
 template <typename From, typename To>
 absl::Status Override(absl::string_view field,
                       const google::protobuf::RepeatedField<From>& from,
@@ -62,8 +62,8 @@ Message WithDefaults(Message proto) {
   return proto;
 }
 
-// Checks that only fields in `known` are set. All architectures except the
-// hybrid use only a few fields of Backbone and would ignore the others.
+// Checks that no fields except `known` are set. The network would ignore all
+// other fields. Not called for MambaVision and SF-Mamba, which use all fields.
 absl::Status CheckFields(const v1::Backbone& proto,
                          absl::Span<const absl::string_view> known) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
@@ -77,8 +77,9 @@ absl::Status CheckFields(const v1::Backbone& proto,
   return absl::OkStatus();
 }
 
-// Checks the fields whose layers an EfficientNet-Lite0 stem replaces. `stages`
-// is the number of replaced stages, or 0 for other stems.
+// Checks that in_dim and the depths of replaced stages are not set. An
+// EfficientNet-Lite0 stem replaces the layers that these fields describe.
+// `stages` is the number of replaced stages, or 0 for other stems.
 absl::Status CheckStemParts(const v1::Backbone& proto, int stages) {
   if (stages == 0) return absl::OkStatus();
   const auto refuse = [&](absl::string_view field, int got) {
@@ -163,9 +164,9 @@ absl::Status OverrideBackbone(const v1::Backbone& stated,
   return status;
 }
 
-// Sets `to` to the first of these values that exists: `stated` if it is not 0,
-// the value from the weights, `fallback`. Returns INVALID_ARGUMENT if `stated`
-// contradicts the weights.
+// Sets `to` to `stated` unless `stated` is 0. Otherwise sets `to` to the value
+// from the weights or, if the weights contain no value, to `fallback`. Returns
+// INVALID_ARGUMENT if `stated` contradicts the weights.
 absl::Status Merge(absl::string_view field, int stated,
                    const std::optional<int>& weights, int fallback, int* to) {
   if (stated != 0 && weights.has_value() && stated != *weights) {
@@ -322,7 +323,8 @@ absl::Status OverrideClasses(int stated, int labels,
                config->num_classes, &config->num_classes);
 }
 
-// Checks that the task-specific parts of `proto` belong to `task`.
+// Checks that `proto` contains the classifier, detector or segmenter settings
+// only if they belong to `task`.
 absl::Status CheckParts(const v1::ModelConfig& proto, model::VisionTask task) {
   const auto refuse = [&](absl::string_view field) {
     return absl::InvalidArgumentError(

@@ -15,17 +15,19 @@ model::Precision ToPrecision(v1::Precision precision);
 // Converts a task. Unspecified becomes CLASSIFICATION.
 model::VisionTask ToTask(v1::ModelConfig::Task task);
 
-// Creates the model's configuration for `classes` labels. 0 labels means that
-// there is no labels.txt. The configuration is the variant's table row with the
-// values found in the weights' shapes and the fields set in `proto`. Returns
-// INVALID_ARGUMENT with the field that is out of range, unused by this model,
-// or in conflict with another file.
+// Creates a model's configuration. It starts with the variant's row of the
+// variant table. Values from the weights' shapes and fields set in `proto` then
+// replace values of the row. `classes` is the number of labels, or 0 if there
+// is no labels.txt. Returns INVALID_ARGUMENT if a field is out of range, is not
+// used by this model, or contradicts labels.txt or the weights. The error names
+// the field.
 absl::StatusOr<model::ModelConfig> ToModelConfig(
     const v1::ModelConfig& proto, int classes,
     const weights::WeightShapes& shapes = {});
 
-// Converts the batching options and sets the defaults for `task` on GPUs or the
-// CPU. ToModelConfig() must have accepted the configuration.
+// Converts the batching options. Unset fields get default values, which depend
+// on `task` and `on_gpus`. May be called only after ToModelConfig() has
+// accepted the configuration.
 batching::BatchOptions ToBatchOptions(const v1::Batching& proto,
                                       model::VisionTask task,
                                       bool on_gpus = false);

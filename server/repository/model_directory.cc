@@ -26,7 +26,8 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 constexpr size_t kMaxLabelsBytes = 16 << 20;
 
-// In the order of the datasets' classes.
+// The class names of COCO and, below, of ADE20K. The names are in the order of
+// the dataset's classes.
 constexpr const char* kCoco[] = {
     "person",        "bicycle",      "car",
     "motorcycle",    "airplane",     "bus",
@@ -244,7 +245,7 @@ absl::StatusOr<std::vector<std::string>> ReadLabels(const std::string& path) {
   absl::StatusOr<std::string> text =
       server::ReadTextFile(kLabelsFile, path, kMaxLabelsBytes);
   if (!text.ok()) return text.status();
-  // Many editors add blank lines at the end.
+  // Ignores blank lines at the end, which many editors add.
   std::vector<std::string> labels =
       absl::StrSplit(absl::StripTrailingAsciiWhitespace(*text), '\n');
   for (size_t i = 0; i < labels.size(); ++i) {
@@ -267,7 +268,8 @@ absl::Status Mismatch(absl::string_view what, const std::string& got,
                    expected, " by ", kConfigFile));
 }
 
-// Returns the tensors of all files without their data.
+// Returns the types and shapes of all tensors in the files, by name. Does not
+// read the tensors' data.
 absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
     const std::vector<std::string>& paths) {
   std::map<std::string, weights::TensorView> tensors;
@@ -280,9 +282,9 @@ absl::StatusOr<std::map<std::string, weights::TensorView>> ReadTensors(
   return tensors;
 }
 
-// Verifies size and digest of the weights against `stated` and stores the
-// values in `directory`. `stated` may be empty for weights in Hugging Face's
-// layout.
+// Checks that the size and the SHA-256 of the weights match `stated`, and
+// stores both in `directory`. In Hugging Face's layout, `stated` may be empty.
+// Then the values are stored without a check.
 absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
                          ModelDirectory* directory) {
   const bool has_digest =
@@ -294,8 +296,8 @@ absl::Status ReadWeights(const VersionFiles& files, const v1::Weights& stated,
   }
   constexpr int64_t kMostOfPointer = 1024;
   if (files.weights_size <= kMostOfPointer) {
-    // The file may be a Git LFS pointer, which is a short text in place of the
-    // weights.
+    // A small file may be a Git LFS pointer, which is a short text in place of
+    // the weights. ReadTextFile() returns an error for such a pointer.
     const absl::Status status =
         server::ReadTextFile(kWeightsFile, files.weights[0], kMostOfPointer)
             .status();
@@ -335,8 +337,8 @@ absl::Status OfWeights(const absl::Status& status) {
                       absl::StrCat(kWeightsFile, ": ", status.message()));
 }
 
-// Returns the shapes in the headers of the weights' files for a dense task.
-// Returns empty shapes for a classifier.
+// For a detector or a segmenter, returns the shapes that the headers of the
+// weights' files contain. For a classifier, returns empty shapes.
 absl::StatusOr<weights::WeightShapes> ReadShapes(
     model::VisionTask task, const std::vector<std::string>& paths) {
   if (task == model::VisionTask::kClassification || paths.empty()) {
@@ -349,7 +351,8 @@ absl::StatusOr<weights::WeightShapes> ReadShapes(
   return shapes;
 }
 
-// Clears the lists in `onto` that are set in `from`.
+// Clears each list in `onto` that is not empty in `from`. Otherwise MergeFrom()
+// would append to these lists.
 void ClearLists(const google::protobuf::Message& from,
                 google::protobuf::Message* onto) {
   const google::protobuf::Reflection& reflection = *from.GetReflection();
@@ -365,8 +368,8 @@ void ClearLists(const google::protobuf::Message& from,
   }
 }
 
-// Returns true if config.textproto describes the model without config.json. The
-// converter writes such files.
+// Returns true if config.textproto is sufficient to describe the model without
+// config.json. tools/convert_checkpoint.py writes such files.
 bool IsComplete(const v1::ModelConfig& config) {
   return !config.backbone().variant().empty() &&
          !config.weights().sha256().empty();
@@ -386,7 +389,8 @@ absl::StatusOr<HuggingFaceTexts> ReadTexts(const VersionFiles& files) {
   return texts;
 }
 
-// Reads config.json with the functions for the model family of the tensors.
+// Finds the model family by the names of the tensors. Then reads config.json
+// with the functions for this family.
 absl::StatusOr<HuggingFaceConfig> ReadFamily(
     const HuggingFaceTexts& texts,
     const std::map<std::string, weights::TensorView>& tensors,
@@ -411,8 +415,8 @@ absl::StatusOr<HuggingFaceConfig> ReadFamily(
   return ReadHuggingFaceConfig(texts, *shapes, stated, with_labels);
 }
 
-// Adds the values of config.json that `config` does not contain. If `directory`
-// has no labels, reads the labels too.
+// Adds the values of config.json to `config`. Values that `config` already
+// contains have priority. If `directory` has no labels, also reads the labels.
 absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
                             ModelDirectory* directory) {
   const absl::StatusOr<HuggingFaceTexts> texts = ReadTexts(files);
@@ -431,7 +435,7 @@ absl::Status AddHuggingFace(const VersionFiles& files, v1::ModelConfig* config,
   return absl::OkStatus();
 }
 
-// Returns the value of ModelDirectory::network.
+// Returns the text for ModelDirectory::network.
 std::string NetworkOf(v1::ModelConfig proto) {
   proto.clear_batching();
   proto.clear_precision();
@@ -440,7 +444,8 @@ std::string NetworkOf(v1::ModelConfig proto) {
   return proto.ShortDebugString();
 }
 
-// Adds the names of the configuration's files to an error message.
+// Returns the error with `source`, the names of the configuration's files,
+// before its message.
 absl::Status OfConfig(const std::string& source, const absl::Status& status) {
   return absl::Status(status.code(),
                       absl::StrCat(source, ": ", status.message()));

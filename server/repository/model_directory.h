@@ -31,11 +31,11 @@ struct ModelDirectory {
   // The files that the configuration was read from: "config.textproto",
   // "config.json" or "config.json, config.textproto".
   std::string config_source;
-  // The network and the shapes of its weights on one line. The line contains
-  // the configuration without batching, precision and digest. Versions with the
-  // same line have the same batch times.
+  // The configuration on one line, without batching, precision and SHA-256.
+  // Versions with equal lines have the same network and therefore the same
+  // batch times.
   std::string network;
-  // Contradictions between the files in Hugging Face's layout.
+  // Warnings for the log, for example about files that contradict each other.
   std::vector<std::string> warnings;
   // The precision in config.textproto. If the precision is AUTO,
   // config.precision is FP32.
@@ -43,7 +43,7 @@ struct ModelDirectory {
   bool allow_int8 = false;  // True if AUTO may choose INT8 on a CPU.
 };
 
-// Reads a version's configuration and labels and verifies its weights.
+// Reads a version's configuration and labels and verifies the weights.
 //
 // A folder has one of two layouts. In the server's own layout, the folder
 // contains config.textproto, labels.txt and model.safetensors. Size and sha256
@@ -54,30 +54,33 @@ struct ModelDirectory {
 // config.textproto contains both a variant and a digest, config.json is not
 // read.
 //
-// Errors contain the file and the expected content. They never contain the
-// path, because clients see errors. If `random_init` is true, a version with
-// config.textproto needs neither weights nor labels. weights_paths is then
-// empty, and missing labels are generated. The fields set in `batching` replace
-// the configuration's fields. The defaults of the other batching fields depend
-// on `on_gpus`.
+// If `random_init` is true, a version with config.textproto needs neither
+// weights nor labels. weights_paths is then empty, and missing labels are
+// generated. Fields that are set in `batching` replace the batching fields of
+// the configuration. The default of max_batch_size depends on `on_gpus`.
+//
+// An error names the file but never its path, because clients see errors.
 absl::StatusOr<ModelDirectory> ReadModelDirectory(
     const VersionPath& path, bool random_init = false,
     const v1::Batching& batching = {}, bool on_gpus = false);
 
-// The requests that a version's model can process.
+// The kind of requests that a version's model processes.
 struct ModelPurpose {
   model::VisionTask task;
-  // True if the model also processes requests for its task that name no model.
+  // True if the model also processes requests for its task that do not name a
+  // model.
   bool is_default = false;
 };
 
-// Reads the purpose from the version's configuration only. Returns the errors
-// of ReadModelDirectory().
+// Reads only the version's configuration and returns the model's purpose. If
+// the configuration cannot be read, returns the same error as
+// ReadModelDirectory().
 absl::StatusOr<ModelPurpose> ReadPurpose(const VersionPath& path);
 
-// Returns true if the version's files are complete and the weights have the
-// size in config.textproto or in the weights' own header. This check is faster
-// than ReadModelDirectory().
+// Returns true if all files of the version exist and the weights' files have
+// the expected size. The size is stated in config.textproto or in the header of
+// the weights' files. If `random_init` is true, weights and labels may be
+// missing. Faster than ReadModelDirectory(), because the weights are not read.
 bool LooksComplete(const VersionPath& path, bool random_init = false);
 
 }  // namespace sfmamba::repository

@@ -13,7 +13,9 @@
 namespace sfmamba::repository {
 
 // Labels with a special meaning. A model name without version or label selects
-// the version `stable`. It selects `canary` only if no other version is READY.
+// the version with the label `stable`. If no version has this label, the name
+// selects the version with the label `canary` only if no other version is
+// READY.
 inline constexpr char kStableLabel[] = "stable";
 inline constexpr char kCanaryLabel[] = "canary";
 
@@ -26,7 +28,8 @@ class ModelEntry {
   using Version = std::shared_ptr<ModelVersion>;
 
   const std::map<int64_t, Version>& versions() const { return versions_; }
-  // Return the version, or null if there is no such version.
+  // These two functions return the version, or null if there is no such
+  // version.
   Version Find(int64_t number) const;
   Version FindLabelled(const std::string& label) const;
 
@@ -35,26 +38,28 @@ class ModelEntry {
   // Removes the version and its labels.
   void Remove(int64_t number);
 
-  // Returns the version number of each label.
+  // Returns the version number that each label selects.
   const std::map<std::string, int64_t>& labels() const { return labels_; }
-  // Sets a label, or removes the label if `number` is empty.
+  // Sets a label of the version `number`. Removes the label if `number` is
+  // empty.
   void SetLabel(const std::string& label, std::optional<int64_t> number);
   void ClearLabels();
   // Returns the numbers of the versions that have a label.
   std::set<int64_t> labelled() const;
 
-  // Returns the version for a model name without version or label, or null if
-  // there are no versions. This is the first available of:
+  // Returns the version that a model name without version or label selects. The
+  // version is the first of these that exists:
   // 1. the version with the label `stable`
   // 2. the highest READY version without the label `canary`
   // 3. the highest READY version
   // 4. the highest version
+  // Returns null if there are no versions.
   Version Default() const;
 
  private:
   void TellLabels(int64_t number) const;
 
-  std::map<int64_t, Version> versions_;    // Keyed by number.
+  std::map<int64_t, Version> versions_;    // Keyed by version number.
   std::map<std::string, int64_t> labels_;  // Version numbers by label.
 };
 

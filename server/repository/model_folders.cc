@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the names of the entries in `path`.
+// Returns the names of the entries in the folder `path`. Returns NOT_FOUND if
+// the folder cannot be read.
 absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   std::vector<std::string> names;
   std::error_code error;
@@ -35,10 +36,9 @@ absl::StatusOr<std::vector<std::string>> Entries(const fs::path& path) {
   return names;
 }
 
-// Returns the folder that `path` names after links are followed. The folder
-// must be inside `root`. Returns NOT_FOUND if `path` is not a folder. Returns
-// INVALID_ARGUMENT if `path` is a link to a missing target or to a target
-// outside `root`.
+// Follows all links in `path` and returns the path of the target folder.
+// Returns NOT_FOUND if `path` is not a folder. Returns INVALID_ARGUMENT if a
+// link has no target or the folder is outside `root`.
 absl::StatusOr<std::string> FollowFolder(const std::string& root,
                                          const fs::path& path) {
   std::error_code error;
@@ -46,8 +46,8 @@ absl::StatusOr<std::string> FollowFolder(const std::string& root,
   if (absl::IsNotFound(end.status()) && fs::is_symlink(path, error)) {
     return absl::InvalidArgumentError("is a link to a missing target");
   }
-  // Ignores a link to a file outside `root`, because such a link is not meant
-  // to be a folder.
+  // A link to a file outside `root` is not an error, because it is not meant to
+  // be a folder.
   if (!fs::is_directory(path, error)) return absl::NotFoundError("no folder");
   return end;
 }
@@ -68,8 +68,8 @@ bool IsWorkingName(const std::string& entry) {
          !absl::ascii_isdigit(parts.second[0]);
 }
 
-// Reads the state of the folder `name` in `root`. `name` need not be a valid
-// id.
+// Reads the state of the model folder `name` in `root`. `name` need not be a
+// valid model id.
 ModelFolder LookAtFolder(const std::string& root, const std::string& name,
                          bool random_init) {
   ModelFolder found;

@@ -15,36 +15,37 @@ namespace sfmamba::repository {
 // config.json.
 struct VersionFolder {
   VersionPath path;
-  // The names, sizes, times and inodes of the folder's files. The text changes
-  // whenever a file is written or replaced.
+  // The names, sizes, modification times and inode numbers of the folder's
+  // files. The text changes whenever a file is written or replaced.
   std::string fingerprint;
   // True if all files exist and the weights have the size in the configuration.
   // If false, somebody may still be writing the files.
   bool complete = false;
 };
 
-// A model's folder, <repository>/<id>.
+// The content of a model's folder, <repository>/<id>.
 struct ModelFolder {
   std::map<int64_t, VersionFolder> versions;
   // The content of policy.textproto, or the error of reading it.
   absl::StatusOr<v1::VersionPolicy> policy = v1::VersionPolicy();
-  // Folders that look like versions but were skipped. Contains the reason for
-  // each folder name.
+  // The folders that look like versions but are not served. Maps the name of
+  // each folder to the reason.
   std::map<std::string, std::string> left_out;
 };
 
 struct RepositoryFolders {
   // The models that have at least one version, by id.
   std::map<std::string, ModelFolder> models;
-  // Folders that look like models or versions but were skipped. Contains the
-  // reason for each path in the repository. Such a folder has a version's files
-  // but no valid name, or is a link to a missing target or a target outside the
-  // repository. Hidden folders are not reported.
+  // The folders that look like models or versions but are not served. Maps the
+  // path of each folder, relative to the repository, to the reason. Such a
+  // folder contains a version's files but has no valid name, or it is a link
+  // whose target is missing or outside the repository. Hidden folders are not
+  // included.
   std::map<std::string, std::string> left_out;
 };
 
-// Reads the state of one version's folder. If `random_init` is true, weights
-// and labels may be missing.
+// Reads the state of one version's folder. If `random_init` is true, a complete
+// folder needs neither weights nor labels.
 VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 
 // Reads the state of the folder of model `id` in `repository`. Links are
@@ -53,8 +54,8 @@ VersionFolder LookAtVersion(const VersionPath& path, bool random_init);
 ModelFolder LookAtModel(const std::string& repository, const std::string& id,
                         bool random_init);
 
-// Reads the state of all models. Returns NOT_FOUND if `repository` cannot be
-// read.
+// Reads the state of the folders of all models. Returns NOT_FOUND if
+// `repository` cannot be read.
 absl::StatusOr<RepositoryFolders> LookAtModels(const std::string& repository,
                                                bool random_init);
 

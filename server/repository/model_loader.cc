@@ -15,10 +15,11 @@
 namespace sfmamba::repository {
 namespace {
 
-// The maximum number of bytes per prepared weight. Several effects enlarge
-// weights: AMX splits an fp32 weight into three bf16 parts, each matrix is
-// padded to whole huge pages, and Winograd convolutions store 36 values for 9.
-// The largest measured value is 8 bytes, for MambaVision's T and B.
+// The maximum memory of a weight in bytes after it was prepared for the
+// kernels. Preparation enlarges weights: AMX splits an fp32 weight into three
+// bf16 parts, each matrix is padded to whole huge pages, and Winograd
+// convolutions store 36 values for 9. The largest measured value is 8 bytes,
+// for MambaVision's T and B.
 constexpr int64_t kPreparedBytes = 8;
 // The memory in bytes that a model needs in addition to its weights. This
 // includes the largest tensor during preparation, threads, and a classifier's
@@ -93,8 +94,8 @@ absl::StatusOr<ModelDirectory> ModelLoader::Read(const Job& job) const {
 
 int64_t ModelLoader::MemoryFor(const Job& job,
                                const ModelDirectory& directory) {
-  // At startup, free memory of the size of the files is sufficient, because a
-  // model may need nearly all memory.
+  // At startup, `background` is null and only the size of the files is
+  // reserved. A model that needs nearly all memory can therefore start.
   return job.background != nullptr
              ? MemoryToLoad(directory.weights_size, directory.weights_elements)
              : directory.weights_size;
@@ -153,7 +154,7 @@ absl::StatusOr<ModelLoader::Weights> ModelLoader::LoadChosen(
   if (!check.ok()) return check.status();
   tell(check->allowed ? precision : model::Precision::kFloat32, check->figures);
   if (check->allowed) return weights;
-  *weights = Weights();  // Frees the FP32 weights.
+  *weights = Weights();  // Frees the weights in the lower precision.
   if (job.stop()) return Stopped();
   return LoadWeights(job, directory, model::Precision::kFloat32);
 }
@@ -176,8 +177,8 @@ absl::StatusOr<PrecisionCheck> ModelLoader::CheckPrecision(
                           absl::StrCat(PrecisionName(precision),
                                        " fails: ", answers.status().message())};
   }
-  // Releases the exclusive right to measure. Only one model at a time may hold
-  // this right.
+  // LoadWeights() below may need the exclusive right to use most of the free
+  // memory. Only one model may hold this right, so `reduced` releases it here.
   reduced.fit = BatchFit();
   absl::StatusOr<Weights> full =
       LoadWeights(job, directory, model::Precision::kFloat32);
@@ -205,8 +206,9 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   });
   if (!weights.ok()) return weights.status();
   model::VisionModel& model = *weights->model;
-  // The digest was computed from the bytes that were read. Therefore the files
-  // must not have changed since.
+  // The files were read twice, for the SHA-256 and for the weights. If a file
+  // has changed in between, the SHA-256 may not belong to the weights in
+  // memory.
   if (Fingerprint(job.version.path()) != fingerprint) {
     return absl::UnavailableError("its files were written while it was loaded");
   }
@@ -244,7 +246,8 @@ absl::StatusOr<std::unique_ptr<LoadedModel>> ModelLoader::Run(const Job& job) {
   }
   options.stop = job.stop;
   loaded->directory = *std::move(directory);
-  // The executor's threads inherit this thread's priority.
+  // Created here and not on the background thread, because the executor's
+  // threads inherit the priority of the thread that creates them.
   loaded->executor = std::make_unique<batching::Executor>(
       std::move(options), std::move(weights->model), &metrics_);
   const absl::Status prepared = loaded->executor->WaitUntilPrepared();

@@ -35,9 +35,10 @@ namespace sfmamba::repository {
 // Thread-safe.
 class ModelLoader {
  public:
-  // Loads a model. The model calls `capture_failed`, which ModelOptions
-  // describes.
+  // Called by a model if it could not capture a CUDA graph, see
+  // ModelOptions::capture_failed.
   using CaptureFailed = std::function<void(const absl::Status&)>;
+  // Creates a model from the verified content of a version's folder.
   using Load =
       std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
           const ModelDirectory& directory, CaptureFailed capture_failed)>;
@@ -46,15 +47,18 @@ class ModelLoader {
     // If true, versions without weights get random weights.
     bool random_init = false;
     bool on_gpus = false;  // True if models run on GPUs.
-    // Options of every executor: drain_timeout, profile_budget, device_failed
-    // and batch.client_share.
+    // The options that the executors of all models share. Only drain_timeout,
+    // profile_budget, device_failed and batch.client_share are used.
     batching::Executor::Options executor;
     // The precision of models whose configuration contains no precision.
     v1::Precision default_precision = v1::FP32;
-    // Returns the precision that AUTO prefers on a CPU.
+    // Returns the precision that AUTO tries on a CPU. Not used for models that
+    // allow INT8.
     std::function<model::Precision()> fast_precision = FastPrecision;
-    int compute_threads = 1;  // Shared by all CPU contexts.
-    // Returns the number of bytes that a model may take now.
+    // The number of CPU threads that compute batches, for all CPU contexts
+    // together.
+    int compute_threads = 1;
+    // Returns the number of bytes that models may still allocate.
     std::function<int64_t()> free_memory = [] {
       return std::numeric_limits<int64_t>::max();
     };
@@ -62,12 +66,13 @@ class ModelLoader {
 
   struct Job {
     const ModelVersion& version;
-    // Replaces the batching of config.textproto if set.
+    // If set, the fields that are set here replace the batching fields of
+    // config.textproto.
     std::optional<v1::Batching> batching;
-    // Set if other models serve during the load. On this low-priority thread,
-    // the load reads files, prepares weights, compares precisions and, on a
-    // CPU, checks results. Batches that are measured wait for their turn on the
-    // device.
+    // A low-priority thread for most of the load. Null at startup, when no
+    // model serves. On this thread, the load reads files, prepares weights,
+    // compares precisions and, on a CPU, checks results. The load waits for its
+    // turn on the device before it measures a batch.
     server::Worker* background = nullptr;
     // Called periodically. If it returns true, the load ends with CANCELLED.
     std::function<bool()> stop = [] { return false; };
@@ -77,13 +82,13 @@ class ModelLoader {
   ModelLoader(Options options, Load load, observability::Metrics* metrics,
               observability::Logger* log);
 
-  // Loads the version. Returns RESOURCE_EXHAUSTED if the model or a batch of
-  // one image does not fit into the free memory. Errors contain no paths,
-  // because clients see them. Thread-safe.
+  // Loads the version. Returns RESOURCE_EXHAUSTED if the free memory is not
+  // sufficient for the model and a batch of one image. Errors contain no paths,
+  // because clients see errors. Thread-safe.
   absl::StatusOr<std::unique_ptr<LoadedModel>> Run(const Job& job);
 
   // Stores the version's measured batch times. The next load of the same
-  // network uses these times.
+  // network uses these times and measures nothing.
   void KeepTimes(const ModelVersion& version);
 
  private:
@@ -92,8 +97,8 @@ class ModelLoader {
   template <typename Fn>
   static auto RunAs(server::Worker* background, Fn fn);
   absl::StatusOr<ModelDirectory> Read(const Job& job) const;
-  // Returns the number of bytes that the version needs during the load, before
-  // its first batch.
+  // Returns the number of bytes that the load of the version needs, without the
+  // memory for batches.
   static int64_t MemoryFor(const Job& job, const ModelDirectory& directory);
   // A loaded model and the memory that its batches need.
   struct Weights {
@@ -103,18 +108,18 @@ class ModelLoader {
   absl::StatusOr<Weights> LoadWeights(const Job& job,
                                       const ModelDirectory& directory,
                                       model::Precision precision);
-  // Loads the weights of a model with precision AUTO. Uses the faster precision
-  // unless its results differ too much from fp32. Logs the reason for the
-  // choice.
+  // Loads the weights of a model whose precision is AUTO. Uses the faster
+  // precision if its results are close enough to the results in fp32, and
+  // otherwise fp32. Logs the reason for the choice.
   absl::StatusOr<Weights> LoadChosen(const Job& job,
                                      const ModelDirectory& directory);
-  // Compares the results of `reduced` with the results in fp32. Replaces
-  // `reduced.fit` with the memory that fp32 batches need. fp32 never needs less
-  // memory.
+  // Compares the results of `reduced`, a model in a lower precision, with the
+  // results in fp32. Then sets `reduced.fit` to the memory that batches in fp32
+  // need. Batches in a lower precision never need more.
   absl::StatusOr<PrecisionCheck> CheckPrecision(const Job& job,
                                                 const ModelDirectory& directory,
                                                 Weights& reduced);
-  // Returns a callback that logs and counts CUDA graphs that could not be
+  // Returns a function that logs and counts the CUDA graphs that could not be
   // captured.
   CaptureFailed TellOfCaptures(const ModelVersion& version) const;
 
@@ -129,9 +134,9 @@ class ModelLoader {
       std::make_shared<batching::Devices>();
 };
 
-// Estimates the peak memory in bytes of loading weights with `elements`
-// elements from files of `file_bytes` bytes. At the peak, both the stored and
-// the prepared weights are in memory.
+// Estimates the peak memory of a load in bytes. The weights have `elements`
+// elements in files of `file_bytes` bytes together. At the peak, both the
+// stored and the prepared weights are in memory.
 int64_t MemoryToLoad(int64_t file_bytes, int64_t elements);
 
 }  // namespace sfmamba::repository

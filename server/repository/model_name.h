@@ -24,8 +24,9 @@ int64_t VersionNumber(absl::string_view text);
 // Returns "models/{id}/versions/{version}".
 std::string VersionName(absl::string_view id, int64_t version);
 
-// Returns a hint for an error about the unknown `id`. The hint lists the most
-// similar element of `ids`, or all elements if there are few.
+// Returns a hint for an error about the unknown `id`. The hint names the most
+// similar element of `ids`, or all elements if none is similar and there are
+// few.
 std::string OtherIds(absl::string_view id, const std::vector<std::string>& ids);
 
 // A parsed model name. At most one of `version` and `label` is set.

@@ -12,7 +12,8 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// The maximum retry delay in periods, as a power of 2.
+// The base-2 logarithm of the maximum retry delay. The delay is counted in
+// periods.
 constexpr int kMostPeriodsLog2 = 6;
 
 }  // namespace
@@ -149,8 +150,8 @@ bool ModelPlan::MayLoad(const Version& version, absl::Time now) {
   if (version.failures > 0 && version.failed_from == fingerprint) {
     return now >= version.retry_at;
   }
-  // An incomplete folder that no longer changes is loaded too, because the
-  // error of the load then lists the missing files.
+  // An incomplete folder that no longer changes is loaded too. The error of the
+  // load then tells which files are missing.
   return version.folder->complete || version.found_before == fingerprint;
 }
 
@@ -164,8 +165,8 @@ std::vector<int64_t> ModelPlan::ToLoad(const std::set<int64_t>& labelled,
     }
     if (at_once || MayLoad(version, now)) to_load.push_back(number);
   }
-  // Loads the highest version first, because the model's name selects this
-  // version.
+  // Loads the highest version first, because a model name without a version
+  // selects this version.
   std::reverse(to_load.begin(), to_load.end());
   return to_load;
 }

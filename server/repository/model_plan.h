@@ -15,30 +15,31 @@
 namespace sfmamba::repository {
 
 // Decides which versions of one model to load and unload next. The decision
-// depends on the model's folder, the policy, earlier calls and the results of
-// earlier loads.
+// depends on the model's folder, the policy, earlier LoadModel() and
+// UnloadModel() calls, and the results of earlier loads.
 //
-// The class has no clock, thread or file. Thread-compatible.
+// The class uses no clock, thread or file. Thread-compatible.
 class ModelPlan {
  public:
-  // Updates the state of the folder. If the policy cannot be read, the previous
-  // policy stays in effect. A changed policy takes effect when two consecutive
-  // calls have found it, because somebody may still be writing the file. If
-  // `at_once` is true, the policy takes effect immediately. LoadModel() and the
-  // startup set `at_once`.
+  // Reports the current state of the model's folder. If the policy cannot be
+  // read, the previous policy stays in effect. A changed policy takes effect
+  // when two consecutive calls have found it, because somebody may still be
+  // writing the file. The policy takes effect immediately if `at_once` is true,
+  // as for LoadModel(), or if no version is known yet.
   void Found(ModelFolder folder, bool at_once = false);
 
-  // Records that a call has loaded the model or one of its versions.
+  // Record that LoadModel() was called for the model or for one of its
+  // versions.
   void Want();
   void Want(int64_t version);
-  // Records that a call has unloaded the model or one of its versions. Without
-  // a number, no version is wanted after this call.
+  // Record that UnloadModel() was called for the model or for one of its
+  // versions. After Drop() without a number, no version is wanted.
   void Drop();
   void Drop(int64_t version);
 
   // Report the result of loading the version from its folder. After n
-  // consecutive failures, the next attempt waits for `period` times 2^(n-1),
-  // but at most for `period` times 64.
+  // consecutive failures with the same files, the next attempt waits for
+  // `period` times 2^(n-1), but at most for `period` times 64.
   void Loaded(int64_t version);
   void Failed(int64_t version, absl::Time now, absl::Duration period);
   // Reports that the version is no longer served.
@@ -46,9 +47,9 @@ class ModelPlan {
 
   // Returns the version's folder, or null if there is none.
   const VersionFolder* Folder(int64_t version) const;
-  // Returns the labels that must still be set. A label must be set if the
-  // policy file has changed or a call has unloaded the model. If a label has no
-  // number, the label must be removed.
+  // Returns the label changes that are still to be made. Maps each label to the
+  // version that it must select, or to nullopt if it must be removed. Changes
+  // result from a new policy and from UnloadModel() for the whole model.
   const std::map<std::string, std::optional<int64_t>>& labels_to_set() const {
     return labels_to_set_;
   }
@@ -59,45 +60,50 @@ class ModelPlan {
   // folder.
   std::set<int64_t> MissingVersions() const;
 
-  // Returns true if a call has unloaded the version or the model.
+  // Returns true if UnloadModel() was the last call for the version or for the
+  // whole model.
   bool IsDropped(int64_t version) const {
     return dropped_ || not_wanted_.count(version) > 0;
   }
   bool is_empty() const { return versions_.empty(); }
 
-  // Returns the versions to serve. They include the versions in `labelled` and
-  // the versions that the policy labels.
+  // Returns the versions to serve. `labelled` contains the versions that have
+  // labels now. These versions and the versions that the policy labels are
+  // included if their folders exist and no call has unloaded them.
   std::set<int64_t> Wanted(const std::set<int64_t>& labelled) const;
 
   // Returns the wanted versions to load now, in descending order. A version
   // must be loaded if it is not loaded yet, or if its files have changed. A
-  // version that failed waits until its retry time or until its files change.
-  // An incomplete version waits until two calls of Found() have seen the same
-  // files. If `at_once` is true, no version waits.
+  // version whose load failed waits until its retry time or until its files
+  // change. A version with missing files waits until two calls of Found() have
+  // seen the same files. If `at_once` is true, no version waits.
   std::vector<int64_t> ToLoad(const std::set<int64_t>& labelled, absl::Time now,
                               bool at_once) const;
   // Returns the loaded versions that are not wanted. Returns no versions while
-  // a wanted version is not loaded, because the old versions still serve. Never
-  // returns labelled versions, even if their folder no longer exists.
+  // a wanted version is not loaded, because the old versions must serve until
+  // then. Never returns labelled versions, even if their folder no longer
+  // exists.
   std::vector<int64_t> ToUnload(const std::set<int64_t>& labelled) const;
 
  private:
   struct Version {
     // Empty if the folder no longer exists.
     std::optional<VersionFolder> folder;
-    // The fingerprint found by the previous call of Found().
+    // `folder` is from the last call of Found(). This is the fingerprint from
+    // the call before.
     std::string found_before;
     bool loaded = false;
-    std::string loaded_from;  // The fingerprint when the version was loaded.
+    std::string loaded_from;  // The fingerprint of the files that were loaded.
     std::string failed_from;
     int failures = 0;  // Consecutive failures with the same files.
     absl::Time retry_at = absl::InfinitePast();
   };
 
-  // Returns true if a load may start now.
+  // Returns true if the load of this version need not wait, see ToLoad().
   static bool MayLoad(const Version& version, absl::Time now);
 
-  // Schedules the label changes from the policy `before` to `policy`.
+  // Adds the differences between the labels of `before` and `policy` to
+  // labels_to_set_.
   void SetLabelsOf(const v1::VersionPolicy& policy,
                    const v1::VersionPolicy& before);
 
@@ -107,9 +113,14 @@ class ModelPlan {
   std::optional<v1::VersionPolicy> policy_found_before_;
   std::map<std::string, std::optional<int64_t>> labels_to_set_;
   std::map<int64_t, Version> versions_;
-  bool dropped_ = false;          // Set if a call unloads the whole model.
-  std::set<int64_t> asked_for_;   // Versions loaded by calls.
-  std::set<int64_t> not_wanted_;  // Versions unloaded by calls.
+  // True if UnloadModel() was the last call for the whole model.
+  bool dropped_ = false;
+  // The versions that LoadModel() calls have named, unless a later call
+  // unloaded them.
+  std::set<int64_t> asked_for_;
+  // The versions that UnloadModel() calls have named, unless a later call
+  // loaded them.
+  std::set<int64_t> not_wanted_;
 };
 
 }  // namespace sfmamba::repository

@@ -19,11 +19,11 @@ namespace {
 using observability::LogModule;
 using observability::ModelState;
 
-// The maximum number of calls that wait for running loads.
+// The maximum number of load and unload jobs that wait for other jobs.
 constexpr size_t kMostCalls = 256;
 constexpr absl::Duration kRetryCall = absl::Seconds(1);
-// A waiting call checks at this interval whether the repository is being
-// destroyed.
+// A call that waits for the first loads checks at this interval whether the
+// repository is being destroyed.
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 constexpr char kUnloadedReason[] = "a call has unloaded it";
 constexpr char kNotLoadedReason[] = "it waits for a call that loads it";
@@ -131,8 +131,8 @@ absl::Status ModelRepository::Scan() {
           absl::StrCat("model: got \"", id, "\", expected an id that ",
                        options_.directory, " does not have"));
     }
-    // Adds the version even if the folder is empty, because loading the version
-    // then reports the error.
+    // Adds version 1 even if its folder is empty. Loading the version then
+    // reports the error.
     ModelFolder folder;
     folder.versions[1] = LookAtVersion({path, ""}, options_.random_init);
     Found(id, std::move(folder));
@@ -323,8 +323,8 @@ absl::Duration ModelRepository::Poll() {
   if (!options_.directory.empty()) {
     auto found = LookAtModels(options_.directory, options_.random_init);
     if (!found.ok()) {
-      // An unreadable folder may be a temporary disk problem. The models
-      // therefore keep serving.
+      // All models keep serving, because the folder may be unreadable only for
+      // a short time, for example after a disk error.
       if (!folder_unreadable_) {
         log_.Error(LogModule::kModels, "the models' folder cannot be read",
                    {{"error", found.status().message()}});
@@ -338,10 +338,10 @@ absl::Duration ModelRepository::Poll() {
   folder_unreadable_ = false;
   for (const auto& [id, path] : options_.models) models[id] = LookAt(id);
   absl::MutexLock lock(&mu_);
-  // Adds an empty folder for each deleted model.
+  // Adds an empty entry for each model whose folder no longer exists.
   for (const auto& [id, plan] : plans_) models[id];
   for (auto& [id, folder] : models) {
-    // A model with running or waiting jobs is polled again later.
+    // A model with running or waiting jobs is skipped until the next poll.
     if (!lanes_.IsBusy(id)) PollModel(id, std::move(folder));
   }
   return options_.poll_period;
@@ -389,7 +389,8 @@ void ModelRepository::UnloadUnwanted(const std::string& id) {
   ModelPlan& plan = plans_[id];
   const std::set<int64_t> labelled = catalog_.LabelledOf(id);
   for (int64_t number : plan.ToUnload(labelled)) {
-    // Unloading fails for a version that has just received a label.
+    // Fails if the version has just received a label. The version then stays
+    // loaded.
     UnloadVersion(id, number, /*reason=*/"").IgnoreError();
   }
   const std::set<int64_t> wanted = plan.Wanted(labelled);

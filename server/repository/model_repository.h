@@ -29,16 +29,16 @@
 
 namespace sfmamba::repository {
 
-// Loads, serves and unloads models. The versions are in folders <id>/<version>/
-// of a repository, or in single folders that the operator has named. The
-// folders may change while the server runs. A version exists if its folder has
-// a config.textproto or a config.json in Hugging Face's layout. Size and sha256
-// of the weights must match config.textproto. A folder that contains a
-// version's files but has no valid name is skipped with a warning.
+// Loads, serves and unloads models. The versions of a model are in folders
+// <id>/<version>/ of a repository, or in single folders that the operator has
+// named. The folders may change while the server runs. A version exists if its
+// folder has a config.textproto or a config.json in Hugging Face's layout. Size
+// and sha256 of the weights must match config.textproto. A folder that contains
+// a version's files but has no valid name is skipped with a warning.
 //
 // <id>/policy.textproto selects the versions of a model to serve. The default
-// is the highest version. Versions that have a label or that a call has loaded
-// are served too.
+// is the highest version. Versions that have a label or that LoadModel() has
+// loaded are served too.
 //
 // Scan() must be called once, and then LoadAll() once. All other methods are
 // thread-safe and may be called at any time. Later loads and unloads run on the
@@ -51,17 +51,20 @@ class ModelRepository {
   using Changed = std::function<void(const ModelVersion&)>;
 
   struct Options : ModelLoader::Options {
-    std::string directory;  // If empty, there is no folder.
+    // The repository's folder. Empty if there are only the folders in `models`.
+    std::string directory;
     // Folders of single versions, by model id. Each folder is version 1 of its
-    // model. Links in these folders may lead anywhere.
+    // model. Symbolic links in these folders may point to any target.
     std::map<std::string, std::string> models;
     bool explicit_control = false;  // Enables LoadModel() and UnloadModel().
-    // If infinite, the folders are read only at startup.
+    // The time between two reads of the folders. If infinite, the folders are
+    // read only at startup.
     absl::Duration poll_period = absl::InfiniteDuration();
-    // If explicit_control is true, the ids to load at startup. Empty means all.
+    // The ids of the models to load at startup if explicit_control is true. If
+    // the list is empty, all models are loaded.
     std::vector<std::string> startup_models;
-    // If true, and a new version does not fit into memory beside the model's
-    // other versions, the other versions are unloaded first.
+    // If true, and the memory is not sufficient to load a version, the model's
+    // other versions are unloaded. Then the load is repeated.
     bool unload_first = false;
     // Called first on each low-priority thread. These threads prepare models
     // while other models serve.
@@ -69,7 +72,8 @@ class ModelRepository {
   };
 
   struct LoadRequest {
-    // If empty, all versions that the policy selects are loaded.
+    // The version to load. If nullopt, all versions that the policy selects are
+    // loaded.
     std::optional<int64_t> version;
     // The fields that are set replace the fields in the version's
     // config.textproto until the next load of the version.
@@ -83,28 +87,29 @@ class ModelRepository {
   // `metrics` and `log` must outlive the repository.
   ModelRepository(Options options, Load load, observability::Metrics* metrics,
                   observability::Logger* log);
-  // Waits for the executors' running batches. Then frees the models that have
-  // no other owner.
+  // Waits until the running batches of all models have ended. Then frees the
+  // models, except those that a request still owns.
   ~ModelRepository();
 
   // Finds the versions and lists them as LOADING. Returns NOT_FOUND if the
-  // folder cannot be read or contains no model. Returns INVALID_ARGUMENT if a
-  // name is not a valid id or occurs twice.
+  // repository's folder cannot be read, if there are no models, or if
+  // startup_models contains an unknown id. Returns INVALID_ARGUMENT if the
+  // repository's folder already contains a model with an id of `models`.
   absl::Status Scan();
 
   // Loads and warms up each version, one after another. Each version then
   // becomes READY or UNAVAILABLE, and `changed` is called. Returns the first
   // error with the version's name. `stop` is called before and during each
-  // load. If it returns true, LoadAll() returns CANCELLED. Later loads and
-  // unloads call both functions too, on the repository's own threads, during
-  // the repository's lifetime.
+  // load. If it returns true, LoadAll() returns CANCELLED. The repository keeps
+  // copies of both functions. Its threads also call them for later loads and
+  // unloads.
   absl::Status LoadAll(const Changed& changed,
                        const std::function<bool()>& stop);
 
   // Reads the folder of model `id` again and loads the wanted versions. If the
-  // request contains a version, loads this version, which then stays wanted
-  // until it is unloaded. A READY version whose files have not changed is not
-  // loaded again unless `request.batching` is set. Unwanted versions are
+  // request contains a version, loads only this version, which then stays
+  // wanted until it is unloaded. A READY version whose files have not changed
+  // is not loaded again unless `request.batching` is set. Unwanted versions are
   // unloaded when the new ones are READY. Afterwards one of the repository's
   // threads calls `done` with the first error, or OK. After an error, the
   // previous versions keep serving. `done` may call the repository but must not
@@ -112,6 +117,7 @@ class ModelRepository {
   //
   // Possible errors:
   // - FAILED_PRECONDITION, MODEL_CONTROL_OFF: explicit_control is false.
+  // - FAILED_PRECONDITION, LOAD_FAILED: a version did not load.
   // - NOT_FOUND, MODEL_NOT_FOUND: there is no such folder.
   // - RESOURCE_EXHAUSTED, QUEUE_FULL: too many calls wait.
   // - UNAVAILABLE, DRAINING: the repository is being destroyed.
@@ -119,13 +125,13 @@ class ModelRepository {
   // returns.
   void LoadModel(const std::string& id, LoadRequest request, Done done);
 
-  // Stops serving a version, or all versions of the model with their labels.
-  // The version stays unloaded until a call loads it. If the version is being
-  // loaded, its load ends with CANCELLED. Admitted requests still get their
-  // answers. `done` is called when new requests can no longer find the version.
-  // LoadModel() describes the thread of `done` and the errors. If a single
-  // version with a label is unloaded, the error is FAILED_PRECONDITION with
-  // reason VERSION_IN_USE.
+  // Stops serving a version. If `version` is nullopt, stops serving all
+  // versions of the model and removes their labels. A version stays unloaded
+  // until a call loads it. If a version is being loaded, its load ends with
+  // CANCELLED. Admitted requests still get their answers. `done` is called when
+  // new requests can no longer find the version. LoadModel() describes the
+  // thread of `done` and the errors. If `version` has a label, the error is
+  // FAILED_PRECONDITION with reason VERSION_IN_USE.
   void UnloadModel(const std::string& id, std::optional<int64_t> version,
                    Done done);
 
@@ -148,22 +154,25 @@ class ModelRepository {
   bool IsServing(const std::string& id) const { return catalog_.IsServing(id); }
 
   // Returns the version that `name` selects. `name` is "{id}", "models/{id}",
-  // "models/{id}/versions/{n}", "models/{id}/labels/{label}" or "". If there is
-  // only one model, the empty name selects this model. Otherwise the empty name
-  // selects the only model for `task` or, if there are several, the default
-  // model for `task`. If `name` contains no version or label,
-  // ModelEntry::Default() selects the version. If `name` contains an id, the
-  // model may have another task than `task`. Returns NOT_FOUND with reason
-  // MODEL_NOT_FOUND, or INVALID_ARGUMENT with reason INVALID_FIELD and field
-  // `field`.
+  // "models/{id}/versions/{n}", "models/{id}/labels/{label}" or "". If `name`
+  // contains an id but no version or label, ModelEntry::Default() selects the
+  // version. The model may have another task than `task`.
+  //
+  // If there is only one model, the empty name selects this model. Otherwise
+  // the empty name selects the only model for `task` or, if there are several,
+  // the default model for `task`.
+  //
+  // Returns NOT_FOUND with reason MODEL_NOT_FOUND if there is no such version.
+  // Returns INVALID_ARGUMENT with reason INVALID_FIELD and field `field` if the
+  // name is malformed, or if it is empty and selects no single model.
   absl::StatusOr<std::shared_ptr<ModelVersion>> Find(
       absl::string_view name, absl::string_view field,
       std::optional<model::VisionTask> task = std::nullopt) const {
     return catalog_.Find(name, field, task);
   }
 
-  // Returns all versions that are served or were requested, in all states. The
-  // versions are sorted by id and number.
+  // Returns all known versions, whatever their state is. The versions are
+  // sorted by id and number.
   std::vector<std::shared_ptr<ModelVersion>> List() const {
     return catalog_.List();
   }
@@ -185,7 +194,8 @@ class ModelRepository {
   bool AwaitStart() ABSL_LOCKS_EXCLUDED(mu_);
   // Loads the versions to serve at startup.
   absl::Status LoadFirst() ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns a hint for an error about an unknown id.
+  // Returns a hint for an error about the unknown `id`. The hint names other
+  // ids.
   std::string Others(const std::string& id) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LoadNow(const std::string& id, const LoadRequest& request,
@@ -193,8 +203,8 @@ class ModelRepository {
       ABSL_LOCKS_EXCLUDED(mu_);
   void UnloadNow(const std::string& id, std::optional<int64_t> version,
                  const Done& done) ABSL_LOCKS_EXCLUDED(mu_);
-  // Reads the folders and applies their changes. Returns the pause before the
-  // next call.
+  // Reads the folders of all models, then loads and unloads versions to match
+  // them. Returns the pause before the next call of Poll().
   absl::Duration Poll() ABSL_LOCKS_EXCLUDED(mu_);
   // Loads and unloads versions of a model to match its folder.
   void PollModel(const std::string& id, ModelFolder folder)
@@ -203,29 +213,31 @@ class ModelRepository {
   ModelFolder LookAt(const std::string& id) const;
   void Found(const std::string& id, ModelFolder folder, bool at_once = false)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Logs new errors of a model's policy.
+  // Logs each error of a model's policy, unless it was logged before.
   void LogPolicyFaults(const std::string& id, const absl::Status& policy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void LogLeftOut(std::map<std::string, std::string> left_out);
-  // Loads the wanted versions of a model, sets its labels, then unloads
-  // unwanted versions.
+  // Loads the wanted versions of a model, sets the model's labels, then unloads
+  // unwanted versions. Returns the first error.
   absl::Status Update(const std::string& id, bool at_once, const LoadWay& way)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unlocks mu_ while the version is read and prepared.
+  // Loads one version. Unlocks mu_ while the files are read and the model is
+  // prepared.
   absl::Status LoadVersion(const std::string& id, int64_t number,
                            const LoadWay& way)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unloads the model's other versions and repeats a load that failed for lack
-  // of memory. Unlocks mu_ meanwhile.
+  // Repeats a load that failed for lack of memory. Before that, unloads all
+  // READY versions of the model. Unlocks mu_ during the load.
   absl::StatusOr<std::unique_ptr<LoadedModel>> LoadAlone(
       const ModelLoader::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   absl::Status UnloadVersion(const std::string& id, int64_t number,
                              const std::string& reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Unloads unwanted versions of a model. Removes failed versions whose folder
-  // no longer exists.
+  // Unloads the versions of a model that are no longer wanted. Also removes
+  // from the list the versions that did not load and are not wanted.
   void UnloadUnwanted(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sets the labels of the policy whose versions are READY.
+  // Makes the pending label changes of a model, see ModelPlan::labels_to_set().
+  // A change stays pending while the version is not READY.
   void SetLabels(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   bool Stopping() const;
   // Returns true if an UnloadModel() call for the version is waiting.
@@ -242,32 +254,34 @@ class ModelRepository {
   ModelCatalog catalog_;
   Reaper reaper_;  // Uses the catalog.
 
-  // Set by LoadAll() before the first load.
+  // Copies of the arguments of LoadAll(). Set before the first load.
   Changed changed_ = [](const ModelVersion&) {};
   std::function<bool()> stop_ = [] { return false; };
 
-  // Locked by each job, except while a version is read and prepared.
+  // Each job holds this mutex, except while it reads the files of a version and
+  // prepares the model.
   absl::Mutex mu_;
   std::map<std::string, ModelPlan> plans_ ABSL_GUARDED_BY(mu_);  // Keyed by id.
-  // Policy errors that were logged, by id and field.
+  // The last logged error for each model id and each field of the log line.
   std::map<std::string, std::map<std::string, std::string>> policy_faults_
       ABSL_GUARDED_BY(mu_);
-  // True when LoadAll() has finished.
+  // True after LoadAll() has loaded the first versions.
   bool started_ ABSL_GUARDED_BY(mu_) = false;
 
-  // The next two members prevent repeated warnings. Scan() uses these members
-  // first, and afterwards only the poller's thread does.
+  // The next two members prevent repeated log lines. Scan() uses these members
+  // first. Afterwards only the thread of poller_ uses them.
   std::map<std::string, std::string> left_out_;  // Logged reasons, by path.
-  bool folder_unreadable_ = false;               // True if logged.
+  bool folder_unreadable_ = false;               // True if this was logged.
 
   mutable absl::Mutex unloads_mu_;
-  // The calls that wait to unload a model, by id. Each call has a version
+  // The UnloadModel() calls that wait, by model id. Each call has a version
   // number, or nullopt for all versions.
   std::multimap<std::string, std::optional<int64_t>> unloads_
       ABSL_GUARDED_BY(unloads_mu_);
 
   LoadLanes lanes_;  // Uses the members above.
-  // Last, because it uses all members above. It also runs the first loads.
+  // Polls the folders and runs the first loads. Last, because its thread uses
+  // all members above.
   server::Worker poller_;
 };
 
@@ -278,13 +292,14 @@ ModelRepository::Options RepositoryOptions(
         [](const absl::Status&) {},
     std::function<void()> background_starts = [] {});
 
-// Estimates the total bytes that the server's models need after startup from
-// the sizes of their files. Unreadable files count as 0.
+// Estimates how many bytes of memory all models need while they serve. The
+// estimate depends on the sizes of the models' files. Unreadable files count as
+// 0.
 int64_t MemoryOfModels(const v1::ServerConfig& config);
 
-// Reads and verifies each version that the server would load at startup. Calls
-// `use` with each version until a call fails. Errors contain the version's
-// name.
+// Reads and verifies each version that the server would load at startup, and
+// calls `use` with it. Stops at the first error and returns it with the
+// version's name.
 absl::Status ForEachServed(
     const v1::ServerConfig& config, observability::Logger* log,
     const std::function<absl::Status(const ModelVersion& version,

@@ -18,8 +18,8 @@ namespace {
 using observability::LogModule;
 using observability::ModelState;
 
-// The maximum time that a load waits until the memory of unloaded versions is
-// free.
+// The maximum time that a load waits for the memory of unloaded versions to be
+// freed.
 constexpr absl::Duration kUnloadPatience = absl::Seconds(30);
 
 absl::Status Stopped() { return absl::CancelledError("loading was stopped"); }
@@ -31,7 +31,7 @@ void ModelRepository::SetLabels(const std::string& id) {
   const std::map<std::string, std::optional<int64_t>> labels =
       plan.labels_to_set();
   for (const auto& [label, number] : labels) {
-    // If setting a label fails, a later call tries again.
+    // If setting the label fails, a later call of SetLabels() tries again.
     if (!catalog_.SetLabel(id, label, number).ok()) continue;
     plan.LabelSet(label);
     log_.Info(LogModule::kModels,
@@ -47,8 +47,8 @@ absl::Status ModelRepository::LoadVersion(const std::string& id, int64_t number,
   if (Stopping()) return Stopped();
   ModelPlan& plan = plans_[id];
   const VersionPath path = plan.Folder(number)->path;
-  // Versions with the same network have the same batch times. The times of the
-  // serving versions are stored for this load.
+  // Stores the batch times of the model's serving versions. If the new version
+  // has the same network, its load uses these times and measures nothing.
   for (const auto& [other, served] : catalog_.VersionsOf(id)) {
     loader_.KeepTimes(*served);
   }

@@ -26,15 +26,16 @@ absl::string_view TaskName(model::VisionTask task);
 // Returns "FP32", "BF16", "FP16" or "INT8".
 absl::string_view PrecisionName(model::Precision precision);
 
-// The model and the metadata of a READY version. Immutable except for the
-// executor, which is thread-safe.
+// The model and the metadata of a READY version. Immutable except for
+// `executor`, which is thread-safe.
 struct LoadedModel {
   ModelDirectory directory;
-  absl::Time load_time;  // Wall-clock time.
+  absl::Time load_time;  // When the load ended, by absl::Now().
   model::Precision precision = model::Precision::kFloat32;
   std::unique_ptr<batching::Executor> executor;
-  std::string times_key;       // The key in KnownTimes.
-  RunMemory::Hold run_memory;  // Accounts for batch memory.
+  std::string times_key;  // The key in KnownTimes.
+  // Registers the memory that the model's batches need.
+  RunMemory::Hold run_memory;
 };
 
 // One version of a model from its load to its unload. Thread-safe.
@@ -64,12 +65,12 @@ class ModelVersion {
   }
   std::string name() const;         // Returns "models/{id}/versions/{n}".
   std::string health_name() const;  // Returns "models/{id}".
-  // Returns the version's metrics. After an unload these are the metrics of
-  // unknown models, because the version's own series no longer exist.
+  // Returns the version's metrics. An unloaded version has no metrics of its
+  // own and returns the metrics of unknown models.
   const std::shared_ptr<observability::ModelMetrics>& metrics() const {
     return metrics_;
   }
-  // Returns true if metrics() belongs to this version.
+  // Returns false if metrics() are the metrics of unknown models.
   bool has_series() const { return metrics_.use_count() > 0; }
 
   observability::ModelState state() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -84,7 +85,7 @@ class ModelVersion {
   absl::StatusOr<std::shared_ptr<LoadedModel>> Loaded() const
       ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Called by the repository.
+  // The following functions change the state. Only the repository calls them.
   void SetReady(std::shared_ptr<LoadedModel> loaded) ABSL_LOCKS_EXCLUDED(mu_);
   void SetUnavailable(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mu_);
   void SetUnloading() ABSL_LOCKS_EXCLUDED(mu_);

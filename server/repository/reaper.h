@@ -15,18 +15,19 @@ namespace sfmamba::repository {
 
 // Frees models on its own thread. The last owner of a model may be a request
 // that ends on a gRPC thread or on a thread of the model's executor. Such a
-// thread must not run ~Executor, which waits for the executor's threads.
+// thread must not run ~Executor, because ~Executor waits for the executor's
+// threads.
 //
-// Thread-safe. The destructor frees the waiting models. A model that is
-// released later is freed by the releasing thread.
+// Thread-safe. The destructor frees the models that wait to be freed.
+// Afterwards a model is freed by the thread of its last owner.
 class Reaper {
  public:
   // Called on the reaper's thread after `model` was freed. The pointer only
   // identifies the model and must not be dereferenced.
   using Freed = std::function<void(const LoadedModel* model)>;
 
-  // `trim` returns free heap memory to the operating system. The default is
-  // malloc_trim().
+  // `trim` is called after a model was freed and returns free heap memory to
+  // the operating system. The default is malloc_trim().
   explicit Reaper(
       Freed freed, std::function<void()> trim = [] { malloc_trim(0); });
   ~Reaper();
@@ -36,10 +37,11 @@ class Reaper {
   std::shared_ptr<LoadedModel> Own(std::unique_ptr<LoadedModel> model);
 
  private:
-  // Shared with the models' deleters, which may outlive the reaper.
+  // The part of the reaper that the deleters of the models use. A deleter may
+  // outlive the reaper.
   struct Grave {
     absl::Mutex mu;
-    // Null after the reaper is destroyed.
+    // Null after the destructor of the reaper has started.
     server::Worker* worker ABSL_GUARDED_BY(mu) = nullptr;
   };
 

@@ -16,9 +16,9 @@
 namespace sfmamba::repository {
 namespace {
 
-// The estimated memory of a serving model, as a multiple of its files plus a
-// constant. The files are mapped, and the weights are also stored in prepared
-// form. The default models need 40 MB each.
+// The estimated memory of a serving model is kOfFile times the size of its
+// files, plus kBesideWeights bytes. The files are mapped into memory, and the
+// prepared weights are stored in addition. The default models need 40 MB each.
 constexpr int64_t kOfFile = 3;
 constexpr int64_t kBesideWeights = 32 << 20;
 

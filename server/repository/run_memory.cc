@@ -14,17 +14,18 @@
 namespace sfmamba::repository {
 namespace {
 
-// If the model allows several sizes, the first image has at most this many
-// pixels.
+// FitBatch() first runs an image with at most this many pixels. If the model
+// accepts only one size, this size is run even if it is larger.
 constexpr int64_t kSmallPixels = 512 * 512;
-// The allocator keeps freed tensors for the next run, up to a quarter of the
-// peak. This factor is an estimate of the usual overhead.
+// The memory that a run occupies, as a multiple of the memory of its tensors.
+// The allocator caches up to a quarter of the peak for the next run. The usual
+// overhead is estimated at a tenth.
 constexpr double kKept = 1.1;
-// The maximum size of the pool of free inputs. The memory budget accounts for
-// waiting inputs.
+// The maximum size of a model's pool of input buffers, in bytes. The memory
+// budget counts only the inputs in use.
 constexpr int64_t kMostPooledInputs = int64_t{256} << 20;
-// If an image needs more than 1/kLoadsAtOnce of the free memory, the image is
-// measured while no other load needs as much.
+// If an image needs more than 1/kLoadsAtOnce of the free memory, a load
+// measures this image only while no other load needs as much.
 constexpr int kLoadsAtOnce = 8;
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
@@ -34,7 +35,7 @@ struct Size {
   int64_t pixels() const { return int64_t{height} * width; }
 };
 
-// Returns the largest input to which a picture can be resized.
+// Returns the size of the model's largest input, in pixels.
 Size LargestInput(const model::ModelConfig& config) {
   if (config.task == model::VisionTask::kClassification) {
     return {config.image_size, config.image_size};
@@ -42,7 +43,7 @@ Size LargestInput(const model::ModelConfig& config) {
   return {config.Padded(config.short_side), config.Padded(config.long_side)};
 }
 
-// Returns the name and value of the setting that determines the input size.
+// Returns the name and value of the setting that determines LargestInput().
 std::string InputName(const model::ModelConfig& config) {
   if (config.task == model::VisionTask::kClassification) {
     return absl::StrCat("input.size ", config.image_size);
@@ -51,8 +52,8 @@ std::string InputName(const model::ModelConfig& config) {
                       " and input.long_side ", config.long_side);
 }
 
-// Returns the sizes to run, from the smallest to the largest input. Vim accepts
-// only one size.
+// Returns the sizes of the images to run, in ascending order. The last size is
+// the model's largest input. Vim accepts only one size.
 std::vector<Size> SizesToRun(const model::ModelConfig& config) {
   Size size = LargestInput(config);
   std::vector<Size> sizes = {size};
@@ -73,7 +74,8 @@ int64_t MaskBytes(const model::ModelConfig& config) {
   if (config.task != model::VisionTask::kDetection || !detector.masks) return 0;
   const int64_t pixels = int64_t{detector.mask_roi_size} *
                          detector.mask_roi_size * detector.max_detections;
-  // The features of the regions, plus four logits for each pixel and stage.
+  // The memory of the features of all objects, plus four logits for each pixel
+  // and box stage.
   return int64_t{sizeof(float)} * pixels *
          (detector.channels + 4 * detector.box_stages);
 }
@@ -94,27 +96,27 @@ class Measurement {
               int64_t free)
       : config_(model.config()), options_(options), free_(free) {}
 
-  // Returns the measured number of bytes. Sets `fit->most` if the run needed
-  // most of the free memory.
+  // Returns the measured number of bytes. Sets `fit->most` if a run needed most
+  // of the free memory.
   absl::StatusOr<int64_t> Run(model::ExecutionContext& context,
                               BatchFit* fit) const {
     const std::vector<Size> sizes = SizesToRun(config_);
     const int64_t largest = sizes.back().pixels();
     const int64_t masks = MaskBytes(config_);
-    int64_t expected = 0;  // Upper bound for the next image, or 0 if unknown.
+    int64_t expected = 0;  // Upper bound in bytes for the next image.
     int64_t last_bytes = 0, last_pixels = 0;
     for (size_t i = 0; i < sizes.size(); ++i) {
       const absl::StatusOr<int64_t> tensors =
           RunOne(context, sizes[i], expected, fit);
       if (!tensors.ok()) return tensors;
-      // Small tensors are not counted. On GPUs no tensors are counted.
+      // MeasureMemory() does not count small tensors. On GPUs it returns 0.
       const int64_t bytes =
           *tensors == 0 ? 0 : static_cast<int64_t>(*tensors * kKept) + masks;
       if (i + 1 == sizes.size()) return bytes;
-      // The peak is the maximum of several sums that grow linearly with the
-      // number of pixels. A larger image therefore needs at least the value on
-      // the line through the last two measurements. Its upper bound is the last
-      // measurement scaled by the number of pixels.
+      // The peak is the maximum of several linear functions of the number of
+      // pixels. The line through the last two measurements is therefore a lower
+      // bound for larger images. The last measurement, multiplied by the ratio
+      // of the numbers of pixels, is an upper bound.
       const int64_t pixels = sizes[i].pixels();
       const double slope =
           last_bytes == 0 ? 0
@@ -133,9 +135,10 @@ class Measurement {
   }
 
  private:
-  // Runs an image. The first run may use only a part of the free memory,
-  // because other loads may run at the same time. If this part is not enough,
-  // runs the image again while no other load needs as much.
+  // Runs one image and returns the bytes of its tensors. The first run may use
+  // only 1/kLoadsAtOnce of the free memory, because other loads may run at the
+  // same time. If this is not enough, waits until no other load needs as much.
+  // Then runs the image again.
   absl::StatusOr<int64_t> RunOne(model::ExecutionContext& context,
                                  const Size& size, int64_t expected,
                                  BatchFit* fit) const {
@@ -254,7 +257,8 @@ absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
   if (contexts * *image > free) {
     return TooLittle(config, "about", contexts * *image, free);
   }
-  // If a batch has fewer images than threads, the images run one after another.
+  // If a classifier's batch has fewer images than threads, the images run one
+  // after another. Otherwise each thread runs one image at a time.
   const int threads = std::max(1, options.threads / contexts);
   int at_once = classifies ? std::min(options.max_batch_size, threads) : 1;
   if (contexts * at_once * *image > free) {

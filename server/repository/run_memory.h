@@ -14,28 +14,30 @@
 
 namespace sfmamba::repository {
 
-// Accounts for the memory that batches of all models need in this process.
-// Serving models take turns, so only the largest amount counts. Models that are
-// being loaded run batches at the same time.
+// Accounts for the memory that loads and batches of all models need in this
+// process. Models that serve run their batches in turns, so only the largest
+// need of one model counts. Loads run at the same time, so the needs of all
+// loads are added.
 //
 // Thread-safe. Models may outlive this object.
 class RunMemory {
  public:
-  // Keeps an amount reserved until the hold is destroyed. Null if nothing was
+  // Keeps memory reserved until the hold is destroyed. Null if nothing was
   // reserved.
   using Hold = std::shared_ptr<void>;
 
   // Registers a serving model whose batches need `bytes`, until the hold is
   // destroyed.
   Hold AddServed(int64_t bytes);
-  // Returns the largest number of bytes that a batch of a serving model needs.
+  // Returns the largest `bytes` of all registered models, or 0 if there are
+  // none.
   int64_t most_served() const;
 
-  // Reserves `bytes` of the memory that `free` returns, for a load. If the
-  // memory is insufficient only because of other loads' reservations, waits for
-  // these loads. Returns null if `stop` returns true first. Returns
-  // RESOURCE_EXHAUSTED if the memory would be insufficient even without other
-  // loads.
+  // Reserves `bytes` for a load. `free` returns the number of free bytes. If
+  // the free memory is insufficient only because other loads have reserved
+  // memory, waits until these loads have ended. Returns null if `stop` returns
+  // true first. Returns RESOURCE_EXHAUSTED if the free memory would be
+  // insufficient even without other loads.
   absl::StatusOr<Hold> TakeForLoad(int64_t bytes,
                                    const std::function<int64_t()>& free,
                                    const std::function<bool()>& stop);
@@ -43,8 +45,8 @@ class RunMemory {
   // TakeForLoad().
   int64_t taken_for_loads() const;
 
-  // Waits for the exclusive right to use most of the free memory. Returns null
-  // if `stop` returns true first.
+  // Returns the exclusive right to use most of the free memory. Waits while
+  // another load has this right. Returns null if `stop` returns true first.
   Hold TakeMost(const std::function<bool()>& stop);
 
  private:
@@ -58,19 +60,22 @@ class RunMemory {
   const std::shared_ptr<State> state_ = std::make_shared<State>();
 };
 
-// The batch size that fits into memory, and the memory needed.
+// The result of FitBatch(): the batch size that fits into memory, and the
+// memory that the batches need.
 struct BatchFit {
   int max_batch_size = 0;
-  int64_t bytes = 0;  // For the batches of all contexts.
-  // Set if the load needs most of the free memory. Held until the model serves.
+  // The memory in bytes for concurrent batches in all contexts.
+  int64_t bytes = 0;
+  // Set if the measurement needed the exclusive right to use most of the free
+  // memory. Released when the model serves.
   RunMemory::Hold most;
 };
 
 struct BatchFitOptions {
   // The number of bytes available for batches.
   int64_t free = 0;
-  // The number of threads that compute a classifier's images. Each thread
-  // computes whole images.
+  // The number of CPU threads of all contexts together. If a classifier's batch
+  // has at least as many images as threads, each thread computes whole images.
   int threads = 1;
   int max_batch_size = 1;
   RunMemory* memory = nullptr;  // Must not be null.
@@ -78,16 +83,19 @@ struct BatchFitOptions {
   std::function<bool()> stop = [] { return false; };
 };
 
-// Returns the largest batch size, up to `max_batch_size`, that fits if all
-// contexts of `model` run concurrently. Measures the memory of an image by
-// running black images. A small image runs first. Larger images follow unless
-// the largest cannot fit. A run is aborted as soon as it would need more than
-// the free memory. The memory of sizes that were not run is extrapolated in
-// proportion to their pixels.
+// Returns the largest batch size, up to `max_batch_size`, that fits into memory
+// if all contexts of `model` run batches concurrently.
+//
+// To measure the memory of one image, runs black images of increasing size up
+// to the model's largest input. Stops early if the largest input cannot fit.
+// Aborts a run as soon as it would need more than the free memory. On GPUs,
+// runs nothing and returns `max_batch_size`. Creates one context, which only
+// the calling thread uses.
 //
 // Returns RESOURCE_EXHAUSTED if one image of the model's largest input does not
-// fit. The message contains the needed and the free memory. On GPUs every batch
-// size fits. The calling thread creates and uses the contexts.
+// fit. The message contains the needed and the free memory. If the largest
+// input was not run, the needed memory is extrapolated in proportion to the
+// pixels.
 absl::StatusOr<BatchFit> FitBatch(model::VisionModel& model,
                                   const BatchFitOptions& options);
 

@@ -28,7 +28,7 @@ using Levels = std::vector<MemberLevel>;
 // The parsed JSON files.
 struct Files {
   json config, preprocessor;
-  Levels levels;  // Refer to `config`.
+  Levels levels;  // Point into `config`.
 };
 
 absl::Status Parse(const HuggingFaceTexts& texts, Files* files) {
@@ -56,16 +56,18 @@ std::vector<model::ModelConfig> RowsOf(model::Architecture architecture) {
   return rows;
 }
 
-// Chooses a row of a family by `architecture`, or by the variant `stated` if
-// `architecture` is missing. `fits` returns true if a row has the weights'
-// shapes. Errors list these rows.
+// Returns the row of the family that the member `architecture` of config.json
+// names. If this member is missing, `stated` names the row. `fits` returns true
+// if a row has the shapes of the weights. The error for an unknown name lists
+// the rows that fit.
 absl::StatusOr<model::ModelConfig> ChooseRow(
     const Levels& levels, const std::string& stated, model::Architecture family,
     absl::FunctionRef<bool(const model::ModelConfig&)> fits) {
   const Member member = levels[0].At("architecture");
   std::string name = stated;
   if (member.value.is_string()) {
-    // A timm name may end in a dot and the tag of a checkpoint.
+    // A name from timm may end with a dot and the name of a checkpoint, as in
+    // "mambaout_tiny.in1k".
     name = member.value.get<std::string>();
     name = name.substr(0, name.find('.'));
   }
@@ -85,7 +87,8 @@ absl::StatusOr<model::ModelConfig> ChooseRow(
                                           " by the shapes of the weights"));
 }
 
-// Returns the first tensor whose shape differs from the row, or "".
+// Returns a description of the first tensor whose shape differs from the row.
+// Returns "" if no tensor differs.
 std::string DifferentTensor(const model::MambaOutConfig& row,
                             const weights::MambaOutShapes& shapes) {
   for (int stage = 0; stage < 4; ++stage) {
@@ -106,8 +109,8 @@ std::string DifferentTensor(const model::MambaOutConfig& row,
                       shapes.rw ? "one, expected none" : "none, expected one");
 }
 
-// Checks that timm's arguments for a network equal the values of the row and
-// the weights.
+// Checks that depths, dims, act_layer and global_pool in config.json match the
+// row and the weights. Missing members are not checked.
 absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
                             const weights::MambaOutShapes& shapes) {
   const char* gate = row.backbone.mamba_out.gate == model::Nonlinearity::kSilu
@@ -129,8 +132,8 @@ absl::Status CheckArguments(const Levels& levels, const model::ModelConfig& row,
   return status;
 }
 
-// Returns the row with these shapes. If there is no such row, returns a row
-// with the same kind of blocks, with the width and depths of the weights.
+// Returns the row with these shapes. If there is no such row, takes a row with
+// the same kind of blocks and gives it the width and depths of the weights.
 model::ModelConfig ChooseVMamba(const weights::VMambaShapes& shapes) {
   std::optional<model::ModelConfig> similar;
   for (model::ModelConfig& row : RowsOf(model::Architecture::kVMamba)) {
@@ -169,7 +172,8 @@ absl::Status CheckVMamba(const Levels& levels,
   return status;
 }
 
-// Combines the variant of `row` with the input and the labels in `files`.
+// Returns a configuration with the variant of `row` and with the input and the
+// labels that `files` contain.
 absl::StatusOr<HuggingFaceConfig> Describe(const Files& files,
                                            const model::ModelConfig& row,
                                            int num_classes, bool with_labels) {

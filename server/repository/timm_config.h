@@ -8,18 +8,19 @@
 
 namespace sfmamba::repository {
 
-// These functions read timm's description of a model whose tensors have the
-// given shapes.
+// These functions read timm's description of a model. The model's tensors have
+// the given shapes.
 //
-// `architecture` contains the name of the variant. If `architecture` is
+// The member `architecture` of config.json names the variant. If this member is
 // missing, the variant of `stated` is used. One of the two is required, because
-// the shapes do not determine all properties. An example is MambaOut's
-// activation. The number of classes and the number of MambaOut's blocks come
-// from the tensors. ReadHuggingFaceConfig() describes the remaining values.
+// the shapes do not determine all properties. For example, they do not
+// determine MambaOut's activation. The number of classes and the number of
+// MambaOut's blocks come from the tensors. ReadHuggingFaceConfig() describes
+// the remaining values.
 //
-// The functions return INVALID_ARGUMENT with the member or the tensor if the
-// files contradict each other or the shapes. Wrong tensors of an EfficientViM
-// are not detected here but when the model is loaded.
+// The functions return INVALID_ARGUMENT if the files contradict each other or
+// the shapes. The error names the member or the tensor. Wrong tensors of an
+// EfficientViM are not detected here but when the model is loaded.
 absl::StatusOr<HuggingFaceConfig> ReadMambaOutConfig(
     const HuggingFaceTexts& texts, const weights::MambaOutShapes& shapes,
     const v1::ModelConfig& stated = {}, bool with_labels = true);
@@ -28,8 +29,9 @@ absl::StatusOr<HuggingFaceConfig> ReadEfficientVimConfig(
     const v1::ModelConfig& stated = {}, bool with_labels = true);
 
 // Reads VMamba's description for Transformers, with `model_type` "vmamba". The
-// variant is the table row with the given shapes. Returns the same errors as
-// the functions above.
+// variant is the table row with the given shapes. If no row has these shapes,
+// the variant is a similar row, and the result also contains the width and
+// depths of the weights. Returns the same errors as the functions above.
 absl::StatusOr<HuggingFaceConfig> ReadVMambaConfig(
     const HuggingFaceTexts& texts, const weights::VMambaShapes& shapes,
     bool with_labels = true);

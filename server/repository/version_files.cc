@@ -64,7 +64,8 @@ std::string Advice(const std::string& name) {
   return "is a pickle, which tools/convert_checkpoint.py converts";
 }
 
-// Returns true if `path` below `root` can be opened without leaving `root`.
+// Returns true if `path` exists and no link between `root` and `path` leads
+// outside `root`.
 bool StaysBeneath(const std::string& root, const fs::path& path) {
   const int folder = open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   open_how how = {};
@@ -92,7 +93,8 @@ absl::string_view KindOf(fs::file_type type) {
   }
 }
 
-// Sets `path` if the file exists.
+// Sets `path` to the path of the version's file `name`. Leaves `path` unchanged
+// if there is no such file.
 absl::Status FindOptional(const VersionPath& version, const char* name,
                           std::string* path) {
   absl::StatusOr<std::string> found = FindFile(version, name);
@@ -104,7 +106,7 @@ absl::Status FindOptional(const VersionPath& version, const char* name,
   return absl::OkStatus();
 }
 
-// Returns the names of the shards in the index.
+// Returns the names of the shards that the index file at `path` lists.
 absl::StatusOr<std::set<std::string>> ReadShardNames(const std::string& path) {
   const absl::StatusOr<std::string> text =
       server::ReadTextFile(kShardsFile, path, kMaxIndexBytes);
@@ -180,8 +182,8 @@ absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path) {
   std::error_code error;
   fs::path end = fs::canonical(path, error);
-  // If the path goes through /proc/<pid>/root, the canonical path may be
-  // another file in this process, or may not exist.
+  // If the path goes through /proc/<pid>/root, its canonical path has another
+  // meaning in this process. It may be another file, or may not exist.
   const bool is_there = fs::exists(path, error);
   const bool is_same = is_there && fs::equivalent(end, path, error);
   if (!is_there) return absl::NotFoundError("there is nothing");

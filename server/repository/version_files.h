@@ -20,17 +20,19 @@ inline constexpr char kGoldenFile[] = "golden/golden.safetensors";
 
 struct VersionPath {
   std::string folder;
-  // The canonical folder that must contain all files after links are followed.
-  // If empty, files may be anywhere, because the operator has named `folder`
-  // directly.
+  // The canonical path of the folder that must contain all files of the
+  // version, even after links are followed. If empty, the files may be
+  // anywhere, because the operator has named `folder` directly.
   std::string root;
 };
 
 // Returns `path` with all links followed. Returns NOT_FOUND if `path` does not
 // exist. Returns INVALID_ARGUMENT if the target is outside `root`, unless
-// `root` is empty. A path through /proc/<pid>/root leads into another
-// container, as in KServe's modelcar. Such a path is returned unchanged, and
-// links after this part of the path must stay inside `root`.
+// `root` is empty.
+//
+// A path through /proc/<pid>/root leads into another container, as in KServe's
+// modelcar. In such a path, links are not replaced. They must not lead outside
+// `root`.
 absl::StatusOr<std::string> FollowLinks(const std::string& root,
                                         const std::string& path);
 
@@ -53,8 +55,8 @@ struct VersionFiles {
 };
 
 // Finds a version's files. Returns NOT_FOUND if there is no configuration file
-// or a shard is missing. Errors contain the file's name but never the folder,
-// because clients see errors.
+// or a shard is missing. An error contains the name of the file but never the
+// folder, because clients see errors.
 absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 
 // Returns the NOT_FOUND error for a missing kWeightsFile. If the folder has
@@ -62,9 +64,9 @@ absl::StatusOr<VersionFiles> FindVersionFiles(const VersionPath& version);
 // the file's name and says what to do.
 absl::Status NoWeights(const VersionPath& version);
 
-// Returns the names, sizes, times and inodes of the version's files, or "" if
-// there are no files. The string changes whenever a file or a link's target is
-// written or replaced.
+// Returns the names, sizes, modification times and inode numbers of the
+// version's files, or "" if there are no files. The string changes whenever a
+// file, or the target of a link to a file, is written or replaced.
 std::string Fingerprint(const VersionPath& version);
 
 }  // namespace sfmamba::repository

@@ -11,10 +11,11 @@
 namespace sfmamba::repository {
 namespace {
 
-// The size of the largest matrix product in stage 3 of SF-Mamba T. The product
-// is the first layer of an MLP for the tokens of one window.
+// The size of the measured matrix product. It is the largest product in stage 3
+// of SF-Mamba T, the first layer of an MLP for the tokens of one window.
 constexpr int64_t kRows = 198, kIn = 320, kOut = 1280;
-constexpr int kRuns = 4;  // The shortest run counts.
+// The number of runs for each precision. The shortest run counts.
+constexpr int kRuns = 4;
 
 struct alignas(64) Line {
   float values[16] = {};
@@ -57,7 +58,8 @@ class Product {
   kernels::GemmArgs<W> args_{};
 };
 
-// Returns true if bf16 is faster than fp32 with weights of type W.
+// Returns true if the product is faster in bf16 than in fp32. W is the type in
+// which the weights of the fp32 product are stored.
 template <typename W>
 bool Bf16IsFaster() {
   const Product<kernels::BFloat16> reduced;
@@ -65,7 +67,7 @@ bool Bf16IsFaster() {
   absl::Duration reduced_time = absl::InfiniteDuration();
   absl::Duration full_time = absl::InfiniteDuration();
   // Alternates between the precisions, so that other processes slow both
-  // equally.
+  // precisions equally.
   for (int i = 0; i < kRuns; ++i) {
     reduced_time = std::min(reduced_time, reduced.Time());
     full_time = std::min(full_time, full.Time());

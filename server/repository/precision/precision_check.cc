@@ -18,8 +18,11 @@ namespace {
 
 // The limits for the difference between a precision's results and fp32.
 struct Bar {
-  double logits;  // Largest difference, relative to an image's range.
-  double equal;   // Smallest fraction of equal pixels in a map.
+  // The maximum difference, as a fraction of the range of an image's fp32
+  // logits.
+  double logits;
+  // The minimum fraction of equal pixels in a class map.
+  double equal;
 };
 
 Bar BarOf(model::Precision precision) {
@@ -34,19 +37,20 @@ Bar BarOf(model::Precision precision) {
   return {0, 1};  // Unreachable, because all cases are handled.
 }
 
-// Two classes are considered equally good if their logits differ by at most
-// this fraction of the range.
+// Two classes are considered equally good if their fp32 logits differ by at
+// most this fraction of the range.
 constexpr double kTie = 0.01;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The combined findings for all images.
+// The combined results of the comparisons of all images.
 struct Found {
   bool finite = true;
   bool comparable = true;  // False if the results differ in kind or size.
   double logits = 0;       // The largest difference as a fraction of the range.
   bool first_class = true;
-  size_t same_first = 0;  // Number of images with the same first class.
-  double equal = 1;       // The smallest fraction of equal pixels in a map.
+  // The number of images with the same first class in both precisions.
+  size_t same_first = 0;
+  double equal = 1;  // The smallest fraction of equal pixels in a class map.
   absl::Status detections;
 };
 
@@ -76,8 +80,8 @@ void Compare(const model::Classification& reduced,
         std::max(found->logits, PartOf(range, std::abs(double{a[i]} - b[i])));
   }
   found->same_first += First(a) == First(b);
-  // A different first class is allowed if the two classes are equally good in
-  // fp32. See kTie.
+  // Another first class is allowed if fp32 considers both classes equally good.
+  // See kTie.
   found->first_class =
       found->first_class && PartOf(range, double{*most} - b[First(a)]) <= kTie;
 }

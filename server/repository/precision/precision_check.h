@@ -9,19 +9,20 @@
 
 namespace sfmamba::repository {
 
-// The decision whether a model may use a reduced precision. `allowed` is the
-// decision. The measured figures are on one line for the log.
+// The result of comparing a model in a reduced precision with the model in
+// fp32. `allowed` is true if the model may use the reduced precision. `figures`
+// contains the measured differences on one line for the log.
 struct PrecisionCheck {
   bool allowed = false;
   std::string figures;
 };
 
 // Compares a model's results in a reduced precision and in fp32 for the same
-// images. There must be at least one image. The precision is allowed if all
-// results are finite and meet these limits:
-// - Logits differ by at most 3 % of their range.
-// - The first class is the same. A different first class is allowed if its fp32
-//   logit is below the best by at most 1 % of the range.
+// images. There must be at least one image. The reduced precision is allowed if
+// all results are finite and meet these limits:
+// - Logits differ by at most 3 % of the range of the fp32 logits.
+// - The class with the highest logit is the same. Another class is allowed if
+//   its fp32 logit is below the highest fp32 logit by at most 1 % of the range.
 // - Detections match as in CheckResult().
 // - At least 99 % of a class map's pixels are equal.
 PrecisionCheck ComparePrecisions(model::Precision precision,
