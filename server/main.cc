@@ -27,11 +27,11 @@ constexpr uint64_t kRandomSeed = 0;  // Seed for the weights of random_init.
 constexpr int kInternalError = 1;
 
 // Makes idle compute threads sleep after a fraction of a millisecond. By
-// default, libgomp's threads spin much longer. If decoding and gRPC use the
-// same CPUs, a batch then takes twice as long. If threads slept immediately,
-// single images would be slower. libgomp reads GOMP_SPINCOUNT before main(), so
-// the process restarts itself. If the restart fails, the server runs with the
-// default.
+// default, libgomp's threads spin much longer. A batch then takes twice as long
+// if decoding and gRPC use the same CPUs. If threads slept immediately, single
+// images would be slower. libgomp reads GOMP_SPINCOUNT before main(), so the
+// process sets this variable and then executes its own program again. If this
+// fails, threads spin as long as by default.
 void LetIdleThreadsSleep(char** argv) {
   if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
   setenv("GOMP_SPINCOUNT", "20000", 1);

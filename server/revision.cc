@@ -1,5 +1,5 @@
-// Compiled when the binary is linked. tools/workspace_status.sh provides
-// BUILD_SCM_REVISION.
+// This file is compiled each time the binary is linked.
+// tools/workspace_status.sh provides BUILD_SCM_REVISION.
 
 namespace sfmamba::server {
 

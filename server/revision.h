@@ -4,8 +4,8 @@
 namespace sfmamba::server {
 
 // Returns the commit of the build, with "-dirty" appended if files had
-// uncommitted changes. Returns "unknown" without git. This function is compiled
-// at link time. A new commit therefore does not recompile other code.
+// uncommitted changes. Returns "unknown" if git was not available. Only this
+// function is compiled again after a new commit.
 const char* BuildRevision();
 
 }  // namespace sfmamba::server

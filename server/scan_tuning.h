@@ -10,14 +10,14 @@
 
 namespace sfmamba::server {
 
-// Returns the options of the scan tuner for a server's configuration. The tuner
-// reports to `log`, which must outlive the tuner. In deterministic mode nothing
-// is measured.
+// Returns the options of the scan tuner, which measures the fastest way to run
+// a model's scans on a GPU. The tuner reports to `log`, which must outlive the
+// tuner. If `config` is deterministic, the tuner measures nothing.
 model::ScanTuner::Options ScanTunerOptions(const v1::ServerConfig& config,
                                            observability::Logger* log);
 
-// Returns the models that a server with this configuration would load. Errors
-// contain the model's name.
+// Returns the models that a server with this configuration would load. An error
+// contains the model's name.
 absl::StatusOr<std::vector<model::ModelToTune>> ModelsToTune(
     const v1::ServerConfig& config);
 

@@ -19,23 +19,25 @@ namespace {
 constexpr char kVisionService[] = "sfmamba.v1.VisionService";
 constexpr char kKserveService[] = "inference.GRPCInferenceService";
 constexpr char kAdminService[] = "sfmamba.v1.AdminService";
-// The services whose health status follows the models.
+// The services whose health is SERVING when the models are ready. "" means the
+// whole server.
 constexpr const char* kServiceNames[] = {"", kVisionService, kKserveService};
-// The maximum number of answers that wait for the finish pool. Further answers
-// are refused.
+// The maximum number of answers that wait to be encoded by the finish pool.
+// Further answers are refused.
 constexpr int kMaxAnswersQueued = 4096;
-// The memory budget already limits the waiting bytes, so this limit is
-// infinite.
+// No limit on the bytes of waiting work. The memory budget already limits these
+// bytes.
 constexpr int64_t kAnyBytes = std::numeric_limits<int64_t>::max();
-// The maximum number of addresses in a ClientSet, which prevents repeated log
-// lines. If a set is full, it is cleared, and its addresses may be logged
+// The maximum number of clients in a ClientSet. The set prevents repeated log
+// lines for the same client. A full set is cleared, so a client may be logged
 // again.
 constexpr int kMaxClientsKnown = 4096;
-// A picture with a longer expected decode time is a long piece. See FairPool.
+// If decoding a picture is expected to take more time than this, it is a long
+// piece of work, see FairPool.
 constexpr absl::Duration kLongDecode = absl::Milliseconds(50);
 constexpr absl::Duration kHousekeepingPeriod = absl::Seconds(1);
-// The time limit for exporting the last spans. Metrics can still be scraped
-// during this time.
+// The time limit for sending the last spans (records for tracing) at the end of
+// a shutdown. Metrics can still be scraped during this time.
 constexpr absl::Duration kLastSpans = absl::Seconds(1);
 
 FairPool::Options PoolOptions(const char* name,
@@ -47,8 +49,9 @@ FairPool::Options PoolOptions(const char* name,
   return result;
 }
 
-// Returns options with rounds that are shorter than one piece of a large
-// answer. A small answer therefore waits for at most one such piece.
+// Returns the options of the finish pool, which encodes answers in pieces. A
+// round is shorter than one piece of a large answer. A small answer therefore
+// waits for at most one such piece.
 FairPool::Options FinishOptions(const Server::Options& options) {
   FairPool::Options result = PoolOptions("finish", options);
   result.round = absl::Milliseconds(1);
@@ -69,7 +72,8 @@ v1::RuntimeSettings SettingsOf(const v1::ServerConfig& config) {
   return settings;
 }
 
-// Stores a started part in `kept`. Returns the error if the part did not start.
+// Moves the value of `started` to `kept`. If `started` is an error, returns the
+// error and leaves `kept` unchanged.
 template <typename Part>
 absl::Status Keep(absl::StatusOr<Part> started, Part* kept) {
   if (started.ok()) *kept = *std::move(started);
@@ -137,8 +141,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(
   return server;
 }
 
-// Checks the request ports early, because they are bound only after the models
-// have loaded.
+// Checks early that the ports for requests are free. The server binds these
+// ports only after it has loaded the models.
 absl::Status Server::CheckPorts() const {
   const std::pair<const char*, int> ports[] = {
       {"the HTTP port", config_.http_port()},
@@ -196,7 +200,7 @@ absl::Status Server::LoadModels(const std::function<bool()>& stop) {
     if (draining_.load()) return;
     health_.SetServing(version.health_name(),
                        repository_.IsServing(version.id()));
-    // Draining may have started while the model was loaded.
+    // Shutdown() may have set draining_ after the first check.
     if (draining_.load()) health_.SetServing(version.health_name(), false);
   };
   const absl::Status status =
@@ -261,7 +265,8 @@ void Server::LogLostGpus(const std::string& model,
                          const batching::Executor& executor) {
   auto& [known, device] = devices_[model];
   const std::string now = executor.device();
-  // A reloaded version has another executor.
+  // A reloaded version has another executor. The device of this executor may
+  // differ although no GPU was lost.
   if (known == &executor && device != now) {
     log_.Warning(observability::LogModule::kModels,
                  "a GPU has failed: its batches run on the others",
@@ -286,14 +291,14 @@ bool Server::Shutdown() {
   const absl::Duration timeout = base::FromProto(config_.drain_timeout());
   const absl::Time start = base::SteadyNow();
   if (admin_grpc_ != nullptr) admin_grpc_->Shutdown(absl::ZeroDuration());
-  // Sends GOAWAY immediately. gRPC 1.51 cancels a call that the client sends
-  // before the client has read the GOAWAY. The server cannot avoid this. If the
-  // server refused calls before the GOAWAY, as many calls would be cancelled,
-  // and the refused calls would fail too.
+  // Sends GOAWAY immediately. gRPC 1.51 cancels each call that a client sends
+  // before the client has read the GOAWAY. The server cannot avoid this.
+  // Refusing calls for a while before the GOAWAY would not help, because the
+  // later GOAWAY would cancel as many calls.
   if (grpc_ != nullptr) grpc_->Shutdown(timeout);
   bool clean = base::SteadyNow() < start + timeout;
-  // HTTP/1.1 has no GOAWAY. Requests of HTTP clients are therefore refused for
-  // a while before their connections are closed.
+  // HTTP/1.1 has no GOAWAY. The server therefore refuses HTTP requests for a
+  // while before it closes the connections.
   if (rest_ != nullptr) {
     const absl::Time refused = start + options_.refusal_window;
     absl::SleepFor(refused - base::SteadyNow());

@@ -55,17 +55,19 @@ class Server {
     observability::BuildInfo build;
     repository::ModelRepository::Load load;
     std::function<void()> background_starts = [] {};  // See ModelRepository.
-    // Called every second. Returns unused memory of the models to the system.
+    // Called every second. Must return unused memory of the models to the
+    // system.
     std::function<void()> release_memory = [] {};
     // The clock for the deadlines of calls.
     std::function<absl::Time()> clock = base::SteadyNow;
     // Called on any thread each time a model's device fails permanently. Must
     // not block. Afterwards the server is NOT_SERVING.
     std::function<void()> device_failed = [] {};
-    // How long HTTP requests are refused before their connections are closed.
-    // Must be longer than a network round trip.
+    // The time during which HTTP requests are refused before their connections
+    // are closed. Must be longer than a network round trip.
     absl::Duration refusal_window = absl::Milliseconds(500);
-    // How long metrics can be scraped after the last call has ended.
+    // The time during which metrics can be scraped after the last call has
+    // ended.
     absl::Duration scrape_window = absl::Seconds(1);
   };
 
@@ -73,7 +75,7 @@ class Server {
   // models. The models are then LOADING. Every health service except "liveness"
   // is NOT_SERVING. Returns UNAVAILABLE with host and port if a port cannot be
   // bound. Returns INVALID_ARGUMENT with the file or setting if the tokens or
-  // certificates are unusable.
+  // certificates cannot be used.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const Options& options, observability::Logger* log);
   // Cancels the calls that Shutdown() did not wait for.
@@ -81,9 +83,9 @@ class Server {
 
   // Returns true if the ports for requests are open.
   bool is_open() const { return grpc_ != nullptr; }
-  // Returns 0 unless is_open().
+  // Returns 0 if is_open() is false.
   int port() const { return grpc_ == nullptr ? 0 : grpc_->port(); }
-  // The following ports are -1 if they are not open.
+  // Each of the following functions returns -1 if the port is not open.
   int health_port() const {
     return health_grpc_ == nullptr ? -1 : health_grpc_->port();
   }
@@ -95,12 +97,13 @@ class Server {
   int http_port() const { return rest_ == nullptr ? -1 : rest_->port(); }
 
   // Loads and warms up the models, opens the HTTP and gRPC ports, and then
-  // becomes SERVING. Returns the first error of finding or loading models. Even
-  // after such an error, the ports open, and the server becomes SERVING if
-  // another model is ready. This does not apply if exit_on_load_error is set.
-  // If a port cannot be bound, returns the error of OpenRequestPorts(). `stop`
-  // is called during the server's lifetime, also for later loads. If it returns
-  // true, loading ends with CANCELLED.
+  // becomes SERVING. Returns the first error of finding or loading models.
+  // Unless exit_on_load_error is set, the ports open even after such an error,
+  // and the server becomes SERVING if another model is ready. If a port cannot
+  // be bound, returns the error of OpenRequestPorts().
+  //
+  // If `stop` returns true, loading ends with CANCELLED. `stop` is also called
+  // for later loads during the server's lifetime.
   absl::Status LoadModels(const std::function<bool()>& stop = [] {
     return false;
   });
@@ -110,34 +113,34 @@ class Server {
   absl::Status OpenRequestPorts();
 
   // Drains the server in these steps:
-  // 1. Health is NOT_SERVING for drain_delay, and calls are still answered. A
-  //    device that has failed permanently skips this step.
+  // 1. Health is NOT_SERVING for drain_delay, and calls are still answered.
+  //    This step is skipped if a device has failed permanently.
   // 2. gRPC connections receive GOAWAY, so that clients use another server.
   // 3. HTTP requests are refused for refusal_window.
   // 4. The server waits up to drain_timeout for the remaining calls.
   // Returns false if calls had to be cancelled.
   bool Shutdown();
-  // Returns true if a batch of spans is still being sent after Shutdown(). The
-  // destructor then waits for this batch, up to 5 s.
+  // Returns true if spans (records for tracing) are still being sent after
+  // Shutdown(). The destructor then waits for up to 5 s until they are sent.
   bool is_sending_spans() const { return is_sending_spans_; }
 
  private:
   Server(const Options& options, observability::Logger* log);
 
-  // Runs the second part of Start().
+  // Opens the first ports and finds the models. Called only by Start().
   absl::Status Open();
   // Returns UNAVAILABLE if a port for requests is in use.
   absl::Status CheckPorts() const;
 
-  // Creates the tracer. It logs when the collector starts to fail and when the
-  // collector works again.
+  // Creates the tracer, which sends spans to the collector. The tracer logs
+  // when the collector starts to fail and when it works again.
   std::unique_ptr<tracing::Tracer> MakeTracer();
-  // Return the callbacks that count and log refused callers, TLS events and
-  // gRPC's own errors.
+  // These two functions return callbacks that count and log refused callers,
+  // TLS events and gRPC's own errors.
   security::Security::Events SecurityEvents();
   rpc::GrpcLog::Options GrpcLogOptions();
 
-  // Returns the environment that the transports share.
+  // Returns references to the parts of the server that both gRPC and HTTP use.
   prediction::TransportEnvironment Environment();
   // Returns the methods of all services.
   std::vector<call::Method> Methods();
@@ -154,12 +157,13 @@ class Server {
   v1::ServerInfo Build() const;
 
   void DeviceFailed(const absl::Status& status);
-  // Returns the expected time in which the most loaded model would process its
-  // waiting images. The wait of a single client's image may be shorter.
+  // Returns the time in which the model with the longest backlog is expected to
+  // process its waiting images. The image of a single client may wait for less
+  // time.
   absl::Duration Backlog() const;
-  // Returns true if every model makes progress.
+  // Returns false if a batch of any model hangs or a model's device has failed.
   bool IsAlive() const;
-  // Updates the liveness in metrics and health watches, and logs lost GPUs.
+  // Updates the liveness in metrics and health watches. Also logs lost GPUs.
   void UpdateLiveness();
   // Logs once that a model has lost one of its GPUs.
   void LogLostGpus(const std::string& model,
@@ -170,8 +174,8 @@ class Server {
   observability::Logger& log_;
   std::atomic<bool> device_failed_{false};
   std::atomic<bool> draining_{false};
-  // The devices that the last check found, by model. Used only by
-  // housekeeping_.
+  // The executor and the device of each model at the last check. Used only by
+  // the thread of housekeeping_.
   std::map<std::string, std::pair<const batching::Executor*, std::string>>
       devices_;
   MemoryBudget memory_;
@@ -186,7 +190,8 @@ class Server {
   prediction::ExpectedCosts costs_;
   FairPool finish_pool_;
   rpc::HealthService health_;
-  // The order matters. Executors complete their tasks on finish_pool_, and
+  // The order matters, because members are destroyed from the last to the
+  // first. Executors need finish_pool_ to complete their tasks, and
   // decode_pool_ submits tasks to executors.
   repository::ModelRepository repository_;
   FairPool decode_pool_;

@@ -25,13 +25,13 @@ namespace {
 constexpr size_t kMaxConfigBytes = 1 << 20;
 // The minimum memory budget as a multiple of the maximum message size.
 constexpr int64_t kMessagesOfBudget = 8;
-// The limits of the default memory budget. If messages may be large, the budget
-// may be larger.
+// The minimum and the maximum of the default memory budget, in bytes. If
+// max_message_bytes is large, the budget may exceed the maximum.
 constexpr int64_t kLeastMemory = int64_t{64} << 20;
 constexpr int64_t kMostMemory = int64_t{4} << 30;
-// The default budget if the process's memory limit is unknown.
+// The default budget in bytes if the process's memory limit is unknown.
 constexpr int64_t kSomeMemory = int64_t{512} << 20;
-// The memory of a server without models. 150 MiB were measured.
+// The memory of a server without models, in bytes. 150 MiB were measured.
 constexpr int64_t kProgram = int64_t{160} << 20;
 // The default of max_client_items if there is a token file.
 constexpr int kClientItems = 256;
@@ -62,7 +62,8 @@ absl::Status CheckModels(const v1::ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// Checks that each origin has the form that browsers send, which has no path.
+// Checks that each origin is "*" or has the form that browsers send. In this
+// form, an origin has no path.
 absl::Status CheckOrigins(const v1::ServerConfig& config) {
   for (const std::string& origin : config.allowed_origins()) {
     const std::pair<absl::string_view, absl::string_view> parts =
@@ -97,10 +98,10 @@ absl::Status CheckTls(const v1::ServerConfig& c) {
   return absl::OkStatus();
 }
 
-// Returns the default memory budget, which is the smaller of two limits. The
-// first limit is half of the memory limit. The second is three quarters of the
-// memory that the program and the models leave, because batches need the
-// remaining quarter. A sixteenth of the memory limit stays free.
+// Returns the default memory budget in bytes, which is the smaller of two
+// values. The first value is half of the process's memory limit. The second
+// value is three quarters of the memory that remains after the program, the
+// models and a reserve of 1/16 of the limit. Batches need the last quarter.
 int64_t DefaultBudget(const ProcessMemory& memory) {
   if (memory.limit == 0) return kSomeMemory;
   const int64_t left =
@@ -109,8 +110,9 @@ int64_t DefaultBudget(const ProcessMemory& memory) {
                     kMostMemory);
 }
 
-// Sets the memory budget. Also sets the maximum sizes of messages and images if
-// they are not set, because their defaults depend on the budget.
+// Sets the memory budgets that are not set. If memory_budget_bytes was not set,
+// also sets the maximum sizes of messages and images that are not set, because
+// their defaults depend on the budget.
 void SetMemory(const ProcessMemory& memory, v1::ServerConfig* config) {
   const bool states_message = config->max_message_bytes() != 0;
   const bool states_image = config->max_image_bytes() != 0;
@@ -155,8 +157,8 @@ ProcessMemory ThisProcessMemory() { return {observability::MemoryLimit(), 0}; }
 
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config) {
-  // The models' memory is only an estimate. A budget from the user is therefore
-  // accepted if the budget alone fits.
+  // The memory of the models is only an estimate. If the user has set the
+  // budget, it is therefore sufficient that the budget alone fits.
   const int64_t others = default_budget ? kProgram + memory.models : 0;
   const int64_t needed = config.memory_budget_bytes() + others;
   if (memory.limit == 0 || needed <= memory.limit) return absl::OkStatus();
@@ -197,7 +199,9 @@ absl::Status Validate(const v1::ServerConfig& c) {
   if (!c.trace_endpoint().empty()) {
     status.Update(tracing::CheckEndpoint(c.trace_endpoint()));
   }
-  if (!c.trace_ca_file().empty()) {  // gRPC would use the system's CAs instead.
+  // Checked here, because gRPC would silently use the system's CAs instead of a
+  // file that cannot be read.
+  if (!c.trace_ca_file().empty()) {
     status.Update(
         ReadTextFile(absl::StrCat("trace_ca_file: \"", c.trace_ca_file(), "\""),
                      c.trace_ca_file(), kMaxConfigBytes)

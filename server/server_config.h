@@ -22,17 +22,18 @@ struct ProcessMemory {
 ProcessMemory ThisProcessMemory();  // Leaves `models` at 0.
 
 // Returns `config` with defaults for all unset fields. Some defaults are in
-// server_config.proto. Other defaults depend on the machine and on `memory`.
+// server_config.proto. The others depend on the machine and on `memory`.
 v1::ServerConfig WithDefaults(
     v1::ServerConfig config, const ProcessMemory& memory = ThisProcessMemory());
 
-// Returns INVALID_ARGUMENT with the first field that is out of range. `config`
-// must have been completed by WithDefaults().
+// Returns INVALID_ARGUMENT if a field is out of range or contradicts another
+// field. The error names the field. `config` must have been completed by
+// WithDefaults().
 absl::Status Validate(const v1::ServerConfig& config);
 
 // Returns INVALID_ARGUMENT if the memory budget exceeds the process's memory
-// limit. The error contains a sufficient limit. A default budget must fit
-// together with the program and the models.
+// limit. The error says which limit would be sufficient. If `default_budget` is
+// true, the budget must fit together with the program and the models.
 absl::Status CheckMemory(const ProcessMemory& memory, bool default_budget,
                          const v1::ServerConfig& config);
 

@@ -37,9 +37,9 @@
 namespace sfmamba::server {
 namespace {
 
-// The time of a shutdown in addition to drain_delay and drain_timeout. In this
-// time, HTTP requests are refused and the last scrapes and log lines are
-// served.
+// The time that a shutdown may take in addition to drain_delay and
+// drain_timeout. In this time, the server refuses HTTP requests, answers the
+// last scrapes of metrics and writes the last log lines.
 constexpr absl::Duration kEndingTime = absl::Milliseconds(1700);
 // The time limit for writing the last log lines.
 constexpr absl::Duration kLastLines = absl::Milliseconds(300);
@@ -54,15 +54,15 @@ enum ExitCode {
   kDeviceFailed = 7,
 };
 
-// Stores the request to end the server and the reason. Thread-safe.
+// Stores whether the server must end, and with which exit code. Thread-safe.
 class EndRequest {
  public:
   void Stop() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
   }
-  // Requests that the process ends with `code`. If there are several failures,
-  // the first one decides.
+  // Asks the server to end after a failure. The process then exits with `code`.
+  // If several failures are reported, the first one determines the exit code.
   void Fail(ExitCode code) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = true;
@@ -71,14 +71,14 @@ class EndRequest {
   void Wait() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
   }
-  // Reports that the server has stopped. The caller may still free memory.
+  // Reports that the server has stopped, so that WaitUntilEnded() returns.
   void Ended() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     stop_ = ended_ = true;
     ended_now_.SignalAll();
   }
-  // Waits until the server is asked to end, and then until Ended() is called.
-  // Returns false if Ended() is not called within `limit` after the request.
+  // Waits until the server is asked to end. From then on, waits up to `limit`
+  // until Ended() is called. Returns false if `limit` passes first.
   bool WaitUntilEnded(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_, absl::Condition(&stop_));
     return ended_now_.Await(
@@ -89,7 +89,7 @@ class EndRequest {
     absl::MutexLock lock(&mu_);
     return stop_;
   }
-  // Returns the code of the failure, or `other` if the reason was a signal.
+  // Returns the exit code of the failure, or `other` if there was no failure.
   ExitCode CodeOr(ExitCode other) const ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     return failure_ == kClean ? other : failure_;
@@ -103,7 +103,9 @@ class EndRequest {
   ExitCode failure_ ABSL_GUARDED_BY(mu_) = kClean;
 };
 
-// Combines flags, configuration file and defaults, in this order of priority.
+// Returns the configuration. Flags have priority over the configuration file,
+// and the file has priority over the defaults. Returns an error if a value is
+// invalid.
 absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   v1::ServerConfig config;
   if (!line.command.config().empty()) {
@@ -123,15 +125,15 @@ absl::StatusOr<v1::ServerConfig> EffectiveConfig(const CommandLine& line) {
   return config;
 }
 
-// Waits for signals on its own thread. The first signal stops the server. A
-// second SIGTERM or SIGINT ends the process. The signals must be blocked in all
-// threads.
+// Starts a thread that waits for `signals`. The first signal stops the server.
+// A second SIGTERM or SIGINT ends the process immediately. All threads of the
+// process must block these signals.
 void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   std::thread([signals, end = std::move(end)] {
     NameThisThread("signals");
     int signal = 0;
-    // Ignores a second SIGHUP, because terminals send several and systemd sends
-    // one together with SIGTERM.
+    // A second SIGHUP does not count, because terminals send several and
+    // systemd sends one together with SIGTERM.
     for (int counted = 0; counted < 2; counted += signal != SIGHUP) {
       sigwait(&signals, &signal);
       end->Stop();
@@ -140,9 +142,9 @@ void WatchSignals(const sigset_t& signals, std::shared_ptr<EndRequest> end) {
   }).detach();
 }
 
-// Ends the process if it is still running kEndingTime after the end of the
-// drain. A model load or a batch cannot be interrupted, so the process may end
-// during one of them. The destructor cancels this timer.
+// Ends the process if a shutdown takes longer than drain_delay, drain_timeout
+// and kEndingTime together. A model load or a batch cannot be interrupted, so
+// the process may end during one of them. The destructor cancels this timer.
 class EndAfterDrain {
  public:
   // `log` must outlive this object.
@@ -173,8 +175,9 @@ class EndAfterDrain {
 };
 
 // Returns the function that loads models. If there are GPUs, the function
-// measures the model's scans on the first of `gpus` and then loads the model on
-// all GPUs. Otherwise the function loads the model with the CPU's contexts.
+// measures on the first of `gpus` how to run the model's scans fastest. Then it
+// loads the model on all GPUs. If there are no GPUs, the function loads the
+// model for the CPU.
 absl::StatusOr<repository::ModelRepository::Load> MakeLoad(
     const v1::ServerConfig& config, const std::vector<int>& gpus,
     const Engine& engine, observability::Logger* log) {
@@ -230,7 +233,7 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
                {{"error", server.status().message()}});
     return absl::IsInvalidArgument(server.status()) ? kBadConfig : kCannotBind;
   }
-  // For a GPU, each context uses a single CPU thread.
+  // On a GPU, each context needs only one CPU thread.
   engine.set_compute_threads(gpus.empty() ? config.compute_threads() : 1);
   const absl::Status loaded =
       (*server)->LoadModels([&end] { return end->stop(); });
@@ -247,9 +250,8 @@ int Serve(const v1::ServerConfig& config, const std::vector<int>& gpus,
   end->Wait();
   const bool clean = (*server)->Shutdown();
   const ExitCode code = end->CodeOr(clean ? kClean : kDrainTimeout);
-  // The process ends without freeing the server in two cases. Memory on a
-  // failed device cannot be freed, and an export of spans cannot be
-  // interrupted.
+  // The process exits here without destroying the server in two cases: memory
+  // on a failed device cannot be freed, or an export of spans is still running.
   if (code == kDeviceFailed || (*server)->is_sending_spans()) {
     (void)log->Flush(kLastLines);
     _exit(code);
@@ -292,7 +294,8 @@ int Tune(const v1::ServerConfig& config, const std::vector<int>& gpus,
   return kClean;
 }
 
-// Writes the golden results of the versions that the server would serve.
+// Writes golden images with the model's results for each version that the
+// server would serve. Returns an exit code.
 int WriteGolden(const v1::ServerConfig& config, const std::vector<int>& gpus,
                 const Engine& engine, observability::Logger* log) {
   absl::StatusOr<repository::ModelRepository::Load> load =
@@ -325,18 +328,18 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   FillStandardDescriptors();
   RaiseDescriptorLimit();
   signal(SIGPIPE, SIG_IGN);
-  // A write beyond the limit of `ulimit -f` then returns an error instead of
-  // ending the process.
+  // A write beyond the limit of `ulimit -f` sends SIGXFSZ, which would end the
+  // process. If the signal is ignored, the write returns an error.
   signal(SIGXFSZ, SIG_IGN);
-  // Debian's Abseil checks for deadlocks at each lock operation, which takes a
-  // global lock.
+  // Turns off the deadlock detection of Debian's Abseil. Each lock operation
+  // would take a global lock for it.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // gRPC would use these proxies to send spans to the collector.
+  // Otherwise gRPC would use these proxies to send spans to the collector.
   for (const char* proxy : {"grpc_proxy", "https_proxy", "http_proxy"}) {
     unsetenv(proxy);
   }
-  // The log consists of JSON lines, so protobuf must not write its own text.
-  // gRPC's messages are redirected to the log.
+  // Protobuf must not write its own text to the log, which consists of JSON
+  // lines. The messages of gRPC are redirected to the log.
   google::protobuf::SetLogHandler(nullptr);
 
   CommandLine line;
@@ -369,17 +372,17 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   if (line.command.print_effective_config() || line.command.validate_config()) {
     return kClean;
   }
-  // Blocks the signals before the first thread starts, so that all threads
-  // inherit the mask. Until now each signal ends the process, for example while
-  // it reads its configuration from a pipe.
+  // Blocks the signals before the first thread starts, because threads inherit
+  // the mask. Before this line, a signal ends the process, for example while
+  // the process reads its configuration from a pipe.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // Without this condition, sigwait() would receive SIGHUP even under nohup,
-  // which ignores SIGHUP.
+  // nohup ignores SIGHUP. Without this condition, sigwait() would receive
+  // SIGHUP even under nohup.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   observability::Logger log(
@@ -388,7 +391,7 @@ int ServerMain(int argc, char** argv, const Engine& engine) {
   auto end = std::make_shared<EndRequest>();
   std::optional<EndAfterDrain> limit;
   if (line.command.tune()) {
-    // While tuning, each signal ends the process immediately.
+    // During tuning, a signal ends the process immediately.
     pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   } else {
     WatchSignals(signals, end);

@@ -19,16 +19,19 @@ namespace sfmamba::server {
 // replace these functions to inject faults.
 struct Engine {
   observability::BuildInfo build;
-  // Returns an error if an environment variable that the engine reads is wrong.
+  // Returns an error if an environment variable that the model layer reads has
+  // an invalid value.
   std::function<absl::Status()> check_environment = [] {
     return absl::OkStatus();
   };
   std::function<model::FoundGpus()> find_gpus;
+  // Loads a model from files. If `weights_paths` is empty, the model has random
+  // weights.
   std::function<absl::StatusOr<std::unique_ptr<model::VisionModel>>(
       const model::ModelConfig& config,
       absl::Span<const std::string> weights_paths,
       const model::ModelOptions& options)>
-      load;  // Uses random weights if there are no paths.
+      load;
   std::function<absl::StatusOr<std::unique_ptr<model::ScanTuner>>(
       int gpu, const model::ScanTuner::Options& options)>
       make_scan_tuner;
@@ -38,8 +41,8 @@ struct Engine {
       tune_scans;
   std::function<void(int threads)> set_compute_threads;
   std::function<void()> compute_alone = [] {};
-  // Called periodically. Frees memory that models keep for the next batch, if
-  // the memory has not been used for a long time.
+  // Called periodically. Must free the memory that models keep for their next
+  // batch, if no batch has used it for a long time.
   std::function<void()> release_memory = [] {};
 };
 
@@ -53,7 +56,7 @@ struct Engine {
 //   5        no usable device
 //   6        drain_timeout has passed
 //   7        a device has failed permanently
-//   128 + n  ended immediately by a second signal n
+//   128 + n  ended immediately by a second signal, which has the number n
 //
 // Must be called before the process has any other thread.
 int ServerMain(int argc, char** argv, const Engine& engine);

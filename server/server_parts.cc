@@ -1,4 +1,5 @@
-// Creates the options and environments of the server's parts.
+// The functions of Server that create the options and environments of its
+// parts.
 
 #include <unistd.h>
 
@@ -93,8 +94,8 @@ security::Security::Events Server::SecurityEvents() {
 
 rpc::GrpcLog::Options Server::GrpcLogOptions() {
   rpc::GrpcLog::Options options;
-  // Logs gRPC errors and failed handshakes at debug level, because any client
-  // can cause many of them.
+  // gRPC errors and failed handshakes are logged at debug level, because any
+  // client can cause many of them.
   options.error = [this](absl::string_view text) {
     log_.Debug(LogModule::kServer, "gRPC has met an error", {{"error", text}});
   };
@@ -155,8 +156,8 @@ rest::RestPort::Options Server::RestOptions() {
   options.http.port = config_.http_port();
   options.http.max_connections = config_.max_http_connections();
   options.http.max_body_bytes = config_.max_message_bytes();
-  // HTTP bodies may use as much memory as the gRPC messages of requests in
-  // progress.
+  // The limit for all HTTP bodies in memory together. It is as large as the
+  // limit for the gRPC messages of requests in progress.
   options.http.max_held_bytes = memory_.most_of_message();
   options.http.client_share = config_.client_share();
   options.http.answer_time = base::FromProto(config_.send_timeout());
@@ -184,7 +185,8 @@ rpc::GrpcPort::Options Server::GrpcOptions() {
   rpc::GrpcPort::Options options =
       PortOptions(config_.port(), {&vision_, &kserve_, &health_});
   if (config_.admin_port() < 0) options.services.push_back(&admin_);
-  // gRPC's reflection service cannot check tokens.
+  // Off if there is a token file, because gRPC's reflection service cannot
+  // check tokens.
   options.reflection =
       !config_.disable_reflection() && config_.token_file().empty();
   options.transport_bytes = memory_.transport_bytes();
