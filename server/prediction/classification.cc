@@ -20,7 +20,8 @@ namespace {
 
 constexpr int kDefaultTopK = 5;
 constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
-// The minimum size of a number in an answer: a digit and a comma of JSON.
+// The minimum size in bytes of a number in an answer. A number in JSON takes at
+// least a digit and a comma.
 constexpr int kLeastNumberBytes = 2;
 // The number of input pixels per heat map value, along each side.
 constexpr int kHeatMapStride = 32;
@@ -29,7 +30,7 @@ bool WantsPng(const v1::ClassifyParams& params) {
   return params.heat_map().encoding() == v1::HeatMapParams::PNG;
 }
 
-// Returns the scores of all classes in the requested scale.
+// Converts the logits of all classes to scores of the requested type.
 std::vector<float> Scores(const std::vector<float>& logits,
                           v1::ClassifyParams::ScoreType type) {
   if (type == v1::ClassifyParams::LOGIT) return logits;
@@ -50,8 +51,9 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   const auto before = [&scores](int a, int b) {
     return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
   };
-  // `best` is a heap with the worst class in front. Ids are visited in
-  // ascending order, so that the lowest ids are kept among equal scores.
+  // `best` is a heap whose first element is the worst class. Ids are visited in
+  // ascending order. Among equal scores, the lowest ids therefore stay in the
+  // heap.
   const auto consider = [&](int id) {
     if (static_cast<int>(best.size()) == count) {
       if (scores[id] <= scores[best.front()]) return;
@@ -71,7 +73,8 @@ std::vector<int> BestClasses(const std::vector<float>& scores,
   return best;
 }
 
-// Returns the result without the PNG of a heat map.
+// Converts the model's output `found` to the response. The PNG of a heat map is
+// added later by HeatMapEncoder.
 v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
                             const repository::ModelDirectory& model,
                             const model::Classification& found) {
@@ -100,7 +103,8 @@ v1::ClassifyResult ToResult(const v1::ClassifyParams& params,
   return result;
 }
 
-// Encodes the result in one step. The PNG of a heat map takes more steps.
+// Encodes the result in one step. If the request asks for a heat map as PNG,
+// further steps encode the PNG.
 class ClassificationEncoder final : public AnswerEncoder {
  public:
   ClassificationEncoder(const v1::ClassifyParams& params, bool include_logits,

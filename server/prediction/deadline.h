@@ -9,21 +9,24 @@
 
 namespace sfmamba::prediction {
 
-// Returns the deadline of a request that arrived at `start`. If the client sent
-// no deadline (InfiniteFuture()), returns `start + otherwise`. Never returns a
-// time after `start + longest`. All times are by base::SteadyNow(), because a
-// change of the wall clock must not move deadlines.
+// Returns the deadline of a request that arrived at `start`. `client` is the
+// deadline that the client sent, or InfiniteFuture() if it sent none. In the
+// latter case, the deadline is `start + otherwise`. The result is never later
+// than `start + longest`. All times are by base::SteadyNow(), because a change
+// of the wall clock must not move deadlines.
 absl::Time DeadlineOf(absl::Time client, absl::Time start,
                       absl::Duration otherwise, absl::Duration longest);
 
-// Returns true if a client that disconnected at `now` did so because its
-// `deadline` passed. The client's deadline passes before the server's copy. The
+// Returns true if a client that disconnected at `now` probably did so because
+// its deadline passed. `deadline` is the server's copy of this deadline. On the
+// client, the deadline passes slightly earlier than on the server. The
 // difference is the network delay plus up to 1 % of the timeout, because gRPC
-// rounds the timeout up.
+// rounds timeouts up.
 bool HungUpAtDeadline(absl::Time start, absl::Time deadline, absl::Time now);
 
-// Returns the stage that a status of server::Expired() or Cancelled() names, or
-// `otherwise` if the status names no stage.
+// Returns the stage of processing that `status` contains, for example "decode".
+// Errors of server::Expired() and server::Cancelled() contain a stage. For any
+// other status, returns `otherwise`.
 std::string StageOf(const absl::Status& status, absl::string_view otherwise);
 
 }  // namespace sfmamba::prediction

@@ -18,25 +18,28 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The expected time to encode a line, which is a row or column of a mask. It
-// has three parts: kPerLine is fixed, a PNG adds kPerPngByte for every 8
-// pixels, and each edge adds kPerEdge. Only noise has many edges.
+// The expected time to encode an object is kPerObject plus the time for its
+// mask. A mask is encoded line by line, and a line is a row or a column. Each
+// line takes kPerLine. In a PNG, kPerPngByte is added for every 8 pixels.
+// kPerEdge is added for each edge, where set and unset pixels meet. Only noisy
+// masks have many edges.
 constexpr absl::Duration kPerLine = absl::Nanoseconds(150);
 constexpr absl::Duration kPerPngByte = absl::Nanoseconds(2);
 constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
-// A step ends when its expected cost reaches this.
+// An encoding step ends when the expected time of its work reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 // The times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);
-// The number of mask lines to encode before the step's cost is checked again. A
-// new mask starts with kFirstLines. Later counts fit the time left in the step
-// and are between kFewestLines and kMostLines.
+// The number of mask lines that are encoded before the step's time is checked
+// again. For a new mask, this number is kFirstLines. Afterwards, it is chosen
+// to fit the remaining time of the step, from kFewestLines to kMostLines.
 constexpr int kFirstLines = 256, kFewestLines = 64, kMostLines = 2048;
 
-// Moves the box from the model's input to the oriented picture and clips it.
+// Converts a box to pixels of the oriented picture and clips the box. `box` is
+// in pixels of the region that the model saw, which may be a crop.
 model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
   const float width = frame.picture.width, height = frame.picture.height;
   return {std::clamp(frame.left + box.x1, 0.f, width),
@@ -45,14 +48,14 @@ model::Box InPicture(const model::Box& box, const image::PictureFrame& frame) {
           std::clamp(frame.top + box.y2, 0.f, height)};
 }
 
-// Returns the expected time to encode a line without edges in a mask of width
-// `width`.
+// Returns the expected time to encode one line (row or column) of a mask,
+// without the time for edges. The mask is `width` pixels wide.
 absl::Duration PerLine(v1::DetectParams::MaskEncoding encoding, int width) {
   if (encoding != v1::DetectParams::PNG_CROP) return kPerLine;
   return kPerLine + width / 8 * kPerPngByte;
 }
 
-// Returns the expected time to encode a mask without edges.
+// Returns the expected time to encode a whole mask, without the time for edges.
 absl::Duration PerMask(v1::DetectParams::MaskEncoding encoding, int width,
                        int height) {
   const bool by_rows = encoding == v1::DetectParams::PNG_CROP;
@@ -67,8 +70,8 @@ bool WantsMasks(const v1::DetectParams& params,
          model.config.detector.masks;
 }
 
-// Encodes detections. A step encodes some lines of a mask, some objects, or
-// both.
+// Encodes the detected objects of one image. A step adds some objects to the
+// result, encodes some lines of a mask, or does both.
 class DetectionEncoder final : public AnswerEncoder {
  public:
   DetectionEncoder(v1::DetectParams::MaskEncoding encoding,
@@ -118,8 +121,8 @@ class DetectionEncoder final : public AnswerEncoder {
  private:
   size_t BegunObjects() const { return answer_.detections_size(); }
 
-  // Adds the next object to the result. The object's mask is encoded
-  // afterwards.
+  // Adds the next object to the result, without its mask. EncodeLines() encodes
+  // the mask afterwards.
   void BeginObject() {
     const model::Detection& detection = detections_[BegunObjects()];
     v1::Detection* object = answer_.add_detections();
@@ -137,8 +140,8 @@ class DetectionEncoder final : public AnswerEncoder {
       per_line_ = absl::ZeroDuration();
     }
   }
-  // Encodes some lines of the mask, for about `time`. Returns the expected time
-  // of these lines.
+  // Encodes some lines of the current mask, which should take about `time`.
+  // Returns the expected time for these lines.
   absl::StatusOr<absl::Duration> EncodeLines(absl::Duration time) {
     int lines = kFirstLines;
     if (per_line_ > absl::ZeroDuration()) {
@@ -164,10 +167,10 @@ class DetectionEncoder final : public AnswerEncoder {
   const std::vector<model::Detection> detections_;
   v1::DetectResult answer_;  // The last object has no mask while mask_ is set.
   std::unique_ptr<MaskEncoder> mask_;  // Encodes the last object's mask.
-  absl::Duration without_edges_;       // PerLine() of mask_.
-  absl::Duration per_line_;  // The expected cost per line of mask_; 0 at first.
+  absl::Duration without_edges_;       // The result of PerLine() for mask_.
+  absl::Duration per_line_;  // Expected time per line of mask_. 0 at first.
   int64_t bytes_ = 0;        // Total size of the masks in answer_.
-  absl::Duration left_;      // The expected cost of the remaining work.
+  absl::Duration left_;      // The expected time of the remaining work.
 };
 
 // Merges the detections of the tiles, then encodes them.
@@ -176,7 +179,8 @@ class TilesEncoder final : public AnswerEncoder {
   using Encode = absl::AnyInvocable<std::unique_ptr<AnswerEncoder>(
       model::Detections merged)>;
 
-  // The parts of `image` are the tiles. `image` must outlive this object.
+  // `tiles` contains the detections of each tile. The tiles are the parts of
+  // `image`, which must outlive this object.
   TilesEncoder(std::vector<model::Detections> tiles, const ImageFacts& image,
                const MergeRule& rule, Encode encode)
       : tiles_(std::move(tiles)),
@@ -217,7 +221,8 @@ class TilesEncoder final : public AnswerEncoder {
     }
     return count;
   }
-  // Returns the detections of all tiles in pixels of the picture.
+  // Returns the detections of all tiles. Converts their coordinates from pixels
+  // of a tile to pixels of the picture.
   std::vector<model::Detection> TakeAll() {
     std::vector<model::Detection> all;
     all.reserve(Count());
@@ -303,7 +308,8 @@ class DetectionHandler final : public TaskHandler {
   }
   int64_t ResultBytes(const repository::ModelDirectory& model,
                       const ImageFacts& image) const override {
-    // A mask is stored as probabilities. The mask's pixels are never stored.
+    // The memory of a mask is 28 x 28 probabilities. The mask is never stored
+    // in the size of the picture.
     const int64_t per_object = WantsMasks(params_, model) ? kMaskBytes
                                : image.inputs() > 1 ? sizeof(model::Detection)
                                                     : 0;

@@ -12,8 +12,9 @@ namespace {
 constexpr double kWeight = 0.1;
 constexpr absl::Duration kShortest = absl::Microseconds(50);
 
-// The time to decode and resize one pixel of a photograph, on a core with
-// AVX-512. Measured with tests/server/image:image_benchmark.
+// An image format, and the time to decode and resize one pixel of a photograph
+// in this format. Measured with tests/server/image:image_benchmark on a core
+// with AVX-512.
 struct Format {
   absl::string_view name;
   absl::Duration per_pixel;
@@ -24,11 +25,13 @@ constexpr Format kFormats[] = {
     {"tensor", absl::Nanoseconds(2)},  // Only copied.
 };
 
-// The time to create one byte of the inputs of a divided image.
+// The time to create one byte of model input, for an image that is divided into
+// parts such as tiles.
 constexpr absl::Duration kPerPartByte = absl::Nanoseconds(1);
 
-// Returns the index of the image's format. Returns the last index for a file
-// that was refused, which is harmless because the file is never decoded.
+// Returns the index of the image's format in kFormats. If the format is
+// unknown, returns the last index. This is harmless, because a file of unknown
+// format is never decoded.
 int FormatOf(const ImageFacts& image) {
   const auto found = std::find_if(
       std::begin(kFormats), std::end(kFormats) - 1,

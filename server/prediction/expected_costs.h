@@ -10,18 +10,19 @@
 
 namespace sfmamba::prediction {
 
-// A moving average of the ratio of measured to expected times. The average
-// starts at 1 and stays between 1/4 and 4. All clients share the average. If
-// one client's pictures are slow, the bounds keep the server from refusing
-// other clients' pictures.
+// A moving average of the measured time divided by the expected time. The
+// average starts at 1 and stays between 1/4 and 4. All clients share the
+// average. Its bounds limit how much the slow pictures of one client can raise
+// the estimates for the other clients.
 //
 // Thread-safe. If two threads add a measurement at the same time, one
 // measurement may be lost.
 class LearnedFactor {
  public:
   // Adds a measurement. Ignores work that is expected to take less than 50 us,
-  // because overhead dominates its measurement. Limits the ratio to four times
-  // the average, because the thread may have waited for a core.
+  // because overhead would dominate the measurement. If the measured ratio
+  // exceeds four times the average, counts only four times the average. The
+  // thread may have waited for a CPU core.
   void Add(absl::Duration expected, absl::Duration measured);
   double value() const { return value_.load(std::memory_order_relaxed); }
 
@@ -29,23 +30,24 @@ class LearnedFactor {
   std::atomic<double> value_{1};
 };
 
-// Estimates how long one thread takes for parts of a request. An estimate is
-// the time on a reference machine, multiplied by a factor learned on this
-// machine. Each image format and each task has its own factor. The thread pools
-// order their work by these estimates. Admission uses the estimates to predict
-// how long an image takes before and after its batch.
+// Estimates how long one thread takes to decode an image and to encode an
+// answer. An estimate is the time on a reference machine, multiplied by a
+// factor learned on this machine. Each image format and each task has a
+// separate factor. The thread pools order their work by these estimates.
+// Admission uses the estimates to predict how long an image takes before and
+// after its batch.
 //
 // Thread-safe.
 class ExpectedCosts {
  public:
   // Decode() estimates the time to convert an image into model inputs.
-  // Decoded() reports the measured time, which excludes cutting the image into
-  // parts.
+  // Decoded() adds a measurement. `took` excludes the time to cut the image
+  // into parts.
   absl::Duration Decode(const ImageFacts& image) const;
   void Decoded(const ImageFacts& image, absl::Duration took);
 
   // Encode() estimates the time to encode an answer. `cost` is the estimate for
-  // the reference machine. Encoded() reports the measured time.
+  // the reference machine. Encoded() adds the measurement `took`.
   absl::Duration Encode(model::VisionTask task, absl::Duration cost) const {
     return cost * answers_[static_cast<int>(task)].value();
   }

@@ -61,8 +61,9 @@ std::vector<HeatMapEncoder::Place> HeatMapEncoder::Places(int size, float min,
   for (int i = 0; i < size; ++i) {
     const float position = ((i + 0.5f) / size - min) / (max - min);
     if (position < 0 || position >= 1) continue;
-    // A value belongs to the centre of its cell. In the outer half of an edge
-    // cell, the interpolated value is constant.
+    // Each value of the heat map applies to the centre of its cell. Values are
+    // interpolated only between two centres. Outside the outermost centres, the
+    // nearest value applies.
     const float at = std::clamp(position * values - 0.5f, 0.f, values - 1.f);
     Place& place = places[i];
     place.first = static_cast<int>(at);

@@ -21,26 +21,27 @@ class HeatMapEncoder {
   // `map` must not be empty, and all values must be finite.
   HeatMapEncoder(const model::HeatMap& map, const image::PictureFrame& frame);
 
-  // Estimates how long one thread takes to encode a map of `size`.
+  // Estimates how long one thread takes to encode a PNG of this size.
   static absl::Duration Cost(const image::PictureSize& size);
 
   bool done() const { return png_.done(); }
   absl::Duration NextCost() const;
   absl::Status EncodeNext();  // Returns INTERNAL if libpng fails.
   int64_t bytes() const { return png_.bytes(); }
-  v1::HeatMap Take();  // Must be called once, when done().
+  v1::HeatMap Take();  // Call once, after done() becomes true.
 
  private:
-  // The position of a row or column of the PNG between two rows or columns of
-  // the heat map. `part` is the weight of `second`. `first` is -1 outside the
-  // model's input.
+  // The two rows of the heat map between which a row of the PNG lies, or the
+  // two columns for a column of the PNG. `part` is the weight of `second`. If
+  // the row or column lies outside the model's input, `first` is -1.
   struct Place {
     int first = -1, second = -1;
     float part = 0;
   };
-  // Returns the positions of `size` rows or columns of the PNG in a heat map of
-  // `values` rows or columns. The model's input covers the fractions `min` to
-  // `max` of the picture's side.
+  // Returns one Place for each of the PNG's `size` rows (or columns). The heat
+  // map has `values` rows (or columns) and covers the model's input. The
+  // model's input extends from `min` to `max`, in fractions of the PNG's height
+  // (or width).
   static std::vector<Place> Places(int size, float min, float max, int values);
   void FillRow(int y, uint8_t* row);
 

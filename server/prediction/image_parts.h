@@ -16,21 +16,23 @@
 
 namespace sfmamba::prediction {
 
-// The run of one model input, from its submission on.
+// When one model input was submitted to the batch queue, and how it was run.
 struct InputRun {
   absl::Time submitted =
-      absl::InfinitePast();  // InfinitePast(): not submitted.
+      absl::InfinitePast();  // InfinitePast() if not submitted.
   tracing::SpanId span = 0;  // The inference span, or 0 if not traced.
   batching::BatchInfo batch;
 
-  // Stores `info`. If the task was dropped before it reached a batch, its queue
-  // time ends now.
+  // Stores `info`, which describes how the input was run. If the input was
+  // dropped before it joined a batch, sets its queue time to the time since
+  // submission.
   void End(const batching::BatchInfo& info);
 };
 
-// Joins the parts of one image. Each part is a separate task in the batch
-// queue. The `done` callbacks of all tasks share this object. The callback that
-// releases the last reference continues with the image:
+// Collects the results of one image's parts, for example of its tiles. Each
+// part is a separate task in the batch queue. The `done` callbacks of all tasks
+// share the ownership of this object. When the last callback releases its
+// reference, the destructor calls `done`, which continues with the image:
 //
 //   auto parts = std::make_shared<ImageParts>(count, collector, done);
 //   task.done = [parts, i](auto result, const BatchInfo& batch) mutable {
@@ -42,10 +44,11 @@ struct InputRun {
 // Thread-safe.
 class ImageParts {
  public:
-  // Called with OK when the collector has all results. Otherwise called with
-  // the first error that is not CANCELLED, or with CANCELLED if there is no
-  // other error. If a part was lost without an error, called with INTERNAL.
-  // `runs` has one entry per part.
+  // Called when all parts have ended. The status is OK if the collector has the
+  // results of all parts. If parts failed, the status is the first error that
+  // is not CANCELLED, or CANCELLED if there is no other error. The status is
+  // INTERNAL if a part was lost without an error. `runs` has one entry per
+  // part.
   using Done =
       absl::AnyInvocable<void(absl::Status, std::vector<InputRun> runs)>;
 
@@ -53,9 +56,10 @@ class ImageParts {
   ImageParts(int parts, PartCollector* collector, Done done);
   ~ImageParts();
 
-  // Reports the end of part `i`. Must be called once for each part.
+  // Records that part `i` ended with `result`. Must be called once for each
+  // submitted part.
   void End(int i, absl::StatusOr<model::Result> result, InputRun run);
-  // Reports one error for all parts that were not submitted.
+  // Records `status` as the error of all parts that were not submitted.
   void Fail(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

@@ -8,19 +8,19 @@
 namespace sfmamba::prediction {
 
 // Returns the outcome that is counted for an image that ended with `status`.
-// RESOURCE_EXHAUSTED counts as a refusal, except for the reasons
-// RESPONSE_TOO_LARGE and DEVICE_OOM. These reasons count as errors, because the
-// image had been admitted.
+// RESOURCE_EXHAUSTED counts as a refusal (kRejected), unless the reason is
+// RESPONSE_TOO_LARGE or DEVICE_OOM. An image with one of these two reasons had
+// been admitted and therefore counts as an error.
 observability::ItemOutcome OutcomeOf(const absl::Status& status);
 
-// Counts the outcome of an image that ended with `status`. Also counts the
-// reason of a refusal or error, or the stage at which the deadline passed. Must
-// be called once per image.
+// Counts the outcome of an image that ended with `status`. For a refusal or an
+// error, also counts the reason. For a missed deadline, also counts the stage
+// in which the deadline passed. Must be called once per image.
 void CountItem(const absl::Status& status,
                observability::ModelMetrics* metrics);
 
-// How long an image was in each stage, or zero for a stage that it did not
-// reach.
+// How long an image spent in each stage. The time is zero if the image did not
+// reach the stage.
 struct StageTimes {
   absl::Duration decode, preprocess, queue, inference, postprocess;
 };

@@ -7,14 +7,15 @@
 namespace sfmamba::prediction {
 namespace {
 
-// kPerFourLogits is the time to resize and compare four logits of a pixel.
-// kPerFourExponentials is the time to add four exponentials of a pixel's
-// softmax.
+// The expected times for four classes of one pixel. kPerFourLogits is the time
+// to resize and compare four logits. kPerFourExponentials is the time to
+// compute four exponentials of the softmax.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
 constexpr absl::Duration kPerFourExponentials = absl::Nanoseconds(2);
-// The fixed time per pixel, as a number of logits.
+// The time per pixel that does not depend on the number of classes. The unit is
+// the time for one logit.
 constexpr int kLogitsOfPixel = 32;
-// The expected duration of a step. A step has at least one row.
+// The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
 
 }  // namespace
@@ -40,8 +41,9 @@ void LogitsMap::ComputeNext() {
   if (next_ == 0) {
     rows_ = kernels::ComposeResizes(logits_.height, input_.height, map_.height);
     columns_ = kernels::ComposeResizes(logits_.width, input_.width, map_.width);
-    // The vectors grow row by row. Clearing a whole map at once would take tens
-    // of milliseconds.
+    // Only reserves memory. Each step later clears the memory of its rows.
+    // Clearing the memory of the whole map at once would take tens of
+    // milliseconds.
     const int64_t pixels = int64_t{1} * map_.height * map_.width;
     map_.labels.reserve(pixels);
     if (confidence_) map_.confidence.reserve(pixels);

@@ -11,14 +11,16 @@
 
 namespace sfmamba::prediction {
 
-// Computes a picture's class map from the logits of a segmentation head, some
-// rows at a time. Resizes the logits to the model's input and then to the map,
-// and gives each pixel the class with the highest logit. If
-// SegmentationOptions::logits is not set, the model computes the same map
+// Computes the class map of a picture from the logits of a segmentation head,
+// some rows at a time. Resizes the logits first to the size of the model's
+// input, then to the size of the map. Gives each pixel the class with the
+// highest logit. Used if SegmentationOptions::logits is set, because the model
+// then returns logits. If it is not set, the model computes the same map
 // itself. Source: docs/heads.md, "UperNet". Thread-compatible.
 class LogitsMap {
  public:
-  // `input` is the size of the model's input, and `out` the size of the map.
+  // `input` is the size of the model's input, and `out` the size of the map. If
+  // `confidence` is true, the map also contains each pixel's confidence.
   LogitsMap(model::Segmentation logits, int classes,
             const image::PictureSize& input, const image::PictureSize& out,
             bool confidence);
@@ -27,9 +29,9 @@ class LogitsMap {
   // Estimates how long the next ComputeNext() takes, usually a few
   // milliseconds.
   absl::Duration NextCost() const;
-  // Computes the next rows of the map. Must not be called when done().
+  // Computes the next rows of the map. Must not be called if done() is true.
   void ComputeNext();
-  // Returns the map. Must be called once, when done().
+  // Returns the map. May be called only once, after done() becomes true.
   model::Segmentation Take() { return std::move(map_); }
 
   // Returns the size in bytes of the logits of one model input.

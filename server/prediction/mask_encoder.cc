@@ -52,7 +52,8 @@ class RleMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const image::PictureFrame frame_;
-  // The next column, relative to the region that the model saw.
+  // The next column to encode, counted from the left edge of the region that
+  // the model saw.
   int next_;
   const int end_;
   LineRuns runs_;  // A member, so that its memory is reused.
@@ -70,8 +71,8 @@ image::PixelRect Outwards(const model::Box& box) {
   return rect;
 }
 
-// Sets the pixels [begin, end) of a row with one bit per pixel. The highest bit
-// of a byte is its leftmost pixel.
+// Sets the bits of the pixels [begin, end) in `row`, which has one bit per
+// pixel. The highest bit of a byte is the leftmost of its 8 pixels.
 void SetPixels(int begin, int end, uint8_t* row) {
   if (begin >= end) return;
   const int first = begin / 8, last = (end - 1) / 8;
@@ -101,7 +102,8 @@ class PngMaskEncoder final : public MaskEncoder {
   int lines_left() const override { return lines_left_; }
   absl::StatusOr<int64_t> Encode(int lines) override {
     lines = std::min(lines, lines_left_);
-    // The mask covers the rows [begin, end). The other rows are empty.
+    // Only the rows [begin, end) can have set pixels. The other rows of this
+    // call are empty.
     const model::InstanceMask::Bounds bounds = mask_->bounds();
     const int begin =
         std::clamp(bounds.top, next_ + top_, next_ + top_ + lines);
@@ -131,7 +133,8 @@ class PngMaskEncoder final : public MaskEncoder {
  private:
   const std::shared_ptr<const model::InstanceMask> mask_;
   const int width_;  // Columns of the PNG.
-  // The PNG's first column and row, relative to the region that the model saw.
+  // The position of the PNG's first column and row in the region that the model
+  // saw.
   const int left_;
   const int top_;
   int next_ = 0;  // The next row of the PNG.

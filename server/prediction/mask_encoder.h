@@ -20,19 +20,20 @@ class MaskEncoder {
   // Returns the number of rows or columns that are not encoded yet.
   virtual int lines_left() const = 0;
   // Encodes the next `lines` rows or columns, or all if fewer are left. Returns
-  // the number of mask edges found, because the encoding time depends on edges.
-  // Returns INTERNAL if libpng fails.
+  // the number of edges in them, where set and unset pixels meet. The encoding
+  // time depends on this number. Returns INTERNAL if libpng fails.
   virtual absl::StatusOr<int64_t> Encode(int lines) = 0;
-  // Returns the approximate size in bytes of the encoded part.
+  // Returns the approximate size in bytes of the data encoded so far.
   virtual int64_t bytes() const = 0;
-  // Moves the encoded mask into `object`. Must be called once, when
-  // lines_left() is 0.
+  // Moves the encoded mask into `object`. May be called only once, after
+  // lines_left() becomes 0.
   virtual void Take(v1::Detection* object) = 0;
 };
 
 // Creates the encoder of `mask`. The mask's coordinates are relative to the
-// region of the picture that the model saw. `encoding` must be specified. `box`
-// is the object's box in the picture.
+// region of the picture that the model saw. `encoding` must not be
+// MASK_ENCODING_UNSPECIFIED. `box` is the object's box in pixels of the
+// picture. A PNG contains only the pixels inside `box`.
 std::unique_ptr<MaskEncoder> MakeMaskEncoder(
     v1::DetectParams::MaskEncoding encoding,
     std::shared_ptr<const model::InstanceMask> mask,

@@ -77,11 +77,13 @@ class MaskUnion final : public InstanceMask {
  private:
   using AddLines = void (InstanceMask::*)(int, int, LineRuns*) const;
 
-  // Adds the lines [begin, end) of the union. `first` and `size` are the fields
-  // of Bounds that specify which lines a mask has.
+  // Adds the lines (rows or columns) [begin, end) of the union to `runs`.
+  // `first` and `size` select a mask's first line and its number of lines in
+  // Bounds, for example &Bounds::top and &Bounds::height.
   void Add(int begin, int end, AddLines add_lines, int Bounds::*first,
            int Bounds::*size, LineRuns* runs) const {
-    // The runs of all masks, indexed by line.
+    // The runs of set pixels in all masks, by line. A run is a pair (begin,
+    // end).
     std::vector<std::vector<std::pair<int, int>>> lines(end - begin);
     LineRuns own;
     for (const MaskPointer& mask : masks_) {
@@ -121,9 +123,9 @@ Float Area(const Box& box) {
   return (Float{box.x2} - Float{box.x1}) * (Float{box.y2} - Float{box.y1});
 }
 
-// Returns true if the boxes overlap by at least `rule.threshold`. SAHI searches
-// for matches in single precision and compares with a grown box in double
-// precision.
+// Returns true if the boxes overlap by at least `rule.threshold`. The precision
+// of the computation is `Float`. SAHI compares two detections in single
+// precision. It compares a detection with an extended box in double precision.
 template <typename Float>
 bool Match(const Box& a, const Box& b, const MergeRule& rule) {
   const Float width = std::max(
@@ -193,7 +195,7 @@ void DetectionMerger::MergeNext() {
       continue;
     }
     object.box = Around(object.box, other.box);
-    // If scores are equal, SAHI takes the class of the later detection.
+    // Like SAHI, uses the class of the later detection if the scores are equal.
     if (other.score == object.score) object.class_id = other.class_id;
     if (other.mask != nullptr) masks.push_back(std::move(other.mask));
   }

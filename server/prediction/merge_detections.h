@@ -11,12 +11,13 @@
 
 namespace sfmamba::prediction {
 
-// Moves boxes and masks by (`left`, `top`) pixels. This converts coordinates in
-// a part of a picture to coordinates in the picture.
+// Moves boxes and masks by (`left`, `top`) pixels, which is the position of a
+// part in the picture. Coordinates in the part become coordinates in the
+// picture.
 void Shift(int left, int top, model::Detections* detections);
 
-// Returns the pixels that are set in at least one of `masks`. `masks` must not
-// be empty.
+// Returns a mask whose set pixels are set in at least one of `masks`. `masks`
+// must not be empty.
 std::shared_ptr<const model::InstanceMask> UnionOf(
     std::vector<std::shared_ptr<const model::InstanceMask>> masks);
 
@@ -25,11 +26,11 @@ struct MergeRule {
   v1::Tiles::Match match = v1::Tiles::IOU;
   float threshold = 0.5f;  // The minimum overlap of matching boxes.
   bool class_agnostic = false;
-  int max_detections = 100;  // Only the best ones are returned.
+  int max_detections = 100;  // The maximum number of objects.
 };
 
-// Merges the detections in overlapping parts of a picture into objects, best
-// first. Each object starts as the best remaining detection.
+// Merges the detections in overlapping parts of a picture into objects. Each
+// object starts as the remaining detection with the highest score.
 // - NMS drops the detections that match the object.
 // - GREEDY_NMM extends the object's box and mask by the matching detections,
 //   one after another, best first. It drops a detection that does not match the
@@ -49,11 +50,13 @@ class DetectionMerger {
 
   bool done() const;
   // Completes the next object. Compares the object with each of the left()
-  // detections. Must not be called when done().
+  // detections. Must not be called if done() is true.
   void MergeNext();
-  // Returns the number of detections that do not belong to an object yet.
+  // Returns the number of detections that are neither merged into an object nor
+  // dropped yet.
   int64_t left() const { return left_.size(); }
-  // Returns the objects by descending score. Must be called once, when done().
+  // Returns the objects by descending score. May be called only once, after
+  // done() becomes true.
   std::vector<model::Detection> Take() { return std::move(objects_); }
 
  private:

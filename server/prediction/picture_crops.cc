@@ -11,15 +11,16 @@
 namespace sfmamba::prediction {
 namespace {
 
-// Returns the environment without a limit on the number of images of a request.
+// Returns a copy of the environment with no limit on the number of images of a
+// request.
 PredictionEnvironment WithAnyImages(PredictionEnvironment environment) {
   environment.limits.max_images = std::numeric_limits<int>::max();
   return environment;
 }
 
-// Converts an error of the crops' prediction to an error of the detection. An
-// INVALID_ARGUMENT refers to the number of crops or to the model that
-// classifies crops.
+// Converts an error from classifying the crops to an error of the detection
+// request. An INVALID_ARGUMENT gets the field "params.crops". It concerns the
+// number of crops or the model that classifies the crops.
 absl::Status OfCrops(const absl::Status& status) {
   return absl::IsInvalidArgument(status)
              ? server::AtField("params.crops", status)
@@ -99,7 +100,8 @@ void PictureCrops::Done(const absl::Status& status) {
   if (!status.ok() && partial_) {
     for (int i = 0; i < found_.detections_size(); ++i) SetError(i, status);
   }
-  // The call may destroy this object.
+  // Moves the callback out of this object first, because the callback may
+  // destroy this object.
   Answered answered = std::move(answered_);
   if (!status.ok() && !partial_) return answered(OfCrops(status));
   answered(std::move(found_));

@@ -18,34 +18,35 @@
 
 namespace sfmamba::prediction {
 
-// Returns the pixels of `box` extended on each side by `margin` times its width
-// or height. The result is rounded outwards, clipped to the picture, and has at
-// least one pixel.
+// Returns the pixels to cut out for `box`. First extends the box on each side
+// by `margin` times the box's width or height. Then rounds the sides outwards
+// and clips the result to the picture. The result has at least one pixel.
 image::PixelRect CropOf(const v1::BoundingBox& box, float margin,
                         const image::PictureSize& picture);
 
-// Classifies the objects detected in one picture. The crops are the images of a
-// separate prediction, which is admitted, batched and refused like any other
-// request. The picture stays in memory until the model inputs of all crops are
-// created.
+// Classifies the objects detected in one picture. Creates a separate
+// prediction, whose images are the crops. Like any other request, this
+// prediction must be admitted and may be refused. The picture stays in memory
+// until the model inputs of all crops are created.
 //
 // Thread-compatible. The object must live until `answered` is called.
 // `answered` may destroy the object.
 class PictureCrops final : public ResponseWriter {
  public:
-  // Called with the objects and the classes of their crops, or with the error
-  // of the whole request. If partial results are allowed, each failed crop has
-  // its own error instead.
+  // Called once, with the objects and the classes of their crops, or with an
+  // error if the whole request failed. If partial results are allowed, the
+  // request does not fail. Each crop that failed then contains its own error.
   using Answered = absl::AnyInvocable<void(absl::StatusOr<v1::DetectResult>)>;
 
-  // `found` must have detections.
+  // `found` contains the detected objects, at least one. `memory` accounts for
+  // the memory of `picture`.
   PictureCrops(const PredictionEnvironment& environment,
                image::RgbImage picture, server::MemoryHold memory,
                v1::DetectResult found);
 
   // Starts the prediction. Must be called once. `request` contains everything
-  // except the images and the parameters. `parent` is the prediction that asks
-  // for the crops. `parent` must outlive this object.
+  // except the images and the parameters. `parent` is the prediction of the
+  // detection request, which must outlive this object.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 

@@ -84,8 +84,8 @@ void Prediction::Begin(const absl::Status& checked) {
   const absl::Status status =
       checked.ok() ? server::Guarded([this] { return Admit(); }) : checked;
   if (!status.ok()) {
-    // If there are too many images, no image was checked. All of these images
-    // count as one error.
+    // If the request has too many images, the images were not checked. The
+    // whole request then counts as one failed image.
     const int count =
         request_.images > env_.limits.max_images ? 1 : request_.images;
     for (int i = 0; i < count && version_ != nullptr; ++i) {
@@ -139,7 +139,8 @@ void Prediction::Prepare(OpenItem open) {
   absl::Status status = CheckAlive("decode", queue_deadline_);
   if (!status.ok()) return open.End(std::move(status));
   const absl::Time start = item.decode_started = base::SteadyNow();
-  // Take() cannot fail, because the pool has reserved the memory.
+  // Take() cannot fail, because the decode pool runs this work only while
+  // enough memory for decoding is free.
   server::MemoryHold memory =
       env_.memory.Take(server::MemoryUse::kDecode, item.facts.decode_bytes)
           .value_or(server::MemoryHold());
@@ -151,7 +152,8 @@ void Prediction::Prepare(OpenItem open) {
   }
   absl::StatusOr<image::PreparedInput> input =
       server::Guarded([&]() -> absl::StatusOr<image::PreparedInput> {
-        // The picture is kept if the request asks for crops of the objects.
+        // If the request asks for crops of the objects, the decoded picture is
+        // kept in item.picture.
         return image::MakeInput(
             item.source, model_->directory.config, request_.options.resize,
             env_.limits.image, wanted, &model_->executor->pixels(),
@@ -192,8 +194,8 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
                                          InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  // The key follows from the decoded input. `item.facts` contains only a
-  // prediction.
+  // Computes the key from the size of the decoded input. The size in ImageFacts
+  // was only predicted before decoding.
   task.key = KeyOf(config, {input.height, input.width},
                    input.pixels.empty() ? batching::ImageType::kFloat32
                                         : batching::ImageType::kUint8);
@@ -306,8 +308,8 @@ absl::Status Prediction::Outcome() const {
                : server::Cancelled("queue");
   }
   if (request_.options.allow_partial_results) return absl::OkStatus();
-  // An image that was dropped because another image failed is CANCELLED. The
-  // first other error is the cause.
+  // If one image fails, the other images are dropped and end with CANCELLED.
+  // The first error that is not CANCELLED is therefore the cause.
   for (const Item& item : items_) {
     if (!item.status.ok() && !absl::IsCancelled(item.status)) {
       return item.status;

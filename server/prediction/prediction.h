@@ -42,17 +42,18 @@
 
 namespace sfmamba::prediction {
 
-// The services and limits that predictions use. They must outlive the
+// The services and limits that predictions use. The services must outlive the
 // predictions.
 struct PredictionEnvironment {
   repository::ModelRepository& repository;
   server::FairPool& decode_pool;
-  // Limits the images that wait for decode_pool.
+  // Limits the number of images that wait for decode_pool.
   batching::QueueRoom& decode_room;
-  // Encodes answers. Answers have their own pool, so that they do not wait
-  // behind pictures to be decoded.
+  // Encodes answers. This is a separate pool, so that finished images do not
+  // wait until other images are decoded.
   server::FairPool& finish_pool;
-  // Limits the images whose answers wait for finish_pool or are being encoded.
+  // Limits the number of images whose answers wait for finish_pool or are being
+  // encoded.
   batching::QueueRoom& finish_room;
   // Accounts for the memory of requests.
   server::MemoryBudget& memory;
@@ -60,50 +61,54 @@ struct PredictionEnvironment {
   ExpectedCosts& costs;
   observability::Metrics& metrics;
   observability::Logger& log;
-  // The clients that were already logged for sending no deadline.
+  // Contains the clients that were already logged because they send no
+  // deadlines.
   server::ClientSet& without_deadline;
   RequestLimits limits;
   int64_t max_response_bytes = 64 << 20;
   absl::Duration default_deadline = absl::Seconds(30);
   absl::Duration max_deadline = absl::Seconds(120);
   std::function<absl::Time()> clock =
-      base::SteadyNow;                // The clock of deadlines.
+      base::SteadyNow;                // The clock for deadlines.
   tracing::Tracer* tracer = nullptr;  // Null if no request is traced.
   // Enforces the quota of each caller. If null, callers have no quota.
   security::ClientQuotas* quotas = nullptr;
 };
 
-// Writes a prediction's response in a transport's format. Only calls of
-// SetAnswer() may overlap.
+// Writes a prediction's response in a transport's format. SetAnswer() may run
+// on several threads at the same time, also together with ReleaseRequest(). All
+// other calls are made one after another.
 class ResponseWriter {
  public:
   virtual ~ResponseWriter() = default;
 
-  // Called first and only once, unless the whole request is refused.
+  // Called once, before SetAnswer(), SetError() and SetTiming(). Not called if
+  // the whole request is refused. `images` is the number of images in the
+  // request.
   virtual void Start(const std::string& model, int images) = 0;
-  // Called when the prediction no longer reads the request, whose message may
-  // then be freed. Called exactly once, before Done(), perhaps while other
-  // threads are in SetAnswer().
+  // Called when the prediction no longer reads the request. The transport may
+  // then free the request's message. Called exactly once, before Done().
   virtual void ReleaseRequest() {}
   // Writes the answer to image `i` and returns the answer's size in the
-  // message, in bytes. Several threads may call it concurrently for different
-  // images.
+  // message, in bytes. Several threads may call this method at the same time
+  // for different images.
   virtual int64_t SetAnswer(int i, Answer answer) = 0;
   virtual void SetError(int i, const absl::Status& error) = 0;
   virtual void SetTiming(const v1::Timing& timing) = 0;
-  // Returns the size of the whole message in bytes.
+  // Returns the size of the whole response message in bytes.
   virtual int64_t Bytes() const = 0;
-  // Called last and exactly once. If `status` is an error, the transport sends
-  // only the error. May destroy the prediction.
+  // Called exactly once, after all other methods. If `status` is an error, the
+  // transport sends only the error. This call may destroy the prediction.
   virtual void Done(const absl::Status& status) = 0;
 };
 
-// Processes one request of any transport, from admission to the last answer. It
-// checks the request and reserves room and memory. Each image then passes
-// through the decode pool and the model's executor. Finally, the finish pool
-// encodes the answer, or an idle batch thread does if the answer is short. The
-// writer's Done() is called exactly once, when the last image has ended. No
-// thread waits for another thread.
+// Processes one request of any transport, from admission to the last answer.
+// The prediction first checks the request, and reserves memory and room in the
+// queues. Each image then passes through the decode pool and the model's
+// executor. Finally, a thread of the finish pool encodes the answer. If the
+// answer is short, an idle batch thread may encode it instead. The writer's
+// Done() is called exactly once, when the last image has ended. No thread waits
+// for another thread.
 //
 //   Prediction prediction(environment, std::move(request), &writer);
 //   prediction.Start(absl::OkStatus());
@@ -111,7 +116,8 @@ class ResponseWriter {
 // Call Start() once. Any thread may call Cancel() at any time. After Start(),
 // the prediction must live until Done() is called. Until the prediction is
 // destroyed, its answers count as memory in use and the request counts as in
-// flight. The owner must destroy it when the answers are sent.
+// flight. The owner must therefore destroy the prediction as soon as the
+// answers are sent.
 class Prediction {
  public:
   // `writer` must outlive the prediction. A prediction with a `parent` is part
@@ -131,8 +137,8 @@ class Prediction {
   void Cancel();
 
  private:
-  // The resources that an image holds in the server. All resources are released
-  // when the image ends, and some resources are released earlier.
+  // The resources that an image holds in the server. They are released when the
+  // image ends, unless a comment names an earlier time.
   struct Admission {
     security::ClientQuotas::Hold quota;
     batching::Reservation decode_room;  // Until decoding starts.
@@ -140,34 +146,38 @@ class Prediction {
     server::MemoryHold input_memory;    // Until the batch has ended.
     server::MemoryHold picture_memory;  // Until all crops have inputs.
     batching::Reservation answer_room;
-    batching::Reservation finish_room;  // From the batch's end on.
+    batching::Reservation finish_room;  // Taken when the batch ends.
   };
 
-  // A model input from which parts are cut. The parts are submitted in order,
-  // as far as PartCollector::Wanted() allows.
+  // A model input that is cut into parts, for example into windows. The parts
+  // are submitted to the batch queue in order, but only as many as
+  // PartCollector::Wanted() allows.
   struct UncutInput {
     image::ImageBuffer image;  // Freed when all parts are submitted.
     int submitted = 0;         // The number of submitted parts.
-    // The number of CallCollector() calls since the collector last ran out of
-    // work. Only the thread that raises this number from 0 runs the collector.
-    // The collector is therefore never run by two threads.
+    // The number of CallCollector() calls that RunCollector() has not handled
+    // yet. As long as this number is not 0, RunCollector() is scheduled or
+    // running, and further calls do not schedule it again. Only one thread at a
+    // time therefore runs the collector. Initially 1, because SubmitCut() runs
+    // the collector without CallCollector().
     std::atomic<int> calls{1};
   };
 
-  // One image. Only the thread that processes the image uses it.
+  // One image of the request and the state of its processing. Until the image
+  // has ended, only the threads that process the image use this object.
   struct Item {
     image::ImageSource source;
     ImageFacts facts;
     Admission admission;
-    server::MemoryHold answer_memory;  // Until the answer is sent.
-    int64_t answer_bytes = 0;          // The image's part of answer_bytes_.
+    server::MemoryHold answer_memory;          // Until the answer is sent.
+    int64_t answer_bytes = 0;                  // Included in answer_bytes_.
     std::unique_ptr<PartCollector> collector;  // Set if the image has parts.
     std::unique_ptr<UncutInput>
-        uncut;  // Set if parts are cut out of its input.
+        uncut;  // Set if the model input is cut into parts.
     std::unique_ptr<AnswerEncoder> encoder;  // Set while encoding the answer.
-    image::RgbImage picture;                 // Kept for crops.
+    image::RgbImage picture;                 // Set if crops are classified.
     std::optional<v1::DetectResult>
-        found;  // The objects with crops to classify.
+        found;  // Objects whose crops are not classified yet.
     std::unique_ptr<ResponseWriter> crops;  // Classifies the crops of `found`.
     bool source_done = false;  // True if `source` is no longer read.
     absl::Status status;
@@ -175,26 +185,29 @@ class Prediction {
     absl::Duration decode;
     absl::Duration preprocess;
     absl::Duration postprocess;
-    // The run of the image's model input. For an image with parts, this
-    // contains the longest inference and the longest queue time of all parts.
+    // How the image's model input was run. If the image has parts, this is the
+    // part with the longest inference. `run.batch.queue` is then the longest
+    // queue time of all parts.
     InputRun run;
     std::vector<InputRun> part_runs;  // One entry per part.
-    // When the image reached a stage, or InfinitePast() if it did not.
+    // The times when decoding and encoding started. InfinitePast() if the image
+    // did not get so far.
     absl::Time decode_started = absl::InfinitePast();
     absl::Time encode_started = absl::InfinitePast();
     absl::Time ended;  // Set only if the request is traced.
   };
   static bool IsAnswered(const Item& item) { return item.status.ok(); }
 
-  // The duration of each stage of the request, which is that of the slowest
-  // image.
+  // How long the request spent in each stage. For each stage, this is the
+  // longest time of all images.
   struct Timing {
     absl::Duration decode, preprocess, postprocess, total;
     batching::BatchInfo batch;
   };
 
-  // The obligation to end an image. If this object is destroyed before End(),
-  // for example by an exception, the image ends with INTERNAL.
+  // Represents the obligation to end an image. If this object is destroyed
+  // before End() is called, for example by an exception, the image ends with
+  // INTERNAL.
   class OpenItem {
    public:
     OpenItem(Prediction* prediction, int i) : prediction_(prediction), i_(i) {}
@@ -204,7 +217,8 @@ class Prediction {
     ~OpenItem();
 
     int index() const { return i_; }
-    // Ends the image. If this is the last image, may destroy the prediction.
+    // Ends the image with `status`. If this is the last image, may destroy the
+    // prediction.
     void End(absl::Status status) {
       std::exchange(prediction_, nullptr)->EndItem(i_, std::move(status));
     }
@@ -217,14 +231,15 @@ class Prediction {
   // Finds the model, reserves the message's memory and runs all checks that
   // need no image.
   absl::Status CheckRequest();
-  // Returns the error of an unknown model. The error lists other models only if
-  // the caller may read them.
+  // Converts the error for an unknown model to the error that the caller gets.
+  // The error lists other models only if the caller may read them.
   absl::Status NotFound(const absl::Status& status) const;
-  // Admits the request and schedules its images. Ends the request if `checked`
-  // is an error.
+  // Admits the request and schedules its images. `checked` is the result of the
+  // earlier checks. If it is an error, ends the request instead.
   void Begin(const absl::Status& checked);
-  // Checks the images and reserves room for them. With allow_partial_results,
-  // an image that fails gets its own error and the request continues.
+  // Checks the images and reserves queue room and memory for them. If an image
+  // fails and allow_partial_results is set, the image gets its own error and
+  // the request continues.
   absl::Status Admit();
   absl::Status CheckTask() const;
   // Returns the request's parameters for crops, or null if the request asks for
@@ -236,40 +251,43 @@ class Prediction {
   absl::Status CheckImage(int i);
   // Reserves the memory that the request's message already occupies.
   absl::Status HoldMessage();
-  // Takes the quota, the queue room and the memory that the images need. If any
-  // of these is not available, takes nothing.
+  // Takes the quota, the queue room and the memory that the images need. If one
+  // of these is not available, takes nothing and returns an error.
   absl::Status Reserve();
   // Reserves queue room and memory for the images, which become `inputs` model
-  // inputs. The quota is already taken. If room or memory is not available,
-  // reserves nothing.
+  // inputs. The caller must have taken the quota before. If room or memory is
+  // not available, reserves nothing and returns an error.
   absl::Status ReserveRoom(int inputs);
   // Reserves room in the model's queue if the images can meet their deadline.
   // `bytes` is the size of the images' inputs and results.
   absl::StatusOr<batching::Reservation> ReserveInputs(int64_t bytes);
 
-  // Process an image. Schedule() and Prepare() use the decode pool, Submit()
-  // the executor, and StartAnswer() the finish pool or the batch thread.
+  // The steps of an image. Schedule() hands the image to the decode pool.
+  // There, Prepare() decodes the image and creates the model input. Submit()
+  // hands the input to the executor. When the batch has ended, StartAnswer()
+  // starts to encode the answer.
   void Schedule(OpenItem open);
   void Prepare(OpenItem open);
   // Counts an image that failed to decode, unless decoding was cancelled.
   // Returns the error with which the image ends.
   absl::Status Undecoded(int i, const absl::Status& status) const;
-  // Creates the task of one model input, without the task's `done`. Records the
-  // submission in `run`.
+  // Creates the batch task for one model input, without the callback `done`.
+  // Records the time of submission in `run`.
   batching::BatchTask MakeTask(image::ImageBuffer input,
                                batching::Reservation room, InputRun* run) const;
   void Submit(OpenItem open, image::ImageBuffer input);
   using EncoderMaker =
       absl::FunctionRef<std::unique_ptr<AnswerEncoder>(Item& item)>;
-  // Starts to encode the image's answer, or ends the image if `status` is an
-  // error. Calls `make_encoder` before it returns, and only if `status` is OK.
+  // Starts to encode the image's answer. If `status` is an error, ends the
+  // image instead. If `status` is OK, calls `make_encoder` before returning.
   void StartAnswer(OpenItem open, absl::Status status,
                    EncoderMaker make_encoder);
 
-  // Process an image with parts. These methods replace Submit() and the end of
-  // Prepare(). The image is decoded once. Each part becomes a model input and a
-  // task as soon as its rows are decoded. The task that ends last starts the
-  // answer. `memory` accounts for the decoding.
+  // The steps of an image that is divided into parts, for example into tiles.
+  // PrepareParts() replaces the end of Prepare() and Submit(). It decodes the
+  // image once. As soon as the rows of a part are decoded, the part becomes a
+  // model input and a batch task. When all tasks have ended, PartsDone() starts
+  // the answer. `memory` accounts for the decoding.
   void PrepareParts(OpenItem open, server::MemoryHold memory,
                     image::DecodeWatch::Wanted wanted);
   struct PartsToSubmit {
@@ -277,8 +295,8 @@ class Prediction {
     size_t next = 0;
     absl::Status status;  // If not OK, no more parts are submitted.
   };
-  // Submits the next parts, in order, that lie in the picture's first `rows`
-  // rows.
+  // Submits the next parts in order, as far as they lie in the first `rows`
+  // rows of the picture. Only these rows are decoded so far.
   void SubmitParts(Item* item, const image::RgbImage& picture, int rows,
                    const image::DecodeWatch& watch, PartsToSubmit* left);
   void SubmitPart(Item* item, int part, image::ImageBuffer input,
@@ -286,57 +304,60 @@ class Prediction {
   void PartsDone(OpenItem open, absl::Status status,
                  std::vector<InputRun> runs);
 
-  // Process an image whose model input is cut into parts. These methods replace
-  // Submit(). The parts that the collector wants become tasks. The collector
-  // processes the parts' results on the finish pool, and may then want more
-  // parts.
+  // The steps of an image whose model input is cut into parts, for example into
+  // windows. SubmitCut() replaces Submit(). SubmitWanted() submits as many
+  // parts as the collector allows. RunCollector() processes the results of
+  // parts on the finish pool. The collector may then allow more parts.
   void SubmitCut(OpenItem open, image::ImageBuffer input);
   std::shared_ptr<ImageParts> MakeParts(OpenItem open);
-  // Reports that the collector has work. Schedules the collector unless it is
-  // already running.
+  // Tells the collector that it has work. Schedules RunCollector(), unless it
+  // is already scheduled or running.
   void CallCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void ScheduleCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void RunCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void SubmitWanted(Item* item, const std::shared_ptr<ImageParts>& parts);
 
-  // Estimates how long the next encoding step takes. Returns zero if no step is
-  // left.
+  // Estimates how long the next step of encoding the answer takes. Returns zero
+  // if no step is left.
   absl::Duration NextCost(const Item& item) const;
-  // Run the next encoding step. If `status` is an error, these methods end the
-  // image.
+  // SchedulePostprocess() queues the next step of encoding the answer, and
+  // Postprocess() runs this step. If `status` is an error, the image ends
+  // instead.
   void SchedulePostprocess(OpenItem open, absl::Status status);
   void Postprocess(OpenItem open, absl::Status status);
   absl::Status EncodePiece(int i);
   absl::Status WriteAnswer(int i, Answer answer);
-  // Sets the current size of the image's answer. Returns RESPONSE_TOO_LARGE if
-  // the answers of all images exceed the limit.
+  // Sets the current size of the image's answer to `bytes`. Returns
+  // RESPONSE_TOO_LARGE if the answers of all images together exceed the maximum
+  // response size.
   absl::Status CountAnswer(Item* item, int64_t bytes);
-  // Process the crops of an image. PictureCrops classifies the crops.
+  // ClassifyCrops() passes the crops of an image to PictureCrops, which
+  // classifies them. EndCrops() receives the result.
   void ClassifyCrops(OpenItem open);
   void EndCrops(OpenItem open, absl::StatusOr<v1::DetectResult> answer);
-  // Only OpenItem calls this.
+  // Ends image `i`. Only OpenItem::End() calls this method.
   void EndItem(int i, absl::Status status);
 
-  // Records that the image's source is no longer read. The call for the last
-  // image releases the request's message.
+  // Records that the image's source is no longer read. When this was recorded
+  // for all images, releases the request's message.
   void SourceDone(Item* item);
   void ReleaseRequest();
 
-  // Drops all unfinished images at their next step.
+  // Marks the request as dropped. Its unfinished images end at their next step.
   void Drop();
   // Ends the request. May destroy the prediction.
   void Finish(const absl::Status& status);
   void FinishAll();
-  // Returns the status of the whole request. Must be called when all images
-  // have ended.
+  // Returns the status of the whole request. May be called only after all
+  // images have ended.
   absl::Status Outcome() const;
   void WriteErrors();
   Timing SlowestTiming() const;
   void WriteTiming();
   void CountRequest(const absl::Status& status) const;
 
-  // EndTrace() records the spans of a traced request. AddSpans() appends the
-  // spans of one image or of one model input.
+  // EndTrace() records the spans (timed steps) of a traced request. AddSpans()
+  // appends the spans of one image or of one model input.
   void EndTrace(const absl::Status& status) const;
   void AddSpans(int i, std::vector<tracing::Span>* spans) const;
   void AddSpans(int i, const InputRun& run,
@@ -346,8 +367,8 @@ class Prediction {
   server::Work MakeWork(absl::Duration cost, absl::Time deadline,
                         absl::AnyInvocable<void()> run) const;
 
-  // Returns CANCELLED if the request was dropped, and DEADLINE_EXCEEDED after
-  // `deadline`.
+  // Returns CANCELLED if the request was dropped, or DEADLINE_EXCEEDED if
+  // `deadline` has passed. The error contains `stage`, for example "decode".
   absl::Status CheckAlive(absl::string_view stage, absl::Time deadline) const;
   // Returns RESOURCE_EXHAUSTED if `bytes` exceeds the maximum response size.
   absl::Status CheckSize(int64_t bytes) const;
@@ -361,7 +382,7 @@ class Prediction {
   // Null if the request is not traced.
   const std::shared_ptr<const tracing::RequestTrace> trace_;
   const absl::Time deadline_;  // By base::SteadyNow().
-  // The deadline for the start of a batch, at most deadline_.
+  // The time by which an image must be in a batch. At most deadline_.
   const absl::Time queue_deadline_;
   const uint64_t group_;  // Identifies the request's work in both pools.
 
@@ -370,21 +391,22 @@ class Prediction {
   std::shared_ptr<repository::LoadedModel> model_;
   // The model that classifies crops, or null if the request asks for no crops.
   std::shared_ptr<repository::ModelVersion> classifier_;
-  // The estimated time to encode the longest answer. Set by Admit().
+  // The estimated time to encode the answer that takes longest. Set by Admit().
   absl::Duration longest_answer_;
 
   server::MemoryHold message_memory_;  // Released by ReleaseRequest().
   bool request_released_ = false;
   std::atomic<int> sources_left_{0};  // Images whose source may be read.
   std::vector<Item> items_;
-  // The number of unfinished images. The thread that decrements it to zero may
-  // read all items.
+  // The number of unfinished images. The thread that decrements this number to
+  // zero may read all items.
   std::atomic<int> pending_{0};
   // The size in bytes of all answers so far. Includes incomplete answers.
   std::atomic<int64_t> answer_bytes_{0};
   std::atomic<bool> client_gone_{false};
-  // Set by Drop() if the client has disconnected, an image of an atomic request
-  // has failed, or the response is too large. The batcher also reads this flag.
+  // Set by Drop() if the client has disconnected or the response is too large.
+  // Also set if an image has failed and partial results are not allowed. The
+  // batcher also reads this flag.
   const std::shared_ptr<std::atomic<bool>> dropped_;
 };
 

@@ -12,8 +12,9 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The minimum memory reserved for an answer. Without it, a small answer that is
-// already computed could be refused for lack of memory.
+// The minimum memory in bytes that is reserved for an answer. Without this
+// reservation, a small answer that is already computed could be refused for
+// lack of memory.
 constexpr int64_t kLeastAnswer = 4 << 10;
 
 }  // namespace
@@ -75,7 +76,8 @@ absl::Status Prediction::HoldMessage() {
 
 absl::Status Prediction::CheckImages() {
   items_.resize(request_.images);
-  // The minimum size of the answers to the images checked so far.
+  // The minimum total size in bytes of the answers to the images checked so
+  // far.
   int64_t answer_bytes = 0;
   for (int i = 0; i < request_.images; ++i) {
     Item& item = items_[i];
@@ -150,8 +152,9 @@ absl::StatusOr<batching::Reservation> Prediction::ReserveInputs(int64_t bytes) {
   request.answer =
       std::max(longest_answer_,
                env_.finish_pool.Wait(answer, request.priority, deadline_));
-  // A caller without a deadline is refused only if the queues are full, or if
-  // the answer may take longer than the server's default deadline.
+  // If the caller sent no deadline, the request is refused only in two cases.
+  // Either the queues are full, or encoding the answer may take longer than the
+  // server's default deadline.
   if (request_.call.deadline != absl::InfiniteFuture() ||
       request.answer > deadline_ - env_.clock()) {
     request.deadline = deadline_;
@@ -195,7 +198,7 @@ absl::Status Prediction::ReserveRoom(int inputs) {
     return std::max(result_bytes(item), kLeastAnswer);
   };
   int64_t bytes = 0;
-  int64_t input_bytes = 0, answers = 0;  // Memory to reserve.
+  int64_t input_bytes = 0, answers = 0;  // Memory to reserve, in bytes.
   for (const Item& item : items_) {
     if (!item.status.ok()) continue;
     bytes += item.facts.input_bytes + result_bytes(item);

@@ -12,7 +12,7 @@ namespace sfmamba::prediction {
 namespace {
 
 // An idle batch thread encodes an answer itself if the expected encoding time
-// is at most this. Waking a thread of the finish pool takes about as long.
+// is at most this. It takes about as long to wake a thread of the finish pool.
 constexpr absl::Duration kShortAnswer = absl::Microseconds(50);
 
 }  // namespace
@@ -33,7 +33,8 @@ void Prediction::StartAnswer(OpenItem open, absl::Status status,
   if (!item.run.batch.thread_is_idle || !is_short) {
     return SchedulePostprocess(std::move(open), std::move(status));
   }
-  // If an exception is thrown, only this image ends, as it would in a pool.
+  // Guarded() catches exceptions, as the threads of the pool do. An exception
+  // therefore ends only this image.
   server::Guarded([this, &open, &status] {
     // May destroy this object.
     Postprocess(std::move(open), std::move(status));
@@ -87,7 +88,8 @@ absl::Status Prediction::EncodePiece(int i) {
     status = encoder->EncodeNext();
     env_.costs.Encoded(handler_->task(), cost, base::SteadyNow() - start);
   }
-  // The model's result stays in memory until the result is completely encoded.
+  // While an answer is encoded, the model's result and the encoded data are
+  // both in memory.
   const int64_t held =
       handler_->ResultBytes(model_->directory, item.facts) + encoder->bytes();
   if (status.ok() && held > item.answer_memory->bytes) {

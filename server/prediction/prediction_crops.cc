@@ -43,8 +43,9 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.method = observability::Method::kClassify;
   request.call = request_.call;
   request.call.deadline = deadline_;
-  // The request for the crops belongs to the same trace. If this request has a
-  // span, the span becomes the parent.
+  // The request that classifies the crops belongs to the same trace as this
+  // request. If this request has a span (is traced), this span becomes the
+  // parent of the new request.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =

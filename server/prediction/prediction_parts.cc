@@ -94,8 +94,8 @@ void Prediction::SubmitPart(Item* item, int part, image::ImageBuffer input,
                   const batching::BatchInfo& batch) mutable {
     memory.Release();
     run.End(batch);
-    // Without partial results, a failed part fails the request. The image's
-    // other parts must not occupy batches.
+    // If partial results are not allowed, a failed part fails the whole
+    // request. Drop() keeps the other parts from occupying batches.
     if (!result.ok() && !request_.options.allow_partial_results) Drop();
     // If this was the last part, releasing `last` may destroy this object.
     std::shared_ptr<ImageParts> last = std::move(parts);
@@ -144,7 +144,8 @@ void Prediction::RunCollector(Item* item, std::shared_ptr<ImageParts> parts) {
       return absl::OkStatus();
     });
   }
-  // `calls` stays above 0, so the collector is never run again.
+  // The counter item->uncut->calls stays above 0, so that CallCollector() does
+  // not schedule the collector again.
   if (!status.ok()) return parts->Fail(status);
   if (item->collector->CanAdvance() ||
       item->uncut->calls.fetch_sub(calls) > calls) {

@@ -26,12 +26,13 @@ class ModelVersion;
 
 namespace sfmamba::prediction {
 
-// A request in a form that is independent of the transport. Its views point
-// into the transport's message, which lives until
-// ResponseWriter::ReleaseRequest(). Fields have the meaning of the fields with
-// the same name in proto/sfmamba/v1/vision.proto.
+// A request in a form that does not depend on the transport. The string views
+// of a request point into the transport's message. They are valid until
+// ResponseWriter::ReleaseRequest() is called. Fields have the meaning of the
+// fields with the same name in proto/sfmamba/v1/vision.proto.
 
-// The type of the parameters selects the task. All enum values are known.
+// The parameters of a request. Their type selects the task. If they contain an
+// unknown enum value, PredictionRequest::malformed is an error.
 using TaskParams =
     std::variant<v1::ClassifyParams, v1::DetectParams, v1::SegmentParams>;
 
@@ -47,12 +48,13 @@ struct RequestOptions {
 // The call that carried the request, over any transport.
 struct CallInfo {
   std::string peer;
-  security::Caller caller;            // If it has no name, its address counts.
+  security::Caller caller;            // Known by its address if it has no name.
   std::string traceparent;            // The W3C header, or empty.
   std::string tracestate;             // The joined W3C headers.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
   absl::Time deadline = absl::InfiniteFuture();  // By base::SteadyNow().
-  // The transport's own limit, beside that of the PredictionEnvironment.
+  // The transport's limit for the response. The limit of PredictionEnvironment
+  // applies too.
   int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -60,7 +62,7 @@ struct PredictionRequest {
   observability::Method method = observability::Method::kClassify;
   CallInfo call;
   absl::string_view model;
-  // The model version if the transport has already found it, otherwise null.
+  // The model version if the transport has already found it, or null if not.
   // The version may be unloaded at any time.
   std::shared_ptr<repository::ModelVersion> version;
   absl::string_view request_id;
@@ -68,9 +70,10 @@ struct PredictionRequest {
   // If true, a classifier's answer includes the logits of all classes.
   bool include_logits = false;
   RequestOptions options;
-  // `image` converts image `i` of `images`. The field of an error is relative
-  // to the image. Images are converted only after their number has been
-  // checked. A message with millions of empty images therefore costs nothing.
+  // `image(i)` converts one of the `images` images of the message. The field of
+  // an error is relative to the image, for example ".encoded". Images are
+  // converted only after their number has been checked. A message with millions
+  // of empty images is therefore refused without converting them.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
   // An error if the transport could not convert the parameters or options.

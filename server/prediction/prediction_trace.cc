@@ -1,4 +1,4 @@
-// The recording of the spans of a traced request.
+// Records the spans (timed steps) of a traced request.
 
 #include <cstddef>
 #include <string>
@@ -88,7 +88,7 @@ void Prediction::AddSpans(int i, std::vector<Span>* spans) const {
   if (item.encode_started != absl::InfinitePast()) {
     add("postprocess", item.encode_started, item.ended);
   }
-  // If an image failed, its last span belongs to the stage that failed.
+  // The last span of a failed image belongs to the stage that failed.
   if (spans->size() > first) SetStatus(item.status, &spans->back());
 }
 

@@ -54,7 +54,8 @@ absl::Status ValidateOptions(const RequestOptions& options,
 }
 
 // Checks that `top_k` is at most the number of classes and that `min_score` is
-// finite. Errors contain `prefix` before the field name.
+// finite. In an error, the field name is `prefix` followed by "top_k" or
+// "min_score".
 absl::Status ValidateRanking(const std::string& prefix, int top_k,
                              float min_score, int classes) {
   const absl::Status status = CheckRange(prefix + "top_k", top_k, classes);
@@ -116,7 +117,8 @@ image::PictureSize InputSize(const model::ModelConfig& model,
   return {model.image_size, model.image_size};
 }
 
-// Returns IMAGE_TOO_LARGE if decoding takes more memory than the limit.
+// Returns an error with reason IMAGE_TOO_LARGE if decoding would take more
+// memory than limits.max_decode_bytes.
 absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                const RequestLimits& limits,
                                const ImageFacts& facts) {
@@ -128,7 +130,8 @@ absl::Status CheckDecodeMemory(const image::ImageSource& image,
                                          limits.max_decode_bytes)));
 }
 
-// Sets the facts that follow from the size of the oriented picture.
+// Sets the sizes, the key and the input memory in `facts`. `picture` is the
+// size of the oriented picture.
 void FillSizes(const image::ImageSource& image, const model::ModelConfig& model,
                const image::PictureSize& picture, ImageFacts* facts) {
   const image::PixelRect crop = image::CropOf(image, picture);

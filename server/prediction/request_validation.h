@@ -15,16 +15,16 @@
 
 namespace sfmamba::prediction {
 
-// Checks that need no decoding. These checks are fast enough for a transport's
-// thread. Each error contains the field's path, the received value and the
-// expected values.
+// This file contains checks that need no decoded image. They are fast enough
+// for a transport's thread. Each error contains the field's path, the received
+// value and the expected values.
 
 struct RequestLimits {
   int max_images = 64;
   image::ImageLimits image;
   bool exact_decode = false;  // See ServerConfig.
-  // The maximum memory for decoding an image, in bytes. All decoders share this
-  // budget.
+  // The maximum memory for decoding one image, in bytes. It equals the memory
+  // that all decoders share.
   int64_t max_decode_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -33,7 +33,8 @@ absl::Status ValidateRequest(const PredictionRequest& request,
                              const model::ModelConfig& model,
                              const RequestLimits& limits);
 
-// Returns INVALID_ARGUMENT with `field` unless 0 <= `got` <= `most`.
+// Return INVALID_ARGUMENT unless 0 <= `got` <= `most`. `field` is the path of
+// the checked field, for example "params.top_k".
 absl::Status CheckRange(absl::string_view field, int64_t got, int64_t most);
 absl::Status CheckFraction(absl::string_view field, float got, float most = 1);
 
@@ -48,8 +49,9 @@ absl::Status ValidateRequestId(absl::string_view request_id);
 
 // One of several model inputs that are created from one image.
 struct PartFacts {
-  // In pixels of ImageFacts::input if ImageFacts::parts_of_input, and otherwise
-  // in pixels of ImageFacts::seen.
+  // The region to which the part corresponds. If ImageFacts::parts_of_input is
+  // true, the unit is pixels of the model input. Otherwise the unit is pixels
+  // of the picture or of its crop (ImageFacts::seen).
   image::PixelRect region;
   batching::BatchKey key;
   int64_t input_bytes = 0;
@@ -66,7 +68,7 @@ struct ImageFacts {
   batching::BatchKey key;     // Selects the image's batches.
   int64_t input_bytes = 0;    // The memory of all model inputs.
   int64_t decode_bytes = 0;   // The peak memory of MakeInput().
-  int64_t picture_bytes = 0;  // The kept picture's memory, or 0.
+  int64_t picture_bytes = 0;  // Memory of a picture kept for crops.
   // The parts into which the image is divided. If not empty, each part is a
   // model input with its own key, and `key` is not used for batching.
   std::vector<PartFacts> parts;
@@ -78,38 +80,43 @@ struct ImageFacts {
   int inputs() const { return parts.empty() ? 1 : parts.size(); }
 };
 
-// Returns the key that selects the batches of an input.
+// Returns the batch key of a model input, which is the type and the size with
+// padding. Only inputs with equal keys can run in one batch.
 batching::BatchKey KeyOf(const model::ModelConfig& model,
                          const image::PictureSize& input,
                          batching::ImageType type);
 
 // Checks the image's source and crop, the header of an encoded image, and the
-// memory that decoding takes. Sets the known facts in `facts`. The field of an
-// error is relative to the image (".encoded").
+// memory that decoding needs. Stores in `facts` what is known about the image.
+// The field of an error is relative to the image, for example ".encoded".
 absl::Status ValidateImage(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Returns the facts of the part inside `region` after the model's resizing.
+// Returns the facts of a part that shows the region `region` of a picture. The
+// part is resized to the input size of the model.
 PartFacts PartOf(const model::ModelConfig& model,
                  const image::PixelRect& region);
 
-// Checks that an image with parts can be divided. Computes the memory that the
-// inputs and their creation need. The image must have passed ValidateImage().
+// Checks that an image with parts can be divided. Stores in `facts` the memory
+// that the parts' inputs and their creation need. The image must have passed
+// ValidateImage().
 absl::Status ValidateParts(const image::ImageSource& image,
                            const model::ModelConfig& model,
                            const RequestLimits& limits, ImageFacts* facts);
 
-// Checks that the decoded picture can be kept in memory and computes its size.
-// The image must have passed the checks above.
+// Checks that the decoded picture can stay in memory until crops are cut out of
+// it. Stores the size of this memory in `facts`. The image must have passed
+// ValidateImage(). An image with parts must also have passed ValidateParts().
 absl::Status ValidateKeptPicture(const image::ImageSource& image,
                                  const model::ModelConfig& model,
                                  const RequestLimits& limits,
                                  ImageFacts* facts);
 
-// Converts the field of an error to a path in the request
-// ("images[2].encoded"), for image `i`. The message then starts with the path.
-// Returns all errors except INVALID_ARGUMENT unchanged.
+// Converts an error of image `i` to an error of the request. The field of the
+// error becomes a path in the request, for example "images[2].encoded". The
+// message then starts with this path. Errors other than INVALID_ARGUMENT are
+// returned unchanged.
 absl::Status AtImage(int i, const absl::Status& status);
 
 }  // namespace sfmamba::prediction

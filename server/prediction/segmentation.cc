@@ -16,13 +16,14 @@
 namespace sfmamba::prediction {
 namespace {
 
-// A CPU computes a class map within the batch if the map has at most this many
-// times the input's pixels. All compute threads then share the work. A larger
-// map is computed after the batch, because requests may ask for very large
-// maps.
+// Limits the class maps that a CPU computes within the batch, where all compute
+// threads share the work. The limit is the number of map pixels divided by the
+// number of input pixels. Larger maps are computed after the batch, because
+// requests may ask for very large maps.
 constexpr int kMostInBatch = 4;
 
-// Computes the class map while the logits of the windows arrive.
+// Computes the class map of a request with sliding windows. Begins when the
+// logits of the first windows arrive.
 class WindowCollector final : public PartCollector {
  public:
   WindowCollector(const v1::SegmentParams& params,
@@ -133,9 +134,10 @@ class SegmentationHandler final : public TaskHandler {
   bool IsOfModelSize() const {
     return params_.output_size() == v1::SegmentParams::MODEL;
   }
-  // Returns true if an image's class map is computed after the batch. `map` is
-  // the size of the picture. The class map has the same size, unless the
-  // request asks for the model's size.
+  // Returns true if the class map is computed after the batch and not within
+  // the batch. `input` is the size of the model input. `map` is the size of the
+  // class map. If the request asks for a map of the model's size, `map` has no
+  // effect.
   bool IsAfterBatch(const repository::ModelDirectory& model,
                     const image::PictureSize& input,
                     const image::PictureSize& map) const {

@@ -15,19 +15,20 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The maximum number of classes with one-byte indices. Index 255 means
-// "ignore".
+// The maximum number of classes for which an index takes one byte. Index 255 is
+// not a class but means "ignore".
 constexpr int kMaxByteClasses = 255;
 constexpr absl::Duration kPerPixel = absl::Nanoseconds(8);
-// The maximum number of pixels in a step. A step has at least one row. Encoding
-// takes 1 to 14 ns per pixel.
+// The maximum number of pixels in a step of PNG or raw encoding, which takes 1
+// to 14 ns per pixel. A step has at least one row.
 constexpr int kPiecePixels = 1 << 18;
 // The maximum number of pixels in a step of run-length encoding, which takes up
 // to 4 ns per pixel.
 constexpr int kPieceRunPixels = 1 << 20;
 
-// Returns the index that is sent for each class, which is the class itself or
-// "ignore" if the filter excludes the class.
+// Returns the index that is sent for each class. Classes in `filter` keep their
+// index, and all other classes become "ignore". If `filter` is empty, all
+// classes keep their index.
 std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   const uint16_t ignore = classes <= kMaxByteClasses ? 0xff : 0xffff;
   std::vector<uint16_t> shown(classes, filter.empty() ? 0 : ignore);
@@ -38,14 +39,16 @@ std::vector<uint16_t> ShownAs(absl::Span<const int32_t> filter, int classes) {
   return shown;
 }
 
-// Converts rows of the map to the indices that are sent.
+// Converts rows of the class map to the indices that are sent.
 class IndexRows {
  public:
   IndexRows(const model::Segmentation& map, const std::vector<uint16_t>& shown)
       : map_(map), shown_(shown) {}
 
   int bytes_per_pixel() const { return IndexBytes(shown_.size()); }
-  // Writes row y. `high_first` is the byte order of a two-byte index.
+  // Writes the indices of row `y` to `row`. If indices have two bytes,
+  // `high_first` selects the byte order. True means that the high byte comes
+  // first.
   void Fill(int y, bool high_first, uint8_t* row) const {
     const uint16_t* labels = &map_.labels[size_t{1} * y * map_.width];
     if (bytes_per_pixel() == 1) {
@@ -64,7 +67,7 @@ class IndexRows {
   const std::vector<uint16_t>& shown_;
 };
 
-// Encodes a map with one of the encodings, in steps.
+// Encodes a class map in steps. Each subclass implements one encoding.
 class MapEncoder {
  public:
   virtual ~MapEncoder() = default;
@@ -72,7 +75,8 @@ class MapEncoder {
   virtual bool done() const = 0;
   virtual absl::Status EncodeNext() = 0;
   virtual int64_t bytes() const = 0;
-  // Moves the map into the answer. Must be called once, when done().
+  // Moves the map into `answer`. May be called only once, after done() becomes
+  // true.
   virtual void Take(v1::SegmentResult* answer) = 0;
 };
 
@@ -147,7 +151,7 @@ class RleMap final : public MapEncoder {
 
   bool done() const override { return runs_.done(); }
   absl::Status EncodeNext() override {
-    constexpr int kColumns = 64;  // A step is a multiple of this if possible.
+    constexpr int kColumns = 64;  // A step prefers multiples of this.
     const int columns = kPieceRunPixels / std::max(1, map_.height);
     runs_.AddColumns(columns >= kColumns ? columns / kColumns * kColumns
                                          : std::max(1, columns),
@@ -202,8 +206,8 @@ void AddAreas(const model::Segmentation& map,
   }
 }
 
-// Encodes a class map. Each step encodes some lines of the map. The last steps
-// encode rows of the confidence map.
+// Encodes a class map in steps. Each step encodes some rows or columns of the
+// map. If a confidence map is requested, the last steps encode it.
 class SegmentationEncoder final : public AnswerEncoder {
  public:
   SegmentationEncoder(const v1::SegmentParams& params,
@@ -274,7 +278,8 @@ class SegmentationEncoder final : public AnswerEncoder {
   std::optional<base::GreyPngEncoder> confidence_;
 };
 
-// Computes the map from the head's logits, then encodes it.
+// Computes the class map from the logits of the model's head, then encodes the
+// map.
 class LogitsEncoder final : public AnswerEncoder {
  public:
   // `params` and `model` must outlive this object.

@@ -20,8 +20,9 @@ absl::Duration SegmentationEncodingCost(const v1::SegmentParams& params,
                                         const image::PictureSize& map);
 
 // Creates the encoder of a class map with the encoding that `params` selects.
-// If `map` has logits, the encoder first computes the class map in the size
-// `frame.seen`. `params` and `model` must outlive the encoder.
+// `map` contains either a class map or logits. If it contains logits, the
+// encoder first computes the class map in the size `frame.seen`. `params` and
+// `model` must outlive the encoder.
 std::unique_ptr<AnswerEncoder> MakeSegmentationEncoder(
     const v1::SegmentParams& params, const repository::ModelDirectory& model,
     model::Segmentation map, const image::PictureFrame& frame);

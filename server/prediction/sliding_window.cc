@@ -12,7 +12,9 @@ namespace {
 
 using image::PictureSize;
 
-// Sides of model inputs are at most 2^13. See model/config_validation.cc.
+// The maximum side of a window in a request. Larger windows are useless,
+// because the sides of model inputs are at most 2^13. See
+// model/config_validation.cc.
 constexpr int kMaxSide = 1 << 14;
 
 PictureSize WindowOf(const v1::SlidingWindow& slide,
@@ -29,8 +31,9 @@ std::string SizeText(const PictureSize& size) {
   return absl::StrCat(size.width, "x", size.height);
 }
 
-// Suggests a window and a stride for which there are at most `most` windows.
-// Enlarges the stride first, and then the window too.
+// Returns a text that suggests a window and a stride with which there are at
+// most `most` windows. Enlarges the stride, and enlarges the window only if the
+// stride would exceed it.
 std::string Fitting(const SlideGrid& grid, int most) {
   const auto larger = [](int side) { return side + side / 8 + 1; };
   PictureSize window = grid.window(), stride = grid.stride();
@@ -87,7 +90,8 @@ absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
   for (int64_t i = 0; i < grid.windows(); ++i) {
     image->parts[i].region = grid.Region(i);
   }
-  // The input stays in memory until the last window has been cut out.
+  // Adds the memory of the windows to the memory of the input. The input stays
+  // in memory until the last window has been cut out.
   image->parts_of_input = true;
   image->input_bytes += grid.windows() * part.input_bytes;
   return absl::OkStatus();

@@ -12,8 +12,8 @@ namespace sfmamba::prediction {
 
 // Sliding windows of segmentation requests.
 
-// Returns INVALID_ARGUMENT if a size is negative, or if a stride is larger than
-// the window. Such a stride would skip pixels.
+// Returns INVALID_ARGUMENT if a size is out of range, or if a stride is larger
+// than the window. A stride larger than the window would skip pixels.
 absl::Status ValidateSlide(const v1::SlidingWindow& slide,
                            const model::ModelConfig& model);
 
@@ -24,7 +24,7 @@ SlideGrid GridOf(const v1::SlidingWindow& slide,
 
 // Divides the model input into windows and makes each window a part of the
 // image. Returns INVALID_ARGUMENT if there are more than `most` windows. The
-// message suggests a window and a stride that fit.
+// error message then suggests a larger window and stride.
 absl::Status DivideIntoWindows(const v1::SlidingWindow& slide,
                                const model::ModelConfig& model, int most,
                                ImageFacts* image);

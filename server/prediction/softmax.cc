@@ -1,5 +1,5 @@
-// BUILD sets compiler flags that vectorize these loops with the vector math
-// functions of the C library.
+// The BUILD file sets compiler flags for this file. With these flags, the loops
+// are vectorized and call the vector math functions of the C library.
 #include "server/prediction/softmax.h"
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The loops run over a multiple of this number of values. For remaining values,
-// the compiler uses other instructions, which round differently.
+// The loops run over a multiple of kLanes values, so the logits are padded.
+// Without padding, the compiler would use other instructions for the last
+// values. These instructions would round differently.
 constexpr size_t kLanes = 16;
 
 }  // namespace

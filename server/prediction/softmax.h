@@ -7,9 +7,10 @@
 
 namespace sfmamba::prediction {
 
-// Returns exp(x[i]) / sum over j of exp(x[j]) for finite `logits` of any
-// magnitude. The absolute error is at most 1e-6 and the relative error at most
-// 1e-5. Probabilities below 2^-126 may be 0.
+// Returns the softmax of the logits x, which is exp(x[i]) / sum over j of
+// exp(x[j]). The logits must be finite and may have any magnitude. The absolute
+// error is at most 1e-6 and the relative error at most 1e-5. Probabilities
+// below 2^-126 may be 0.
 std::vector<float> Softmax(absl::Span<const float> logits);
 
 }  // namespace sfmamba::prediction

@@ -18,8 +18,8 @@
 
 namespace sfmamba::prediction {
 
-// Encodes the model's result for one image as the answer, in short steps.
-// Between steps the caller may do other work or drop the image.
+// Converts the model's result for one image to the encoded answer, in short
+// steps. Between two steps, the caller may do other work or drop the image.
 //
 // Thread-compatible. Different threads may run different steps.
 class AnswerEncoder {
@@ -29,30 +29,31 @@ class AnswerEncoder {
   // Returns true if all steps are done.
   virtual bool done() const = 0;
   // Estimates how long one thread takes for the next step. A step takes at most
-  // about 10 ms, unless a single mask takes longer. Must not be called when
-  // done().
+  // about 10 ms, unless a single mask takes longer. Must not be called if
+  // done() is true.
   virtual absl::Duration NextCost() const = 0;
-  // Runs the next step. Must not be called when done(). Returns INTERNAL if a
-  // mask or a map cannot be encoded.
+  // Runs the next step. Must not be called if done() is true. Returns INTERNAL
+  // if a mask or a map cannot be encoded.
   virtual absl::Status EncodeNext() = 0;
-  // Returns the approximate size in bytes of the encoded data so far.
+  // Returns the approximate size in bytes of the data encoded so far.
   virtual int64_t bytes() const = 0;
-  // Returns the answer. Must be called once, when done().
+  // Returns the answer. May be called only once, after done() becomes true.
   virtual Answer Take() = 0;
 };
 
-// Collects the results of the parts of one image.
+// Collects the results of the parts of one image, for example of its tiles.
 class PartCollector {
  public:
   virtual ~PartCollector() = default;
 
-  // Adds the result of part `i`. Batch threads call it once for each part, some
-  // of them concurrently. It must take only microseconds and must not block.
+  // Adds the result of part `i`. Called once for each part, possibly by several
+  // batch threads at the same time. An implementation must take only
+  // microseconds and must not block.
   virtual void Add(int i, model::Result result) = 0;
 
-  // Returns the number of parts, from the first one on, that may already run. A
-  // collector may limit this number so that it need not store all results. Only
-  // Advance() raises it.
+  // Returns how many parts may already run, counted from the first part. A
+  // collector may limit this number, so that not all results are in memory at
+  // the same time. Only Advance() raises this number.
   virtual int Wanted() const { return std::numeric_limits<int>::max(); }
   // Returns true if Advance() has work to do. Any thread may call it.
   virtual bool CanAdvance() const { return false; }
@@ -62,16 +63,17 @@ class PartCollector {
   virtual void Advance() {}
   virtual absl::Duration AdvanceCost() const { return absl::ZeroDuration(); }
 
-  // Creates the encoder of the image's answer. Must be called once, after all
-  // parts were added and CanAdvance() is false. Returns immediately, because
-  // the encoder merges the results.
+  // Creates the encoder of the image's answer. May be called only once, when
+  // the results of all parts were added and CanAdvance() is false. Returns
+  // quickly, because the results are merged later, in the encoder's steps.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const image::PictureFrame& frame) = 0;
 };
 
-// The parts of a prediction that depend on the task, for one request. `model`
-// is the requested model and has this handler's task. Immutable. Any thread may
-// call the methods.
+// The operations of a prediction that depend on the task (classification,
+// detection or segmentation). A handler serves one request. The argument
+// `model` of its methods is the requested model, which has the task of this
+// handler. Immutable. Any thread may call the methods.
 class TaskHandler {
  public:
   virtual ~TaskHandler() = default;
@@ -82,10 +84,10 @@ class TaskHandler {
   virtual absl::Status CheckParams(
       const repository::ModelDirectory& model) const = 0;
 
-  // Divides the image into `image->parts` if it becomes several model inputs,
-  // and otherwise leaves `image->parts` empty. Called when all other facts are
-  // known. Returns INVALID_ARGUMENT if there would be more than `most` parts.
-  // The field of the error is relative to the image.
+  // If the request divides the image into several model inputs, fills
+  // `image->parts`. If not, leaves `image->parts` empty. Called when the other
+  // fields of `image` are set. Returns INVALID_ARGUMENT if there would be more
+  // than `most` parts. The field of the error is relative to the image.
   virtual absl::Status Divide(const repository::ModelDirectory& /*model*/,
                               int /*most*/, ImageFacts* /*image*/) const {
     return absl::OkStatus();
@@ -105,16 +107,16 @@ class TaskHandler {
     return 0;
   }
 
-  // Returns the minimum size in bytes of the answer to an image, in any
-  // transport's message. Returns 0 if the size is unknown.
+  // Returns the minimum size in bytes of the answer to an image, whichever
+  // transport sends it. Returns 0 if the size is unknown.
   virtual int64_t LeastAnswerBytes(const repository::ModelDirectory& /*model*/,
                                    const ImageFacts& /*image*/) const {
     return 0;
   }
 
-  // Returns the maximum time that one thread is expected to need to encode an
-  // answer. Assumes as many objects as the parameters allow. Returns zero if
-  // encoding takes only microseconds.
+  // Estimates the maximum time that one thread needs to encode an answer.
+  // Assumes that the model finds as many objects as the parameters allow.
+  // Returns zero if encoding takes only microseconds.
   virtual absl::Duration LongestAnswer(
       const repository::ModelDirectory& /*model*/,
       const ImageFacts& /*image*/) const {
@@ -125,9 +127,9 @@ class TaskHandler {
   virtual void FillTask(const repository::ModelDirectory& /*model*/,
                         batching::BatchTask* /*task*/) const {}
 
-  // Creates the encoder of the model's result. Returns immediately, because the
-  // encoder does the filtering, sorting and encoding. The handler and `model`
-  // must outlive the encoder.
+  // Creates the encoder of the model's result. Returns quickly, because
+  // filtering, sorting and encoding happen later, in the encoder's steps. The
+  // handler and `model` must outlive the encoder.
   virtual std::unique_ptr<AnswerEncoder> MakeEncoder(
       const repository::ModelDirectory& model, model::Result result,
       const image::PictureFrame& frame) const = 0;
@@ -136,7 +138,8 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// Create the handler of each task. `include_logits` adds logits to the answer.
+// Create the handler for the task of these parameters. If `include_logits` is
+// true, the answer contains the logits of all classes.
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
                                                bool include_logits = false);
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);

@@ -16,15 +16,16 @@ float OverlapOf(const v1::Tiles& tiles) {
   return tiles.has_overlap() ? tiles.overlap() : kDefaultOverlap;
 }
 
-// Returns a side length of the model's input. Tiles without a requested size
-// are at least this large.
+// Returns the side of the model's input, or its shorter side if the sides
+// differ. If the request does not set a tile size, tiles are at least this
+// large.
 int InputSide(const model::ModelConfig& model) {
   return model.resize == model::Resize::kKeepRatio ? model.short_side
                                                    : model.image_size;
 }
 
-// Returns the tile size of the request. If the request does not set a side, the
-// side is `side`.
+// Returns the tile size in the request. If a side is not set in the request,
+// uses `side`.
 image::PictureSize TileSize(const v1::Tiles& tiles, int side) {
   return {tiles.height() > 0 ? tiles.height() : side,
           tiles.width() > 0 ? tiles.width() : side};
@@ -48,7 +49,8 @@ absl::Status ValidateTiles(const v1::Tiles& tiles) {
 
 SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap) {
-  // The product is rounded to float. As a result, 0.7 of 10 pixels is 7.
+  // The product is rounded to a float. An overlap of 0.7 and a side of 10
+  // pixels therefore give 7, although the float 0.7f is slightly below 0.7.
   const auto step = [overlap](int side) {
     return side - static_cast<int>(overlap * side);
   };
@@ -64,8 +66,9 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
     const int64_t count = TileGrid(image->seen, tile, overlap).windows();
     return count == 1 || tiles.without_picture() ? count : count + 1;
   };
-  // A larger tile never needs more images, and a tile of the picture's size
-  // needs one. A binary search therefore finds the smallest side.
+  // A larger tile never gives more parts, and a tile of the picture's size
+  // gives one part. A binary search therefore finds the smallest side that
+  // fits.
   int side = InputSide(model);
   int fitting = std::max({side, image->seen.width, image->seen.height});
   while (side < fitting) {
@@ -79,7 +82,8 @@ absl::Status DivideIntoTiles(const v1::Tiles& tiles,
   image::PictureSize tile = TileSize(tiles, side);
   const int64_t needed = images(tile);
   if (needed > most) {
-    // A tile of the picture's size always fits. Sides never shrink.
+    // Finds a tile size that fits, for the error message. A tile of the
+    // picture's size always fits, so the loop ends. Sides are never reduced.
     const auto grow = [](int side, int picture) {
       return std::max(side, std::min(side + side / 8 + 1, picture));
     };

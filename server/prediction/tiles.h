@@ -23,12 +23,14 @@ SlideGrid TileGrid(const image::PictureSize& picture,
                    const image::PictureSize& tile, float overlap);
 
 // Divides `image` into tiles, which become its parts. The whole picture becomes
-// the last part, unless there is only one tile or the request sets
-// `without_picture`. If the request does not set a side, the side gets the
-// smallest length for which there are at most `most` and at most `max_tiles`
-// parts. This length is at least the model's input size. Returns
-// INVALID_ARGUMENT with reason TOO_MANY_TILES if the request's sides give more
-// parts.
+// an additional last part, unless there is only one tile or the request sets
+// `without_picture`. There may be at most `most` parts, and at most `max_tiles`
+// if the request sets it.
+//
+// The request may leave the tile's width or height open. The missing sides then
+// get the smallest length with which there are not too many parts. This length
+// is at least the model's input size. If the request's sides give too many
+// parts, returns INVALID_ARGUMENT with reason TOO_MANY_TILES.
 absl::Status DivideIntoTiles(const v1::Tiles& tiles,
                              const model::ModelConfig& model, int most,
                              ImageFacts* image);

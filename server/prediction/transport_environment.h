@@ -10,10 +10,11 @@
 
 namespace sfmamba::prediction {
 
-// The environment of the transports. It adds what a transport needs before a
-// prediction exists. All referenced objects must outlive the transports.
+// The services and settings that transports use. Some of them are needed before
+// a prediction exists. All referenced objects must outlive the transports.
 struct TransportEnvironment : PredictionEnvironment {
-  // Decides which callers may call. If null, every caller may call.
+  // Decides which calls a caller may make. If null, every caller may make every
+  // call.
   const security::Gate* gate = nullptr;
   // If true, KServe also serves each model as "{id}_encoded".
   bool encoded_models = false;

@@ -35,8 +35,8 @@ image::PixelRect SlideGrid::Region(int64_t window) const {
 }
 
 int SlideGrid::Depth() const {
-  // The last row of windows is moved inwards and may overlap one more row of
-  // windows.
+  // The last row of windows is moved up to end at the picture's edge. It may
+  // therefore overlap one more row of windows.
   return std::min(rows_,
                   (window_.height + stride_.height - 1) / stride_.height + 1);
 }

@@ -7,14 +7,14 @@
 
 namespace sfmamba::prediction {
 
-// The positions of a window that slides over a picture. The windows are ordered
-// row by row, and neighbours are one stride apart. The last window of a row or
-// column is moved inwards to end at the picture's edge. A window larger than
-// the picture is reduced to the picture. Source: mode "slide" of mmsegmentation
-// 1.2.2. SAHI's tiles are the same windows.
+// The positions of a window that slides over a picture. Neighbouring windows
+// are one stride apart and are ordered row by row. The last window of a row or
+// column is moved inwards, so that it ends at the picture's edge. A window
+// larger than the picture is reduced to the size of the picture. Source: mode
+// "slide" of mmsegmentation 1.2.2. SAHI places its tiles at the same positions.
 class SlideGrid {
  public:
-  // No size may be empty. A stride must not exceed the window.
+  // All sides must be positive. A stride must not exceed the window.
   SlideGrid(const image::PictureSize& picture, image::PictureSize window,
             const image::PictureSize& stride);
 
@@ -26,12 +26,12 @@ class SlideGrid {
   int64_t windows() const { return int64_t{1} * rows_ * columns_; }
   int Top(int row) const;
   int Left(int column) const;
-  // Returns the maximum number of window rows that cover one row of the
-  // picture.
+  // Returns the maximum number of rows of windows that overlap in one pixel row
+  // of the picture.
   int Depth() const;
-  // Returns the maximum number of windows whose logits a SlidingMap stores. The
-  // number includes one window row more than Depth(), because a row of the map
-  // lies between two rows of the picture.
+  // Returns the maximum number of windows whose logits a SlidingMap stores at
+  // the same time. This is one row of windows more than Depth(), because a row
+  // of the map lies between two rows of the picture.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

@@ -9,12 +9,13 @@
 namespace sfmamba::prediction {
 namespace {
 
-// The time to average four logits of a window, or to resize and compare four
-// logits of a pixel.
+// The expected time to average four logits of a window. Resizing and comparing
+// four logits of a pixel takes the same time.
 constexpr absl::Duration kPerFourLogits = absl::Nanoseconds(1);
-// The fixed time per pixel, as a number of logits.
+// The time per pixel that does not depend on the number of classes. The unit is
+// the time for one logit.
 constexpr int kLogitsOfPixel = 32;
-// The expected duration of a step. A step has at least one row.
+// The intended duration of one ComputeNext(). A call computes at least one row.
 constexpr absl::Duration kPiece = absl::Milliseconds(5);
 
 kernels::ResizeTaps ResizeOf(int size, int out_size) {
@@ -59,7 +60,7 @@ int SlidingMap::AvailableRows() const {
 }
 
 bool SlidingMap::IsReady() const {
-  // Read only once, because other threads change next_.
+  // Reads next_ only once, because another thread may change it meanwhile.
   const int next = next_;
   return next < map_.height &&
          rows_.index[(next + 1) * rows_.count - 1] < AvailableRows();
@@ -135,8 +136,8 @@ void SlidingMap::ComputeNext() {
         map_.confidence.empty() ? nullptr : &map_.confidence[place];
     kernels::SegmentationArgmaxCpu(args, taps, columns_);
   }
-  // Windows above `needed` are not read again, because the map is computed from
-  // top to bottom.
+  // Frees the windows that end above picture row `needed`. They are not read
+  // again, because the map is computed from top to bottom.
   const int needed = row == map_.height ? grid_.picture().height
                                         : rows_.index[row * rows_.count];
   for (; first_kept_ < grid_.rows() &&

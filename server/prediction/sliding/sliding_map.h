@@ -16,27 +16,29 @@
 
 namespace sfmamba::prediction {
 
-// Computes a picture's class map from the logits of a grid of windows. The
-// logits are resized to their window and averaged where windows overlap. The
-// average is resized to the map, and each pixel gets the class with the highest
-// logit. Source: docs/heads.md, "Sliding windows".
+// Computes a picture's class map from the logits of overlapping windows.
+// Resizes the logits of each window to the window's size. Averages the logits
+// where windows overlap. Resizes the average to the size of the map, and gives
+// each pixel the class with the highest logit. Source: docs/heads.md, "Sliding
+// windows".
 //
-// The class works row by row and frees logits that are no longer needed. It
-// stores the logits of at most grid.MostKept() windows if no window is computed
-// before Wanted() allows it. Any thread may call Add() and IsReady(). Only one
-// thread at a time may call the other methods.
+// The map is computed row by row, and logits that are no longer needed are
+// freed. If windows are computed only when Wanted() allows them, at most
+// grid.MostKept() windows are in memory. Any thread may call Add() and
+// IsReady(). Only one thread at a time may call the other methods.
 class SlidingMap {
  public:
-  // `out` is the size of the map.
+  // `out` is the size of the map. If `confidence` is true, the map also
+  // contains each pixel's confidence.
   SlidingMap(const SlideGrid& grid, int classes, const image::PictureSize& out,
              bool confidence);
 
-  // Stores the logits of a window. Windows are numbered row by row. Must be
-  // called once for each window.
+  // Stores the logits of one window. The index `window` counts the windows row
+  // by row. Must be called once for each window.
   void Add(int64_t window, model::Segmentation logits) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Returns the number of windows, from the first one on, that may already be
-  // computed.
+  // Returns how many windows may already be computed, counted from the first
+  // window.
   int64_t Wanted() const;
   // Returns true if the logits for the next row of the map have arrived.
   bool IsReady() const ABSL_LOCKS_EXCLUDED(mu_);
@@ -47,45 +49,48 @@ class SlidingMap {
   // Computes the next rows of the map, as far as their logits have arrived.
   // Frees logits that are no longer needed.
   void ComputeNext() ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the map. Must be called once, when done().
+  // Returns the map. May be called only once, after done() becomes true.
   model::Segmentation Take();
 
-  // Bytes() returns the maximum memory of this object in bytes, without the
-  // map. Cost() estimates how long all calls of ComputeNext() take together.
+  // Bytes() returns the maximum memory of a SlidingMap in bytes, without the
+  // resulting map. Cost() estimates how long all calls of ComputeNext() take
+  // together.
   static int64_t Bytes(const SlideGrid& grid, int classes);
   static absl::Duration Cost(const SlideGrid& grid, int classes,
                              const image::PictureSize& out);
 
  private:
-  // Returns the number of picture rows for which all windows have arrived.
+  // Returns the number of picture rows, counted from the top, for which the
+  // logits of all windows have arrived.
   int AvailableRows() const ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the index in means_ of the mean logits of picture row `row`.
-  // Computes these means if needed, without overwriting the means of row
-  // `other`.
+  // Returns the place in means_, 0 or 1, where the mean logits of picture row
+  // `row` are stored. Computes these means if they are not there. Does not
+  // overwrite the means of row `other`.
   int MeanOf(int row, int other);
 
   const SlideGrid grid_;
   const int classes_;
-  // Resize from the picture to the map.
+  // The weights for resizing the average from the picture's size to the map's
+  // size.
   const kernels::ResizeTaps rows_, columns_;
   const absl::Duration cost_of_row_;  // The expected time per row of the map.
   model::Segmentation map_;
   std::atomic<int> next_{0};  // The next row of the map.
-  int first_kept_ = 0;        // The first row of windows that is still needed.
+  int first_kept_ = 0;        // The first row of windows still in memory.
   // The mean logits of the last two picture rows, each [picture width,
-  // classes], and the numbers of these rows.
+  // classes]. `mean_rows_` contains the numbers of these two rows.
   std::vector<float> means_;
   std::array<int, 2> mean_rows_ = {-1, -1};
-  // Resize from the logits to their window. Created when the first logits
-  // arrive.
+  // The weights for resizing the logits to the size of their window. Set by the
+  // first ComputeNext().
   kernels::ResizeTaps window_rows_, window_columns_;
   int logits_width_ = 0;
 
   mutable absl::Mutex mu_;
-  // The logits of each window. Complete rows are read without the mutex,
-  // because complete rows no longer change.
+  // The logits of each window. When all windows of a row have arrived, the row
+  // no longer changes and is read without the mutex.
   std::vector<model::Segmentation> logits_;
-  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);  // By row of windows.
+  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);  // Per row of windows.
   int complete_ ABSL_GUARDED_BY(mu_) =
       0;  // Complete rows of windows, from the first.
 };
