@@ -23,7 +23,8 @@ int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
 
-// Returns the resized picture's size and the window that the model sees.
+// Returns the size of the resized picture, and its window (rectangle) that the
+// model sees.
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);

@@ -52,10 +52,11 @@ struct PreprocessOptions {
   ResizeMode mode = ResizeMode::kCenterCrop;
 };
 
-// Converts an error of the decoders or watches in base/ to the client's error.
-// The result is INVALID_ARGUMENT with reason IMAGE_FORMAT_UNSUPPORTED,
-// IMAGE_TOO_LARGE, IMAGE_DECODE_TIMEOUT, or IMAGE_DECODE_FAILED for corrupt
-// bytes. CANCELLED is returned unchanged.
+// Converts an error of the decoders or of DecodeWatch in base/ to the error
+// that the client gets. The result is INVALID_ARGUMENT with reason
+// IMAGE_FORMAT_UNSUPPORTED, IMAGE_TOO_LARGE or IMAGE_DECODE_TIMEOUT. If the
+// bytes are corrupt, the reason is IMAGE_DECODE_FAILED. CANCELLED is returned
+// unchanged.
 absl::Status DecodeError(const absl::Status& status);
 
 struct RowsInput {
@@ -63,17 +64,17 @@ struct RowsInput {
   absl::Duration preprocess;  // The time spent resizing.
 };
 
-// Combines base::DecodeImage() and Preprocess(). Resizes rows while they are
-// decoded. base::ComesInRows() must be true for the picture. Returns the errors
-// of DecodeError().
+// Does the same as base::DecodeImage() followed by Preprocess(), but resizes
+// each row soon after it is decoded. May be called only if base::ComesInRows()
+// is true for the picture. Returns the errors of DecodeError().
 absl::StatusOr<RowsInput> DecodeAndPreprocess(absl::string_view bytes,
                                               const ImageHeader& header,
                                               int min_side,
                                               const PreprocessOptions& options,
                                               const DecodeWatch& watch);
 
-// Returns the size of the picture. The EXIF orientation is applied if
-// `apply_orientation` is true.
+// Returns the size of the picture. If `apply_orientation` is true, this is the
+// size after the rotation that the EXIF orientation asks for.
 PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 
 // Returns the pixels inside `rect` of a picture. Edges are rounded to the
@@ -81,14 +82,17 @@ PictureSize OrientedSize(const ImageHeader& header, bool apply_orientation);
 PixelRect ToPixels(const CropRect& rect, const PictureSize& size);
 
 // Returns the rectangle of the picture that Preprocess() uses, in fractions of
-// the picture. If the result is padded, the rectangle exceeds 0..1.
+// the picture. If Preprocess() pads the picture, the rectangle extends beyond
+// the picture, that is, below 0 and above 1.
 CropRect SeenPart(const PictureSize& picture, const PreprocessOptions& options);
 
-// Resizes like Pillow's bicubic filter, bit for bit. Then crops or pads the
-// centre to size x size. If `part` is set, `part` is treated as the whole
-// picture. Computes only the pixels that the crop needs. Checks `watch` every
-// few rows. If the watch has expired, returns its DecodeError().
-// Source: docs/network.md, "Preprocessing"; Pillow's published resampling.
+// Resizes the picture like Pillow's bicubic filter, with identical results.
+// Then crops the centre or pads the edges to options.size x options.size
+// pixels. If `part` is set, treats this part as the whole picture. Computes
+// only the pixels that are not cropped away. Checks `watch` every few rows. If
+// the watch has expired, converts its status with DecodeError() and returns the
+// error. Source: docs/network.md, "Preprocessing"; Pillow's published
+// resampling.
 absl::StatusOr<ImageBuffer> Preprocess(
     const RgbImage& image, const PreprocessOptions& options,
     const DecodeWatch& watch = DecodeWatch(),

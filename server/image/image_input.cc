@@ -28,16 +28,17 @@ PreprocessOptions PreprocessOf(const model::ModelConfig& model,
   return options;
 }
 
-// Returns the minimum side for decoding a picture, or 0 for full size. If the
-// picture were decoded to a smaller side, the crop would have to be enlarged.
+// Returns the minimum length of the decoded picture's sides, or 0 to decode at
+// full size. If the picture were decoded to shorter sides, the crop would be
+// smaller than the model's input and would have to be enlarged.
 int MinSide(const ImageSource& image, const model::ModelConfig& model) {
   if (image.full_size || KeepsRatio(model)) return 0;
   const int resize_size = model.resize_size();
   if (!image.crop.has_value()) return resize_size;
   const float part = std::min(image.crop->x_max - image.crop->x_min,
                               image.crop->y_max - image.crop->y_min);
-  // The limit is the largest side of a JPEG. For a tiny crop, the result would
-  // otherwise exceed this limit and the range of an int.
+  // 65535 is the largest side of a JPEG. Without this limit, a tiny crop could
+  // give a result outside the range of an int.
   return std::min(std::ceil(resize_size / part), 65535.f);
 }
 
@@ -46,7 +47,8 @@ const char* FieldOf(const ImageSource& image) {
   return image.pixels() != nullptr ? ".pixels" : ".encoded";
 }
 
-// Returns the client's error for an error of the decoder or of the watch.
+// Converts an error of the decoder or of the watch to the error that the client
+// gets.
 absl::Status ErrorOf(const ImageSource& image, const absl::Status& status) {
   return server::AtField(FieldOf(image), DecodeError(status));
 }
@@ -64,7 +66,8 @@ absl::StatusOr<RgbImage> Decode(const ImageSource& image,
 }
 
 // Converts `part` of the picture to the model's input. If the part is the whole
-// picture and the picture may be moved, `own` points to the picture.
+// picture and its pixels may be moved, `own` points to the picture. Otherwise,
+// `own` is null.
 absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
                                     const PixelRect& part,
                                     const model::ModelConfig& model,
@@ -88,9 +91,9 @@ absl::StatusOr<ImageBuffer> ToInput(const RgbImage& picture,
 
 int64_t RgbBytes(const PictureSize& size) { return 3 * size.pixels(); }
 
-// The bytes that resizing needs besides pixels. They include the filters'
-// weights, buffered rows, some numbers for each row and column, and heap
-// overhead.
+// The bytes that resizing needs in addition to pixels. These are kPerLine for
+// each row and column, and kTables once. They cover the weights of the filters,
+// buffered rows and heap overhead.
 constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
@@ -131,8 +134,8 @@ absl::StatusOr<PreparedInput> FromRows(const ImageSource& image,
   return input;
 }
 
-// Converts a part of a picture to a model input. The frame describes only the
-// part.
+// Converts a part of a picture to a model input. The resulting `frame`
+// describes the part as if it were a whole picture.
 absl::StatusOr<PreparedInput> FromPart(const RgbImage& picture,
                                        const PixelRect& part,
                                        const model::ModelConfig& model,
@@ -285,7 +288,7 @@ ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part) {
   result.height = result.original_height = part.height;
   result.width = result.original_width = part.width;
   result.planar = input.planar;
-  // Copies the part's rows from a plane with `values` values per pixel.
+  // Appends the part's rows to `to`. `plane` has `values` values per pixel.
   const auto copy = [&](const auto* plane, int values, auto* to) {
     for (int y = 0; y < part.height; ++y) {
       const auto* const row =

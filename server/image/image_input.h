@@ -18,8 +18,8 @@ namespace sfmamba::image {
 struct PictureFrame {
   PictureSize picture;    // The oriented picture as decoded.
   int left = 0, top = 0;  // The request's crop, in pixels of the picture.
-  // The full size of the picture or the crop, even if the picture was decoded
-  // to a smaller size.
+  // The size of the crop, or of the picture if there is no crop. This is the
+  // full size, even if the picture was decoded to a smaller size.
   PictureSize seen;
   CropRect input;          // The part of `seen` in the input. See SeenPart().
   PictureSize input_size;  // The input's size.
@@ -46,28 +46,29 @@ struct DecodedPicture {
 // size `picture`. Returns the whole picture if the image has no crop.
 PixelRect CropOf(const ImageSource& image, const PictureSize& picture);
 
-// Returns the peak memory of MakeInput() for an encoded image with this header.
-// The number of bytes includes the result.
+// Returns the peak memory in bytes of MakeInput() for an encoded image with
+// this header. Includes the memory of the result.
 int64_t InputMemory(const ImageSource& image, const ImageHeader& header,
                     const model::ModelConfig& model);
-// Returns the peak memory of MakeInput() for a pixel buffer of size `pixels`.
-// The number of bytes includes the result.
+// Returns the peak memory in bytes of MakeInput() for a pixel buffer of size
+// `pixels`. Includes the memory of the result.
 int64_t InputMemory(const ImageSource& image, const PictureSize& pixels,
                     const model::ModelConfig& model);
 
 // Decodes, crops and resizes an image to the input of `model`. A tensor is only
-// converted. `resize` overrides the model's resize mode. Models that keep the
-// ratio ignore `resize` and decode at full size. The image must have passed
-// ValidateImage().
+// converted. If `resize` is set, it replaces the resize mode of the model. For
+// a model that keeps the aspect ratio, `resize` is ignored and the image is
+// decoded at full size. The image must have passed ValidateImage().
 //
 // Returns INVALID_ARGUMENT if the image cannot be decoded, or if decoding and
 // resizing exceed limits.max_decode_time. The field of the error is relative to
-// the image (".encoded"). `wanted` is called every few milliseconds. If it
-// returns false, MakeInput() returns CANCELLED.
+// the image, for example ".encoded". `wanted` is called every few milliseconds.
+// If it returns false, MakeInput() returns CANCELLED.
 //
-// A tensor's pixels use memory of `pool`, unless `pool` is null. If `kept` is
-// not null, a picture is decoded at full size and moved to `kept`. This is not
-// possible for a region of a picture.
+// If `pool` is not null, a tensor's pixels are stored in memory of the pool. If
+// `kept` is not null, the picture is decoded at full size and then moved to
+// `kept`. `kept` must be null if the image is a tensor or a region of a
+// picture.
 absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         const model::ModelConfig& model,
                                         std::optional<ResizeMode> resize,
@@ -76,34 +77,35 @@ absl::StatusOr<PreparedInput> MakeInput(const ImageSource& image,
                                         PixelPool* pool = nullptr,
                                         RgbImage* kept = nullptr);
 
-// Decodes an encoded image or a pixel buffer. Tensors are not allowed. Errors
-// are the same as for MakeInput(). `watch` contains the time limit. If the
-// picture is a JPEG and need not be rotated, `decoded` is called repeatedly as
-// rows are decoded.
+// Decodes an encoded image or a pixel buffer. A tensor or a region is not
+// allowed. Returns the same errors as MakeInput(). `watch` contains the time
+// limit. If the picture is a JPEG that needs no rotation, `decoded` is called
+// repeatedly with the number of rows decoded so far.
 absl::StatusOr<DecodedPicture> DecodePicture(
     const ImageSource& image, const ImageLimits& limits,
     const DecodeWatch& watch,
     RowsDecoded decoded = [](const RgbImage&, int) {});
 
-// Returns the peak memory of DecodePicture(). The number of bytes includes the
-// result. The image must have passed ValidateImage().
+// Returns the peak memory in bytes of DecodePicture(). Includes the memory of
+// the result. The image must have passed ValidateImage().
 absl::StatusOr<int64_t> PictureMemory(const ImageSource& image,
                                       const ImageLimits& limits);
 
 // Converts the pixels of `picture` inside `part` to the input of `model`. The
-// result is the same as if the client had sent the part as a picture. Does not
-// read other pixels. If `watch` expires, returns its DecodeError().
+// result is the same as if the client had sent only this part as a picture.
+// Pixels outside the part are not read and need not be decoded yet. If `watch`
+// has expired, returns the DecodeError() of its status.
 absl::StatusOr<ImageBuffer> MakeInput(const RgbImage& picture,
                                       const PixelRect& part,
                                       const model::ModelConfig& model,
                                       std::optional<ResizeMode> resize,
                                       const DecodeWatch& watch);
 
-// Returns a copy of a part of an input. The part must lie inside the input.
+// Copies a part of a model input. The part must lie inside the input.
 ImageBuffer CropInput(const ImageBuffer& input, const PixelRect& part);
 
-// Returns the peak memory of MakeInput() for a region of this size. The number
-// of bytes includes the result, but not the picture.
+// Returns the peak memory in bytes of MakeInput() for a region of this size.
+// Includes the memory of the result, but not the memory of the picture.
 int64_t RegionMemory(const PictureSize& region,
                      const model::ModelConfig& model);
 

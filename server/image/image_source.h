@@ -40,14 +40,14 @@ struct PixelBuffer {
 
 // A preprocessed model input.
 struct InputTensor {
-  // kUint8 values are pixels before normalization. The other types are
-  // normalized.
+  // Elements of type kUint8 are pixels that are not normalized. Elements of the
+  // other types are normalized.
   enum class Type { kFloat32, kFloat16, kBfloat16, kUint8 };
   Type type = Type::kFloat32;
   absl::Span<const int64_t> shape;  // Expected: 3, height, width.
   absl::string_view data;           // Little-endian, row-major.
-  // The bytes in order, if they arrived in several pieces. They replace `data`.
-  // Each piece has at least one byte.
+  // If the tensor's bytes arrived in several pieces, these are the pieces in
+  // order, and `data` is not used. Each piece has at least one byte.
   std::vector<absl::string_view> pieces;
 };
 
@@ -61,12 +61,13 @@ struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
                PictureRegion>
       source;
-  std::optional<CropRect> crop;   // In the oriented picture. None if not set.
+  std::optional<CropRect> crop;   // Of the oriented picture, if set.
   bool apply_orientation = true;  // The EXIF orientation of encoded images.
   bool full_size = false;         // If true, a JPEG is decoded at full scale.
-  // If set, this function copies the pixel bytes to the buffer that their view
-  // points to. Before the call, only the number of bytes may be used. The bytes
-  // of a refused request are therefore never copied.
+  // If set, the image's bytes are not yet in the buffer to which `source`
+  // points. This function copies them into the buffer. Before the call, only
+  // the number of bytes is valid. The bytes of a refused request are therefore
+  // never copied.
   std::function<void()> fetch;
 
   const EncodedImage* encoded() const {

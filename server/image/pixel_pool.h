@@ -47,8 +47,8 @@ class Pixels {
   size_t size_ = 0;  // The size of pooled_ in bytes.
 };
 
-// Reuses memory for inputs of one size. New memory is slower, because it is
-// cleared and often mapped page by page.
+// Reuses memory for inputs of one size. Newly allocated memory would be slower,
+// because it is cleared and often mapped page by page.
 //
 // Thread-safe. Pixels may outlive the pool.
 class PixelPool {
@@ -59,8 +59,9 @@ class PixelPool {
       : bytes_(bytes), slots_(std::make_shared<Slots>()) {
     if (memory == nullptr) count = 0;
     absl::MutexLock lock(&slots_->mu);
-    // Take() uses the first inputs most often, so that an idle server touches
-    // few pages.
+    // The first inputs of `memory` are added last, because Take() uses the last
+    // element of `free`. An idle server then uses the same few inputs again and
+    // touches few pages.
     for (size_t i = count; i > 0; --i) {
       slots_->free.push_back(memory.get() + (i - 1) * bytes);
     }
@@ -68,7 +69,8 @@ class PixelPool {
   }
 
   // Returns `bytes` bytes with unspecified values. The memory comes from the
-  // pool if `bytes` is the pool's size and the pool is not empty.
+  // pool if its inputs have this size and the pool is not empty. Otherwise the
+  // memory is newly allocated.
   Pixels Take(size_t bytes) {
     uint8_t* const slot = bytes == bytes_ ? slots_->Take() : nullptr;
     if (slot == nullptr) return std::vector<uint8_t>(bytes);
@@ -91,7 +93,7 @@ class PixelPool {
       free.push_back(slot);
     }
 
-    std::shared_ptr<uint8_t> memory;  // Constant.
+    std::shared_ptr<uint8_t> memory;  // Constant after construction.
     absl::Mutex mu;
     std::vector<uint8_t*> free ABSL_GUARDED_BY(mu);
   };

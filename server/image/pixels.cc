@@ -58,13 +58,13 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
-// Returns the pieces that contain a tensor's bytes.
+// Returns the pieces of memory that contain a tensor's bytes, in order.
 absl::Span<const absl::string_view> PiecesOf(const InputTensor& tensor) {
   if (tensor.pieces.empty()) return absl::MakeConstSpan(&tensor.data, 1);
   return tensor.pieces;
 }
 
-// Copies all bytes of a tensor.
+// Copies all bytes of a tensor to `to`.
 void CopyBytes(const InputTensor& tensor, void* to) {
   char* next = static_cast<char*>(to);
   for (const absl::string_view piece : PiecesOf(tensor)) {
@@ -72,7 +72,8 @@ void CopyBytes(const InputTensor& tensor, void* to) {
   }
 }
 
-// Reads `count` little-endian elements. The CPU must also be little-endian.
+// Converts the `count` elements of a tensor to floats. The elements are
+// little-endian. The CPU must be little-endian too.
 std::vector<float> ToFloats(const InputTensor& tensor, int64_t count) {
   std::vector<float> values(count);
   if (tensor.type == InputTensor::Type::kFloat32) {

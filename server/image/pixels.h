@@ -11,26 +11,30 @@
 
 namespace sfmamba::image {
 
-// Checks sizes, stride and data length in 64 bits, without reading the data.
-// Returns INVALID_ARGUMENT with reason INVALID_FIELD or IMAGE_TOO_LARGE, and a
-// field of `pixels` (".width").
+// Checks the sizes, the stride and the number of bytes, without reading the
+// bytes. If one of them is invalid, returns INVALID_ARGUMENT with reason
+// INVALID_FIELD or IMAGE_TOO_LARGE. The field of the error is relative to
+// `pixels`, for example ".width".
 absl::Status ValidatePixels(const PixelBuffer& pixels,
                             const ImageLimits& limits);
 
-// Converts a valid buffer to RGB. NV12 is interpreted as BT.601 with video
-// range.
+// Converts a buffer that has passed ValidatePixels() to RGB. Interprets NV12 as
+// BT.601 with video range.
 RgbImage ToRgb(const PixelBuffer& pixels);
 
-// Checks type, shape and data length. The shape must be [3, H, W] with the
-// model's input size. If the model keeps the ratio, any size within the model's
-// limits is allowed. Returns INVALID_ARGUMENT with reason INVALID_FIELD and a
-// field of `tensor` (".shape").
+// Checks the shape of the tensor and the number of its bytes. The shape must be
+// [3, H, W] with the model's input size. If the model keeps the aspect ratio, H
+// and W may have any values within the model's limits. If a check fails,
+// returns INVALID_ARGUMENT with reason INVALID_FIELD. The field of the error is
+// relative to `tensor`, for example ".shape".
 absl::Status ValidateTensor(const InputTensor& tensor,
                             const model::ModelConfig& model);
 
-// Converts a valid tensor to a model input. Floating-point types become
-// `values`. kUint8 becomes planar `pixels`, in memory of `pool` unless `pool`
-// is null. Returns INVALID_ARGUMENT with the first element that is not finite.
+// Converts a tensor that has passed ValidateTensor() to a model input. Elements
+// of a floating-point type become `values`. Elements of type kUint8 become
+// planar `pixels`. If `pool` is not null, these pixels are stored in memory of
+// the pool. If an element is not finite, returns INVALID_ARGUMENT with the
+// index of the first such element.
 absl::StatusOr<ImageBuffer> ToImageBuffer(const InputTensor& tensor,
                                           PixelPool* pool = nullptr);
 

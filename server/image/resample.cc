@@ -21,9 +21,9 @@ constexpr int64_t kWatchedPixels = 1 << 17;
 static_assert(kernels::kWeightFractionBits ==
               base::BicubicFilter::kFractionBits);
 
-// Returns the weights of the outputs [begin, begin + size) of a side of `in`
-// pixels that is resized to `out` pixels. Returns nullopt if the side keeps its
-// size.
+// Returns the weights for resizing a side of a picture from `in` to `out`
+// pixels. Includes only the weights of the output pixels [begin, begin + size).
+// Returns nullopt if the side keeps its size.
 std::optional<FixedPointTaps> MakeTaps(int in, int out, int begin, int size) {
   if (in == out) return std::nullopt;
   base::BicubicFilter filter(in, out);
@@ -47,13 +47,14 @@ RowResizer::RowResizer(int width, int height, const ResizeWindow& window)
       down_(MakeTaps(height, window.height, window.top, window.rows)),
       begin_(FirstOf(0)),
       end_(EndOf(window.rows - 1)),
-      // The kernel may read past the end of a row.
+      // A row has extra bytes, because the kernel may read past its last pixel.
       stride_((std::max(across_ ? kernels::ReadableRowBytes(*across_) : 0,
                         size_t{3} * width) +
                15) /
               16 * 16),
       rows_(kUnaligned + kRows * stride_),
-      // Holds the rows that one output needs and the rows of the next Narrow().
+      // narrow_ must have room for all rows that one output row needs, and for
+      // the kAtOnce rows of the next Narrow().
       slots_((down_ ? down_->max_count() : 1) + kAtOnce),
       narrow_(slots_ * row_bytes_),
       taken_(begin_),
@@ -68,7 +69,7 @@ int RowResizer::EndOf(int output) const {
 }
 
 uint8_t* RowResizer::Row(int y) {
-  if (y < begin_) return RowAt(0);  // Later rows overwrite it.
+  if (y < begin_) return RowAt(0);  // Unused. Later rows overwrite it.
   const int slot = (y - begin_) % kRows;
   if (slot == 0 && y > begin_) TakeRows();
   return RowAt(slot);
@@ -94,7 +95,7 @@ absl::Status RowResizer::TakeAll(const uint8_t* rgb, size_t stride,
                                  const base::DecodeWatch& watch) {
   const size_t row_bytes = size_t{3} * width_;
   const uint8_t* const end = rgb + stride * (height_ - 1) + row_bytes;
-  int64_t unwatched = 0;  // Since the last check of the watch.
+  int64_t unwatched = 0;  // Pixels since the last check of the watch.
   while (taken_ < end_) {
     const uint8_t* rows[kAtOnce];
     for (int i = 0; i < kAtOnce; ++i) {
