@@ -7,7 +7,7 @@
 namespace sfmamba::observability {
 
 void BusyMeter::Start(absl::Time now) {
-  // Overlapping batches count as one busy period.
+  // Batches that overlap count as one busy period.
   if (running_++ == 0) since_ = now;
 }
 
@@ -27,8 +27,8 @@ double BusyMeter::Share(absl::Time now) const {
   return absl::FDivDuration(busy, kWindow);
 }
 
-// Reads the clock while the mutex is locked, so that the meter's times never
-// decrease.
+// The methods of DeviceMetrics read the clock while the mutex is locked. The
+// times that the meter gets therefore never decrease.
 void DeviceMetrics::BatchStarted() {
   absl::MutexLock lock(&mu_);
   meter_.Start(base::SteadyNow());

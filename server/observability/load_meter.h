@@ -7,18 +7,20 @@ namespace sfmamba::observability {
 
 // The load of a server in the form that load balancers use.
 struct Load {
-  // The backlog divided by the target, at most 2. 0 if the server is idle.
+  // The backlog (the expected time for the waiting work) divided by the target
+  // backlog. At most 2, and 0 if the server is idle.
   double utilization = 0;
   double answers_per_second = 0;
   double errors_per_second = 0;
 };
 
-// Averages the load over the last seconds. A load balancer divides the request
-// rate by the utilization. Both are averaged with the same time constant.
-// Otherwise a server whose traffic grows would briefly look too fast or too
-// slow, and the load balancer's weights would oscillate.
+// Averages the load over the last seconds. A load balancer divides the rate of
+// requests by the utilization. The rates and the utilization are therefore
+// averaged with the same time constant. With different time constants, a server
+// whose traffic grows would briefly look too fast or too slow, and the load
+// balancer's weights would oscillate.
 //
-// The class has no clock. Thread-compatible.
+// The class reads no clock. Callers pass the time. Thread-compatible.
 class LoadMeter {
  public:
   // The time constant of the exponential averages.

@@ -23,12 +23,12 @@ namespace sfmamba::observability {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// Parts of the server with their own log levels. In settings they are named
-// "server", "models" and "requests".
+// The parts of the server whose log levels can be set separately. Their names
+// in settings are "server", "models" and "requests".
 enum class LogModule { kServer, kModels, kRequests };
 inline constexpr int kLogModuleCount = 3;
 
-// The lowest level that is written for each module.
+// The lowest level that is written, for each module.
 struct LogLevels {
   LogLevels(LogLevel all) { of.fill(all); }  // NOLINT: implicit by design.
 
@@ -36,9 +36,10 @@ struct LogLevels {
 };
 
 // Parses log levels such as "info,models=debug,requests=warning". The first
-// part may be a level for all modules, which is "debug", "info", "warning" or
-// "error". Further parts set the levels of single modules. An empty string
-// means the default, info. Returns INVALID_ARGUMENT with the allowed values.
+// part may be a level without a module, which then applies to all modules. Each
+// further part sets the level of one module. The levels are "debug", "info",
+// "warning" and "error". An empty string means the default, info. If the text
+// is malformed, returns INVALID_ARGUMENT with the allowed values.
 absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
 // Parses "json" or "text". An empty string means the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
@@ -69,9 +70,10 @@ class LogField {
   bool quoted_;
 };
 
-// In each second, admits the first `burst` lines and then every line whose
-// number is a multiple of `every`. If `every` is 0, no line after the burst is
-// admitted. Callers pass the time. Not thread-safe.
+// Decides which lines are written. In each second, admits the first `burst`
+// lines. After these, admits every line whose number within the second is a
+// multiple of `every`. If `every` is 0, admits no further lines. Callers pass
+// the time. Not thread-safe.
 class LineSampler {
  public:
   LineSampler(int burst, int every) : burst_(burst), every_(every) {}
@@ -118,20 +120,21 @@ class Logger {
   void Error(LogModule module, absl::string_view msg, Fields fields = {}) {
     Write(LogLevel::kError, module, msg, fields);
   }
-  // Writes the line of a successful request at level kInfo of kRequests. In
-  // each second, up to 100 lines are written and then every 100th. A sampled
-  // line contains the number of skipped lines.
+  // Writes the log line of a successful request, with level kInfo and module
+  // kRequests. In each second, writes the first 100 lines and then every 100th
+  // line. If lines were skipped, the next line contains their number.
   void Access(Fields fields) ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the line of a request that failed with `reason`. Up to 10 lines per
-  // second are written for each reason. ReportLeftOut() reports the number of
-  // further lines. There is a small fixed set of reasons.
+  // Writes the log line of a request that failed with `reason`. For each
+  // reason, writes up to 10 lines per second. ReportLeftOut() reports how many
+  // further lines were skipped. `reason` must come from a small fixed set.
   void AccessRefused(absl::string_view reason, Fields fields)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the number of lines skipped for each reason since the last call.
-  // Must be called periodically.
+  // Writes one line for each reason whose lines AccessRefused() skipped since
+  // the last call. The line contains the number of skipped lines. Must be
+  // called periodically.
   void ReportLeftOut() ABSL_LOCKS_EXCLUDED(mu_);
-  // Writes the line of a request that failed because of an error in the server.
-  // The level is kError, and no line is skipped.
+  // Writes the log line of a request that failed because of an error in the
+  // server. The level is kError, and lines are never skipped.
   void AccessFailed(Fields fields) {
     Write(LogLevel::kError, LogModule::kRequests, "request failed", fields);
   }

@@ -15,10 +15,11 @@ namespace {
 
 // The maximum time for which the destructor waits for queued lines.
 constexpr absl::Duration kLastWrites = absl::Milliseconds(200);
-// The interval at which a blocked thread checks whether it must stop.
+// The interval at which the writing thread checks whether it must stop, while
+// the output is blocked.
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
-// The maximum size of one write. A ready pipe accepts PIPE_BUF bytes without
-// blocking. See pipe(7).
+// The maximum size of one write() in bytes. If poll() reports that a pipe is
+// ready, the pipe accepts PIPE_BUF bytes without blocking. See pipe(7).
 constexpr size_t kChunk = PIPE_BUF;
 
 }  // namespace
@@ -32,8 +33,8 @@ LogWriter::~LogWriter() {
 }
 
 void LogWriter::Write(std::string line, bool urgent) {
-  // Urgent lines get extra space, so that errors are not dropped during a flood
-  // of requests.
+  // Urgent lines may use more space, so that errors are not dropped when many
+  // requests fill the queue.
   const size_t room =
       urgent ? options_.max_bytes + options_.max_bytes / 4 : options_.max_bytes;
   {
@@ -47,8 +48,8 @@ void LogWriter::Write(std::string line, bool urgent) {
   worker_.Push([this, line = std::move(line)](bool /*stopped*/) {
     const bool written = WriteAll(line);
     absl::MutexLock lock(&mu_);
-    // Subtracted only after writing, so that lines cannot accumulate while the
-    // descriptor is blocked.
+    // Subtracts the size only after writing. While the descriptor is blocked,
+    // the lines therefore count as queued and cannot exceed the limit.
     bytes_ -= line.size();
     if (!written) ++dropped_;
     if (bytes_ == 0) written_.SignalAll();
@@ -71,8 +72,8 @@ int64_t LogWriter::TakeDropped() {
 bool LogWriter::WriteAll(const std::string& text) {
   for (size_t done = 0; done < text.size();) {
     pollfd ready = {fd_, POLLOUT, 0};
-    // After the time limit, no further write may wait, because thousands of
-    // lines may be queued.
+    // After the destructor's time limit, no write may wait any longer, because
+    // thousands of lines may be queued.
     const bool may_wait = !GivesUp();
     const absl::Duration wait = may_wait ? kPollPeriod : absl::ZeroDuration();
     if (poll(&ready, 1, absl::ToInt64Milliseconds(wait)) <= 0) {

@@ -13,9 +13,9 @@
 
 namespace sfmamba::observability {
 
-// Writes lines to a file descriptor on a background thread, so that no other
-// thread waits for the reader. Lines that do not fit into the queue are dropped
-// and counted.
+// Writes lines to a file descriptor on a background thread. If the reader of
+// the output is slow, only this thread waits. Lines that do not fit into the
+// queue are dropped and counted.
 //
 // Thread-safe. The destructor waits up to 0.2 s for the queued lines.
 class LogWriter {
@@ -25,13 +25,13 @@ class LogWriter {
     size_t max_bytes = 1 << 20;
   };
 
-  // `fd` must outlive the writer. The descriptor may be blocking, because a
-  // full pipe stops only the background thread.
+  // `fd` must stay open while the writer exists. A blocking descriptor is
+  // allowed, because a full pipe stops only the background thread.
   LogWriter(int fd, const Options& options);
   ~LogWriter();
 
-  // Queues `line`, which must end in a newline, or drops it. Never blocks.
-  // Urgent lines may use extra queue space.
+  // Queues `line`, which must end in a newline. If the queue is full, drops and
+  // counts the line. Never blocks. Urgent lines may use extra queue space.
   void Write(std::string line, bool urgent) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Waits until the lines queued before this call are written. Returns false if
@@ -53,7 +53,7 @@ class LogWriter {
   mutable absl::Mutex mu_;
   // Signalled when every line has been written.
   mutable server::SteadyCondVar written_;
-  // The size of the lines that wait or are being written.
+  // The total size in bytes of the lines that wait or are being written.
   size_t bytes_ ABSL_GUARDED_BY(mu_) = 0;
   int64_t dropped_ ABSL_GUARDED_BY(mu_) = 0;
   absl::Time give_up_ ABSL_GUARDED_BY(mu_) = absl::InfiniteFuture();

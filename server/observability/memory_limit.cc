@@ -27,8 +27,8 @@ std::string ReadAll(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-// Returns the number in a file. Returns kNone if the file is missing or
-// contains "max".
+// Returns the number that the file contains. Returns kNone if the file is
+// missing or contains "max".
 int64_t ReadLimit(const std::string& path) {
   int64_t limit = 0;
   return absl::SimpleAtoi(ReadAll(path), &limit) ? limit : kNone;
@@ -49,9 +49,10 @@ int64_t MachineMemory(const std::string& root, absl::string_view name) {
   return kNone;
 }
 
-// Returns the smallest limit of the group `path` and of its ancestors in the
-// hierarchy at `mount`. An example of `path` is "/kubepods/pod1". The root is
-// read too, because a container may see its own group as the root.
+// Returns the smallest limit of the control group `path` and of its ancestors.
+// `mount` is the folder of the hierarchy, and `path` is for example
+// "/kubepods/pod1". Also reads the limit of the root, because a container may
+// see its own group as the root.
 int64_t GroupLimit(const std::string& mount, absl::string_view path,
                    absl::string_view file) {
   int64_t limit = kNone;
@@ -66,11 +67,11 @@ int64_t GroupLimit(const std::string& mount, absl::string_view path,
 }  // namespace
 
 int64_t MemoryLimit(const std::string& root) {
-  // The smallest limit applies. A group's limit may exceed the machine's
-  // memory.
+  // The smallest limit applies, because a group's limit may be larger than the
+  // machine's memory.
   int64_t limit = MachineMemory(root, "MemTotal");
-  // The lines have the form "0::/kubepods/pod1" or, in version 1,
-  // "7:memory:/pod1".
+  // The lines of the file have the form "0::/kubepods/pod1". With control
+  // groups of version 1, the form is "7:memory:/pod1".
   const std::string groups = ReadAll(root + "/proc/self/cgroup");
   for (absl::string_view line : absl::StrSplit(groups, '\n')) {
     const std::pair<absl::string_view, absl::string_view> rest =
@@ -100,8 +101,8 @@ int64_t FreeMemory(int64_t kept, const std::string& root) {
 }
 
 int64_t ResidentMemory() {
-  // proc(5): all sizes are in pages. The first number is the virtual memory,
-  // and the second is the resident memory.
+  // The file contains sizes in pages, see proc(5). The first number is the
+  // virtual memory, and the second is the resident memory.
   const std::vector<std::string> sizes =
       absl::StrSplit(ReadAll("/proc/self/statm"), ' ');
   int64_t pages = 0;

@@ -31,19 +31,20 @@ struct Family {
   std::vector<double> bounds;
 };
 
-// The time series of one family that belong to one owner. A series is created
-// when it is first used, because most label values never occur. The destructor
-// removes all series.
+// The time series of one family (metric) that belong to one owner, for example
+// to one model. A series is created when it is first used, because most label
+// values never occur. The destructor removes all series.
 //
 //   Series<Counter> misses(families.deadline_misses, {"tiny"});
 //   misses.Of({"queue"}).Increment();
 //
-// Thread-safe. Of() may wait for a scrape, but only when it creates a series.
+// Thread-safe. Of() may wait while a scrape reads the metrics, but only when
+// Of() creates a series.
 template <typename Metric>
 class Series {
  public:
-  // `first` contains the values of the family's first labels. All series share
-  // these values.
+  // `first` contains the values of the family's first labels. All series of
+  // this object share these values.
   explicit Series(const Family<Metric>& family,
                   std::vector<std::string> first = {})
       : family_(family), first_(std::move(first)) {}
@@ -91,14 +92,16 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Buckets = std::vector<double>;
 
-// Returns bucket bounds in seconds, up to the default maximum deadline.
+// Returns bucket bounds for latencies, in seconds. The largest bound is the
+// default maximum deadline.
 Buckets LatencyBuckets();
 
-// Returns 2^first, ..., 2^last.
+// Returns the bucket bounds 2^first, ..., 2^last.
 Buckets PowersOfTwo(int first, int last);
 
-// All metrics of the server with their names, help texts, types and labels.
-// Metrics that belong to no model or device are stored as Series.
+// All metrics of the server with their names, help texts, types and labels. A
+// metric without the label "model" is stored as Series, which can be used
+// directly.
 struct MetricFamilies {
   using Names = std::vector<std::string>;
 
@@ -184,7 +187,8 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
-  // The names that the Gateway API inference extension expects.
+  // The Gateway API inference extension expects this name and the name of the
+  // next metric.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
             "Prediction requests that wait. Counts the images that wait for a "
@@ -262,7 +266,8 @@ struct MetricFamilies {
               "Loads of model versions after the start, by result.",
               {"model", "result"});
 
-  // Creates the series that must exist before any event.
+  // Creates the series that must already exist, with value 0, before the first
+  // event.
   explicit MetricFamilies(const BuildInfo& build);
 };
 
@@ -282,7 +287,7 @@ struct ModelSeries {
   Series<Counter> misses{families.deadline_misses, {model}};
   Series<Counter> reloads{families.reloads, {model}};
   Series<Gauge> in_flight{families.in_flight_batches, {model}};
-  // Recreated by each scrape.
+  // Each scrape removes the following six gauges and sets them again.
   Series<Gauge> queue_items{families.queue_items, {model}};
   Series<Gauge> queue_bytes{families.queue_bytes, {model}};
   Series<Gauge> queue_age{families.queue_age, {model}};
@@ -291,8 +296,8 @@ struct ModelSeries {
   Series<Gauge> active_clients{families.active_clients, {model}};
   Series<Histogram> turns_passed{families.turns_passed, {model}};
 
-  // Creates the series that the dashboard queries, so that the series have
-  // values from the start.
+  // Creates the series that the dashboard queries, so that they exist from the
+  // start.
   ModelSeries(const MetricFamilies& families, std::string name)
       : families(families), model(std::move(name)) {
     batch_items.Of();
@@ -303,10 +308,10 @@ struct ModelSeries {
   }
 };
 
-// The series of one version.
+// The series of one version of a model.
 struct VersionSeries {
   const MetricFamilies& families;
-  const std::vector<std::string> version;  // The model and its version.
+  const std::vector<std::string> version;  // Model name and version.
   Series<Counter> items{families.items, version};
   Series<Counter> requests{families.requests, version};
   Series<Counter> batches{families.batches, version};
@@ -319,8 +324,9 @@ struct VersionSeries {
       : families(families), version(std::move(version)) {}
 };
 
-// Returns the standard process_* metrics from /proc and the process's memory
-// limit. Metrics whose source cannot be read are missing.
+// Returns the standard process_* metrics, which are read from /proc, and the
+// memory limit of the process. If the source of a metric cannot be read, the
+// metric is missing.
 std::vector<prometheus::MetricFamily> CollectProcess();
 
 }  // namespace sfmamba::observability

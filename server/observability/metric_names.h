@@ -41,12 +41,13 @@ inline constexpr int kItemOutcomeCount = 5;
 enum class ModelState { kLoading, kReady, kUnloading, kUnavailable };
 inline constexpr int kModelStateCount = 4;
 
-// Return label values such as "Classify", "decode", "ok" and "READY".
+// Return the value of a label, for example "Classify", "decode", "ok" or
+// "READY".
 absl::string_view MethodName(Method method);
 absl::string_view StageName(Stage stage);
 absl::string_view ItemOutcomeName(ItemOutcome outcome);
 absl::string_view ModelStateName(ModelState state);
-// For example "high".
+// Returns the value of a label, for example "high".
 absl::string_view PriorityName(server::Priority priority);
 
 }  // namespace sfmamba::observability

@@ -11,8 +11,9 @@ namespace {
 
 using prometheus::MetricFamily;
 
-// Removes the entries that only the map owns. No other thread can copy an entry
-// at the same time, because copies are made only under the map's lock.
+// Removes the entries that have no owner except the map. The caller holds the
+// map's lock. Entries are copied only under this lock, so no other thread can
+// become an owner meanwhile.
 template <typename Map>
 void EraseUnowned(Map* map) {
   for (auto it = map->begin(); it != map->end();) {

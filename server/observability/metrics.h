@@ -39,32 +39,34 @@ class Metrics {
   explicit Metrics(const BuildInfo& build);
   ~Metrics();
 
-  // Returns the metrics of a version. Calls with equal arguments share one
-  // object.
+  // Returns the metrics of one version of a model. Calls with equal arguments
+  // return the same object.
   std::shared_ptr<ModelMetrics> Model(absl::string_view model,
                                       absl::string_view version)
       ABSL_LOCKS_EXCLUDED(mu_);
   // Returns the metrics of a device, such as "cpu" or "gpu0". Calls with equal
-  // names share one object.
+  // names return the same object.
   std::shared_ptr<DeviceMetrics> Device(absl::string_view device)
       ABSL_LOCKS_EXCLUDED(mu_);
-  // Returns the metrics for requests that name an unknown model. These metrics
-  // have the label "_unknown", because callers must not be able to create
-  // labels.
+  // Returns the metrics for requests that name an unknown model. Their label is
+  // "_unknown" and not the requested name, because callers must not be able to
+  // create labels.
   ModelMetrics& UnknownModel() { return *unknown_; }
   // Returns the metrics for requests that concern no single model.
   ModelMetrics& NoModel() { return *none_; }
 
   void RequestStarted(Method method, int64_t bytes);
-  // Removes the request from the gauge of requests in flight. RequestDone()
-  // counts the request's result.
+  // Subtracts a request from the number of requests in flight. The request's
+  // result is counted by ModelMetrics::RequestDone().
   void RequestFinished(Method method);
 
+  // Record an image that was decoded and an image that could not be decoded.
   // `format` is "jpeg", "png", "webp", "pixels", "tensor" or "unknown".
   void ImageDecoded(absl::string_view format, int64_t pixels);
   void ImageFailed(absl::string_view format, absl::string_view reason);
 
-  // Report that the pool accepted a decode job, started it, or finished it.
+  // Report that the decode pool accepted an image, started to decode it, or
+  // finished decoding it.
   void DecodeQueued();
   void DecodeStarted();
   void DecodeDone();
@@ -74,7 +76,8 @@ class Metrics {
   // Add a number of exported or dropped spans.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
-  // Report that a connection was closed because there were too many.
+  // Report that the server closed a connection because it had too many
+  // connections.
   void GrpcConnectionRefused();
   void HttpConnectionRefused();
   // Reports that a call was refused because the caller may not make it.
@@ -84,21 +87,22 @@ class Metrics {
   void TlsHandshakeFailed();
   // Reports that a trusted proxy forwarded a malformed address.
   void ForwardMalformed();
-  // Reports that the files of `what` have changed. `what` is "tokens" or "tls".
-  // `taken` is true if the new contents were loaded.
+  // Reports that files were reloaded. `what` is "tokens" for the token file and
+  // "tls" for the TLS files. If `taken` is true, the new contents are in use.
+  // If it is false, the old contents stay in use.
   void FilesReloaded(absl::string_view what, bool taken);
   void CertificateExpires(absl::Time time);
-  // Makes Collect() report the memory held in `budget`. `budget` must outlive
-  // this object.
+  // Makes Collect() report the size of `budget` and the memory held in it.
+  // `budget` must outlive this object.
   void ShowMemory(const server::MemoryBudget& budget) { memory_ = &budget; }
 
-  // Returns all metrics for a scrape.
+  // Returns the current values of all metrics. Called by each scrape.
   std::vector<prometheus::MetricFamily> Collect() const
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the models and devices that have no other owner. Also removes their
-  // series.
+  // Removes the models and devices that nobody else owns any more, together
+  // with their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
@@ -108,7 +112,7 @@ class Metrics {
   const std::unique_ptr<MetricFamilies> families_;
   std::atomic<const server::MemoryBudget*> memory_{nullptr};
 
-  // Also locked during a scrape.
+  // Collect() also holds this mutex while it reads the series.
   mutable absl::Mutex mu_;
   mutable std::map<std::string, std::shared_ptr<ModelSeries>> series_
       ABSL_GUARDED_BY(mu_);  // Keyed by model.

@@ -11,7 +11,7 @@
 namespace sfmamba::observability {
 namespace {
 
-// The maximum number of image sizes with their own series per version.
+// The maximum number of image sizes for which a version has separate series.
 constexpr int kMaxSizes = 64;
 
 absl::string_view ResultName(bool ok) { return ok ? "ok" : "error"; }

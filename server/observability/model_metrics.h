@@ -20,9 +20,9 @@
 
 namespace sfmamba::observability {
 
-// Counts a version's inferences since the server's start, for the statistics of
-// the Open Inference Protocol. Requests of all transports count. All numbers of
-// one request or of one batch are updated together. Thread-safe.
+// Counts the inferences of a model version, for the statistics of the Open
+// Inference Protocol. Counts the requests of all transports. All numbers of one
+// request or of one batch are updated together. Thread-safe.
 class InferenceStatistics {
  public:
   // The number of events and their total duration.
@@ -70,46 +70,49 @@ struct MetricFamilies;
 struct ModelSeries;
 struct VersionSeries;
 
-// The metrics of one version of a model. The series are removed by the first
-// scrape after the last owner has released this object. Thread-safe. The
-// recording methods never wait long for a scrape.
+// The metrics of one version of a model. When the last owner has released this
+// object, the next scrape removes the series. Thread-safe. The methods that
+// record events never wait long for a scrape.
 class ModelMetrics {
  public:
   ~ModelMetrics();
   ModelMetrics(const ModelMetrics&) = delete;
   ModelMetrics& operator=(const ModelMetrics&) = delete;
 
-  // Called by the prediction, once per request and once per image. The counts
-  // therefore equal the client's. Executor and Batcher do not count images.
-  // `reason` is one of server/errors/reasons.h, or "" for OK.
+  // RequestDone() is called once per request, and ItemDone() once per image.
+  // The counts therefore equal the counts of a client. Executor and Batcher do
+  // not count images. `reason` is a reason of server/errors/reasons.h, or "" if
+  // the request succeeded.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
   // Reports that an image was refused before it joined a batch. `queue` is the
-  // full queue, such as "batch". It is empty if no queue is full.
+  // name of the full queue, such as "batch". If no queue is full, `queue` is
+  // empty.
   void Rejected(absl::string_view reason, absl::string_view queue);
   void ItemFailed(absl::string_view reason);     // For example "DEVICE_OOM".
   void DeadlineMissed(absl::string_view stage);  // For example "queue".
-  // Records how long an image spent in `stage`, and the outcome of the stage.
+  // Records how long an image spent in `stage`. `outcome` is how the image
+  // ended.
   void StageDone(Stage stage, ItemOutcome outcome, absl::Duration duration);
 
-  // Called by the executor when a batch starts and when it has ended. The batch
-  // has `items` images and is padded to `padded`. `size` is an image size such
-  // as "224x224". `trigger` is the reason why the batch left its queue. After
-  // the first 64 sizes, new sizes are counted as "other", because a dense model
-  // may have thousands of sizes.
+  // The executor calls BatchStarted() when a batch starts, and BatchRun() when
+  // the batch has ended. The batch has `items` images, or `padded` images with
+  // padding. `size` is an image size such as "224x224". `trigger` is the reason
+  // why the batch left its queue. After the first 64 sizes, new sizes are
+  // counted as "other", because a dense model may have thousands of sizes.
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
-  // Sets the waiting images of a priority. `oldest` is the time when the oldest
-  // image was submitted, by base::SteadyNow(). It is InfiniteFuture() if no
-  // image waits.
+  // Sets the number and the bytes of the images of a priority that wait for a
+  // batch. `oldest` is the time when the oldest of them was submitted, by
+  // base::SteadyNow(). If no image waits, `oldest` is InfiniteFuture().
   void QueueChanged(server::Priority priority, int items, int64_t bytes,
                     absl::Time oldest);
 
-  // Sets how long a new image of normal priority would wait for a batch. The
-  // metric does not exist before the first call. Must be called whenever the
-  // prediction changes. If no image waits or runs, `wait` must be zero.
+  // Sets how long a new image of normal priority would wait for a batch. Must
+  // be called whenever this estimate changes. If no image waits or runs, `wait`
+  // must be zero. Before the first call, the metric does not exist.
   void PredictedWait(absl::Duration wait);
   // Returns the value of PredictedWait(), or a negative value before the first
   // call.
@@ -118,20 +121,20 @@ class ModelMetrics {
   }
   // Returns the number of waiting images of all priorities.
   int waiting_items() const;
-  // Sets the expected time in which the model's devices would process all
-  // waiting images.
+  // Sets the expected time that the model's devices need to process all waiting
+  // images.
   void BacklogIs(absl::Duration backlog);
   absl::Duration backlog() const {
     return absl::Seconds(backlog_.load(std::memory_order_relaxed));
   }
   // Sets the number of clients whose images wait for the model's device.
   void ActiveClientsAre(int clients);
-  // Reports an image whose batch starts now. While the image waited, `batches`
-  // other batches of the model ran.
+  // Reports that the batch of an image starts now. While the image waited,
+  // `batches` other batches of the model ran.
   void TurnsPassed(int batches);
-  // Compares a batch's duration with the prediction made when the batch left
-  // its queue. A prediction of zero means that there was no prediction. Such a
-  // batch is not counted.
+  // Compares the measured duration of a batch with the duration that was
+  // predicted when the batch left its queue. If `predicted` is zero, there was
+  // no prediction, and the batch is not counted.
   void BatchPredicted(absl::Duration measured, absl::Duration predicted);
 
   // Returns the statistics of this version's requests and batches.
@@ -139,10 +142,10 @@ class ModelMetrics {
 
   void CaptureFailed();  // Counts a failed CUDA graph capture.
 
-  // Called by the repository.
+  // The repository reports the state of the version and the end of each load.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
-  // Records the end of a load that began after startup.
+  // Records the result of a load that began after the server's startup.
   void ReloadDone(bool ok);
 
   // Called periodically by the server while the model is loaded.
@@ -156,8 +159,8 @@ class ModelMetrics {
   ModelMetrics(const MetricFamilies& families,
                std::shared_ptr<ModelSeries> shared, absl::string_view version);
 
-  // Adds this version's waiting images to the gauges that all versions share.
-  // `now` is by base::SteadyNow().
+  // Adds this version's values to the gauges that all versions of the model
+  // share. `now` is the current time by base::SteadyNow().
   void ShowQueue(absl::Time now) const;
 
   const std::shared_ptr<ModelSeries> shared_;
@@ -174,7 +177,7 @@ class ModelMetrics {
   InferenceStatistics statistics_;
 
   absl::Mutex mu_;
-  // The image sizes with their own series.
+  // The image sizes for which separate series exist.
   absl::flat_hash_set<std::string> sizes_ ABSL_GUARDED_BY(mu_);
 };
 

@@ -22,15 +22,15 @@ namespace sfmamba::observability {
 // Thread-compatible. Finish() must be called exactly once.
 class RequestRecord {
  public:
-  // `traceparent` is the W3C header. If the header is empty, the request gets a
-  // new trace id. `metrics` and `log` must outlive the record.
+  // `traceparent` is the W3C header. If the header is empty or malformed, the
+  // request gets a new trace id. `metrics` and `log` must outlive the record.
   RequestRecord(Method method, int64_t message_bytes, std::string peer,
                 absl::string_view traceparent, Metrics* metrics, Logger* log);
   ~RequestRecord() { metrics_.RequestFinished(method_); }
   RequestRecord(const RequestRecord&) = delete;
   RequestRecord& operator=(const RequestRecord&) = delete;
 
-  // Returns the arrival time, by base::SteadyNow().
+  // Returns when the request arrived, by base::SteadyNow().
   absl::Time start() const { return start_; }
 
   // Returns the trace that contains the request.
@@ -42,17 +42,18 @@ class RequestRecord {
   // name from the token file or an address.
   void set_client(std::string client) { client_ = std::move(client); }
   void set_images(int images) { images_ = images; }
-  // Sets the model whose metrics count the request. The default is "_unknown".
+  // Sets the model in whose metrics the request is counted. Without this call,
+  // the request is counted under the name "_unknown".
   void set_model(std::string name, std::shared_ptr<ModelMetrics> metrics);
   // Records that the request concerns no single model.
   void set_no_model() { model_ = &metrics_.NoModel(); }
 
-  // Records the request as `error` although the response is OK. Used if every
-  // image of the request failed.
+  // Makes Finish() record the request as failed with `error` although the
+  // response is OK. Used if every image of the request failed.
   void CountAs(absl::Status error) { counted_as_ = std::move(error); }
 
-  // Records the request in metrics and log. Returns `status` with the trace id
-  // added to its details.
+  // Records the request in the metrics and the log. Returns `status` with the
+  // trace id added to the error's details.
   absl::Status Finish(const absl::Status& status);
 
  private:
@@ -66,7 +67,7 @@ class RequestRecord {
   std::string request_id_;
   std::string model_name_;
   int images_ = 0;
-  absl::Status counted_as_;             // If OK, the response's status counts.
+  absl::Status counted_as_;             // Recorded if the response is OK.
   std::shared_ptr<ModelMetrics> held_;  // Keeps *model_ alive if set.
   ModelMetrics* model_;
 };

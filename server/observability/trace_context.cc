@@ -12,7 +12,8 @@
 namespace sfmamba::observability {
 namespace {
 
-// The offsets of the fields in "vv-<32 digits>-<16 digits>-ff", and the length.
+// The offsets of the fields in a traceparent header, and the length of the
+// header. The header has the form "vv-<32 digits>-<16 digits>-ff".
 constexpr size_t kTraceAt = 3, kParentAt = 36, kFlagsAt = 53, kSize = 55;
 constexpr uint64_t kSampledFlag = 1;
 
@@ -22,7 +23,8 @@ constexpr size_t kLargeMember = 128;
 constexpr size_t kMaxKeyBytes = 256;
 constexpr size_t kMaxValueBytes = 256;
 
-// Parses up to 16 lower-case hexadecimal digits.
+// Parses up to 16 lower-case hexadecimal digits. Returns nullopt if there is
+// any other character.
 std::optional<uint64_t> ParseHex(absl::string_view digits) {
   uint64_t value = 0;
   for (const char c : digits) {
@@ -104,7 +106,7 @@ TraceContext TraceContextOf(absl::string_view traceparent) {
 
 std::string KeptTracestate(absl::string_view tracestate) {
   std::vector<absl::string_view> members;
-  size_t bytes = 0;  // The joined length, with a comma after each.
+  size_t bytes = 0;  // The total length, with a comma after each.
   for (absl::string_view member : absl::StrSplit(tracestate, ',')) {
     member = absl::StripAsciiWhitespace(member);
     if (member.empty()) continue;  // The standard allows empty members.
@@ -112,8 +114,9 @@ std::string KeptTracestate(absl::string_view tracestate) {
     members.push_back(member);
     bytes += member.size() + 1;
   }
-  // This order is required by W3C Trace Context, "tracestate Limits". Large
-  // members are removed first, then the last members.
+  // Shortens the header to 512 bytes. First removes members of more than 128
+  // bytes, and then the last members. W3C Trace Context, "tracestate Limits",
+  // requires this order.
   const auto is_too_long = [&bytes] { return bytes > kMaxTracestateBytes + 1; };
   for (auto member = members.begin();
        is_too_long() && member != members.end();) {

@@ -7,11 +7,12 @@
 
 #include "absl/strings/string_view.h"
 
-// W3C Trace Context. With these headers a caller describes its trace.
+// This file implements W3C Trace Context. The headers `traceparent` and
+// `tracestate` describe the trace of a caller.
 
 namespace sfmamba::observability {
 
-// The id of a trace. All zeros means that there is none.
+// The id of a trace. If all bits are zero, there is no trace.
 struct TraceId {
   uint64_t high = 0;
   uint64_t low = 0;
@@ -24,7 +25,7 @@ struct TraceId {
   }
 };
 
-// The id of a span within a trace. 0 means that there is none.
+// The id of a span within a trace. If the id is 0, there is no span.
 using SpanId = uint64_t;
 
 struct TraceContext {
@@ -38,17 +39,18 @@ struct TraceContext {
 // later version, only the fields of version 00 are read.
 std::optional<TraceContext> ParseTraceparent(absl::string_view traceparent);
 
-// Returns the parsed context, or a new trace if parsing fails.
+// Returns the result of ParseTraceparent(). If parsing fails, returns a new
+// trace without a parent.
 TraceContext TraceContextOf(absl::string_view traceparent);
 
-// Returns the part of a `tracestate` header that is propagated. If the header
-// has more than 512 bytes, members of more than 128 bytes are removed first,
-// and then the last members. Returns "" if the header is malformed or has more
-// than 32 members.
+// Returns the part of a `tracestate` header that is propagated. The header is a
+// list of members, separated by commas. If the header has more than 512 bytes,
+// members of more than 128 bytes are removed first, and then the last members.
+// If the header is malformed or has more than 32 members, returns "".
 std::string KeptTracestate(absl::string_view tracestate);
 
-// Return the id as lower-case hexadecimal digits, which is the form that the
-// headers use. A trace id has 32 digits, and a span id has 16.
+// Return the id in lower-case hexadecimal digits, as in the headers. A trace id
+// has 32 digits, and a span id has 16.
 std::string Hex(const TraceId& id);
 std::string Hex(SpanId id);
 
