@@ -20,7 +20,7 @@ struct ImageTrace {
 // Records the span "batch" of a batch with at least one image of a traced
 // request. The span links to the spans "inference" of all traced images. Its
 // parent is the span "rpc" of the last traced image's request. If no request of
-// the batch is traced, there is no span and no cost.
+// the batch is traced, there is no span, and this object allocates nothing.
 //
 // Thread-compatible.
 class BatchTrace {
@@ -28,9 +28,11 @@ class BatchTrace {
   // Adds the next image of the batch.
   void AddImage(const ImageTrace& image);
 
-  // Returns the span's identity, which is empty if there is no span.
+  // Returns the identity of the span "batch". The identity is empty if there is
+  // no span.
   SpanContext context() const;
-  // Ends the span. `start` and `end` are by base::SteadyNow().
+  // Records the span. `start` and `end` are the times of the batch by
+  // base::SteadyNow().
   void End(absl::Time start, absl::Time end, std::vector<Attribute> attributes);
 
  private:

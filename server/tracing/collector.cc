@@ -34,10 +34,10 @@ using sdk::common::internal_log::GlobalLogHandler;
 using sdk::common::internal_log::LogHandler;
 using sdk::common::internal_log::LogLevel;
 
-// The period after which the SDK's thread sends waiting spans. It sends a full
-// batch immediately.
+// The SDK's thread sends the waiting spans after this time. If a full batch is
+// waiting, the thread sends the batch immediately.
 constexpr std::chrono::milliseconds kDelay(200);
-constexpr size_t kBatch = 512;  // The maximum size of a batch.
+constexpr size_t kBatch = 512;  // The maximum number of spans in a batch.
 
 // Returns the last error that the SDK logged on this thread.
 std::string& LastError() {
@@ -55,8 +55,8 @@ class ErrorKeeper final : public LogHandler {
   }
 };
 
-// Redirects the SDK's errors to LastError(). By default, the SDK logs to
-// standard output. The SDK's log handler is global to the process.
+// Stores the SDK's errors in LastError(). By default, the SDK writes them to
+// standard output. The SDK has only one log handler per process.
 void KeepErrors() {
   static absl::once_flag once;
   absl::call_once(once, [] {
@@ -94,8 +94,8 @@ api::SpanContext ToSdk(const SpanContext& context,
 
 }  // namespace
 
-// Sends batches with the SDK's exporter and reports the outcome to the
-// Collector.
+// Sends batches of spans with the SDK's exporter and tells the Collector
+// whether this succeeded.
 class Collector::Exporter final : public sdk::trace::SpanExporter {
  public:
   explicit Exporter(Collector* collector)
@@ -194,7 +194,8 @@ struct Collector::Sdk {
   const nostd::unique_ptr<sdk::instrumentationscope::InstrumentationScope>
       scope =
           sdk::instrumentationscope::InstrumentationScope::Create("sfmamba");
-  // Last, because its waiting spans refer to the members above.
+  // This member is the last, so that it is destroyed first. Its waiting spans
+  // refer to the members above.
   std::unique_ptr<sdk::trace::SpanProcessor> processor;
 };
 
@@ -231,7 +232,8 @@ Collector::Counts Collector::TakeCounts() {
 void Collector::Sent(int64_t spans, bool accepted) {
   waiting_ -= spans;
   (accepted ? exported_ : dropped_) += spans;
-  // If spans are dropped at shutdown, the collector is not at fault.
+  // At shutdown, spans are dropped on purpose. Such a failure is not reported,
+  // because the collector did not cause it.
   if (stopped_.load() || accepted == !failing_) return;
   failing_ = !accepted;
   options_.changed(accepted ? absl::OkStatus()

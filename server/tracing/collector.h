@@ -14,10 +14,10 @@
 
 namespace sfmamba::tracing {
 
-// Sends spans to an OpenTelemetry collector as OTLP over gRPC. Spans wait in a
-// queue, and a thread of OpenTelemetry's SDK sends them in batches. If a span
-// does not fit into the queue or is not accepted within `timeout`, the
-// Collector drops and counts it.
+// Sends spans to an OpenTelemetry collector, in OTLP over gRPC. Spans wait in a
+// queue. A thread of OpenTelemetry's SDK sends them in batches. If the queue is
+// full, or if the collector does not accept a batch within `timeout`, the spans
+// are dropped and counted.
 //
 // Thread-safe. Add() never blocks.
 class Collector {
@@ -69,7 +69,7 @@ class Collector {
   std::atomic<bool> stopping_{false};  // If true, Add() drops spans.
   std::atomic<bool> stopped_{false};   // If true, the SDK's thread drops spans.
   bool failing_ = false;               // Used only by the SDK's thread.
-  // Last, because its thread uses the members above.
+  // Last, because the SDK's thread uses the members above.
   const std::unique_ptr<Sdk> sdk_;
 };
 

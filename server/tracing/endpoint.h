@@ -6,10 +6,10 @@
 
 namespace sfmamba::tracing {
 
-// Checks the URL of a collector, which is http://HOST:PORT or
-// https://HOST:PORT. The port is optional, and a slash may follow. If the URL
-// is invalid, returns INVALID_ARGUMENT with the name trace_endpoint. The error
-// never contains a user name or a password.
+// Checks the URL of a collector, which must be http://HOST:PORT or
+// https://HOST:PORT. The port may be missing, and a slash may follow. If the
+// URL is invalid, returns INVALID_ARGUMENT that names the setting
+// trace_endpoint. The error never contains a user name or a password.
 absl::Status CheckEndpoint(absl::string_view endpoint);
 
 }  // namespace sfmamba::tracing

@@ -12,20 +12,20 @@
 
 namespace sfmamba::tracing {
 
-// Receives finished spans. Thread-safe. Never blocks.
+// A function that receives finished spans. Must be thread-safe and must never
+// block.
 using SpanReceiver = std::function<void(std::vector<Span>)>;
 
-// Creates the spans of one traced request. All of these spans have the same
-// parent span "rpc" and use the same clock. A request that is not traced has no
-// RequestTrace.
+// Creates the spans of one traced request. They are children of the span "rpc"
+// and use the same clock. A request that is not traced has no RequestTrace.
 //
 // Thread-safe.
 class RequestTrace {
  public:
-  // `steady_now` and `wall_now` are the same moment, by base::SteadyNow() and
-  // by the wall clock. Later changes of the wall clock therefore do not move
-  // the request's spans. All objects that `receiver` uses must outlive this
-  // one.
+  // `steady_now` is the current time by base::SteadyNow(), and `wall_now` is
+  // the current time by the wall clock. Their difference is used to convert the
+  // times of all spans. Later changes of the wall clock therefore do not move
+  // the spans. All objects that `receiver` uses must outlive this object.
   RequestTrace(const observability::TraceContext& context,
                std::string tracestate, absl::Time steady_now,
                absl::Time wall_now, SpanReceiver receiver)
@@ -35,13 +35,13 @@ class RequestTrace {
         wall_minus_steady_(wall_now - steady_now),
         receiver_(std::move(receiver)) {}
 
-  // Return the span "rpc" and its parent. The parent is the caller's span, or 0
-  // if the caller sent none.
+  // Return the span "rpc" and the parent of this span. The parent is the
+  // caller's span, or 0 if the caller sent no span.
   const SpanContext& rpc() const { return rpc_; }
   SpanId parent() const { return parent_; }
   const std::string& tracestate() const { return tracestate_; }
 
-  // Returns a child of the span "rpc". `start` and `end` are by
+  // Returns a new span whose parent is the span "rpc". `start` and `end` are by
   // base::SteadyNow().
   Span MakeSpan(const char* name, absl::Time start, absl::Time end,
                 SpanId id = observability::NewSpanId()) const {

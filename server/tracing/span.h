@@ -39,16 +39,15 @@ struct Span {
   const char* name = "";  // Must be a string literal.
   SpanContext context;
   SpanId parent = 0;  // In the same trace. 0 means none.
-  // True for OpenTelemetry's span kind SERVER, which serves a remote caller.
-  // False for the kind INTERNAL.
+  // The span kind of OpenTelemetry. True for SERVER, which means work for a
+  // remote caller. False for INTERNAL.
   bool is_server = false;
   absl::Time start;
   absl::Time end;
   std::vector<Attribute> attributes;
   std::vector<SpanContext> links;
   std::string tracestate;
-  // The reason if the work failed through a fault of the server, and otherwise
-  // "".
+  // Why the work failed, if the server is at fault. Otherwise empty.
   std::string error;
 };
 

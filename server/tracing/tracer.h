@@ -12,31 +12,32 @@
 
 namespace sfmamba::tracing {
 
-// Returns true if a request is traced. If the caller sent a span, its sampled
-// flag decides. If the trace begins in this server, the trace id decides.
-// Servers with the same ratio therefore sample the same traces.
+// Returns true if a request is traced. If the caller sent a span, returns the
+// sampled flag that the caller sent. Otherwise, the trace begins in this
+// server, and the trace id decides. Servers with the same ratio then choose the
+// same traces.
 bool IsSampled(const observability::TraceContext& context, double ratio);
 
-// Chooses the requests that are traced and hands their spans to a collector.
-// Without a collector no request is traced.
+// Chooses the requests that are traced and passes their spans to a collector.
+// If there is no collector, no request is traced.
 //
 // Thread-safe.
 class Tracer {
  public:
   Tracer(double ratio, std::unique_ptr<Collector> collector);
 
-  // Sets the fraction of traces that are sampled, from 0 to 1. It applies only
-  // to traces that begin in this server.
+  // Sets the fraction of traces that are recorded, from 0 to 1. The fraction
+  // applies only to traces that begin in this server.
   void set_ratio(double ratio) { ratio_.store(ratio); }
   double ratio() const { return ratio_.load(); }
 
-  // Returns the trace of a new request. If the request is not traced, returns
-  // null at no cost. `tracestate` is the W3C header of this name, or "".
+  // Returns the trace of a new request, or null if the request is not traced.
+  // `tracestate` is the W3C header of this name, or "".
   std::shared_ptr<const RequestTrace> Begin(
       const observability::TraceContext& context, absl::string_view tracestate);
 
-  // Call the methods of Collector. Without a collector, Stop() returns true and
-  // TakeCounts() returns zeros.
+  // Call the methods of the same name of the collector. If there is no
+  // collector, Stop() returns true and TakeCounts() returns zeros.
   bool Stop(absl::Duration limit);
   Collector::Counts TakeCounts();
 
