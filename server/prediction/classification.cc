@@ -1,4 +1,5 @@
-// The Classify task: validates parameters and encodes results.
+// Implements the Classify task. Validates its parameters and encodes its
+// results.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -23,7 +24,8 @@ constexpr absl::Duration kPerClass = absl::Nanoseconds(5);
 // The minimum size in bytes of a number in an answer. A number in JSON takes at
 // least a digit and a comma.
 constexpr int kLeastNumberBytes = 2;
-// The number of input pixels per heat map value, along each side.
+// Each value of a heat map covers a square of the model input. This is the side
+// of the square in pixels.
 constexpr int kHeatMapStride = 32;
 
 bool WantsPng(const v1::ClassifyParams& params) {

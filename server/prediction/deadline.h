@@ -10,10 +10,10 @@
 namespace sfmamba::prediction {
 
 // Returns the deadline of a request that arrived at `start`. `client` is the
-// deadline that the client sent, or InfiniteFuture() if it sent none. In the
-// latter case, the deadline is `start + otherwise`. The result is never later
-// than `start + longest`. All times are by base::SteadyNow(), because a change
-// of the wall clock must not move deadlines.
+// deadline that the client sent. If the client sent none, `client` is
+// InfiniteFuture() and the deadline is `start + otherwise`. The result is never
+// later than `start + longest`. All times are by base::SteadyNow(), because a
+// change of the wall clock must not move deadlines.
 absl::Time DeadlineOf(absl::Time client, absl::Time start,
                       absl::Duration otherwise, absl::Duration longest);
 

@@ -1,4 +1,4 @@
-// The Detect task: validates parameters and encodes results.
+// Implements the Detect task. Validates its parameters and encodes its results.
 #include <algorithm>
 #include <iterator>
 #include <memory>
@@ -29,7 +29,7 @@ constexpr absl::Duration kPerEdge = absl::Nanoseconds(20);
 constexpr absl::Duration kPerObject = absl::Nanoseconds(500);
 // An encoding step ends when the expected time of its work reaches this.
 constexpr absl::Duration kPiece = absl::Milliseconds(4);
-// The times to sort one detection and to compare two detections.
+// The expected times to sort one detection and to compare two detections.
 constexpr absl::Duration kPerSorted = absl::Nanoseconds(200);
 constexpr absl::Duration kPerComparison = absl::Nanoseconds(3);
 constexpr int64_t kMaskBytes = 28 * 28 * sizeof(float);

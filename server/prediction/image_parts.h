@@ -16,7 +16,8 @@
 
 namespace sfmamba::prediction {
 
-// When one model input was submitted to the batch queue, and how it was run.
+// Records when one model input was submitted to the batch queue, and how it was
+// run.
 struct InputRun {
   absl::Time submitted =
       absl::InfinitePast();  // InfinitePast() if not submitted.

@@ -35,7 +35,7 @@ struct MergeRule {
 // - GREEDY_NMM extends the object's box and mask by the matching detections,
 //   one after another, best first. It drops a detection that does not match the
 //   extended box.
-// The boxes and the order of equal scores are the same as SAHI's. Source:
+// The boxes and the order of objects with equal scores are as in SAHI. Source:
 // github.com/obss/sahi, "postprocess", NMS and GREEDYNMM.
 //
 //   DetectionMerger merger(all, rule);

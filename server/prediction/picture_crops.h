@@ -46,7 +46,7 @@ class PictureCrops final : public ResponseWriter {
 
   // Starts the prediction. Must be called once. `request` contains everything
   // except the images and the parameters. `parent` is the prediction of the
-  // detection request, which must outlive this object.
+  // detection request. `parent` must outlive this object.
   void Start(PredictionRequest request, const v1::Crops& crops,
              const Prediction& parent, Answered answered);
 

@@ -194,8 +194,8 @@ batching::BatchTask Prediction::MakeTask(image::ImageBuffer input,
                                          InputRun* run) const {
   const model::ModelConfig& config = model_->directory.config;
   batching::BatchTask task;
-  // Computes the key from the size of the decoded input. The size in ImageFacts
-  // was only predicted before decoding.
+  // Computes the key from the size of the decoded input. ImageFacts contains
+  // only an estimate of this size, made before decoding.
   task.key = KeyOf(config, {input.height, input.width},
                    input.pixels.empty() ? batching::ImageType::kFloat32
                                         : batching::ImageType::kUint8);

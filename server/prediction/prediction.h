@@ -232,10 +232,10 @@ class Prediction {
   // need no image.
   absl::Status CheckRequest();
   // Converts the error for an unknown model to the error that the caller gets.
-  // The error lists other models only if the caller may read them.
+  // The result lists other models only if the caller may read them.
   absl::Status NotFound(const absl::Status& status) const;
   // Admits the request and schedules its images. `checked` is the result of the
-  // earlier checks. If it is an error, ends the request instead.
+  // earlier checks. If `checked` is an error, ends the request instead.
   void Begin(const absl::Status& checked);
   // Checks the images and reserves queue room and memory for them. If an image
   // fails and allow_partial_results is set, the image gets its own error and
@@ -310,8 +310,8 @@ class Prediction {
   // parts on the finish pool. The collector may then allow more parts.
   void SubmitCut(OpenItem open, image::ImageBuffer input);
   std::shared_ptr<ImageParts> MakeParts(OpenItem open);
-  // Tells the collector that it has work. Schedules RunCollector(), unless it
-  // is already scheduled or running.
+  // Called when the collector may have work. Schedules RunCollector(), unless
+  // it is already scheduled or running.
   void CallCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void ScheduleCollector(Item* item, std::shared_ptr<ImageParts> parts);
   void RunCollector(Item* item, std::shared_ptr<ImageParts> parts);

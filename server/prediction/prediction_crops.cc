@@ -44,8 +44,8 @@ void Prediction::ClassifyCrops(OpenItem open) {
   request.call = request_.call;
   request.call.deadline = deadline_;
   // The request that classifies the crops belongs to the same trace as this
-  // request. If this request has a span (is traced), this span becomes the
-  // parent of the new request.
+  // request. If this request is traced, its span becomes the parent of the new
+  // request.
   const observability::SpanId span =
       trace_ != nullptr ? trace_->rpc().span : observability::NewSpanId();
   request.call.traceparent =

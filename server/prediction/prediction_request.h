@@ -53,8 +53,8 @@ struct CallInfo {
   std::string tracestate;             // The joined W3C headers.
   absl::string_view system = "grpc";  // The transport: "grpc" or "http".
   absl::Time deadline = absl::InfiniteFuture();  // By base::SteadyNow().
-  // The transport's limit for the response. The limit of PredictionEnvironment
-  // applies too.
+  // The maximum size of the response in bytes that the transport allows. The
+  // limit of PredictionEnvironment applies too.
   int64_t max_response_bytes = std::numeric_limits<int64_t>::max();
 };
 
@@ -70,10 +70,11 @@ struct PredictionRequest {
   // If true, a classifier's answer includes the logits of all classes.
   bool include_logits = false;
   RequestOptions options;
-  // `image(i)` converts one of the `images` images of the message. The field of
-  // an error is relative to the image, for example ".encoded". Images are
-  // converted only after their number has been checked. A message with millions
-  // of empty images is therefore refused without converting them.
+  // `images` is the number of images in the message, and `image(i)` converts
+  // one of them. The field of an error is relative to the image, for example
+  // ".encoded". Images are converted only after their number has been checked.
+  // A message with millions of empty images is therefore refused without
+  // converting them.
   int images = 0;
   absl::AnyInvocable<absl::StatusOr<image::ImageSource>(int i) const> image;
   // An error if the transport could not convert the parameters or options.

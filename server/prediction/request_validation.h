@@ -59,8 +59,8 @@ struct PartFacts {
 
 // The properties of an image that are known before it is decoded.
 struct ImageFacts {
-  // "jpeg", "png", "webp", "pixels" or "tensor", or "unknown" if the file was
-  // refused.
+  // One of "jpeg", "png", "webp", "pixels" and "tensor". If the file was
+  // refused, "unknown".
   absl::string_view format = "unknown";
   int64_t pixels = 0;
   image::PictureSize seen;    // The oriented picture, or the crop.

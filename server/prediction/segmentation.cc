@@ -1,4 +1,5 @@
-// The Segment task: validates parameters and encodes results.
+// Implements the Segment task. Validates its parameters and encodes its
+// results.
 #include <algorithm>
 #include <cstdint>
 #include <memory>

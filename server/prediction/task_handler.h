@@ -138,8 +138,8 @@ class TaskHandler {
   virtual absl::string_view SmallerResponse() const = 0;
 };
 
-// Create the handler for the task of these parameters. If `include_logits` is
-// true, the answer contains the logits of all classes.
+// Create the handler of the task to which the parameters belong. If
+// `include_logits` is true, the answer contains the logits of all classes.
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::ClassifyParams& params,
                                                bool include_logits = false);
 std::unique_ptr<const TaskHandler> MakeHandler(const v1::DetectParams& params);

@@ -30,8 +30,8 @@ class SlideGrid {
   // of the picture.
   int Depth() const;
   // Returns the maximum number of windows whose logits a SlidingMap stores at
-  // the same time. This is one row of windows more than Depth(), because a row
-  // of the map lies between two rows of the picture.
+  // the same time. These are Depth() rows of windows and one more row, because
+  // a row of the map lies between two rows of the picture.
   int64_t MostKept() const;
   image::PixelRect Region(int64_t window) const;
 

@@ -23,8 +23,8 @@ namespace sfmamba::prediction {
 // windows".
 //
 // The map is computed row by row, and logits that are no longer needed are
-// freed. If windows are computed only when Wanted() allows them, at most
-// grid.MostKept() windows are in memory. Any thread may call Add() and
+// freed. If windows are computed only when Wanted() allows them, the logits of
+// at most grid.MostKept() windows are in memory. Any thread may call Add() and
 // IsReady(). Only one thread at a time may call the other methods.
 class SlidingMap {
  public:
@@ -90,7 +90,7 @@ class SlidingMap {
   // The logits of each window. When all windows of a row have arrived, the row
   // no longer changes and is read without the mutex.
   std::vector<model::Segmentation> logits_;
-  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);  // Per row of windows.
+  std::vector<int> missing_ ABSL_GUARDED_BY(mu_);  // Missing windows per row.
   int complete_ ABSL_GUARDED_BY(mu_) =
       0;  // Complete rows of windows, from the first.
 };
