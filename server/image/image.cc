@@ -18,7 +18,8 @@ namespace {
 // therefore about zero after normalization.
 constexpr uint8_t kPadding[3] = {124, 116, 104};
 
-// Returns (size - part) / 2, with halves rounded to even.
+// Returns the offset with which `part` pixels are centred in `size` pixels.
+// Halves are rounded to the even number.
 int CenterOffset(int size, int part) {
   return static_cast<int>(std::nearbyint((size - part) / 2.0));
 }
@@ -28,7 +29,7 @@ int CenterOffset(int size, int part) {
 ResizeWindow WindowOf(int width, int height, const PreprocessOptions& options) {
   const int short_side = std::min(width, height);
   const int long_side = std::max(width, height);
-  // The sides after resizing are truncated, not rounded.
+  // The computed side of the resized picture is truncated, not rounded.
   const int64_t target = options.resize_size;
   ResizeWindow window;
   window.width = target;

@@ -30,7 +30,8 @@ struct PictureSize {
   int64_t pixels() const { return int64_t{1} * height * width; }
 };
 
-// A rectangle in fractions of the picture, 0 <= min < max <= 1.
+// A rectangle in fractions of the picture's width and height. In the crop of a
+// request, 0 <= min < max <= 1.
 struct CropRect {
   float x_min = 0, y_min = 0, x_max = 1, y_max = 1;
 };

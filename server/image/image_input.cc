@@ -98,7 +98,8 @@ constexpr int64_t kPerLine = 96, kTables = 17 << 10;
 int64_t InputAndTables(const PictureSize& seen,
                        const model::ModelConfig& model) {
   const int64_t size = model.image_size;
-  // The input is counted twice, as the resized window and as the padded square.
+  // The input is counted twice, once as the resized window and once as the
+  // padded square.
   return 3 * size * 2 * size +
          kPerLine * (seen.height + seen.width + 2 * size) + kTables;
 }

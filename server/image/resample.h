@@ -64,9 +64,9 @@ class RowResizer {
   // too slow.
   static constexpr int kRows = 4 * kAtOnce;
   // The offset of the first row in rows_, in bytes. As a result, no row starts
-  // at a multiple of 16 or 32 bytes. If rows started there, libjpeg-turbo would
-  // write them past the CPU cache, and resizing would have to read them from
-  // memory.
+  // at a multiple of 16 or 32 bytes. libjpeg-turbo writes rows that start there
+  // directly to memory and not to the CPU cache. Resizing would then have to
+  // read these rows from memory.
   static constexpr size_t kUnaligned = 8;
 
   // Row `output` of the window is computed from the picture's rows [FirstOf(),
