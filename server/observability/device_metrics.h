@@ -9,8 +9,8 @@
 
 namespace sfmamba::observability {
 
-// Measures in which fraction of the last 5 seconds (kWindow) at least one batch
-// ran. The caller passes the current time, which must never decrease.
+// Measures the fraction of the last 5 seconds (kWindow) during which at least
+// one batch ran. The caller passes the current time, which must never decrease.
 //
 // Thread-compatible.
 class BusyMeter {
@@ -32,8 +32,8 @@ class BusyMeter {
   int running_ = 0;  // The number of running batches.
   // The start of the current busy period. Valid if running_ > 0.
   absl::Time since_;
-  // The busy periods that have ended and do not overlap. Periods older than
-  // kWindow are removed.
+  // The busy periods that have ended. Periods do not overlap. Periods older
+  // than kWindow are removed.
   std::deque<Period> ended_;
 };
 

@@ -44,7 +44,7 @@ absl::StatusOr<LogLevels> ParseLogLevels(absl::string_view text);
 // Parses "json" or "text". An empty string means the default, json.
 absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view name);
 
-// A key and a value in a log line. The value refers to the caller's string,
+// A key and a value in a log line. A text value refers to the caller's string,
 // which must outlive this object.
 class LogField {
  public:
@@ -91,8 +91,9 @@ class LineSampler {
   int skipped_ = 0;
 };
 
-// Writes one line per event. The line is a JSON object with ts, level, module,
-// msg and the fields, or text for terminals.
+// Writes one line per event. If the format is kJson, the line is a JSON object
+// with ts, level, module, msg and the fields. If the format is kText, the line
+// is text for terminals.
 //
 // Thread-safe. Invalid UTF-8 is replaced, so that every line is valid JSON.
 // Callers never wait, because a background thread writes the lines. If the

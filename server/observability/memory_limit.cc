@@ -34,8 +34,8 @@ int64_t ReadLimit(const std::string& path) {
   return absl::SimpleAtoi(ReadAll(path), &limit) ? limit : kNone;
 }
 
-// Returns the bytes of a line of /proc/meminfo such as "MemTotal:  16384 kB",
-// or kNone if there is no such line.
+// Returns the size in bytes that /proc/meminfo contains for `name`, for example
+// in the line "MemTotal:  16384 kB". Returns kNone if there is no such line.
 int64_t MachineMemory(const std::string& root, absl::string_view name) {
   const std::string text = ReadAll(root + "/proc/meminfo");
   for (absl::string_view line : absl::StrSplit(text, '\n')) {

@@ -100,8 +100,8 @@ Buckets LatencyBuckets();
 Buckets PowersOfTwo(int first, int last);
 
 // All metrics of the server with their names, help texts, types and labels. A
-// metric without the label "model" is stored as Series, which can be used
-// directly.
+// metric with the label "model" is stored as Family, and all other metrics are
+// stored as Series.
 struct MetricFamilies {
   using Names = std::vector<std::string>;
 
@@ -187,8 +187,8 @@ struct MetricFamilies {
   Series<Gauge> in_flight{gauge(
       "in_flight_requests",
       "Requests being handled, until their answers are sent.", {"method"})};
-  // The Gateway API inference extension expects this name and the name of the
-  // next metric.
+  // The Gateway API inference extension expects the names of this metric and of
+  // the next metric.
   Series<Gauge> requests_waiting{
       gauge("num_requests_waiting",
             "Prediction requests that wait. Counts the images that wait for a "

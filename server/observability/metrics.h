@@ -71,9 +71,9 @@ class Metrics {
   void DecodeStarted();
   void DecodeDone();
 
-  // Adds a number of dropped log lines.
+  // Adds `lines` to the number of dropped log lines.
   void LogLinesDropped(int64_t lines);
-  // Add a number of exported or dropped spans.
+  // Add `spans` to the number of exported or dropped spans.
   void SpansExported(int64_t spans);
   void SpansDropped(int64_t spans);
   // Report that the server closed a connection because it had too many

@@ -80,9 +80,9 @@ class ModelMetrics {
   ModelMetrics& operator=(const ModelMetrics&) = delete;
 
   // RequestDone() is called once per request, and ItemDone() once per image.
-  // The counts therefore equal the counts of a client. Executor and Batcher do
-  // not count images. `reason` is a reason of server/errors/reasons.h, or "" if
-  // the request succeeded.
+  // Executor and Batcher do not count images, so no image is counted twice.
+  // `reason` is a reason of server/errors/reasons.h, or "" if the request
+  // succeeded.
   void RequestDone(Method method, absl::StatusCode code,
                    absl::string_view reason, absl::Duration duration);
   void ItemDone(ItemOutcome outcome);
@@ -100,7 +100,8 @@ class ModelMetrics {
   // the batch has ended. The batch has `items` images, or `padded` images with
   // padding. `size` is an image size such as "224x224". `trigger` is the reason
   // why the batch left its queue. After the first 64 sizes, new sizes are
-  // counted as "other", because a dense model may have thousands of sizes.
+  // counted as "other", because a detection or segmentation model may have
+  // thousands of sizes.
   void BatchStarted();
   void BatchRun(absl::string_view size, absl::string_view trigger, int items,
                 int padded);
@@ -142,13 +143,16 @@ class ModelMetrics {
 
   void CaptureFailed();  // Counts a failed CUDA graph capture.
 
-  // The repository reports the state of the version and the end of each load.
+  // Called by the repository when the state of the version changes and when a
+  // load ends.
   void StateChanged(ModelState state);
   void LoadDone(bool ok, absl::Duration duration);
   // Records the result of a load that began after the server's startup.
   void ReloadDone(bool ok);
 
-  // Called periodically by the server while the model is loaded.
+  // Sets whether the model works. `alive` is false if a batch hangs or the
+  // device has failed. Called periodically by the server while the model is
+  // loaded.
   void AliveIs(bool alive);
 
  private:
