@@ -34,8 +34,8 @@ using sdk::common::internal_log::GlobalLogHandler;
 using sdk::common::internal_log::LogHandler;
 using sdk::common::internal_log::LogLevel;
 
-// The SDK's thread sends the waiting spans after this time. If a full batch is
-// waiting, the thread sends the batch immediately.
+// The thread of OpenTelemetry's SDK sends the waiting spans after this time. If
+// a full batch is waiting, the thread sends the batch immediately.
 constexpr std::chrono::milliseconds kDelay(200);
 constexpr size_t kBatch = 512;  // The maximum number of spans in a batch.
 
@@ -232,8 +232,8 @@ Collector::Counts Collector::TakeCounts() {
 void Collector::Sent(int64_t spans, bool accepted) {
   waiting_ -= spans;
   (accepted ? exported_ : dropped_) += spans;
-  // At shutdown, spans are dropped on purpose. Such a failure is not reported,
-  // because the collector did not cause it.
+  // Reports only changes between success and failure. At shutdown, spans are
+  // dropped on purpose, which is not reported as a failure.
   if (stopped_.load() || accepted == !failing_) return;
   failing_ = !accepted;
   options_.changed(accepted ? absl::OkStatus()

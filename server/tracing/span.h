@@ -34,7 +34,7 @@ struct Attribute {
   std::variant<int64_t, std::string> value;
 };
 
-// A finished piece of work. The times are by the wall clock.
+// Describes a finished piece of work. The times are by the wall clock.
 struct Span {
   const char* name = "";  // Must be a string literal.
   SpanContext context;

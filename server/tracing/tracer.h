@@ -36,7 +36,7 @@ class Tracer {
   std::shared_ptr<const RequestTrace> Begin(
       const observability::TraceContext& context, absl::string_view tracestate);
 
-  // Call the methods of the same name of the collector. If there is no
+  // Call Collector::Stop() and Collector::TakeCounts(). If there is no
   // collector, Stop() returns true and TakeCounts() returns zeros.
   bool Stop(absl::Duration limit);
   Collector::Counts TakeCounts();
