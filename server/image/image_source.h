@@ -61,7 +61,7 @@ struct ImageSource {
   std::variant<std::monostate, EncodedImage, PixelBuffer, InputTensor,
                PictureRegion>
       source;
-  std::optional<CropRect> crop;   // Of the oriented picture, if set.
+  std::optional<CropRect> crop;   // In the oriented picture.
   bool apply_orientation = true;  // The EXIF orientation of encoded images.
   bool full_size = false;         // If true, a JPEG is decoded at full scale.
   // If set, the image's bytes are not yet in the buffer to which `source`
