@@ -101,8 +101,8 @@ class Metrics {
       ABSL_LOCKS_EXCLUDED(mu_);
 
  private:
-  // Removes the models and devices that nobody else owns any more, together
-  // with their series.
+  // Removes the models and devices that have no other owner, together with
+  // their series.
   void Forget() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Updates the gauges of queues, devices and memory.
   void Refresh() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
