@@ -31,36 +31,39 @@ class AtEnd {
   absl::AnyInvocable<void()> end_;
 };
 
-// A response on its way to its connection. If this object is destroyed before
-// the response is written, the response is dropped and `sent` is called.
+// Carries a response from an Exchange to its Connection. `sent` is destroyed
+// after the response was written or dropped, and then calls its function.
 struct Answered {
   AtEnd sent;                            // First, so that it is destroyed last.
-  std::optional<HttpResponse> response;  // Empty if the exchange was dropped.
+  std::optional<HttpResponse> response;  // Empty if Answer() was never called.
 };
 
-// The state that a connection and the exchange of its request share.
+// The state that a Connection shares with the Exchange of its current request.
 // Thread-safe.
 class Call {
  public:
-  // `body` is the memory of the request's body. `post` delivers the response to
-  // the connection, or drops the response if the connection has ended. `post`
-  // is called at most once.
+  // `body` holds the memory that the request's body occupies. `post` delivers
+  // the response to the connection. If the connection has ended, `post` drops
+  // the response. `post` is called at most once.
   Call(Room::Hold body,
        absl::AnyInvocable<void(std::shared_ptr<Call>, Answered)> post)
       : body_(std::move(body)), post_(std::move(post)) {}
 
-  // Returns the exchange that answers `call`. If the exchange is destroyed
-  // without an answer, its destructor posts an empty Answered.
+  // Returns the exchange through which a handler answers `request`. If the
+  // exchange is destroyed without an answer, its destructor passes an empty
+  // Answered to `post`.
   static std::unique_ptr<Exchange> MakeExchange(std::shared_ptr<Call> call,
                                                 HttpRequest request);
 
-  // Reports that the client has disconnected. Called by the connection.
+  // Tells the exchange that the client has disconnected. Called by the
+  // connection.
   void Cancel() { cancellation_.Cancel(); }
   // Reports that no response can be sent any more. Called by the connection.
   void Drop() { dropped_ = true; }
   bool is_dropped() const { return dropped_; }
-  // Returns the memory of the request's body. The memory grows if the body is
-  // decompressed, and is released when the request is answered.
+  // Returns the hold on the memory of the request's body. The hold grows while
+  // the body is decompressed. The hold is released when the request is
+  // answered.
   Room::Hold* body() { return &body_; }
 
  private:

@@ -21,18 +21,19 @@ namespace {
 
 namespace asio = boost::asio;
 
-// Limits how long a client may still send after its last response, and how many
-// bytes. If the server closed the connection before reading these bytes, the
-// client could lose the response.
+// The maximum time, and the maximum number of bytes, that a client may still
+// send after its last response. The server reads and discards these bytes. If
+// the server closed the connection without reading them, the client could lose
+// the response.
 constexpr absl::Duration kEndTime = absl::Seconds(1);
 constexpr size_t kMostDiscarded = 4 << 20;
-// The maximum number of bytes read at a time, except from a body of known
-// length. Bytes after the end of a request are buffered without being counted.
-// A TLS record is no larger than this.
+// The maximum number of bytes per read, except for a body of known length. A
+// read may continue past the end of a request, and no limit counts these extra
+// bytes. A TLS record is no larger than kBlock.
 constexpr size_t kBlock = 16 << 10;
-// The server stops reading from a client that has sent this many bytes ahead of
-// its response. Until the response is sent, the server does not notice a
-// disconnect.
+// While a response is pending, the server stops reading once the client has
+// sent this many bytes of further requests. The server then notices a
+// disconnect only after the response is sent.
 constexpr size_t kMostAhead = 16 << 10;
 constexpr absl::Duration kNever = absl::Hours(100'000);
 constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -91,8 +92,8 @@ void Connection::OnGreeted(Error error) {
 void Connection::Enter(State state, absl::Duration limit) {
   const Clock::time_point now = Clock::now();
   deadline_ = now + absl::ToChronoNanoseconds(limit);
-  // Moving the timer costs a system call. A timer that fires early is rearmed
-  // in OnTimer().
+  // Setting the timer costs a system call, so the timer is only moved to an
+  // earlier time. If the timer fires too early, OnTimer() sets it again.
   if (deadline_ < timer_.expiry()) Arm();
   if (state_ == state) return;
   state_ = state;
@@ -137,7 +138,8 @@ void Connection::Read() {
                         });
 }
 
-// All plaintext connections share one buffer, so an idle connection holds none.
+// Reads into a buffer that all plaintext connections share. An idle connection
+// therefore needs no buffer.
 void Connection::ReadSocket() {
   is_reading_ = true;
   socket_.async_wait(
@@ -246,8 +248,8 @@ void Connection::Start() {
   auto post = [loop = environment_.loop, weak = weak_from_this(),
                open = asio::make_work_guard(*environment_.loop)](
                   std::shared_ptr<Call> call, Answered answered) {
-    // The call owns this function. Both may be destroyed before post() returns,
-    // so this copy keeps the loop alive.
+    // `call` owns this lambda. The call and the lambda may be destroyed before
+    // asio::post() returns. This copy keeps the loop alive until then.
     const auto living = loop;
     asio::post(*living, [weak, call = std::move(call),
                          answered = std::move(answered)]() mutable {

@@ -28,21 +28,23 @@
 
 namespace sfmamba::http {
 
-// Runs costly steps, such as TLS handshakes, on the loop's thread. Runs at
-// least one step, and then further steps for at most `limit`. Before the next
-// steps, the loop runs its other ready handlers. Used by the loop's thread.
+// Runs costly steps, such as TLS handshakes, on the loop's thread in short
+// batches. A batch runs at least one step. After `limit`, the batch starts no
+// further step. Between two batches, the loop runs its other ready handlers.
+// Used only by the loop's thread.
 class CostlySteps {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // An Asio executor. Handlers that are bound to this executor run as costly
-  // steps. The intermediate handlers of the same operation do so too.
+  // An Asio executor for costly steps. If the handler of an operation is bound
+  // to this executor, the handler runs as a costly step. The intermediate
+  // handlers of the operation run as costly steps too.
   struct Executor {
     template <typename Step>
     void execute(Step&& step) const {
       steps->Add(std::forward<Step>(step));
     }
-    // Provides == and !=.
+    // Lets Asio compare two executors with == and !=.
     operator CostlySteps*() const noexcept { return steps; }
 
     CostlySteps* steps;
@@ -77,46 +79,48 @@ class CostlySteps {
   std::deque<absl::AnyInvocable<void()>> steps_;
 };
 
-// Returns the status line and the headers of a response. They include Date,
-// which is `now`, Content-Length and Connection. Headers that contain line
-// breaks or NULs are dropped.
+// Returns the status line and the headers of a response. Adds the headers Date
+// (from `now`) and Connection. Also adds Content-Length if the status allows a
+// body. Omits headers that contain line breaks or NULs.
 std::string ResponseHead(const HttpResponse& response, bool keep_alive,
                          absl::Time now);
 
 // Returns true if a response with this status has a body.
 bool HasBody(int status);
 
-// Serves one connection. It reads a request, starts the request's call and
-// writes the response, and repeats this until End(). Pending operations hold a
-// reference to the connection. Used by the port's thread.
+// Serves one connection. Reads a request, passes the request to
+// Environment::start, writes the response and then reads the next request. Each
+// pending operation holds a reference to the connection. Used by the port's
+// thread.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   using Clock = std::chrono::steady_clock;
   using Tcp = boost::asio::ip::tcp;
 
   // Shared by all connections of a port. After End(), a connection uses only
-  // `loop`.
+  // the member `loop`.
   struct Environment {
     const HttpOptions& options;
     Room& room;
-    // Runs until all connections have ended and all exchanges are destroyed.
+    // The event loop of the port's thread. Runs until all connections have
+    // ended and all exchanges are destroyed.
     std::shared_ptr<boost::asio::io_context> loop;
     CostlySteps::Executor handshakes;
     // Called with each request that has been received completely.
     std::function<void(std::shared_ptr<Call>, HttpRequest)> start;
     // Called when a connection has ended. While the server drains, also called
-    // when a connection enters kEnding.
+    // when a connection enters the state kEnding.
     std::function<void(Connection&)> ended;
     // If true, each connection closes after its next response.
     bool is_draining = false;
-    // The bytes that a plaintext connection read last.
+    // The buffer into which all plaintext connections read.
     std::array<char, 256 << 10> block;
   };
-  // If there are too many connections, the one with the lowest state is closed
-  // first.
+  // The states of a connection, in the order of closing. If there are too many
+  // connections, the server closes the connection with the lowest state.
   enum class State {
     kEnded,
-    kEnding,     // The last response is sent. The client may still read it.
+    kEnding,     // The last response was sent. The client may still read it.
     kGreeting,   // The TLS handshake is in progress.
     kIdle,       // No byte of the next request has arrived.
     kHead,       // A part of a request's head has arrived.
@@ -148,8 +152,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Read();
   void ReadSocket();
   void OnRead(Error error, absl::string_view bytes);
-  // Ends the connection when the client resets it. A client that has only
-  // closed its sending side may still read its response.
+  // Ends the connection as soon as the client resets it. Called after the
+  // client has closed its sending side. Such a client may still read its
+  // response.
   void EndOnReset();
   void TakeIn(absl::string_view bytes);
   absl::Duration BodyLimit();
@@ -161,8 +166,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write(HttpResponse response);
   void Flush();
   void EndAnswer();
-  // Closes the sending side, so that the client can still read the last
-  // response.
+  // Closes the server's sending side. The client can then still read the last
+  // response. The connection ends when the client closes its side, or after a
+  // short time.
   void EndSoon();
 
   Environment& environment_;
@@ -173,7 +179,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   State state_ = State::kIdle;
   Clock::time_point since_;
-  Clock::time_point deadline_;       // The end of the time limit of state_.
+  Clock::time_point deadline_;       // When the time limit of state_ is over.
   boost::asio::steady_timer timer_;  // Fires at deadline_ or before it.
 
   bool is_reading_ = false;
@@ -192,8 +198,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Room::Hold answer_hold_;
   AtEnd sent_;
 
-  std::vector<std::string> out_;      // Waits until writing_ is written.
-  std::vector<std::string> writing_;  // The pieces of the current write.
+  std::vector<std::string> out_;      // Written after writing_.
+  std::vector<std::string> writing_;  // The buffers of the current write.
 };
 
 }  // namespace sfmamba::http

@@ -20,12 +20,13 @@ struct HttpRequest {
   std::multimap<std::string, std::string> headers;  // Names in lower case.
   std::string body;                                 // The complete body.
   std::string peer;  // In gRPC's notation, such as "ipv4:127.0.0.1:5000".
-  // The time when the request was complete, by base::SteadyNow().
+  // The time by base::SteadyNow() when the complete request had arrived.
   absl::Time came = absl::InfiniteFuture();
   security::Caller caller;  // Set by HttpOptions::admit.
 
-  // Returns the client's name for server::ClientShares. This is the caller's
-  // name, or the peer's address if the caller has no name.
+  // Returns the name under which server::ClientShares counts the client. This
+  // name is the caller's name. If the caller has no name, it is the address in
+  // `peer`.
   std::string client() const {
     return caller.name.empty() ? std::string(server::ClientOf(peer))
                                : caller.name;
@@ -53,22 +54,22 @@ class Exchange {
  public:
   virtual ~Exchange() = default;
 
-  // Returns the request. The caller may move from its members. Must not be
-  // called after Answer().
+  // Returns the request. The caller may move from the request's members. Must
+  // not be called after Answer().
   virtual HttpRequest& request() = 0;
 
   // Sets the function that is called if the client resets the connection before
-  // the response is sent. `cancelled` is called at most once, by any thread,
-  // and never after `sent`. If the client has already reset the connection,
+  // the response is sent. If the client has already reset the connection,
   // OnCancel() calls `cancelled` immediately. A client that has only closed its
-  // sending side still reads its response. Must be called at most once and
-  // before Answer().
+  // sending side still gets its response. `cancelled` is called at most once,
+  // on any thread, and never after the `sent` function of Answer(). OnCancel()
+  // may be called at most once, before Answer().
   virtual void OnCancel(absl::AnyInvocable<void()> cancelled) = 0;
 
-  // Sends the response. Must be called exactly once, by any thread, and does
-  // not block. `sent` is called exactly once when the response has been sent or
-  // dropped. The data that the response needs may then be released. `sent` may
-  // be called by any thread and must not block.
+  // Sends the response without blocking. Must be called exactly once, on any
+  // thread. `sent` is called exactly once, after the response has been sent or
+  // dropped. The caller may then release the data that the response needs.
+  // `sent` may be called on any thread and must not block.
   virtual void Answer(HttpResponse response,
                       absl::AnyInvocable<void()> sent) = 0;
   void Answer(HttpResponse response) {

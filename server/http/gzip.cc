@@ -15,7 +15,8 @@
 namespace sfmamba::http {
 namespace {
 
-// Window bits for zlib: the largest window, and the format.
+// Values for zlib's argument windowBits, which combines the largest window size
+// (15) with a number for the format.
 constexpr int kGzipFormat = 15 + 16;    // Gzip.
 constexpr int kEitherFormat = 15 + 32;  // Detects gzip or zlib.
 constexpr int kMemoryLevel = 8;         // zlib's default.
@@ -83,8 +84,8 @@ std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
   stream.avail_in = body->size();
   const int64_t packed = body->size();
   std::string unpacked;
-  // Reserved memory costs nothing until the string is written. Growing the
-  // string would copy its bytes.
+  // Reserves the largest possible size, because growing the string would copy
+  // its bytes. The system provides the reserved memory only when it is written.
   unpacked.reserve(std::min(max_bytes, kMostTimes * packed));
   std::string piece(kPiece, '\0');
   for (int result = Z_OK; result != Z_STREAM_END || stream.avail_in > 0;) {

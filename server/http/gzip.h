@@ -18,18 +18,19 @@ bool TakesGzip(const HttpRequest& request);
 // memory.
 std::string Gzip(absl::string_view text);
 
-// The compression of a request's body, from its Content-Encoding headers.
+// How a request's body is compressed, according to its Content-Encoding
+// headers.
 enum class Packing {
   kNone,
-  kZlib,     // Gzip, or deflate, which is the zlib format (RFC 1950).
+  kZlib,     // gzip, or deflate in the zlib format (RFC 1950).
   kUnknown,  // Another coding, or several codings.
 };
 Packing PackingOf(const HttpRequest& request);
 
-// Decompresses a body of kZlib. Takes memory for the output from `room`, piece
-// by piece. Returns a refusal with status 413 if the output exceeds
-// `max_bytes`, 503 if `room` is full, or 400 if the body is corrupt or
-// truncated.
+// Decompresses a body of Packing::kZlib in place. Enlarges `room`, the hold on
+// the body's memory, as the output grows. Returns nullopt on success. Returns a
+// refusal with status 413 if the output exceeds `max_bytes`, with 503 if there
+// is not enough memory, or with 400 if the body is corrupt or truncated.
 std::optional<Refusal> Unpack(int64_t max_bytes, Room::Hold* room,
                               std::string* body);
 

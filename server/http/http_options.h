@@ -15,7 +15,9 @@
 
 namespace sfmamba::http {
 
-// Returns a refusal as text/plain, for requests that reach no handler.
+// Returns a response that refuses a request with `message` as plain text. Used
+// for requests that reach no handler. A 503 asks the client to retry after 1
+// second.
 inline HttpResponse PlainRefusal(int status, const std::string& message) {
   HttpResponse response{
       status, {{"Content-Type", "text/plain; charset=utf-8"}}, {message, "\n"}};
@@ -23,8 +25,8 @@ inline HttpResponse PlainRefusal(int status, const std::string& message) {
   return response;
 }
 
-// Settings of a port. The number in brackets is the HTTP status of a request
-// that exceeds the limit.
+// Settings of an HTTP port. A number in parentheses, such as (431), is the HTTP
+// status of a request that exceeds the limit.
 struct HttpOptions {
   std::string what = "the HTTP port";  // Names the port in errors.
   std::string host;
@@ -38,7 +40,7 @@ struct HttpOptions {
   // this state, the server closes the one that has had it longest. A connection
   // whose request waits for its response is never closed.
   int max_connections = 1024;
-  // The maximum size of the request line and the headers together (431). They
+  // The maximum size of the request line and the headers together (431). Both
   // must arrive within `head_time` (408). A TLS handshake has the same time
   // limit.
   size_t max_head_bytes = 16 << 10;
@@ -48,24 +50,24 @@ struct HttpOptions {
   int64_t max_body_bytes = 64 << 20;
   // The maximum number of bytes of all request bodies and responses together
   // (503, with Retry-After). A body counts until its request is answered, and a
-  // response until it is sent. While the limit is exceeded, new bodies are
-  // refused. If the length of a body is known, its bytes are reserved before
-  // the body is read. The server raises a limit that is too small for one
-  // client to send the largest body.
+  // response until it is sent. A new body that does not fit is refused. If the
+  // length of a body is known, its bytes are reserved before the body is read.
+  // If the limit is too small for one client to send a body of
+  // `max_body_bytes`, the server uses a larger limit.
   int64_t max_held_bytes = int64_t{256} << 20;
-  // The fraction of max_held_bytes that a single client's bodies may fill, from
-  // 0.5 to 1. See server::ClientShares.
+  // The maximum fraction of max_held_bytes that the bodies of one client may
+  // occupy, from 0.5 to 1. See server::ClientShares.
   double client_share = 1;
-  // The time limit for receiving a body (408). After `head_time`, the client
-  // must also have sent the body at `min_body_rate` bytes per second on
-  // average.
+  // The time limit for receiving a body (408). The client must also send at
+  // least `min_body_rate` bytes per second on average. The first `head_time` of
+  // the body does not count towards this average.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
   // The time limit for writing a response. The server closes the connection
   // when this time is over.
   absl::Duration answer_time = absl::Seconds(20);
-  // How long a connection may wait for its next request. If zero, a connection
-  // serves one request.
+  // How long a connection may stay open without a request. If zero, a
+  // connection serves one request.
   absl::Duration idle_time = absl::Seconds(60);
   int threads = 2;  // The number of threads that call the handler.
 
@@ -76,12 +78,13 @@ struct HttpOptions {
   // not block.
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
-  // Returns additional headers for each response to `request`. `request`
-  // contains the part of the head that was read. Called by the port's thread.
+  // Returns additional headers for the response to `request`. If a request is
+  // refused early, `request` contains only the part of the head that was read.
+  // Called by the port's thread.
   std::function<Headers(const HttpRequest& request)> headers =
       [](const HttpRequest&) { return Headers(); };
-  // Returns the response to a request that reaches no handler. `request`
-  // contains the part of the head that was read. `message` says what was
+  // Returns the response to a request that reaches no handler. `request` may
+  // contain only the part of the head that was read. `message` says what was
   // received and what was expected. Thread-safe. Must not block.
   std::function<HttpResponse(const HttpRequest& request, int status,
                              const std::string& message)>

@@ -37,15 +37,16 @@ using asio::ip::tcp;
 using Error = boost::system::error_code;
 
 constexpr std::chrono::milliseconds kNoDescriptors{100};
-// How long handshakes may run before the loop serves other connections. The
-// signature of one handshake takes about as long.
+// The time for which handshakes may run before the loop serves other
+// connections. The signature of a single handshake takes about 1 ms.
 constexpr std::chrono::milliseconds kHandshakes{1};
-// The expected cost of a handler call, which determines its order in the pool.
-// The cost per byte assumes that the handler reads the body once.
+// The expected time of a handler call is kHandlerCost plus the size of the body
+// divided by kBytesASecond. The pool prefers calls with a shorter expected
+// time. kBytesASecond is the speed of a handler that reads the body once.
 constexpr absl::Duration kHandlerCost = absl::Milliseconds(1);
 constexpr double kBytesASecond = 2e8;
-// Handler calls with a longer expected time never delay shorter ones. See
-// FairPool::Options::long_piece.
+// Handler calls that are expected to take longer than this never delay shorter
+// calls. See FairPool::Options::long_piece.
 constexpr absl::Duration kLongRead = absl::Milliseconds(10);
 
 int64_t RoomOf(const HttpOptions& options) {
@@ -248,8 +249,9 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                             ? request.body.size()
                             : options_.max_body_bytes;
   work.cost = kHandlerCost + absl::Seconds(bytes / kBytesASecond);
-  // Short requests of one client form one group of the pool. If these requests
-  // take longer than expected, they delay no other client.
+  // The pool shares its threads fairly among groups. The short requests of one
+  // client form one group. If these requests take longer than expected, they do
+  // not delay other clients.
   work.group = work.cost < 2 * kHandlerCost ? absl::HashOf(request.client())
                                             : pool_.NewGroup();
   // If this function throws, the exchange is destroyed, and the client receives

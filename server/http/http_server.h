@@ -13,32 +13,34 @@
 namespace sfmamba::http {
 
 // Serves HTTP/1 on a port, in plaintext or through TLS. One thread reads and
-// writes all connections and never blocks on a connection. Several other
-// threads call the handler with each complete request. Slow, silent or numerous
-// clients therefore cannot block other clients. The server closes connections
-// that exceed a time or size limit. If there are too many connections, the
-// server closes the one that is least useful. See HttpOptions::max_connections.
+// writes all connections and never blocks on a connection. A pool of other
+// threads calls the handler once for each complete request. Slow, silent or
+// numerous clients therefore cannot block other clients. The server closes a
+// connection that exceeds a time or size limit. If there are too many
+// connections, the server closes the least useful connection. See
+// HttpOptions::max_connections.
 //
-// The requests of a connection are answered one after another. While a response
-// is pending, the server reads only a few more KiB from the connection. A
-// client that only closes its sending side still gets its response. If the
-// client resets the connection, the request is cancelled. The server notices
-// the reset late if the client has sent 16 KiB ahead.
+// The server answers the requests of a connection one after another. While a
+// response is pending, the server reads only a few more KiB from the
+// connection. A client that only closes its sending side still gets its
+// response. If the client resets the connection, the request is cancelled. If
+// the client had already sent 16 KiB of further requests, the server notices
+// the reset only after the response is sent.
 //
 // Thread-safe.
 class HttpServer {
  public:
-  // Called by several threads at the same time. The server drops a request
-  // whose client has disconnected before this call. If an exchange is destroyed
-  // without an answer, the client receives status 500. This also happens if the
-  // handler throws.
+  // Answers one request. Called by several threads at the same time. Not called
+  // if the client has already disconnected. If the handler throws, or destroys
+  // the exchange without an answer, the client receives status 500.
   using Handler = std::function<void(std::unique_ptr<Exchange>)>;
 
-  // Returns UNAVAILABLE with the address if it cannot be bound.
+  // Starts a server. Returns UNAVAILABLE with the address if the address cannot
+  // be bound.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpOptions options,
                                                            Handler handler);
-  // Closes all connections and cancels the waiting requests. Returns once all
-  // exchanges are answered or destroyed. Their responses are discarded.
+  // Closes all connections and cancels the waiting requests. Waits until every
+  // exchange is answered or destroyed. Discards the late responses.
   ~HttpServer();
 
   // Refuses new connections and closes idle ones. The other connections are

@@ -16,8 +16,9 @@ namespace sfmamba::http {
 
 // Serves GET /metrics with all series in Prometheus's text format. The page is
 // compressed with gzip if the client accepts gzip. Creating a page takes
-// milliseconds. Requests therefore share a page whose creation began after they
-// arrived. A thousand waiting requests cost little more than one. Thread-safe.
+// milliseconds. Requests that wait at the same time therefore share one page. A
+// request gets an existing page only if the creation of this page began after
+// the request had arrived. Thread-safe.
 class MetricsPage {
  public:
   // `metrics` must outlive the page.
@@ -34,9 +35,9 @@ class MetricsPage {
       ABSL_GUARDED_BY(mu_);  // Empty until a client accepts gzip.
 };
 
-// Starts a server of GET /metrics with its own threads. Port 0 selects a free
-// port. Returns UNAVAILABLE with the address if it cannot be bound. `metrics`
-// must outlive the server.
+// Starts an HTTP server for GET /metrics, with its own threads. Port 0 selects
+// a free port. Returns UNAVAILABLE with the address if the address cannot be
+// bound. `metrics` must outlive the server.
 //
 // The Exposer class of prometheus-cpp is unsuitable, because its threads have
 // stacks of 100 KiB. The thread-local storage of the GPU libraries alone is

@@ -16,7 +16,7 @@ namespace {
 
 using BeastError = boost::beast::http::error;
 
-// The initial room for a chunked body, in bytes.
+// The memory that is reserved first for a chunked body, in bytes.
 constexpr int64_t kFirstRoom = 16 << 10;
 // The maximum size of all chunk extensions of a body, in bytes.
 constexpr size_t kMostExtensions = 16 << 10;
@@ -32,7 +32,8 @@ std::string Decode(absl::string_view text, bool plus_is_space) {
   return httplib::detail::decode_url(std::string(text), plus_is_space);
 }
 
-// Removes the scheme and the host. "http://host:1/a?b" becomes "/a?b".
+// Removes the scheme and the host of a target. For example, "http://host:1/a?b"
+// becomes "/a?b".
 absl::string_view WithoutHost(absl::string_view target) {
   absl::string_view rest = target;
   if (!absl::ConsumePrefix(&rest, "http://") &&
@@ -68,8 +69,9 @@ size_t RequestReader::Read(absl::string_view bytes) {
     if (is_head) head_bytes_ += part;
     read += part;
   }
-  // The parser limits only the bytes of a single call. A head that arrives line
-  // by line and the bytes between chunks are limited here.
+  // The parser applies its limits only to the bytes of a single call. The code
+  // below limits a head that arrives line by line, and the bytes between two
+  // chunks.
   const size_t left = bytes.size() - read;
   if (!error || error == BeastError::need_more) {
     if (head_bytes_ > limits_.head_bytes ||
@@ -164,8 +166,9 @@ void RequestReader::on_header_impl(Error& error) {
 void RequestReader::on_chunk_header_impl(uint64_t, Text extensions,
                                          Error& error) {
   extension_bytes_ += extensions.size();
-  // The parser accepts every byte in quotes. Other HTTP software could read
-  // some of these bytes as the end of the line.
+  // Inside quotes, the parser accepts every byte. Other HTTP software could
+  // read some of these bytes as the end of the line. The server therefore
+  // refuses control characters.
   const bool is_text =
       std::all_of(extensions.begin(), extensions.end(),
                   [](char c) { return !absl::ascii_iscntrl(c) || c == '\t'; });

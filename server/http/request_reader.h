@@ -34,8 +34,8 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   };
   enum class Stage { kEmpty, kHead, kBody, kWhole, kRefused };
 
-  // `hold` is an empty hold from Room::MakeHold(). The reader takes the body's
-  // memory with `hold`.
+  // `hold` must be an empty hold from Room::MakeHold(). The reader uses `hold`
+  // to reserve the memory of the body.
   RequestReader(const Limits& limits, Room::Hold hold);
 
   // Consumes `bytes`, which must begin with the bytes that the previous call
@@ -45,23 +45,23 @@ class RequestReader : private boost::beast::http::basic_parser<true> {
   size_t Read(absl::string_view bytes);
 
   Stage stage() const { return stage_; }
-  // Returns the request without `peer`. At kBody the request has a complete
-  // head, and at kWhole also a complete body. At the other stages it has the
-  // part of the head that was read.
+  // Returns the request. Its member `peer` is not set. At stage kBody, the head
+  // of the request is complete. At stage kWhole, the body is complete too. At
+  // the other stages, only a part of the head may be present.
   HttpRequest& request() { return request_; }
-  // Returns true if the connection may carry another request.
+  // Returns true if another request may follow on the connection.
   using basic_parser::keep_alive;
-  // Returns the number of missing bytes of a body with known length, and
-  // otherwise 0.
+  // Returns the number of body bytes that have not arrived yet. Returns 0 if
+  // the length of the body is unknown or no body is being read.
   size_t content_length_left() const {
     return stage_ == Stage::kBody ? content_length_remaining().value_or(0) : 0;
   }
   bool expects_continue() const { return expects_continue_; }
-  // Transfers the body's memory to `hold`, which is empty. Returns false and
-  // enters kRefused if there is no room for the bytes received so far. May only
-  // be called at kBody or kWhole.
+  // Counts the body's memory in `hold` from now on. `hold` must be empty.
+  // Returns false and enters the stage kRefused if `hold` cannot take the bytes
+  // that are already reserved. May be called only at kBody or kWhole.
   bool UseRoom(Room::Hold hold);
-  // Returns the memory of the body. May only be called at kWhole.
+  // Returns the hold on the body's memory. May be called only at kWhole.
   Room::Hold TakeHold() { return std::move(hold_); }
   const Refusal& refusal() const { return refusal_; }  // At kRefused.
 

@@ -11,12 +11,12 @@
 
 namespace sfmamba::http {
 
-// Counts bytes of memory against a capacity. A single client may take only a
-// part of the capacity. Thread-safe.
+// Limits the memory of request bodies and responses to a capacity in bytes. A
+// single client may take only a part of the capacity. Thread-safe.
 class Room {
  public:
   using Hold = server::Hold<Room>;
-  // The amount of one hold.
+  // The bytes that one hold has taken, and the client that they count for.
   struct Part {
     std::string client;
     int64_t bytes = 0;
@@ -28,11 +28,12 @@ class Room {
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 
-  // Returns an empty hold for `client`. Resize() of the hold must not shrink
-  // the hold. If the room or the client's share is too small, Resize() returns
-  // false and changes nothing.
+  // Returns a hold of 0 bytes for `client`. The hold's method Resize() may only
+  // enlarge the hold. Resize() returns false and changes nothing if the
+  // capacity or the client's share would be exceeded.
   Hold MakeHold(absl::string_view client);
-  // Takes `bytes` even if the room is full.
+  // Returns a hold of `bytes` bytes, even if they exceed the capacity. The
+  // bytes do not count towards any client's share.
   Hold TakeAnyway(int64_t bytes);
   int64_t held() const { return held_.load(); }
 

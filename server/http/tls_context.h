@@ -14,9 +14,9 @@ class context;
 namespace sfmamba::http {
 
 // Provides TLS 1.2 and 1.3 for the connections of a port. A new connection uses
-// the current identity, and open connections keep theirs. Clients can resume
-// sessions with tickets until the identity changes. Renegotiation and
-// compression are off.
+// the current identity (certificate and key). Open connections keep the
+// identity with which they started. Clients can resume sessions with tickets
+// until the identity changes. Renegotiation and compression are off.
 //
 // Used by one thread.
 class TlsContext {
@@ -29,11 +29,11 @@ class TlsContext {
     bool client_optional = false;
   };
 
-  // Returns the errors of security::LoadTls().
+  // Fails with the errors of security::LoadTls().
   static absl::StatusOr<std::unique_ptr<TlsContext>> Create(Options options);
 
-  // Returns the context for a new connection. If a new identity is invalid, the
-  // previous context stays in use.
+  // Returns the OpenSSL context for a new connection. If the current identity
+  // is invalid, the context of the previous identity stays in use.
   boost::asio::ssl::context& Current();
 
  private:
