@@ -16,18 +16,20 @@ namespace sfmamba::call {
 
 using google::protobuf::Message;
 
-// Holds the bytes of a request's images in the buffers in which the transport
-// received them. Thread-compatible.
+// Holds the images of a request. Their bytes stay in the buffers in which the
+// transport (gRPC or HTTP) received them. Thread-compatible.
 class Pictures {
  public:
   virtual ~Pictures() = default;
 
-  // Returns OK, INVALID_ARGUMENT if the request is malformed, or an error of
-  // the transport.
+  // Returns OK if the request was parsed. Returns INVALID_ARGUMENT if the
+  // request is malformed. May also return an error of the transport, for
+  // example UNAVAILABLE while the server drains.
   const absl::Status& status() const { return status_; }
   void set_status(absl::Status status) { status_ = std::move(status); }
-  // Returns INVALID_ARGUMENT or UNIMPLEMENTED if the request is well-formed but
-  // its images are not. Only a ModelInferRequest can have such an error.
+  // Returns OK, or the error of the images in a well-formed request. The error
+  // is INVALID_ARGUMENT or UNIMPLEMENTED. Only a ModelInferRequest can have
+  // such an error.
   const absl::Status& images_status() const { return images_status_; }
   // Returns the number of images in the request. If this number exceeds
   // `max_images`, the parsed message does not contain all images.
@@ -35,9 +37,10 @@ class Pictures {
   // Returns the number of bytes of memory that the request occupies.
   int64_t bytes() const { return bytes_; }
 
-  // Replaces the index in `source` with the image's bytes. The parsed message
-  // has an index in place of the bytes of each image, and `source` was created
-  // from that message.
+  // Sets the bytes of an image. The parsed message contains a small index in
+  // place of the bytes of each image. `source` was created from this message
+  // and therefore contains the index. SetBytes() replaces the index with the
+  // bytes.
   virtual void SetBytes(image::ImageSource* source) = 0;
   // Frees the bytes. No view of the bytes may be used afterwards.
   virtual void Release() = 0;
@@ -74,8 +77,8 @@ class Call {
  public:
   virtual ~Call() = default;
 
-  // Returns information about the call. The caller is set after Admit(). The
-  // deadline is set after the request is read.
+  // Returns information about the call, such as the deadline. The caller may be
+  // missing before Admit().
   const prediction::CallInfo& info() const { return info_; }
   // Returns the size of the received request in bytes.
   virtual int64_t request_bytes() const = 0;
@@ -84,15 +87,16 @@ class Call {
   // `scope`. Must be called once, before any other method.
   virtual absl::Status Admit(security::Scope scope) = 0;
 
-  // Either Read() or ReadPictures() must be called exactly once.
+  // Exactly one of Read() and ReadPictures() must be called, and only once.
+  //
   //
   // Parses the request. Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE
   // if the request cannot be parsed. Returns UNAVAILABLE with reason DRAINING
   // if the transport accepts no new requests.
   virtual absl::Status Read(Message* request) = 0;
   // Like Read(), but the images' bytes stay in the received buffers. Never
-  // returns null. Errors are in Pictures::status(), and `request` is empty
-  // then.
+  // returns null. Errors are in Pictures::status(). After an error, `request`
+  // is empty.
   virtual std::unique_ptr<Pictures> ReadPictures(int max_images,
                                                  Message* request) = 0;
 
@@ -103,11 +107,11 @@ class Call {
 
   // Returns the encoder of the response's repeated field `results`.
   virtual ResultSink& results() = 0;
-  // Sends the response if `status` is OK, otherwise the error. The response
-  // consists of results() and `rest`. `rest` may be moved from, and may be null
-  // if `status` is an error. Must be called exactly once, on any thread. `sent`
-  // is called exactly once, on any thread, when the response no longer occupies
-  // memory.
+  // Sends the response if `status` is OK. Otherwise sends the error. The
+  // response consists of results() and `rest`, which may be moved from. `rest`
+  // may be null if `status` is an error. Must be called exactly once, on any
+  // thread. `sent` is called exactly once, on any thread, when the response no
+  // longer occupies memory.
   virtual void Finish(
       const absl::Status& status, Message* rest,
       absl::AnyInvocable<void()> sent = [] {}) = 0;

@@ -23,9 +23,10 @@ ChangeCall::ChangeCall(const prediction::TransportEnvironment& environment,
 
 absl::Status ChangeCall::Read(Message* request) {
   const absl::Status status = call_->Read(request);
-  // Sending a response frees the request. The callback is therefore registered
-  // after the request was read. The callback holds a weak_ptr because the
-  // transport may keep the callback as long as the call.
+  // The callback sends a response, and sending a response frees the request.
+  // The callback is therefore registered only after the request was read. The
+  // callback holds a weak_ptr, because this object owns the call and the call
+  // may own the callback.
   call_->OnCancel([weak = weak_from_this()] {
     const std::shared_ptr<ChangeCall> living = weak.lock();
     if (living == nullptr) return;

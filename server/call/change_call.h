@@ -17,23 +17,24 @@ namespace sfmamba::call {
 // but the change continues. The call is counted and logged when the change
 // ends.
 //
-// Thread-safe. The code that performs the change shares ownership. The object
-// may outlive the transport, but must not outlive the environment's metrics and
-// log.
+// Thread-safe. The code that performs the change shares ownership of this
+// object. The object may outlive the transport, but must not outlive the
+// environment's metrics and log.
 class ChangeCall : public std::enable_shared_from_this<ChangeCall> {
  public:
   static std::shared_ptr<ChangeCall> New(
       const prediction::TransportEnvironment& environment,
       observability::Method counted_as, std::unique_ptr<Call> call);
 
-  // See Call. info() and Read() are used before the change begins.
+  // See call::Call for info() and Read(). Both are called before the change
+  // begins.
   const prediction::CallInfo& info() const { return call_->info(); }
   absl::Status Read(Message* request);
 
   // Returns true if the client has disconnected or the response was sent.
   bool client_has_gone() const { return is_answered_.load(); }
   // Ends the call. Must be called exactly once, when the change has ended.
-  // Sends `response` if `status` is OK.
+  // Sends `response` if `status` is OK. Otherwise sends the error.
   void End(const absl::Status& status, Message* response);
 
  private:

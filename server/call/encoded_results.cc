@@ -7,7 +7,8 @@
 namespace sfmamba::call {
 namespace {
 
-// Returns the tag and length prefix of a result of `length` bytes.
+// Returns the protobuf tag and the length that precede a result of `length`
+// bytes.
 std::string Head(size_t length) {
   using google::protobuf::io::CodedOutputStream;
   constexpr uint32_t kTag = kResultsField << 3 | 2;  // Length-delimited.

@@ -9,7 +9,8 @@
 
 namespace sfmamba::call {
 
-// The field number of `results` in every response with that field.
+// The number of the field `results`. All responses that have this field use
+// this number.
 inline constexpr int kResultsField = 1;
 
 // Encodes a response in the protobuf wire format.
@@ -18,8 +19,8 @@ class EncodedResults final : public ResultSink {
   void Start(int count) override;
   int64_t Set(int i, const Message& result) override;
   int64_t Bytes(const Message& rest) const override;
-  // Returns the encoded response in pieces. Must be called once, after all
-  // other methods.
+  // Returns the encoded response as pieces that must be sent one after another.
+  // Must be called once, after all other methods.
   std::vector<std::string> Take(const Message& rest);
 
  private:

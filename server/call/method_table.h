@@ -17,8 +17,9 @@
 
 namespace sfmamba::call {
 
-// Answers an admitted call, immediately or later, and counts the call as
-// `counted_as`. Must not block. `environment` must outlive the call.
+// Answers a call whose caller was checked, immediately or later. Counts the
+// call in the metrics as `counted_as`. Must not block. `environment` must
+// outlive the call.
 using Handler = std::function<void(
     const prediction::TransportEnvironment& environment,
     observability::Method counted_as, std::unique_ptr<Call> call)>;
@@ -37,10 +38,10 @@ struct Method {
   // - A part in brackets is optional.
   std::string http;
   std::optional<security::Scope> scope;  // None: no authorization needed.
-  // If none, calls are neither counted nor logged. HTTP calls of such a method
+  // If empty, calls are neither counted nor logged. HTTP calls of such a method
   // are also answered while the server drains.
   std::optional<observability::Method> metric;
-  Handler handle;  // Null for a stream. The transport serves streams.
+  Handler handle;  // Null for a streaming method, which the transport serves.
 };
 
 // Counts and logs a call that is not a prediction, under the name of its
@@ -70,17 +71,20 @@ class MethodTable {
   const std::vector<Method> methods_;
 };
 
-// The subject of a method. The metrics count requests about the server
-// separately from requests about a model.
+// Tells whether a method is about a model or about the whole server. The
+// metrics count these two kinds of requests separately.
 enum class About { kModel, kServer };
 
-// Fills the response. Stores the model of the request in `record`.
+// A function that fills the response to a request. If the request is about a
+// model, the function stores the model in `record`. The client receives the
+// function's error, if any.
 template <typename Request, typename Response>
 using Answer = std::function<absl::Status(
     const prediction::TransportEnvironment& environment, const Request& request,
     Response* response, observability::RequestRecord* record)>;
 
-// Returns the handler of a method that responds immediately.
+// Returns the handler of a method that responds immediately. `answer` fills the
+// response.
 template <typename Request, typename Response>
 Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
   return [about, answer = std::move(answer)](
@@ -96,8 +100,8 @@ Handler AnswerAtOnce(About about, Answer<Request, Response> answer) {
   };
 }
 
-// Returns the handler of a method whose calls are not counted. The method
-// responds immediately.
+// Returns the handler of a method that responds immediately and whose calls are
+// not counted. `answer` fills the response.
 template <typename Request, typename Response>
 Handler AnswerUncounted(std::function<absl::Status(
                             const prediction::TransportEnvironment& environment,

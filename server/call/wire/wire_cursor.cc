@@ -12,9 +12,11 @@ namespace {
 constexpr int kMaxTagBytes = 5;
 constexpr int kMaxVarintBytes = 10;
 
-// The maximum size of a tag with a number, or of a tag with a length.
+// The maximum size in bytes of a tag (5) and a number (10). A tag and a length
+// are smaller.
 constexpr int kMaxHeaderBytes = 15;
-// The number of bytes reserved for a length that is set later.
+// The size in bytes of a nested message's length. The length is written after
+// the nested message was copied.
 constexpr int kLengthBytes = 4;
 
 }  // namespace

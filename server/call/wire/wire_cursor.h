@@ -11,11 +11,12 @@
 
 namespace sfmamba::call {
 
-// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE, the error for a
-// message that protobuf cannot parse.
+// Returns the error for a message that protobuf cannot parse. The error is
+// INVALID_ARGUMENT with reason MALFORMED_MESSAGE.
 absl::Status NotParsed();
 
-// The position and length of bytes in a message.
+// A range of bytes in a message, such as the bytes of a picture. `position`
+// counts from the start of the message.
 struct WireExtent {
   int64_t position;
   int64_t length;
@@ -24,11 +25,12 @@ struct WireExtent {
 // Reads the protobuf wire format from a message that is split into several
 // parts. Does not join the parts. Accepts the same encodings as protobuf's
 // parser. A tag or length has at most five bytes, and a number has at most ten.
-// Both may have leading zeros.
+// An encoding may be longer than necessary.
 //
-// Every method returns false if the bytes are malformed or extend past `end`.
-// `end` is a position in the message. After false, the cursor must not be used
-// any more. Thread-compatible. The parts must outlive the cursor.
+// The parameter `end` is a position in the message. Every method with this
+// parameter returns false if the bytes are malformed or extend past `end`. The
+// cursor must not be used any more after a method has returned false.
+// Thread-compatible. The parts must outlive the cursor.
 class WireCursor {
  public:
   explicit WireCursor(absl::Span<const absl::string_view> parts);
@@ -44,13 +46,15 @@ class WireCursor {
   bool ReadLength(int64_t end, int64_t* length);
   bool ReadVarint(int64_t end, uint64_t* value);
   bool Skip(int64_t bytes, int64_t end);
-  // Skips a length-delimited value. Sets `extent` to the position of its bytes.
+  // Skips a length-delimited value. Sets `extent` to the range of the value's
+  // bytes.
   bool SkipBytes(int64_t end, WireExtent* extent);
   // Reads `bytes` bytes and appends them to `copy`.
   bool Copy(int64_t bytes, int64_t end, std::string* copy);
   bool CopyTo(int64_t bytes, int64_t end, uint8_t* to);
-  // Skips the value of the field with tag `tag`. For a group, skips all fields
-  // of the group. Groups may be nested at most `depth` levels deep.
+  // Skips the value of the field with tag `tag`. If the field is a group (an
+  // old form of nested message), skips all fields of the group. Groups may be
+  // nested at most `depth` levels deep.
   bool SkipField(uint32_t tag, int64_t end, int depth);
 
  private:
@@ -91,9 +95,9 @@ inline void AppendVarint(uint64_t value, std::string* to) {
   to->push_back(static_cast<char>(value));
 }
 
-// Iterates over a message and copies selected fields to `rest`. Protobuf parses
-// `rest` afterwards. The size of `rest` is limited. Thread-compatible. `parts`
-// and `rest` must outlive the copier.
+// Copies selected fields of a message to the string `rest`, which protobuf
+// parses afterwards. Limits the size of `rest`. Thread-compatible. `parts` and
+// `rest` must outlive the copier.
 class WireCopier {
  public:
   WireCopier(absl::Span<const absl::string_view> parts, int64_t max_rest_bytes,
@@ -101,21 +105,24 @@ class WireCopier {
       : cursor_(parts), max_rest_bytes_(max_rest_bytes), rest_(*rest) {}
 
   WireCursor& cursor() { return cursor_; }
-  // Returns the INVALID_ARGUMENT error for the last method that returned false.
-  // The reason is INVALID_FIELD with field `field` if the message is too large,
-  // otherwise MALFORMED_MESSAGE. `payload` names the bytes that do not count,
-  // such as "the pictures".
+  // Returns the error after one of the methods below has returned false. The
+  // error is INVALID_ARGUMENT. The reason is INVALID_FIELD with field `field`
+  // if `rest` would be too large. Otherwise the reason is MALFORMED_MESSAGE.
+  // `payload` names the bytes that do not count towards the limit, such as "the
+  // pictures".
   absl::Status Error(absl::string_view field, absl::string_view payload) const;
 
-  // Copies the value of the field with tag `tag`. Skips groups, nested at most
-  // `depth` levels deep, because no known field is a group.
+  // Copies the field with tag `tag` to `rest`. Skips the field if it is a
+  // group, because no known field is a group. Groups may be nested at most
+  // `depth` levels deep.
   bool Keep(uint32_t tag, int64_t end, int depth);
 
-  // Appends a length-delimited field with the given bytes.
+  // Appends a length-delimited field with the given bytes to `rest`.
   bool Put(uint32_t tag, absl::string_view bytes);
 
   // Copies the nested message with tag `tag`. Calls handle(tag, end) for each
-  // inner field. `handle` must read the field and copy or skip it.
+  // inner field. `handle` must read the field and copy or skip it. `end` is the
+  // end of the nested message.
   bool KeepMessage(uint32_t tag, int64_t outer_end,
                    absl::FunctionRef<bool(uint32_t tag, int64_t end)> handle);
 

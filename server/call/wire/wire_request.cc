@@ -14,7 +14,7 @@ constexpr uint32_t kImages = 2;
 enum class Action {
   kDrop,     // An unknown field.
   kKeep,     // Copied to `rest`.
-  kExtent,   // The bytes of a picture.
+  kExtent,   // The bytes of a picture, replaced by an index.
   kMessage,  // A nested message, processed field by field.
 };
 
@@ -38,7 +38,8 @@ Action ActionOf(Message message, uint32_t number, bool length_delimited) {
   return Action::kDrop;
 }
 
-// ClassifyRequest, DetectRequest and SegmentRequest use the same field numbers.
+// Returns the name of a field for errors. ClassifyRequest, DetectRequest and
+// SegmentRequest use the same field numbers and names.
 absl::string_view NameOf(uint32_t number) {
   const auto* field =
       v1::ClassifyRequest::descriptor()->FindFieldByNumber(number);

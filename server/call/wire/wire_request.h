@@ -13,14 +13,14 @@
 
 namespace sfmamba::call {
 
-// Preprocesses a ClassifyRequest, DetectRequest or SegmentRequest before
-// protobuf parses the message. Parsing therefore never needs more memory than
-// the size of the message.
+// Protobuf parses only a reduced copy of a ClassifyRequest, DetectRequest or
+// SegmentRequest. The functions below create this copy. Parsing therefore never
+// needs more memory than the size of the message.
 //
-// The bytes of Image.encoded, PixelBuffer.data and Tensor.data stay in the
-// received buffers. The message for protobuf has an index in place of these
-// bytes. Protobuf therefore still decides how repeated values are merged or
-// replaced.
+// The copy does not contain the bytes of Image.encoded, PixelBuffer.data and
+// Tensor.data. These bytes stay in the received buffers. The copy contains an
+// index in their place. If a field is sent several times, protobuf therefore
+// still decides which value counts.
 
 struct WireLimits {
   int max_images = 64;
@@ -29,12 +29,13 @@ struct WireLimits {
 };
 
 struct WireRequest {
-  // The number of images, counted up to kMaxImagesCounted. Images above
-  // WireLimits::max_images are not in `rest`.
+  // The number of images in the request. Counting stops at kMaxImagesCounted.
+  // Only the first WireLimits::max_images images are in `rest`.
   int images = 0;
-  // The message for protobuf, without unknown fields.
+  // The reduced copy of the message for protobuf. Contains no unknown fields.
   std::string rest;
-  // The pictures' bytes, in order of position.
+  // The ranges of the pictures' bytes in the received message, in ascending
+  // order.
   std::vector<WireExtent> extents;
 };
 
@@ -45,7 +46,7 @@ constexpr int kMaxImagesCounted = 1 << 16;
 // - MALFORMED_MESSAGE: the bytes are not valid in the wire format.
 // - INVALID_FIELD, with the field: the message without its pictures is too
 //   large.
-// Other errors, such as invalid UTF-8, are found by protobuf later.
+// Protobuf finds other errors later, such as invalid UTF-8.
 absl::Status WalkRequest(absl::Span<const absl::string_view> parts,
                          const WireLimits& limits, WireRequest* request);
 
@@ -55,8 +56,8 @@ absl::Status ReadRequest(absl::Span<const absl::string_view> parts,
                          int max_images, WireRequest* request,
                          google::protobuf::Message* message);
 
-// Encode and decode the index of an extent. WireRequest::rest has the encoded
-// index in place of the picture's bytes.
+// Encode and decode an index into WireRequest::extents. WireRequest::rest
+// contains the encoded index in place of a picture's bytes.
 std::string IndexBytes(uint32_t index);
 int64_t ExtentIndex(absl::string_view bytes);
 
