@@ -11,8 +11,8 @@
 namespace sfmamba::admin {
 namespace {
 
-// Maximum number of bytes of a name in the log. Callers may send names of any
-// length.
+// The maximum number of bytes of a model's name in the log. Callers may send
+// names of any length.
 constexpr size_t kMaxNameShown = 200;
 
 void WriteLine(const std::string& who, absl::string_view action,

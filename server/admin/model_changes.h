@@ -18,30 +18,35 @@
 
 namespace sfmamba::admin {
 
-// Returns the caller's name for the log. For a caller with a token the name is
-// "NAME at PEER", otherwise `peer`. `peer` is in gRPC's notation.
+// Returns the name of a caller for the log. The name is "NAME at PEER" if the
+// caller has a token. Otherwise the name is `peer`, which is in gRPC's
+// notation, such as "ipv4:127.0.0.1:5000".
 std::string WhoIs(const security::Caller& caller, const std::string& peer);
 
-// The model named "{id}" or "models/{id}", or the version named
-// "models/{id}/versions/{n}". The model or version need not exist.
+// The parsed name of a model or of one version of a model. A model is named
+// "{id}" or "models/{id}". A version is named "models/{id}/versions/{n}". The
+// model or version need not exist.
 struct Target {
   std::string id;
   std::optional<int64_t> version;
 };
-// Parses a Target. Returns INVALID_ARGUMENT with field `field` if `name` has
-// another form. Returns NOT_FOUND if {n} is not a version number.
+// Parses the name of a model or version. Returns INVALID_ARGUMENT with field
+// `field` if `name` has another form. Returns NOT_FOUND if {n} is not a version
+// number.
 absl::StatusOr<Target> ParseTarget(absl::string_view name,
                                    absl::string_view field);
 
 // Loads, unloads and labels models for callers that have the scope admin. Logs
-// each change with its outcome and its caller `who`, see WhoIs(). Apart from
-// that, the methods work like those of ModelRepository.
+// each change with its outcome and its caller `who` (see WhoIs()). Load(),
+// Unload() and SetLabel() change models through the methods LoadModel(),
+// UnloadModel() and SetLabel() of ModelRepository.
 //
 // Thread-safe. A load or unload may end after this object is destroyed.
 class ModelChanges {
  public:
-  // `call` is called once, when the change has ended. `has_gone` returns true
-  // if the caller no longer waits for the change.
+  // Receives the end of a change. `call` is called once, when the change has
+  // ended. `has_gone` returns true if the caller no longer waits for the
+  // change.
   struct Done {
     template <typename Fn>
     Done(
@@ -59,29 +64,29 @@ class ModelChanges {
                observability::Logger* log)
       : repository_(*repository), log_(*log) {}
 
-  // Refuses model changes from now on. The error is UNAVAILABLE with reason
-  // DRAINING.
+  // Makes every later change fail with UNAVAILABLE and reason DRAINING.
   void StartDraining() { draining_.store(true); }
 
-  // `name` is parsed as a Target. `field` is the field of the request that
-  // contains `name`. A load ends with CANCELLED if its caller disconnects.
+  // `name` is the name of a model or version (see Target). `field` is the field
+  // of the request that contains `name`. A load ends with CANCELLED if its
+  // caller disconnects.
   void Load(const std::string& who, absl::string_view name,
             absl::string_view field, std::optional<v1::Batching> batching,
             Done done);
   void Unload(const std::string& who, absl::string_view name,
               absl::string_view field, Done done);
 
-  // `model` is parsed as a Target and must not have a version. Errors name the
-  // field "model". Version 0 removes the label.
+  // `model` is the name of a model without a version (see Target). Errors name
+  // the field "model". If `version` is 0, removes the label.
   absl::Status SetLabel(const std::string& who, absl::string_view model,
                         const std::string& label, int64_t version);
 
-  // Logs another kind of change, such as "settings".
+  // Logs a change of another kind, such as "settings".
   void Log(const std::string& who, absl::string_view action,
            absl::string_view what, const absl::Status& status) const;
 
  private:
-  // Returns ParseTarget(), or an error if the server drains.
+  // Returns the result of ParseTarget(). Returns an error if the server drains.
   absl::StatusOr<Target> TargetOf(absl::string_view name,
                                   absl::string_view field) const;
   // Returns a callback that logs the change and then calls `done`.

@@ -50,7 +50,7 @@ absl::Status RuntimeSettings::Update(
 
 absl::Status RuntimeSettings::AddChanges(
     const v1::QueueLimits& limits, std::vector<QueueChange>* changes) const {
-  // The proto of Batching declares the ranges of these limits.
+  // The proto message Batching declares the valid ranges of these limits.
   v1::Batching batching;
   batching.set_max_queue_items(limits.max_queue_items());
   batching.set_max_queue_bytes(limits.max_queue_bytes());
@@ -72,7 +72,8 @@ absl::Status RuntimeSettings::AddChanges(
     changes->push_back({*std::move(loaded), limits});
     any = true;
   }
-  // If no version is loaded, returns the reason.
+  // If no version is loaded, returns the reason why the named version is not
+  // loaded.
   return any ? absl::OkStatus() : (*found)->Loaded().status();
 }
 

@@ -30,7 +30,7 @@ class RuntimeSettings {
         settings_(std::move(settings)) {}
 
   // Applies the settings that are set in `changes`. If one setting cannot be
-  // changed, changes nothing and returns an error with the field:
+  // changed, applies none and returns an error with the field:
   // - INVALID_ARGUMENT: the value is wrong.
   // - UNIMPLEMENTED: tracing is off.
   // - NOT_FOUND or UNAVAILABLE: the model does not exist or is not ready.
@@ -42,10 +42,10 @@ class RuntimeSettings {
  private:
   struct QueueChange {
     std::shared_ptr<repository::LoadedModel> model;
-    v1::QueueLimits limits;  // 0 means unchanged.
+    v1::QueueLimits limits;  // 0 leaves a limit unchanged.
   };
 
-  // Appends a change for each version that `limits` selects.
+  // Appends a change for each loaded version that `limits` names.
   absl::Status AddChanges(const v1::QueueLimits& limits,
                           std::vector<QueueChange>* changes) const;
 
