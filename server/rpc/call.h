@@ -24,17 +24,17 @@ namespace sfmamba::rpc {
 
 using prediction::CallInfo;
 
-// Returns the time until the call's deadline, or InfiniteDuration() if the call
-// has no deadline. Uses gRPC's own monotonic clock. The context's deadline() is
-// a wall-clock time. After the wall clock is changed, absl::Now() can be wrong
-// for up to two seconds.
+// Returns the time until the call's deadline. Returns InfiniteDuration() if the
+// call has no deadline. Uses gRPC's monotonic clock, because the context's
+// deadline() is a wall-clock time. After the wall clock is changed, absl::Now()
+// can be wrong for up to two seconds.
 absl::Duration TimeLeft(const grpc::ServerContextBase& context);
 
 CallInfo InfoOf(const grpc::CallbackServerContext& context,
                 security::Caller caller);
 
-// Returns the address that identifies the client of a call. If `gate` is null,
-// returns the address of the peer.
+// Returns the address that identifies the client of a call, see
+// Gate::ClientOf(). If `gate` is null, returns the address of the peer.
 std::string ClientOf(const security::Gate* gate,
                      const grpc::ServerContextBase& context);
 
@@ -43,9 +43,9 @@ std::string ClientOf(const security::Gate* gate,
 // proxy may have checked any one of them.
 std::string AuthorizationOf(const grpc::ServerContextBase& context);
 
-// Returns the caller of a call if the caller has `scope`, see Gate::Check().
-// Must be called before any part of the message is read. If `gate` is null,
-// every caller has every scope.
+// Checks that the caller of a call has `scope`. Returns the caller, or an error
+// of Gate::Check(). Must be called before any part of the message is read. If
+// `gate` is null, every caller has every scope.
 absl::StatusOr<security::Caller> CheckCaller(
     const security::Gate* gate, const grpc::ServerContextBase& context,
     security::Scope scope);
@@ -58,8 +58,8 @@ struct StreamRights {
   std::function<absl::Status()> allowed = [] { return absl::OkStatus(); };
 };
 
-// Returns the caller of a stream if the caller has `scope`, see CheckCaller().
-// `gate` must outlive the returned object.
+// Checks the caller of a stream with CheckCaller(). Returns the caller and a
+// function that repeats the check. `gate` must outlive the returned object.
 absl::StatusOr<StreamRights> CheckStream(const security::Gate* gate,
                                          const grpc::ServerContextBase& context,
                                          security::Scope scope);
@@ -76,8 +76,9 @@ class Refused final : public Reactor {
 using StreamReactor =
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
 
-// Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE if a request without
-// pictures is larger than any valid request.
+// Checks the size of a request that contains no pictures. Returns
+// INVALID_ARGUMENT with reason MALFORMED_MESSAGE if the request is larger than
+// any valid request.
 absl::Status CheckPlainRequest(const grpc::ByteBuffer& bytes);
 
 // Parses a request without pictures. Returns INVALID_ARGUMENT with reason

@@ -16,8 +16,9 @@ using server::ToRpcStatus;
 // grpc-status-details-bin holds the result of ToRpcStatus().
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
-// Returns ToGrpcStatus() for a call that is about to end. If `status` has a
-// retry hint, also adds the trailer grpc-retry-pushback-ms with at least 1 ms.
+// Returns the gRPC status with which a call ends. If `status` has a retry
+// delay, also adds the trailer grpc-retry-pushback-ms. The value of the trailer
+// is at least 1 (in milliseconds).
 grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context);
 

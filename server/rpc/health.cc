@@ -19,7 +19,8 @@ namespace {
 constexpr char kLiveness[] = "liveness";
 constexpr size_t kMaxName = 256;
 
-// Reads the requested service name.
+// Reads the requested service name. Returns INVALID_ARGUMENT if the message is
+// malformed or the name is too long.
 grpc::Status ReadName(const ByteBuffer& bytes, std::string* name) {
   HealthCheckRequest request;
   const absl::Status parsed = Parse(bytes, &request);
@@ -62,7 +63,8 @@ class HealthService::Watcher final
   const std::string& client() const { return client_; }
   const std::string& name() const { return name_; }
 
-  // Checks that the calling HealthService method holds mu_.
+  // Checks that the caller holds the service's mu_. Also tells the compiler's
+  // thread-safety analysis.
   void AssertLocked() const ABSL_ASSERT_EXCLUSIVE_LOCK(service_.mu_) {
     service_.mu_.AssertHeld();
   }
@@ -87,8 +89,8 @@ class HealthService::Watcher final
     Finish(status);
   }
 
-  // Ends the watch. Cancels the call if a write is pending, because the client
-  // may have stopped reading.
+  // Ends the watch to make room for a newer one. Cancels the call if a write is
+  // pending, because the client may have stopped reading.
   void GiveWay() ABSL_EXCLUSIVE_LOCKS_REQUIRED(service_.mu_) {
     if (writing_) context_.TryCancel();
     End(grpc::Status(

@@ -18,8 +18,8 @@ namespace sfmamba::rpc {
 // NOT_FOUND and Watch sends SERVICE_UNKNOWN. The name "liveness" always exists
 // and is SERVING while `alive` returns true. Watchers of "liveness" are
 // notified only by UpdateLiveness(). A name longer than 256 bytes is
-// INVALID_ARGUMENT. A malformed message is also INVALID_ARGUMENT, while gRPC's
-// default handlers return UNIMPLEMENTED.
+// INVALID_ARGUMENT. A malformed message is INVALID_ARGUMENT too. (For malformed
+// messages, gRPC's default handlers return UNIMPLEMENTED.)
 //
 // This class ends Watch streams when the server stops. gRPC's own
 // implementation leaves the streams open until the server cancels them.
@@ -29,11 +29,11 @@ class HealthService final
           grpc::health::v1::Health::WithRawCallbackMethod_Watch<
               grpc::health::v1::Health::Service>> {
  public:
-  // `alive` must be fast and thread-safe. If there are more than `max_watches`
-  // watches, the client with the most watches loses its oldest watch. That
-  // watch ends with RESOURCE_EXHAUSTED. Clients are told apart by address,
-  // because health calls need no token. `gate` determines the address of a
-  // call. If `gate` is null, the peer's address is used.
+  // `alive` must be fast and thread-safe. If more than `max_watches` Watch
+  // streams are open, the client with the most streams loses its oldest stream.
+  // This stream ends with RESOURCE_EXHAUSTED. Clients are told apart by
+  // address, because health calls need no token. `gate` determines the address
+  // of a client. If `gate` is null, the peer's address is used.
   HealthService(std::function<bool()> alive, int max_watches,
                 const security::Gate* gate = nullptr);
 
@@ -43,12 +43,12 @@ class HealthService final
   bool IsServing(const std::string& name) const ABSL_LOCKS_EXCLUDED(mu_);
   // Sets every known name to NOT_SERVING.
   void SetNoneServing() ABSL_LOCKS_EXCLUDED(mu_);
-  // Sets every name to NOT_SERVING permanently.
+  // Sets every name, including "liveness", to NOT_SERVING permanently.
   void Fail() ABSL_LOCKS_EXCLUDED(mu_);
   // Calls `alive` again and notifies the watchers of "liveness" of a change.
   // Must be called periodically.
   void UpdateLiveness() ABSL_LOCKS_EXCLUDED(mu_);
-  // Ends all watches. A later watch ends immediately.
+  // Ends all watches. A watch that starts later ends immediately.
   void EndWatches() ABSL_LOCKS_EXCLUDED(mu_);
 
   grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
@@ -70,12 +70,12 @@ class HealthService final
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void SetLocked(const std::string& name, bool serving)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Sends the watcher the status of its name. Ends the watcher if EndWatches()
-  // was called.
+  // Sends the watcher the status of its name if the status has changed. After
+  // EndWatches(), ends the watch instead.
   void Tell(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void TellAll() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Ends the oldest watch of the client with the most watches. If several
-  // clients have the most, prefers the client of `newest`.
+  // clients have equally many, prefers the client of `newest`.
   void EndOneBeside(const Watcher& newest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Removes a watcher from watchers_. Does nothing if the watcher is not there.
   void Forget(Watcher* watcher) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);

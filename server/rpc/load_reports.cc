@@ -12,8 +12,8 @@ constexpr int kRpsFractional = 6;
 constexpr int kEps = 7;
 constexpr int kApplicationUtilization = 9;
 
-// Appends a field of type double. Appends nothing if the value is 0, the
-// default.
+// Appends a field of type double. Appends nothing if the value is 0, because 0
+// is the default.
 void AppendDouble(int field, double value, std::string* message) {
   if (value == 0) return;
   constexpr int kFixed64 = 1;

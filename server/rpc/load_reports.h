@@ -12,22 +12,24 @@
 
 namespace sfmamba::rpc {
 
-// The trailer that carries a load report. gRPC's weighted_round_robin and
-// Envoy's client_side_weighted_round_robin read this trailer.
+// The trailer that contains a load report. The load-balancing policies
+// weighted_round_robin (gRPC) and client_side_weighted_round_robin (Envoy) read
+// this trailer.
 inline constexpr char kLoadReportTrailer[] = "endpoint-load-metrics-bin";
 
-// Returns `load` as a serialized xds.data.orca.v3.OrcaLoadReport. gRPC 1.51 has
-// no public API to set these fields.
-// Source: "Custom Backend Metrics Support", gRPC proposal A51.
+// Returns `load` as a serialized xds.data.orca.v3.OrcaLoadReport. The fields
+// are encoded by hand, because gRPC 1.51 has no public API to set them. Source:
+// "Custom Backend Metrics Support", gRPC proposal A51.
 std::string SerializeLoadReport(const observability::Load& load);
 
 // Counts finished calls and creates the load report of each call. Thread-safe.
 class LoadReports {
  public:
-  // The backlog that counts as utilization 1.
+  // If the backlog (the expected time for all waiting work) is this long, the
+  // report says utilization 1.
   static constexpr absl::Duration kTargetBacklog = absl::Milliseconds(500);
 
-  // The minimum interval between two calls of `backlog`.
+  // The minimum interval between two calls of the function `backlog`.
   static constexpr absl::Duration kPeriod = absl::Milliseconds(10);
 
   // `backlog` returns the expected time for all waiting work. `clock` must be
@@ -35,8 +37,8 @@ class LoadReports {
   LoadReports(std::function<absl::Duration()> backlog,
               std::function<absl::Time()> clock);
 
-  // Returns the load report of a call that ends now with `status`. Does not
-  // count errors that the caller caused.
+  // Records that a call ends now with `status` and returns the load report of
+  // this call. Errors that the caller caused are not counted.
   std::string CallEnded(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
 
  private:

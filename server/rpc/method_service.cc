@@ -31,7 +31,7 @@ using grpc::ByteBuffer;
 using grpc::CallbackServerContext;
 using grpc::internal::RpcMethod;
 
-// The gRPC reactor of a call. Deletes itself after the response is sent.
+// The gRPC reactor of a unary call. Deletes itself after the response is sent.
 struct GrpcReply final : UnaryCall {
   using UnaryCall::Send;
   using UnaryCall::UnaryCall;
@@ -106,7 +106,8 @@ class GrpcCall final : public call::Call {
 
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends) {
-  // The client cancelled the call before the request arrived.
+  // An invalid buffer means that the client cancelled the call before the
+  // request arrived.
   if (!raw.request->Valid()) {
     Reactor* const reactor = raw.context->DefaultReactor();
     reactor->Finish(grpc::Status::CANCELLED);

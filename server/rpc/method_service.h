@@ -29,28 +29,28 @@ struct RawCall {
   grpc::ByteBuffer* response;
 };
 
-// Lets `methods` answer a call of `method`, which must be in `methods`. Returns
+// Passes a call of `method` to `methods`, which must contain `method`. Returns
 // the call's gRPC reactor, which deletes itself after the response is sent. All
 // arguments must outlive the call.
 Reactor* Serve(const call::MethodTable& methods, const call::Method& method,
                const RawCall& raw, SendWatch* sends);
 
-// Serves the methods of one service of a MethodTable over gRPC. Registers raw
-// methods, so that the server checks the caller before it parses the message.
-// For the same reason, malformed messages are answered and counted like other
-// errors. Thread-safe.
+// Serves the methods of one service of a MethodTable over gRPC. gRPC passes the
+// messages to this class as unparsed bytes. The server therefore checks the
+// caller before it parses the message. The server also answers and counts
+// malformed messages like other errors. Thread-safe.
 class MethodService final : public grpc::Service {
  public:
-  // `service` is the full service name. EndUnreadCalls() ends a call if its
-  // client has not read the response after `send_timeout`. `methods` must
+  // `service` is the full service name. If a client has not read a response
+  // after `send_timeout`, EndUnreadCalls() ends the call. `methods` must
   // outlive this object.
   MethodService(const call::MethodTable& methods, absl::string_view service,
                 absl::Duration send_timeout);
 
-  // Starts draining. Open streams receive a drain notice. New streams fail with
-  // UNAVAILABLE and reason DRAINING, so that clients switch to another server.
-  // Unary calls still succeed, because a client may not have processed the
-  // GOAWAY frame yet.
+  // Starts draining. Open StreamPredict streams receive a drain notice. New
+  // requests on streams fail with UNAVAILABLE and reason DRAINING, so that
+  // clients switch to another server. Unary calls still succeed, because a
+  // client may not have processed the GOAWAY frame yet.
   void StartDraining();
   // Ends idle streams and calls whose responses are not read. Must be called
   // periodically, by a thread that does not belong to gRPC.
@@ -64,8 +64,8 @@ class MethodService final : public grpc::Service {
   // each call.
   template <typename Stream>
   void AddStream(const call::Method& method);
-  // Returns UNAVAILABLE with reason DRAINING while the server drains, otherwise
-  // OK.
+  // Returns UNAVAILABLE with reason DRAINING while the server drains. Otherwise
+  // returns OK.
   absl::Status CheckServing() const;
 
   const prediction::TransportEnvironment& env_;

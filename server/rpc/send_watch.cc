@@ -21,8 +21,9 @@ void SendWatch::Done(grpc::CallbackServerContext* context) {
 int SendWatch::CancelLate() {
   const absl::Time now = clock_();
   int cancelled = 0;
-  // Holding the mutex keeps each context alive during TryCancel(). There is no
-  // deadlock, because gRPC calls OnDone() on its own threads.
+  // The mutex keeps each context alive during TryCancel(), because Done() needs
+  // the mutex too. There is no deadlock, because gRPC calls OnDone() on its own
+  // threads.
   absl::MutexLock lock(&mu_);
   for (auto& [context, end] : sending_) {
     if (now < end) continue;

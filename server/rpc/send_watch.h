@@ -25,9 +25,11 @@ class SendWatch {
   // returns the current time.
   SendWatch(absl::Duration timeout, std::function<absl::Time()> clock);
 
-  // Must be called before Finish(), when the response is about to be sent.
+  // Records that a call is about to send its response. Must be called before
+  // Finish().
   void Sending(grpc::CallbackServerContext* context) ABSL_LOCKS_EXCLUDED(mu_);
-  // Must be called in OnDone(), while the context still exists.
+  // Records that a call has ended. Must be called in OnDone(), while the
+  // context still exists.
   void Done(grpc::CallbackServerContext* context) ABSL_LOCKS_EXCLUDED(mu_);
 
   // Cancels each call whose response has taken too long and returns the number
@@ -40,7 +42,8 @@ class SendWatch {
   const std::function<absl::Time()> clock_;
 
   absl::Mutex mu_;
-  // The send deadline of each response. InfiniteFuture() for cancelled calls.
+  // The time by which each response must have been sent. InfiniteFuture() for
+  // calls that were already cancelled.
   absl::flat_hash_map<grpc::CallbackServerContext*, absl::Time> sending_
       ABSL_GUARDED_BY(mu_);
 };
@@ -52,9 +55,9 @@ class UnaryCall : public grpc::ServerUnaryReactor {
   UnaryCall(grpc::CallbackServerContext* context, SendWatch* sends)
       : context_(*context), sends_(*sends) {}
 
-  // Lets gRPC run OnCancel() and OnDone() on the thread that detects the event.
-  // These functions must therefore not block. By default gRPC wakes another
-  // thread, which takes longer than the functions do.
+  // Returns true, so that gRPC runs OnCancel() and OnDone() on the thread that
+  // detects the event. These functions must therefore not block. By default,
+  // gRPC would wake another thread, which takes longer than the functions do.
   bool InternalInlineable() final { return true; }
   void OnDone() final {
     sends_.Done(&context_);

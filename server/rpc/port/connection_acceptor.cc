@@ -17,9 +17,9 @@
 namespace sfmamba::rpc {
 namespace {
 
-// At the connection limit, 1 of every kEndedAtOnce connections is closed, but
-// at least one. Several are closed together because finding the silent
-// connections is slow.
+// At the connection limit, the acceptor closes 1 of every kEndedAtOnce
+// connections, but at least one. The acceptor closes several at once because
+// finding the most silent connections is slow.
 constexpr int kEndedAtOnce = 100;
 // The delay before the next accept() after a failure. Descriptors or memory may
 // be free again by then.

@@ -12,9 +12,9 @@
 
 namespace sfmamba::rpc {
 
-// Accepts connections for gRPC on a separate thread. At the connection limit,
-// closes the connections that have been silent longest. A new client can
-// therefore always connect.
+// Accepts connections for gRPC on a separate thread. If there are too many
+// connections, closes the connections that have been silent longest. A new
+// client can therefore always connect.
 //
 // gRPC 1.51's own listener has no connection limit. That listener stops
 // listening permanently as soon as the process runs out of descriptors.
@@ -26,8 +26,8 @@ class ConnectionAcceptor {
     // `max_descriptor` or higher. Higher numbers are reserved for other
     // descriptors of the process.
     int max_descriptor;
-    // The maximum time that sent bytes may remain unacknowledged. The kernel
-    // then closes the connection.
+    // The maximum time for which sent bytes may remain unacknowledged. After
+    // this time, the kernel closes the connection.
     absl::Duration user_timeout = absl::Seconds(20);
     // Called for each connection that is closed because there are too many.
     // Must not block.
@@ -44,9 +44,10 @@ class ConnectionAcceptor {
 
  private:
   void Loop();  // The body of thread_. Calls the methods below.
-  // Returns false if no connection is waiting.
+  // Accepts one connection. Returns false if no further connection can be
+  // accepted now.
   bool Accept(int listener);
-  // Closes at least one connection.
+  // Closes the connections that have been silent longest, at least one.
   void MakeRoom();
 
   const Options options_;

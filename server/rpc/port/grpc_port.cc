@@ -31,15 +31,18 @@ namespace {
 
 // The time limit for the handshake of a connection.
 constexpr int kHandshakeMilliseconds = 20'000;
-// The read size per connection. gRPC allocates this memory before any data
-// arrives.
+// The maximum number of bytes that gRPC reads from a connection at once. gRPC
+// allocates this memory before any data arrives.
 constexpr int kReadBytes = 256 << 10;
-// Each reflection stream uses one thread. gRPC refuses additional streams with
+// The maximum number of threads for gRPC's reflection service. Each reflection
+// stream uses one thread. gRPC refuses additional streams with
 // RESOURCE_EXHAUSTED.
 constexpr int kMostReflectionThreads = 16;
-// Descriptors reserved for HTTP connections, libraries, devices and files.
+// The number of descriptors that are reserved for HTTP connections, libraries,
+// devices and files.
 constexpr int kOtherDescriptors = 384;
-// The part of kOtherDescriptors that gRPC connections may never use.
+// The number of highest descriptors that gRPC connections may never use. These
+// descriptors are a part of kOtherDescriptors.
 constexpr int kSpareDescriptors = 64;
 
 int Milliseconds(const google::protobuf::Duration& duration) {
@@ -48,8 +51,8 @@ int Milliseconds(const google::protobuf::Duration& duration) {
                         std::numeric_limits<int>::max()));
 }
 
-// Sets a channel argument in milliseconds. If `duration` is 0, gRPC's default
-// remains, which is no limit.
+// Sets a channel argument in milliseconds. If `duration` is 0, keeps gRPC's
+// default, which is no limit.
 void SetUnlessZero(const char* argument,
                    const google::protobuf::Duration& duration,
                    grpc::ServerBuilder* builder) {
@@ -83,8 +86,8 @@ void SetConnectionLimits(const v1::ServerConfig& config,
                               kHandshakeMilliseconds);
 }
 
-// Limits connections to max_connections or to the descriptors left for
-// connections, whichever is smaller.
+// Limits the number of connections to max_connections. The limit is lower if
+// the process may not open enough descriptors.
 ConnectionAcceptor::Options AcceptorOptions(const v1::ServerConfig& config) {
   ConnectionAcceptor::Options options;
   const int descriptors = server::DescriptorLimit();
@@ -110,8 +113,9 @@ void SetLimits(const GrpcPort::Options& options, grpc::ServerBuilder* builder) {
   }
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   grpc::ResourceQuota quota(options.what);
-  // Reserves 25 % extra for gRPC's own memory for connections and calls. If the
-  // quota is exhausted, gRPC ends arbitrary calls and connections.
+  // Reserves 25 % more than `transport_bytes` for gRPC's own memory for
+  // connections and calls. If the quota is exhausted, gRPC ends arbitrary calls
+  // and connections.
   quota.Resize(options.transport_bytes / 4 * 5);
   quota.SetMaxThreads(kMostReflectionThreads);
   builder->SetResourceQuota(quota);
@@ -135,10 +139,10 @@ class WithoutReflection final : public grpc::ServerBuilderOption {
 };
 
 // Holds the server credentials for TLS 1.2 and 1.3. Each new connection uses
-// the identity that is current when the connection starts. If the identity has
-// a client_ca, clients must present a certificate signed by that CA. If
-// `client_optional` is set, clients may omit the certificate. Each object
-// serves one server.
+// the identity (certificate and key) that is current when the connection
+// starts. If the identity has a client_ca, clients must present a certificate
+// signed by that CA. If `client_optional` is set, clients may omit the
+// certificate. Each object serves one server.
 //
 // gRPC's own file watcher may load a key that does not match its certificate.
 // gRPC then refuses every connection. This class therefore calls a function of
@@ -200,7 +204,7 @@ class TlsCredentials final : public grpc::ServerCredentials {
   const security::CurrentTlsIdentity& identity_;
   const bool client_optional_;
   absl::Mutex mu_;
-  // The identity that gRPC currently uses.
+  // The identity that gRPC fetched last.
   std::shared_ptr<const security::TlsIdentity> fetched_ ABSL_GUARDED_BY(mu_);
 };
 
@@ -278,8 +282,8 @@ void GrpcPort::StopListening() {
 
 void GrpcPort::Shutdown(absl::Duration timeout) {
   StopListening();
-  // Uses the system clock, like gRPC. After a clock change, absl::Now() may
-  // still be wrong.
+  // gRPC expects a time of the system clock. absl::Now() is not used, because
+  // it may still be wrong after a change of the system clock.
   grpc_->Shutdown(std::chrono::system_clock::now() +
                   absl::ToChronoMicroseconds(timeout));
 }

@@ -35,11 +35,12 @@ class GrpcPort {
   struct Options {
     std::string what = "the gRPC port";  // Used in errors and in the log.
     int port = 0;                        // If 0, any free port.
-    v1::ServerConfig config;  // WithDefaults(). Has the host and the limits.
+    v1::ServerConfig config;  // From WithDefaults(). Has the host and limits.
     // Maximum memory of all messages that are being received or sent.
     int64_t transport_bytes = int64_t{64} << 20;
-    // The TLS identity, which must be set and must outlive the port. If null,
-    // connections are not encrypted.
+    // Provides the certificate and key for TLS. Must already contain an
+    // identity and must outlive the port. If the pointer is null, connections
+    // are not encrypted.
     const security::CurrentTlsIdentity* tls = nullptr;
     // The services must outlive the port. Unary methods must use the callback
     // API.
@@ -50,7 +51,8 @@ class GrpcPort {
     std::function<void()> refused = [] {};
   };
 
-  // Returns UNAVAILABLE with host and port if the port cannot be bound.
+  // Starts a port. Returns UNAVAILABLE with host and port if the port cannot be
+  // bound.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Start(Options options);
   // Cancels all remaining calls.
   ~GrpcPort();
@@ -83,7 +85,7 @@ class GrpcPort {
 // Not thread-safe.
 class GrpcLog {
  public:
-  // Both functions are called on gRPC's threads and must be fast.
+  // gRPC's threads call both functions, which must be fast.
   struct Options {
     // Receives the text of a gRPC error.
     std::function<void(absl::string_view text)> error;

@@ -46,7 +46,7 @@ int OpenConnections::Count() {
 
 void OpenConnections::EndMostSilent(int count) {
   count = std::min(count, size());
-  // Silence and index of each connection.
+  // The silence in milliseconds and the index of each connection.
   std::vector<std::pair<uint32_t, int>> silences;
   for (int i = 0; i < size(); ++i) {
     silences.emplace_back(SilenceOf(connections_[i].fd), i);

@@ -7,11 +7,12 @@
 
 namespace sfmamba::rpc {
 
-// Tracks TCP connections whose descriptors belong to another component. That
-// component does not report when it closes a descriptor. Thread-compatible.
+// Tracks TCP connections whose descriptors belong to another component, such as
+// gRPC. This component does not report when it closes a descriptor.
+// Thread-compatible.
 class OpenConnections {
  public:
-  // `fd` must be a connected socket.
+  // Adds a connection. `fd` must be a connected socket.
   void Add(int fd);
 
   // Returns the number of tracked connections. Connections that were closed
@@ -20,9 +21,9 @@ class OpenConnections {
   // Removes closed connections and returns the number of open connections.
   int Count();
 
-  // Shuts down the `count` connections that have been silent longest and
-  // removes them from the list. The owner of each descriptor sees the end of
-  // the connection and closes the descriptor.
+  // Shuts down the `count` connections that have been silent longest, and stops
+  // tracking them. The owner of each descriptor sees the end of the connection
+  // and closes the descriptor.
   void EndMostSilent(int count);
 
  private:

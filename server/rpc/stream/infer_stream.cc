@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kMaxIdShown = 128;  // Bytes.
 constexpr char kFinalResponse[] = "triton_final_response";
 
-// Returns true if the client asked for errors to end the stream with a gRPC
+// Returns true if the client asked that an error ends the stream with a gRPC
 // status.
 bool WantsStatus(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
@@ -33,8 +33,8 @@ bool WantsStatus(const grpc::CallbackServerContext& context) {
          (found->second == "true" || found->second == "1");
 }
 
-// Returns the error as text that starts with the request id. Clients see only
-// this text.
+// Returns an error as text. The text starts with the id of the request, if any.
+// Clients see only this text of the error.
 std::string Describe(const absl::Status& status, absl::string_view id) {
   const std::string request =
       id.empty()

@@ -18,7 +18,7 @@
 
 namespace sfmamba::rpc {
 
-// A stream request that a call::Handler answers.
+// A request of a stream. A call::Handler answers the request like a unary call.
 class PredictItem : public StreamItem {
  public:
   ~PredictItem() override {
@@ -37,7 +37,7 @@ class PredictItem : public StreamItem {
         handler_(std::move(handler)),
         info_(std::move(info)) {}
 
-  // Parses the request, see call::Call::ReadPictures(). Called once.
+  // Parses the request like call::Call::ReadPictures(). Called once.
   virtual std::unique_ptr<call::Pictures> ReadPictures(
       int max_images, call::Message* request) = 0;
   // Sets answer_ or stream_error_ from the arguments of call::Call::Finish().

@@ -146,7 +146,7 @@ absl::Status CopyText(WireCursor* cursor, const char* name, std::string* text) {
 }
 
 // Reads the value of the field with tag `tag` into `message`. For the inner
-// request, sets `request` to the position of its bytes.
+// request, only sets `request` to the range of its bytes.
 absl::Status ReadField(WireCursor* cursor, uint32_t tag, StreamMessage* message,
                        WireExtent* request) {
   const uint32_t number = call::NumberOf(tag);

@@ -15,7 +15,8 @@
 
 namespace sfmamba::rpc {
 
-// A StreamPredict message. The inner request is not parsed.
+// A message of a StreamPredict call. The message contains an inner request,
+// such as a ClassifyRequest, which is not parsed.
 struct StreamMessage {
   std::string correlation_id;
   v1::StreamPredictRequest::RequestCase kind =
@@ -34,16 +35,16 @@ absl::Status OpenStreamMessage(grpc::ByteBuffer* received,
                                StreamMessage* message);
 
 // Reads the messages of a StreamPredict call. Used as a StreamCall::Take. The
-// first message may set the maximum number of requests in flight and may
-// request ordered responses. By default, each response is sent as soon as it is
-// ready. A malformed message ends the stream.
+// first message may set the maximum number of requests in flight. The first
+// message may also ask for responses in request order. By default, each
+// response is sent as soon as it is ready. A malformed message ends the stream.
 class PredictStream {
  public:
   static constexpr int kMostInFlight = 512;
   static constexpr int kDefaultInFlight = 16;
 
-  // Returns the options of the StreamCall. If the server is draining, the
-  // stream sends a notice.
+  // Returns the options for a StreamCall. The options contain the notice that
+  // the stream sends when the server starts to drain.
   static StreamCall::Options Options();
 
   // `environment` and `context` must outlive the stream.

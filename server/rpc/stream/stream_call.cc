@@ -46,7 +46,8 @@ void StreamCall::Tick(bool draining) {
 
 void StreamCall::OnReadDone(bool ok) {
   absl::StatusOr<std::unique_ptr<StreamItem>> taken = nullptr;
-  // No other read starts before Pump().
+  // `received_` needs no mutex here, because no other read starts before
+  // Pump().
   const int64_t bytes = ok ? static_cast<int64_t>(received_.Length()) : 0;
   if (ok) taken = take_(*this, &received_);
   mu_.Lock();
@@ -55,8 +56,8 @@ void StreamCall::OnReadDone(bool ok) {
   Item* const item = Admit(&taken, bytes);
   Pump();
   if (item == nullptr) return;
-  // The item counts as in flight until Run() has finished, so this call stays
-  // alive.
+  // The item is in flight at least until it calls ItemDone(), so this call
+  // stays alive until then.
   item->item->Run(options_.serving(), [this, item] { ItemDone(item); });
 }
 

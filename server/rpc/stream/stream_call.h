@@ -29,27 +29,27 @@
 
 namespace sfmamba::rpc {
 
-// A request of a stream and its response. The response counts as used memory
-// until the item is destroyed. The item is destroyed after the response is
-// sent.
+// A request of a stream and its response. The item is destroyed after the
+// response is sent. Until then, the response counts as used memory.
 class StreamItem {
  public:
   virtual ~StreamItem() = default;
 
-  // If `serving` is an error, the request is answered immediately with that
-  // error. Called once. `done` is called exactly once, as the last action, and
-  // may destroy the item.
+  // Starts to answer the request. If `serving` is an error, this error is the
+  // response. Called once. `done` is called exactly once, as the last action,
+  // and may destroy the item.
   void Run(const absl::Status& serving, absl::AnyInvocable<void()> done) {
     done_ = std::move(done);
     Begin(serving);
   }
-  // May be called at any time by any thread before `done` is called.
+  // Cancels the request. May be called at any time by any thread before `done`
+  // is called.
   virtual void Cancel() = 0;
 
-  // Returns the client's id of the request. Constant.
+  // Returns the id that the client gave to the request. The id never changes.
   virtual const std::string& id() const = 0;
-  // Returns true if the response must wait for the responses of earlier items
-  // with in_order(). Constant.
+  // Returns true if the response must be sent after the responses of all
+  // earlier items with in_order(). The value never changes.
   virtual bool in_order() const = 0;
 
   // Returns the message to send. Valid after `done` was called.
@@ -71,15 +71,18 @@ class StreamItem {
   absl::AnyInvocable<void()> done_;
 };
 
-// Runs a bidirectional streaming call that carries many requests. By default a
-// response is sent as soon as the response is ready. A request may demand that
-// its response is sent in request order. A request is in flight from its
-// arrival until its response is sent. At most `max_in_flight` requests are in
-// flight. More than kAlwaysInFlight requests are allowed only while the total
-// size of their messages is below kMostBytes. The call stops reading at these
-// limits, and HTTP/2 flow control slows the client down. The call reads one
-// message and writes one message at a time. A `Take` function interprets the
-// messages.
+// Runs a bidirectional streaming call that carries many requests. A `Take`
+// function interprets the messages of the client. The call reads one message
+// and writes one message at a time.
+//
+// By default, a response is sent as soon as it is ready. A request may demand
+// that its response is sent in request order.
+//
+// A request is in flight from its arrival until its response is sent. The call
+// stops reading if `max_in_flight` requests are in flight. The call also stops
+// reading if at least kAlwaysInFlight requests are in flight and their messages
+// have at least kMostBytes in total. HTTP/2 flow control then slows the client
+// down.
 //
 // Thread-safe. The call keeps itself alive from Start() until gRPC calls
 // OnDone(). Owners of a shared_ptr may call methods after OnDone().
@@ -87,8 +90,8 @@ class StreamCall final
     : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
       public std::enable_shared_from_this<StreamCall> {
  public:
-  // The maximum idle time of a stream. A stream is idle while no request is in
-  // flight.
+  // The maximum time for which a stream may be idle. A stream is idle while no
+  // request is in flight.
   static constexpr absl::Duration kMostIdle = absl::Minutes(10);
   // The maximum idle time while the server drains.
   static constexpr absl::Duration kMostIdleDraining = absl::Seconds(1);
@@ -102,19 +105,22 @@ class StreamCall final
     // The message that is sent when the server starts to drain. Nothing is sent
     // if the buffer is not valid.
     grpc::ByteBuffer draining_notice;
-    // Returns OK, or the error for new requests.
+    // Returns OK, or the error with which new requests are answered.
     std::function<absl::Status()> serving;
-    // Checked by each Tick(). The stream ends immediately if the check fails.
+    // Each Tick() checks these rights. The stream ends immediately if the check
+    // fails.
     StreamRights rights;
   };
 
-  // Interprets a message of the client. Returns the request, null if the
-  // message is not a request, or the error that ends the stream. Called for one
-  // message at a time, in order of arrival.
+  // Interprets a message of the client. Returns the request in the message.
+  // Returns null if the message is not a request, for example if it sets
+  // options. Returns an error if the stream must end with this error. Called
+  // for one message at a time, in order of arrival.
   using Take = absl::AnyInvocable<absl::StatusOr<std::unique_ptr<StreamItem>>(
       StreamCall& stream, grpc::ByteBuffer* received)>;
 
-  // The arguments must outlive gRPC's use of the call.
+  // `environment`, `context` and `sends` must exist at least until gRPC calls
+  // OnDone().
   StreamCall(const prediction::TransportEnvironment& environment,
              grpc::CallbackServerContext* context, SendWatch* sends,
              Options options, Take take);
@@ -134,7 +140,8 @@ class StreamCall final
 
   observability::Method method() const { return options_.method; }
   const security::Caller& caller() const { return options_.rights.caller; }
-  // Must be called only by the Take function.
+  // Sets the maximum number of requests in flight. May be called only by the
+  // Take function.
   void SetMaxInFlight(int max_in_flight) ABSL_LOCKS_EXCLUDED(mu_);
   // Returns true if a request with this id is in flight and its response is not
   // being sent.
@@ -149,7 +156,7 @@ class StreamCall final
     bool done = false;
   };
 
-  // Returns true if the limits allow to read another message.
+  // Returns true if the limits allow the call to read another message.
   bool HasRoom() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   // Adds the request in `taken` to items_, unless the stream is ending. `bytes`
   // is the size of the request's message. Returns the item to run, or null.
@@ -159,10 +166,11 @@ class StreamCall final
   void ItemDone(Item* item) ABSL_LOCKS_EXCLUDED(mu_);
   // Removes an item from items_.
   Item Remove(Item* item) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Removes all finished items, whose responses will not be sent.
+  // Removes and returns the finished items of an abandoned stream. Their
+  // responses will not be sent.
   std::vector<Item> RemoveUnsent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Frees the memory of the items without the mutex. Then makes room for other
-  // requests.
+  // Destroys the items without holding the mutex. The items then no longer
+  // count as in flight, so that other requests can be read.
   void Destroy(std::vector<Item> items) ABSL_LOCKS_EXCLUDED(mu_);
   // Stops reading requests. The call ends with `status` when no request is in
   // flight.
@@ -199,8 +207,8 @@ class StreamCall final
   bool writing_ ABSL_GUARDED_BY(mu_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mu_) = false;
   bool finished_ ABSL_GUARDED_BY(mu_) = false;
-  // The status to end the call with when no request is in flight. Set only if
-  // the end was decided before the client closed its side.
+  // The status with which the call ends when no request is in flight. If empty,
+  // the call ends with OK after the client has closed its side.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mu_);
   int max_in_flight_ ABSL_GUARDED_BY(mu_);
   enum class Notice { kNone, kDue, kSent };

@@ -13,9 +13,10 @@
 namespace sfmamba::rpc {
 namespace {
 
-// Sets the bytes of an ImageSource. An encoded image is joined immediately,
-// because its header is read before admission. ImageSource::fetch joins a pixel
-// buffer later. A tensor may stay in pieces.
+// Sets the bytes of an image. The bytes may lie in several slices of the
+// received message. The bytes of an encoded image are then joined immediately,
+// because its header is read before admission. ImageSource::fetch joins the
+// bytes of a pixel buffer later. The bytes of a tensor are not joined.
 struct Set {
   PictureBytes* pictures;
   std::function<void()>* fetch;
@@ -48,7 +49,7 @@ struct Set {
   }
 };
 
-// Moves the string into a slice.
+// Returns a slice that owns the string.
 grpc::Slice SliceOf(std::string bytes) {
   auto* const kept = new std::string(std::move(bytes));
   return grpc::Slice(

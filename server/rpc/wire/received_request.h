@@ -18,44 +18,48 @@
 
 namespace sfmamba::rpc {
 
-// The bytes of a message, in the slices in which gRPC received them.
+// The bytes of a message as gRPC received them, in one or more buffers called
+// slices.
 //
-// A grpc::ByteBuffer must free the memory, not the last grpc::Slice. In gRPC
-// 1.51, grpc_slice_unref() does not create an ExecCtx. On a thread outside
-// gRPC, the function then dereferences a null pointer if gRPC is low on memory.
+// The last reference to the memory must be a grpc::ByteBuffer (`owner`) and not
+// a grpc::Slice. In gRPC 1.51, grpc_slice_unref() does not create an ExecCtx.
+// If gRPC is low on memory, this function then dereferences a null pointer on
+// threads outside gRPC.
 struct MessageSlices {
   // Moves the bytes out of `message`, which is empty afterwards.
   explicit MessageSlices(grpc::ByteBuffer* message);
 
   grpc::ByteBuffer owner;  // First, so that it is destroyed after the slices.
   std::vector<grpc::Slice> slices;
-  std::vector<absl::string_view> parts;  // Point into the slices.
+  std::vector<absl::string_view> parts;  // Views of the slices, in order.
   bool ok = true;
 };
 
-// The bytes of a message's pictures, in the received buffers. See
-// MessageSlices. Thread-compatible.
+// Holds the bytes of the pictures in a message. Each picture is one field,
+// whose bytes may lie in several slices. See MessageSlices. Thread-compatible.
 class PictureBytes {
  public:
   PictureBytes() = default;
-  // Shares the bytes at `extents` of the message in `slices`.
+  // `slices` contain a message. The bytes of picture i are at `extents[i]` of
+  // this message, in ascending order. Shares the memory of the slices.
   PictureBytes(absl::Span<const grpc::Slice> slices,
                absl::Span<const call::WireExtent> extents);
 
-  // Returns the bytes of extent `index`. Valid until Release(). If the bytes
-  // span several slices, the view is filled only by Join().
+  // Returns the bytes of picture `index`. The view is valid until Release(). If
+  // the bytes lie in several slices, the view has no contents before Join().
   absl::string_view View(int64_t index);
   bool CrossesSlices(int64_t index) const {
     return fields_[index].pieces.size() > 1;
   }
-  // Returns the pieces of an extent that spans several slices. Valid until
-  // Join() or Release().
+  // Returns the bytes of picture `index`, which lies in several slices, as one
+  // view for each slice. The views are valid until Join() or Release().
   std::vector<absl::string_view> Pieces(int64_t index) const;
-  // Returns the bytes of extent `index` without a copy. Must be called before
+  // Returns the bytes of picture `index` without a copy. Must be called before
   // Join() and Release().
   grpc::ByteBuffer Share(int64_t index) const { return fields_[index].owner; }
-  // Copies the pieces of an extent into one buffer and releases the slices of
-  // the extent. Different indices may be joined concurrently.
+  // Copies picture `index`, which lies in several slices, into one buffer.
+  // Releases the picture's slices. Several threads may join different pictures
+  // at the same time.
   void Join(int64_t index);
 
   void Release() { fields_.clear(); }
