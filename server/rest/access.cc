@@ -25,8 +25,8 @@ constexpr char kAnswerHeaders[] =
 constexpr char kSeconds[] = "600";
 
 // Returns the value of the header Authorization. Returns an invalid value if
-// there are several such headers. A proxy in front of the server may have
-// checked a different header than the server.
+// there are several such headers, because a proxy in front of the server may
+// have checked another one than the server would.
 absl::string_view Authorization(const http::HttpRequest& request) {
   constexpr char kName[] = "authorization";
   if (request.headers.count(kName) > 1) return "several";

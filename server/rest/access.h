@@ -12,17 +12,18 @@
 
 namespace sfmamba::rest {
 
-// Returns the scope that a request requires. Probes, OPTIONS, /openapi.json and
-// the console's files require no scope. Unknown paths require a scope.
+// Returns the scope (a right, such as kInfer) that the caller of a request
+// needs. Returns nullopt for probes, OPTIONS, /openapi.json and the console's
+// files, which need no scope. Unknown paths need the scope kRead.
 std::optional<security::Scope> ScopeOf(const MethodPaths& methods,
                                        const http::HttpRequest& request);
 
 // Checks that the caller of a request has `scope`. Called when the request's
-// head has arrived. If the caller is admitted, stores the caller in the request
-// and returns nullopt. Otherwise returns an error response in the format of the
-// path's API. The response is 401 with reason TOKEN_INVALID or 403 with reason
-// SCOPE_MISSING. If `gate` is null, every caller is admitted. Takes only
-// microseconds.
+// head has arrived. Takes only microseconds. If the caller has the scope,
+// stores the caller in the request and returns nullopt. Otherwise returns an
+// error response in the format of the path's API. The response is 401 with
+// reason TOKEN_INVALID or 403 with reason SCOPE_MISSING. Every caller is
+// admitted if `scope` is nullopt or `gate` is null.
 std::optional<http::HttpResponse> Admit(const security::Gate* gate,
                                         std::optional<security::Scope> scope,
                                         http::HttpRequest& request);

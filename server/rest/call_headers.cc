@@ -15,7 +15,7 @@ namespace {
 constexpr char kGrpcTimeout[] = "grpc-timeout";
 constexpr char kRequestTimeout[] = "x-request-timeout";
 constexpr size_t kMaxTimeoutDigits = 8;
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected value.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected value in an error.
 
 // gRPC's units of time and the corresponding Abseil units.
 constexpr absl::string_view kGrpcUnits = "HMSmun";
@@ -60,8 +60,8 @@ absl::StatusOr<absl::Duration> ParseRequestTimeout(absl::string_view value) {
   return timeout;
 }
 
-// Returns the timeout of the request, or InfiniteDuration() if the request has
-// no timeout header.
+// Returns the timeout of the request. Returns InfiniteDuration() if the request
+// has no timeout header.
 absl::StatusOr<absl::Duration> TimeoutOf(const http::HttpRequest& request) {
   const size_t count = request.headers.count(kGrpcTimeout) +
                        request.headers.count(kRequestTimeout);

@@ -8,22 +8,23 @@
 
 namespace sfmamba::rest {
 
-// Reads the CallInfo of a prediction from the request's headers.
+// Reads information about a call, such as its deadline, from the headers of the
+// request.
 //
 // The deadline is `now` plus the timeout in one of these headers:
 // - `grpc-timeout`: at most 8 digits and a unit of H, M, S, m, u or n, such as
 //   "100m" for 100 ms.
 // - `x-request-timeout`: seconds, such as "1.5", or a duration, such as
 //   "1500ms".
-// Returns INVALID_ARGUMENT with the header as field if the value is invalid or
-// not positive. Also returns INVALID_ARGUMENT if there is more than one timeout
-// header.
+// Returns INVALID_ARGUMENT if the timeout is malformed or not positive. Also
+// returns INVALID_ARGUMENT if there is more than one timeout header. The
+// error's field is the name of the header.
 absl::StatusOr<prediction::CallInfo> CallOf(const http::HttpRequest& request,
                                             absl::Time now);
 
 // Returns the value of the header `name`, which must be in lower case. Returns
-// an empty string if there is no such header, and the first value if there are
-// several.
+// an empty string if there is no such header. Returns the first value if there
+// are several.
 absl::string_view Header(const http::HttpRequest& request,
                          absl::string_view name);
 

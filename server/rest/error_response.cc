@@ -16,7 +16,7 @@
 namespace sfmamba::rest {
 namespace {
 
-constexpr size_t kMaxShown = 32;  // Bytes of a rejected method.
+constexpr size_t kMaxShown = 32;  // Bytes of a rejected method in an error.
 
 // Maps canonical codes to HTTP statuses (google.rpc.Code) and back. The first
 // matching row wins.
@@ -57,8 +57,8 @@ absl::StatusCode CanonicalCode(int http_code) {
                          : absl::StatusCode::kInternal;
 }
 
-// Returns the error message. If `field` is not empty, the message starts with
-// `field`.
+// Returns the message of an error. If `field` is not empty, the message starts
+// with `field`.
 std::string Worded(const absl::Status& error, absl::string_view field) {
   if (field.empty()) return std::string(error.message());
   absl::string_view message = error.message();
@@ -99,7 +99,8 @@ http::HttpResponse ErrorResponse(const absl::Status& error) {
 
 http::HttpResponse KserveError(const absl::Status& error) {
   std::string field = server::GetErrorDetail(error).field;
-  // The elements of an input have two possible fields in gRPC, but one in JSON.
+  // In gRPC, the elements of an input are in one of two fields. In JSON, they
+  // are always in `data`.
   if (field == "raw_input_contents[0]" || field == "inputs[0].contents") {
     field = "inputs[0].data";
   }

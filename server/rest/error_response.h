@@ -7,30 +7,33 @@
 
 namespace sfmamba::rest {
 
-// Error responses have the HTTP status of the error's code. If the client
-// should retry, the response has a Retry-After header in seconds. The value is
-// the error's retry hint, rounded up. UNAVAILABLE without a hint gets 1 second.
+// An error response has the HTTP status that belongs to the error's code. If
+// the client should retry, the response has the header Retry-After. Its value
+// is the error's retry delay in seconds, rounded up. For UNAVAILABLE without a
+// retry delay, the value is 1.
 
-// Returns the error as google.rpc.Status in protobuf's JSON mapping. The
-// details include "@type". If the error has a field, the message starts with
-// the field.
+// Returns the error as google.rpc.Status in protobuf's JSON mapping. Each of
+// the details has a member "@type". If the error has a field, the message
+// starts with the name of the field.
 http::HttpResponse ErrorResponse(const absl::Status& error);
 
 // Returns the error in the format of the Open Inference Protocol, {"error":
-// "<field>: <message>"}. The field has its REST name.
+// "<field>: <message>"}. <field> is the name of the field in REST.
 http::HttpResponse KserveError(const absl::Status& error);
 
-// Returns KserveError() if `path` is below /v2, otherwise ErrorResponse().
+// Returns KserveError() if `path` is below /v2. Returns ErrorResponse() for
+// other paths.
 http::HttpResponse ErrorAt(absl::string_view path, const absl::Status& error);
 
-// Returns ErrorAt() with status `http_code`. Used for requests that the
-// transport rejects.
+// Returns an error response with status `http_code`, in the format of
+// ErrorAt(). Used for requests that the transport rejects.
 http::HttpResponse RefusalResponse(int http_code, absl::string_view message,
                                    absl::string_view path = "");
 
-// Answers a request whose HTTP method `path` does not support. Returns 204 for
-// OPTIONS, otherwise 405. Both responses have the header Allow. `allowed` lists
-// the supported methods, such as "GET, HEAD, OPTIONS".
+// Returns the response to a request if `path` does not support the HTTP method
+// of the request. The status is 204 for OPTIONS and 405 for other methods. The
+// response has the header Allow. `allowed` lists the supported methods, such as
+// "GET, HEAD, OPTIONS".
 http::HttpResponse OtherMethod(absl::string_view method,
                                absl::string_view allowed,
                                absl::string_view path = "");

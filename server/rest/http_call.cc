@@ -26,7 +26,8 @@ class TypedCall final : public HttpCall {
 
   absl::Status Read(call::Message* message) override {
     if (!serving_.ok()) return serving_;
-    // The query may set fields of the message that the path does not set.
+    // The query may set fields, unless the path already sets all fields of the
+    // message.
     std::vector<call::Message*> by_query;
     if (message->GetDescriptor()->field_count() >
         static_cast<int>(fields_.size())) {
@@ -74,8 +75,9 @@ HttpCall::HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
 }
 
 absl::Status HttpCall::Admit(security::Scope scope) {
-  // Without tokens, local callers have the scope admin. A web page in a local
-  // browser must not use this scope on behalf of its user.
+  // If the server has no tokens, local callers have the scope admin. A web page
+  // in a local browser must not use this scope on behalf of its user. Requests
+  // of web pages have the header Origin.
   const bool is_from_page = request().headers.count("origin") > 0;
   return scope == security::Scope::kAdmin && is_from_page
              ? server::OriginRefused()

@@ -19,7 +19,8 @@ namespace sfmamba::rest {
 // and responses.
 class HttpCall : public call::Call {
  public:
-  // `serving` is OK, or the error for new requests.
+  // `serving` is OK, or the error with which the call must fail, for example
+  // while the server drains.
   HttpCall(std::unique_ptr<http::Exchange> exchange, PathFields fields,
            absl::Status serving);
 
@@ -32,18 +33,18 @@ class HttpCall : public call::Call {
               absl::AnyInvocable<void()> sent) override;
 
  protected:
-  // Sets the fields from the path. Returns INVALID_ARGUMENT if the body has set
-  // such a field to a different value.
+  // Sets the fields that the path contains, such as the model's name. Returns
+  // INVALID_ARGUMENT if the body has set such a field to a different value.
   absl::Status SetPathFields(call::Message* request) const;
-  // Returns the response of a successful call. May move the contents out of
-  // `rest`.
+  // Returns the HTTP response of a successful call. `rest` is the response
+  // message without its results. The contents of `rest` may be moved out.
   virtual http::HttpResponse Respond(call::Message* rest) = 0;
 
   http::HttpRequest& request() { return exchange_->request(); }
 
   const PathFields fields_;
   const absl::Status serving_;
-  absl::Status headers_;  // The error if the headers are invalid, otherwise OK.
+  absl::Status headers_;  // An error if the request's headers are invalid.
 
  private:
   // Null after Finish(). An exchange that is destroyed without a response sends
@@ -52,8 +53,8 @@ class HttpCall : public call::Call {
   const int64_t request_bytes_;
 };
 
-// Returns a call of the typed API. See docs/serving.md, "REST", for the formats
-// of requests and responses. `memory` must outlive the call.
+// Returns a call of the typed API (sfmamba.v1). See docs/serving.md, "REST",
+// for the formats of requests and responses. `memory` must outlive the call.
 std::unique_ptr<call::Call> MakeTypedCall(
     std::unique_ptr<http::Exchange> exchange, PathFields fields,
     absl::Status serving, server::MemoryBudget* memory);

@@ -21,16 +21,17 @@ namespace sfmamba::rest {
 namespace {
 
 constexpr size_t kSecretBytes = 16;
-constexpr size_t kMaxShown = 512;  // Bytes of a protobuf error.
+constexpr size_t kMaxShown = 512;  // Bytes of protobuf's error message.
 constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 // Decodes the escape sequence that starts with the backslash at `text[*at]`.
-// Sets `at` to the last byte of the sequence. Returns nullopt if the character
-// cannot occur in base64.
+// Sets `*at` to the position of the last byte of the sequence. Returns nullopt
+// if the character cannot occur in base64.
 std::optional<char> Unescape(absl::string_view text, size_t* at) {
-  // A character follows because EndOfString() skips escaped quotes.
+  // A character follows the backslash, because EndOfString() does not end a
+  // string at an escaped quote.
   const char c = text[++*at];
   if (c == 'n' || c == 'r' || c == 't') return '\n';
   if (c == '/') return c;
@@ -46,8 +47,8 @@ std::optional<char> Unescape(absl::string_view text, size_t* at) {
   return static_cast<char>(code);
 }
 
-// Decodes the base64 text of a JSON string and overwrites the text. Returns
-// false if the text is not valid base64.
+// Decodes the base64 text of a JSON string into `bytes`. Overwrites `text`
+// while decoding. Returns false if the text is not valid base64.
 bool Decode(char* text, size_t size, std::string* bytes) {
   // The loop removes escapes and whitespace and converts the text to the
   // standard base64 alphabet.
@@ -66,8 +67,8 @@ bool Decode(char* text, size_t size, std::string* bytes) {
   return absl::Base64Unescape({text, clean}, bytes);
 }
 
-// Returns random bytes that start every placeholder. A picture from a client
-// can therefore never equal a placeholder.
+// Returns the random bytes with which every placeholder begins. No client can
+// guess them, so a picture from a client never equals a placeholder.
 std::string NewSecret() {
   absl::BitGen random;
   std::string secret;
@@ -77,9 +78,9 @@ std::string NewSecret() {
   return secret;
 }
 
-// Extracts long strings from JSON and decodes them from base64. rest() is the
-// JSON with placeholders in place of these strings. The placeholders are base64
-// too.
+// Cuts long strings out of JSON and decodes them from base64. rest() is the
+// JSON with a short placeholder in place of each long string. The placeholders
+// are base64 too.
 class Cutter {
  public:
   explicit Cutter(std::string json)
@@ -110,9 +111,9 @@ class Cutter {
     return absl::OkStatus();
   }
   const std::string& rest() const { return rest_; }
-  // Replaces a placeholder in `bytes` with its picture. Must be called at most
-  // once per placeholder. Returns false and does not change `bytes` if `bytes`
-  // is not a placeholder.
+  // If `bytes` is a placeholder, replaces it with the picture and returns true.
+  // Otherwise returns false and does not change `bytes`. Must be called at most
+  // once per placeholder.
   bool Fill(std::string* bytes) {
     uint32_t index;
     if (bytes->size() != kSecretBytes + sizeof(index) ||
@@ -124,10 +125,10 @@ class Cutter {
     return true;
   }
   size_t placeholders() const { return pictures_.size(); }
-  // Returns an error message about rest() with "..." in place of the first
-  // placeholder.
+  // Returns `message`, an error message about rest(), with "..." in place of
+  // the first placeholder.
   std::string WithoutPlaceholder(std::string message) const {
-    constexpr size_t kPlaceholderSize = 28;  // Size in base64.
+    constexpr size_t kPlaceholderSize = 28;  // The length in base64.
     const std::string start =
         absl::Base64Escape(secret_.substr(0, kSecretBytes / 3 * 3));
     const size_t found = message.find(start);
@@ -221,8 +222,8 @@ absl::Status ReadJson(std::string json, google::protobuf::Message* request) {
     if (bytes != nullptr && cutter.Fill(bytes)) ++filled;
   }
   if (filled == cutter.placeholders()) return absl::OkStatus();
-  // A long string in any other field must fail, because the field would contain
-  // a placeholder.
+  // Some field other than a picture contains a placeholder. The client has sent
+  // a long string in this field, which is an error.
   return server::MalformedMessage(
       absl::StrCat("JSON: got a string that is no picture's, expected at most ",
                    kMaxJsonString, " bytes"));

@@ -10,19 +10,21 @@
 
 namespace sfmamba::rest {
 
-// Maximum size of the JSON without its pictures. No valid request needs more.
-// The limit exists because a parsed tree occupies much more memory than its
-// text.
+// The maximum size in bytes of a JSON request without its pictures. No valid
+// request needs more. The limit exists because parsed JSON occupies much more
+// memory than its text.
 inline constexpr size_t kMaxJsonRest = 256 << 10;
-// A string of more bytes in the JSON must be a picture in base64.
+// If a string in the JSON has more bytes than this, it must be a picture in
+// base64.
 inline constexpr size_t kMaxJsonString = 1024;
 
-// Returns the bytes of an image's source, or null if the image has no source.
+// Returns the field of `image` that contains the picture's bytes. Returns null
+// if no such field is set.
 std::string* BytesOf(v1::Image* image);
 
 // Parses a ClassifyRequest, DetectRequest or SegmentRequest from protobuf's
 // JSON mapping. Base64 may use the standard or the URL-safe alphabet, with or
-// without padding and line breaks. Allocates memory for the decoded pictures in
+// without padding and line breaks. Needs memory for the decoded pictures in
 // addition to `json`.
 //
 // Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE in these cases:

@@ -56,7 +56,8 @@ bool MethodPaths::Rule::Matches(absl::string_view path,
     const std::pair<absl::string_view, absl::string_view> variable =
         absl::StrSplit(pieces[i], absl::MaxSplits('=', 1));
     absl::string_view value = path;
-    // The variable matches the rest of the path.
+    // A variable with a pattern, such as {model=models/**}, matches the rest of
+    // the path.
     if (!variable.second.empty()) {
       if (!absl::StartsWith(value, Folder()) ||
           !absl::ConsumeSuffix(&value, pieces[i + 1]) ||

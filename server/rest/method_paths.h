@@ -11,7 +11,7 @@
 
 namespace sfmamba::rest {
 
-// The names and values of the request fields that the path sets.
+// The names and values of the request fields that the HTTP path sets.
 using PathFields = std::vector<std::pair<std::string, std::string>>;
 
 // Finds the method for an HTTP path. Thread-safe.
@@ -32,33 +32,35 @@ class MethodPaths {
   // path.
   std::optional<Match> Find(absl::string_view http_method,
                             absl::string_view path) const;
-  // Returns true if `path` starts with a model folder, such as /v1/models/. The
-  // path need not belong to a method.
+  // Returns true if `path` starts with the folder of the models, such as
+  // /v1/models/. The path need not belong to a method.
   bool Covers(absl::string_view path) const;
-  // Returns the verbs of all paths with Covers() for an error message, such as
-  // ":classify, :detect or :segment".
+  // Returns the verbs of all methods about a model, as text for an error
+  // message. A verb is the end of a path. The text is for example ":classify,
+  // :detect or :segment".
   std::string Verbs() const;
 
-  // Returns pairs of a placeholder and a path. The OpenAPI description contains
-  // the placeholders, such as "@GetModel@". Paths with a model version have
-  // placeholders such as "@GetModel.version@".
+  // Returns pairs of a placeholder in the OpenAPI description and the path that
+  // replaces the placeholder. A placeholder is for example "@GetModel@". The
+  // placeholder is for example "@GetModel.version@" if the path has a model
+  // version.
   std::vector<std::pair<std::string, std::string>> OpenApiPaths() const;
 
  private:
-  // A parsed template, such as "POST,PUT /v1/{model=models/**}:classify".
+  // A parsed path template, such as "POST,PUT /v1/{model=models/**}:classify".
   struct Rule {
     const call::Method* method;
-    // Such as "POST" and "PUT". GET implies HEAD.
+    // The HTTP methods, such as "POST" and "PUT". GET implies HEAD.
     std::vector<std::string> http_methods;
     // The template split at braces, such as "/v1/", "model=models/**",
     // ":classify". Every second piece is a variable.
     std::vector<std::string> pieces;
 
-    // Returns true if the path matches. Then adds the values of the variables
-    // to `fields`.
+    // Returns true if the path matches the template. If so, adds the values of
+    // the variables to `fields`.
     bool Matches(absl::string_view path, PathFields* fields) const;
-    // Returns the text before "**", such as "models/". Returns an empty string
-    // if there is no "**".
+    // Returns the text before "**" in the template's variable, such as
+    // "models/". Returns an empty string if there is no "**".
     absl::string_view Folder() const;
   };
 

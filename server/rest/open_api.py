@@ -1,9 +1,11 @@
-"""Writes C++ that holds the description of REST: open_api.py PROTO_SET > open_api_text.h.
+"""Writes C++ with the OpenAPI description of REST: open_api.py PROTO_SET > open_api_text.h.
 
-PROTO_SET is a FileDescriptorSet of vision.proto and its imports with their comments, which protoc
-writes. The description is OpenAPI 3.0.3 in JSON: the typed API, its messages and their comments in
-protobuf's JSON mapping, and the probes. It has "@Method@" for the path of a method, and
-"@Method.version@" for the path with a model's version, which OpenApi() replaces.
+PROTO_SET is a FileDescriptorSet of vision.proto and its imports. protoc writes this file, including
+the comments. The description is OpenAPI 3.0.3 in JSON and contains the methods of the typed API,
+their messages and the probes. The messages are in protobuf's JSON mapping and have the comments of
+the proto files. The description contains a placeholder for the path of each method, such as
+"@GetModel@". The placeholder "@GetModel.version@" is for the path with a model version. The C++
+function OpenApi() replaces the placeholders.
 """
 
 import dataclasses
@@ -14,9 +16,9 @@ import sys
 PACKAGE = 'sfmamba.v1.'
 ABOUT = ('Asks vision models about pictures. Beside it the server speaks the Open Inference '
          'Protocol under /v2, and gRPC at another port.')
-VERSION = '@VERSION@'  # OpenApi() replaces it too.
+VERSION = '@VERSION@'  # OpenApi() replaces this with the server's version.
 
-# Numbers of google/protobuf/descriptor.proto.
+# Values of the enums Type and Label in google/protobuf/descriptor.proto.
 MESSAGE, ENUM, BYTES = 11, 14, 12
 REPEATED = 3
 TYPES = {2: ('number', 'float'), 3: ('string', 'int64'), 5: ('integer', 'int32'),
@@ -31,7 +33,7 @@ DURATION = 'google.protobuf.Duration'
 
 
 class Wire(dict):
-    """A protobuf message: a list of values for each field number."""
+    """A parsed protobuf message, which maps each field number to a list of values."""
 
     def __init__(self, data):
         super().__init__()
@@ -51,7 +53,7 @@ class Wire(dict):
         while at < len(data):
             tag = varint()
             value = varint()
-            if tag & 7 == 2:  # Length-delimited; descriptors have no fixed numbers.
+            if tag & 7 == 2:  # Length-delimited. Descriptors have no fixed-size numbers.
                 value, at = data[at:at + value], at + value
             self.setdefault(tag >> 3, []).append(value)
 
@@ -70,7 +72,7 @@ class Field:
     name: str
     json_name: str
     type: int
-    type_name: str  # Of a message or an enum.
+    type_name: str  # Empty unless the field is a message or an enum.
     is_list: bool
     in_oneof: bool
     comment: str
@@ -81,7 +83,7 @@ class Field:
 
     @property
     def is_settable(self):
-        """Whether a query's parameter can set it, as query_fields.cc has it."""
+        """Whether a query parameter can set the field. Must agree with query_fields.cc."""
         return self.type != BYTES and (self.type != MESSAGE or self.is_duration)
 
     @property
@@ -91,7 +93,7 @@ class Field:
 
 
 class Protos:
-    """Messages as their comments and fields, enums as their values, methods as their comments."""
+    """The comments and fields of messages, the values of enums and the comments of methods."""
 
     def __init__(self, data):
         self.messages, self.enums, self.methods = {}, {}, {}
@@ -149,7 +151,7 @@ class Writer:
         self._unwritten = []
 
     def _message(self, full_name):
-        """A reference to a message's schema."""
+        """Returns a reference to a message's schema."""
         if full_name in WELL_KNOWN:
             return WELL_KNOWN[full_name]
         name = full_name.removeprefix(PACKAGE)
@@ -169,11 +171,11 @@ class Writer:
         schema = self._value(field)
         if field.is_list:
             schema = {'type': 'array', 'items': schema}
-        # What stands beside a reference is not read.
+        # OpenAPI ignores everything beside a reference.
         return schema if '$ref' in schema else commented(field.comment, schema)
 
     def schemas(self):
-        """All messages that the paths have named."""
+        """Returns the schemas of all messages that the paths refer to."""
         while self._unwritten:
             full_name = self._unwritten.pop()
             comment, fields = self._protos.messages[full_name]
@@ -194,7 +196,7 @@ class Writer:
         parameters = []
         for name, field in [one for type_ in types for one in self._settable(type_, '', types)]:
             if name == 'model':
-                continue  # The path has it.
+                continue  # The path contains the model.
             one = parameter(name, 'query', self._field(field))
             parameters.append({**one, 'explode': False} if field.is_list else one)
         return parameters
@@ -257,7 +259,7 @@ def describe(protos):
         'paths': writer.paths(),
         'components': {'schemas': writer.schemas(),
                        'securitySchemes': {'token': {'type': 'http', 'scheme': 'bearer'}}},
-        # A token, or none where the server has none.
+        # Clients send a token, or nothing if the server has no tokens.
         'security': [{'token': []}, {}]}
 
 

@@ -31,7 +31,7 @@ namespace {
 using google::protobuf::Message;
 using Fields = std::multimap<std::string, std::string>;
 
-constexpr size_t kMaxShown = 64;    // Bytes of a rejected name.
+constexpr size_t kMaxShown = 64;    // Bytes of a rejected name in an error.
 constexpr size_t kMaxField = 1024;  // Bytes of a form field.
 
 // Rejects query parameters, because a request message contains its own
@@ -46,7 +46,8 @@ absl::Status CheckNoQuery(const http::HttpRequest& request) {
 }
 
 // Moves the fields from `parts` to `fields`. A field is a part that has no file
-// name and is not a picture. Returns INVALID_ARGUMENT if no other part remains.
+// name and is not a picture. The other parts stay in `parts`. Returns
+// INVALID_ARGUMENT if no other part remains.
 absl::Status TakeFields(absl::string_view body, std::vector<FormPart>* parts,
                         Fields* fields) {
   std::vector<FormPart> files;
@@ -200,7 +201,7 @@ absl::Status BodyPictures::ReadForm(bool is_form, http::HttpRequest* request,
   const auto part_of = [&](const char* name) {
     return reflection.MutableMessage(message, type.FindFieldByName(name));
   };
-  v1::Image common;  // All images have these parameters.
+  v1::Image common;  // The parameters that all images share.
   status = SetFromQuery(
       fields, {message, part_of("params"), part_of("options"), &common});
   if (!status.ok()) return status;
@@ -232,8 +233,9 @@ absl::Status BodyPictures::ReadProtobuf(int max_images, std::string body,
 absl::Status BodyPictures::ReadJson(std::string body,
                                     server::MemoryBudget* memory,
                                     Message* message) {
-  // Parsing needs about as much memory as the JSON. The prediction later
-  // reserves the same amount itself.
+  // Parsing needs about as much memory as the JSON. `hold` reserves this memory
+  // until this function returns. The prediction later reserves the same amount
+  // itself.
   const absl::StatusOr<server::MemoryHold> hold =
       memory->Take(server::MemoryUse::kMessage, body.size());
   if (!hold.ok()) return hold.status();

@@ -26,17 +26,19 @@ struct FormPart {
   size_t size = 0;
 };
 
+// The maximum number of parts in a form.
+inline constexpr size_t kMostParts = 2000;
+
 // Finds the parts of a multipart/form-data body (RFC 7578). Browsers and `curl
-// -F` send such bodies. `content_type` contains the boundary. Allocates memory
-// for at most kMostParts parts and runs in linear time.
+// -F` send such bodies. `content_type` contains the boundary between the parts.
+// Runs in linear time.
 //
 // Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE in these cases:
 // - There is no boundary.
 // - A part has no name.
 // - The headers of a part are too long.
 // - The end of the body is missing.
-// - There are too many parts.
-inline constexpr size_t kMostParts = 2000;
+// - There are more than kMostParts parts.
 absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
                                                 absl::string_view body);
 
@@ -44,10 +46,10 @@ absl::StatusOr<std::vector<FormPart>> FindParts(absl::string_view content_type,
 bool IsPicture(absl::string_view body);
 
 // The format of a request body. A picture is detected by its first bytes,
-// regardless of the Content-Type. JSON is detected by its first character,
+// whatever the Content-Type is. JSON is detected by its first character,
 // because curl sends JSON with another type.
 enum class BodyForm {
-  kPicture,   // One picture. Also the default.
+  kPicture,   // One picture. Used if no other form fits.
   kForm,      // A multipart/form-data body with pictures and fields.
   kJson,      // application/json.
   kProtobuf,  // application/x-protobuf or application/protobuf.
@@ -65,17 +67,18 @@ class OwnedPictures : public call::Pictures {
   explicit OwnedPictures(int64_t bytes) { bytes_ = bytes; }
 
   std::vector<std::string> owned_;
-  // The image bytes by index, in owned_.
+  // The bytes of each image, by the index of the image. Views of owned_.
   std::vector<absl::string_view> views_;
 };
 
 // Parses the body of a request into `message`, an empty ClassifyRequest,
-// DetectRequest or SegmentRequest. Does nothing if `status` is an error. The
-// pictures stay in the body's memory, unless they are decoded from base64.
-// Parsing JSON reserves memory from `memory`. See call::Call::ReadPictures().
+// DetectRequest or SegmentRequest. If `status` is an error, only returns this
+// error. The pictures stay in the body's memory, unless they are decoded from
+// base64. Parsing JSON reserves memory from `memory`. See
+// call::Call::ReadPictures().
 //
-// Returns the errors of SetFromQuery(), FindParts(), ReadJson() and
-// call::ReadRequest(), or one of these errors:
+// The status() of the returned object may be an error of SetFromQuery(),
+// FindParts(), ReadJson() or call::ReadRequest(), or one of these errors:
 // - INVALID_ARGUMENT: the body is a message, but the query also has parameters.
 // - RESOURCE_EXHAUSTED: there is not enough memory for a JSON body.
 std::unique_ptr<call::Pictures> ReadBody(const absl::Status& status,

@@ -20,21 +20,24 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected name.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected name in an error.
 
 bool IsSettable(const FieldDescriptor& field) {
   return field.type() != FieldDescriptor::TYPE_BYTES && !server::IsGroup(field);
 }
 
-// Returns true if a field is a message whose fields can be set by parameters.
+// Returns true if a field is a nested message whose own fields parameters can
+// set.
 bool HasParameters(const FieldDescriptor& field) {
-  // A picture's source, a oneof, can only be sent in the body.
+  // Excludes a picture's source, which is in a oneof and can be sent only in
+  // the body.
   return server::IsGroup(field) && !field.is_repeated() &&
          field.containing_oneof() == nullptr;
 }
 
 // Appends the names of the parameters for the fields of `type`, each with
-// `prefix`. Skips a field whose type is one of `messages`.
+// `prefix`. Skips a field whose type is one of `messages`, because Names() adds
+// the fields of this message separately.
 void AddNames(const Descriptor& type, const std::string& prefix,
               const std::vector<Message*>& messages,
               std::vector<std::string>* names) {
@@ -52,7 +55,8 @@ void AddNames(const Descriptor& type, const std::string& prefix,
   }
 }
 
-// Returns the parameter names of all `messages`.
+// Returns the names of all parameters that can set fields of `messages`,
+// separated by commas.
 std::string Names(const std::vector<Message*>& messages) {
   std::vector<std::string> names;
   for (const Message* message : messages) {
@@ -66,8 +70,8 @@ struct Place {
   const FieldDescriptor* field = nullptr;  // Null if the field was not found.
 };
 
-// Returns the field `name` of `message`. Creates the nested message that
-// contains the field if needed.
+// Finds the field `name` of `message`. `name` may be the name of a nested
+// field, such as "crop.x_min". Then creates the nested message if needed.
 Place Find(absl::string_view name, Message* message) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(name, absl::MaxSplits('.', 1));

@@ -12,13 +12,13 @@ namespace sfmamba::rest {
 
 // Sets fields of messages from query parameters. A parameter has the name of a
 // field, such as "top_k" or "topK". If several messages have the field, the
-// first of `messages` is used. A nested field is named with a dot, such as
+// first one in `messages` is used. A nested field is named with a dot, such as
 // "crop.x_min". Numbers and enum names are written as in protobuf's JSON
 // mapping. Durations are written as "1.5s" or "150ms". Several numbers are
 // written as "1,2" or as several parameters.
 //
-// Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter as field
-// in these cases:
+// Returns INVALID_ARGUMENT with reason INVALID_FIELD in these cases. The
+// error's field is the name of the parameter.
 // - The field does not exist.
 // - The type of the field is bytes or a repeated message.
 // - The value is not valid for the field.

@@ -31,14 +31,15 @@ class ResponseBody final : public call::ResultSink {
   void Start(int count) override;
   int64_t Set(int i, const call::Message& result) override;
   int64_t Bytes(const call::Message& rest) const override;
-  // Returns the response of a successful call. Must be called once, after all
-  // other methods.
+  // Returns the HTTP response of a successful call. Must be called once, after
+  // all other methods.
   http::HttpResponse Take(const call::Message& rest);
 
  private:
   const Encoding encoding_;
   call::EncodedResults protobuf_;  // Used if encoding_ is kProtobuf.
-  // None if the response has no results.
+  // The encoded results if encoding_ is kJson. Empty if the response has no
+  // field `results`.
   std::optional<std::vector<std::string>> json_;
 };
 

@@ -57,8 +57,8 @@ http::HttpOptions HttpOptionsOf(
   return result;
 }
 
-// Maximum number of bytes of an unknown path in an error, below /v2 and
-// elsewhere.
+// The maximum number of bytes of an unknown path in an error. kMaxPathShown is
+// for paths below /v2, and kMaxShown for all other paths.
 constexpr size_t kMaxPathShown = 200;
 constexpr size_t kMaxShown = 256;
 

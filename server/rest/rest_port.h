@@ -22,9 +22,9 @@
 
 namespace sfmamba::rest {
 
-// Serves everything that is available over HTTP: the methods of a table,
-// probes, metrics, the console and /openapi.json. See docs/serving.md, "REST",
-// for the paths.
+// Serves everything that is available over HTTP, which is the methods of a
+// table, probes, metrics, the console and /openapi.json. See docs/serving.md,
+// "REST", for the paths.
 //
 // Thread-safe. Must outlive all exchanges passed to Handle().
 class RestService {
@@ -42,7 +42,8 @@ class RestService {
   // `methods` must outlive the service.
   RestService(const call::MethodTable& methods, Options options);
 
-  // Returns the scope that a request requires. See ScopeOf() in access.h.
+  // Returns the scope that the caller of a request needs. See ScopeOf() in
+  // access.h.
   std::optional<security::Scope> ScopeOf(
       const http::HttpRequest& request) const;
 
@@ -50,8 +51,9 @@ class RestService {
   // request's body on the calling thread.
   void Handle(std::unique_ptr<http::Exchange> exchange);
 
-  // Starts draining. From now on, requests for models fail with UNAVAILABLE and
-  // reason DRAINING.
+  // Starts draining. From now on, calls that the metrics count
+  // (call::Method::metric) fail with UNAVAILABLE and reason DRAINING. Probes
+  // are still answered.
   void StartDraining() { draining_.store(true); }
 
  private:
@@ -76,24 +78,25 @@ class RestPort {
     // The settings of the HTTP server. RestPort sets `tls` and the callbacks
     // itself.
     http::HttpOptions http;
-    // The TLS identity, which must be set and must outlive the port. If null,
-    // connections are not encrypted.
+    // Provides the certificate and key for TLS. Must already contain an
+    // identity and must outlive the port. If the pointer is null, connections
+    // are not encrypted.
     const security::CurrentTlsIdentity* tls = nullptr;
     bool tls_client_optional = false;          // See http::TlsContext::Options.
     std::vector<std::string> allowed_origins;  // See CorsHeaders().
   };
 
   // Starts a port. Returns UNAVAILABLE with host and port if the port cannot be
-  // bound. Returns INVALID_ARGUMENT if the identity is not usable for TLS.
-  // `methods` must outlive the port.
+  // bound. Returns INVALID_ARGUMENT if the certificate or key is not usable for
+  // TLS. `methods` must outlive the port.
   static absl::StatusOr<std::unique_ptr<RestPort>> Start(
       const call::MethodTable& methods, const Options& options);
 
   int port() const { return http_->port(); }
 
-  // See RestService.
+  // See RestService::StartDraining().
   void StartDraining() { service_.StartDraining(); }
-  // See http::HttpServer.
+  // See http::HttpServer::Drain().
   bool Drain(absl::Duration limit) { return http_->Drain(limit); }
 
  private:

@@ -1,4 +1,4 @@
-"""Writes C++ that holds the bytes of files: embed.py FILE... > console_files.cc."""
+"""Writes a C++ file that contains the bytes of files: embed.py FILE... > console_files.cc."""
 
 import hashlib
 import pathlib
@@ -8,7 +8,7 @@ BYTES_PER_LINE = 18
 
 
 def literal(content):
-    """A C++ string literal; octal digits, as hexadecimal ones have no end of their own."""
+    """Returns a C++ string literal. Uses octal escapes, as hexadecimal ones have no fixed end."""
     lines = [content[i:i + BYTES_PER_LINE] for i in range(0, len(content), BYTES_PER_LINE)]
     return '\n'.join('    "' + ''.join(f'\\{byte:03o}' for byte in line) + '"' for line in lines)
 

@@ -19,7 +19,7 @@ using Kind = Json::value_t;
 using Parameters =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
-constexpr size_t kMaxKeyShown = 64;  // Bytes.
+constexpr size_t kMaxKeyShown = 64;  // In an error, in bytes.
 constexpr size_t kMaxTensors = 16;   // More than any model has.
 constexpr size_t kMaxDimensions = 16;
 constexpr size_t kMaxParameters = 64;
@@ -30,8 +30,8 @@ absl::Status TooMany(absl::string_view field, size_t got, size_t most) {
 }
 
 // Sets `*member` to the member `name` of `object`, or to null if there is no
-// such member. `field` is the path of `object`. Returns INVALID_ARGUMENT if the
-// member has another kind.
+// such member. `field` is the path of `object` and is used in errors. Returns
+// INVALID_ARGUMENT if the member is not of kind `kind`.
 absl::Status Find(const Json& object, absl::string_view field, const char* name,
                   Kind kind, const Json** member) {
   const auto found = object.find(name);
@@ -93,7 +93,8 @@ absl::Status ReadParameters(const Json& object, absl::string_view field,
   return absl::OkStatus();
 }
 
-// Reads a boolean parameter about binary data. Returns OK if `own` is null.
+// Sets `*flag` to the boolean parameter `own`. Does nothing if `own` is null.
+// Returns INVALID_ARGUMENT if the parameter is not a boolean.
 template <typename Flag>
 absl::Status ReadFlag(const Json* own, absl::string_view field, Flag* flag) {
   if (own == nullptr) return absl::OkStatus();

@@ -12,17 +12,20 @@
 
 namespace sfmamba::rest {
 
-// The elements of one input.
+// The elements of one input of an inference request. At most one of the two
+// members is set.
 struct InputData {
-  // The parameter `binary_data_size`, the number of bytes of this input after
-  // the JSON.
+  // The parameter `binary_data_size`. The elements are then binary data after
+  // the JSON. The parameter is their size in bytes.
   std::optional<int64_t> binary_bytes;
-  // The elements from `data` in the JSON, in the format of raw_input_contents.
+  // The elements from the array `data` in the JSON, converted to the format of
+  // raw_input_contents.
   std::optional<std::string> raw;
 };
 
-// The format of each output, binary data or JSON. The parameters `binary_data`
-// and `binary_data_output` select the format.
+// The format of each output in the response, which is binary data or JSON. The
+// request selects the format with the parameters `binary_data` and
+// `binary_data_output`.
 struct OutputForms {
   std::vector<std::optional<bool>> binary;  // One for each requested output.
   bool default_binary = false;  // Used for outputs without a parameter.
@@ -53,8 +56,8 @@ struct InferJson {
 // Returns INVALID_ARGUMENT with one of these reasons:
 // - MALFORMED_MESSAGE: the text is not valid JSON.
 // - INVALID_FIELD, with the field: a value is wrong.
-// FindImages() performs the checks that REST and gRPC share. The memory use is
-// proportional to the size of the JSON. The parser does not recurse.
+// FindImages() later performs the checks that REST and gRPC share. The memory
+// use is proportional to the size of the JSON. The parser does not recurse.
 absl::StatusOr<InferJson> ReadInferJson(absl::string_view json,
                                         int64_t max_raw_bytes);
 

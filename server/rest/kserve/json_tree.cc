@@ -17,17 +17,17 @@ using Json = nlohmann::json;
 using Kind = Json::value_t;
 
 constexpr size_t kMaxDepth = 32;
-constexpr size_t kMaxKeyShown = 64;  // Bytes.
-// Maximum size of a string, which may be a picture in base64. Other tokens,
-// such as numbers, have a lower limit.
+constexpr size_t kMaxKeyShown = 64;  // In an error, in bytes.
+// The maximum sizes in bytes of a string, which may be a picture in base64, and
+// of any other token, such as a number.
 constexpr size_t kMaxStringBytes = 16 << 20;
 constexpr size_t kMaxWordBytes = 1 << 10;
-// Maximum number of values in a request, without the elements of data. These
-// values are stored in memory.
+// The maximum number of JSON values besides the elements of `data`. All these
+// values are stored in memory as a tree.
 constexpr int kMaxValues = 4096;
 // Maximum number of inputs with data. No model has more.
 constexpr size_t kMaxInputs = 16;
-constexpr int kLengthBytes = 4;  // The length prefix of each element of BYTES.
+constexpr int kLengthBytes = 4;  // Bytes of the length before a BYTES element.
 // The id of nlohmann's error for a number outside the range of a double.
 constexpr int kNumberOverflow = 406;
 
@@ -129,8 +129,8 @@ class Reader {
     status_ = server::MalformedMessage(message);
     return false;
   }
-  // Returns true if `status` is OK. Otherwise stores the error with the current
-  // position as its field.
+  // Returns true if `status` is OK. Otherwise stores the error, whose field
+  // becomes the current position, and returns false.
   bool Pass(const absl::Status& status) {
     if (!status.ok()) status_ = server::AtField(Field(), status);
     return status.ok();
@@ -297,7 +297,8 @@ absl::Status JsonElements::AddNumber(double value) {
     not_fp32_ = Error(absl::StrCat("got ", value, " as element ", count_,
                                    ", expected a number that FP32 has"));
   }
-  // Converting a double outside the range of float is undefined behavior.
+  // A value outside the range of float is stored as 0, because its conversion
+  // would be undefined behavior.
   const float number = not_fp32_.ok() ? static_cast<float>(value) : 0;
   raw_.append(reinterpret_cast<const char*>(&number), sizeof(number));
   ++count_;

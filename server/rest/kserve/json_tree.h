@@ -19,8 +19,8 @@ namespace sfmamba::rest {
 // Thread-compatible.
 class JsonElements {
  public:
-  // Accepts at most `max_bytes` of elements. A number counts as four bytes.
-  // `json_bytes` is the size of the JSON.
+  // Accepts at most `max_bytes` bytes of elements. A number counts as four
+  // bytes. `json_bytes` is the size of the whole JSON.
   JsonElements(int64_t json_bytes, int64_t max_bytes)
       : json_bytes_(json_bytes), max_bytes_(max_bytes) {}
 
@@ -48,14 +48,15 @@ class JsonElements {
   int64_t max_bytes_;
   Kind kind_ = Kind::kNone;
   int64_t count_ = 0;
-  std::string raw_;  // Floats, or elements of BYTES.
-  // The error for the first number that is not valid as UINT8 or FP32.
+  std::string raw_;  // Floats, or BYTES elements with their lengths.
+  // The errors for the first number that is not a UINT8, and for the first
+  // number that is not an FP32. OK if there is no such number.
   absl::Status not_uint8_;
   absl::Status not_fp32_;
 };
 
-// The JSON of an inference request. The limits were checked, but the values
-// were not interpreted.
+// The parsed JSON of an inference request. The limits are already checked. The
+// values are not interpreted yet.
 struct InferTree {
   nlohmann::json root;  // An object. Its arrays inputs[i].data are empty.
   // The index i and the elements of each array inputs[i].data, in order.

@@ -13,10 +13,12 @@
 namespace sfmamba::rest {
 
 struct KserveLimits {
-  // Maximum decoded size of the elements in a JSON request.
+  // The maximum size in bytes of the elements in a JSON request, after
+  // decoding.
   int64_t max_raw_bytes = 64 << 20;
-  // Maximum size of the tensors in a JSON response. Formatting 1 MiB of a class
-  // map takes about 5 ms and produces up to 4 MiB of text.
+  // The maximum size in bytes of the tensors in a JSON response, before
+  // formatting. Formatting 1 MiB of a class map takes about 5 ms and produces
+  // up to 4 MiB of text.
   int64_t max_json_answer_bytes = 16 << 20;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kHeaderLength[] = "Inference-Header-Content-Length";
 constexpr char kHeaderLengthKey[] = "inference-header-content-length";
-constexpr size_t kMaxShown = 32;  // Bytes of a header value.
+constexpr size_t kMaxShown = 32;  // Bytes of a header value in an error.
 
 // Returns the size of the JSON at the start of the body, or nullopt if the body
 // is a picture.
@@ -50,8 +50,8 @@ absl::Status WrongTail(size_t got, absl::string_view expected) {
       absl::StrCat("got ", got, " bytes after the JSON, expected ", expected));
 }
 
-// Maximum size of a body. Equal to the limit for gRPC requests without
-// pictures.
+// The maximum size in bytes of the body of a request about the repository.
+// Equal to the limit for gRPC requests without pictures.
 constexpr size_t kMaxBytes = 256 << 10;
 constexpr size_t kMaxKeyShown = 60;
 
@@ -130,7 +130,8 @@ class InferPictures final : public OwnedPictures {
   }
 
  private:
-  // Fills in a request whose only image is the body, an encoded file.
+  // Fills `message` as a request with one image. The body is the encoded file
+  // of this image.
   void SetPicture(inference::ModelInferRequest* message) {
     auto* input = message->add_inputs();
     input->set_name(kserve::kInputName);
@@ -142,7 +143,7 @@ class InferPictures final : public OwnedPictures {
   }
 
   // Reads a body that starts with `json_bytes` bytes of JSON. If the JSON
-  // contains the elements, replaces the body with the elements.
+  // contains the elements of the first input, these elements replace the body.
   absl::Status ReadTensors(size_t json_bytes, int max_images,
                            int64_t max_raw_bytes, server::MemoryBudget* memory,
                            inference::ModelInferRequest* message,
@@ -159,7 +160,9 @@ class InferPictures final : public OwnedPictures {
     kserve::InferWire wire;
     wire.inputs = json->message.inputs_size();
     wire.outputs = json->message.outputs_size();
-    // Elements of the first input from the JSON.
+    // The elements of the first input, if the JSON contains them. Elements of
+    // other inputs are not needed, because FindImages() refuses requests with
+    // several inputs.
     std::optional<std::string> raw;
     int64_t at = json_bytes;
     for (InputData& input : json->inputs) {

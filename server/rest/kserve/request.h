@@ -16,7 +16,7 @@
 namespace sfmamba::rest {
 
 // Parses the body of an inference request into `message`, which must be empty,
-// and `outputs`. Does nothing if `status` is an error. See
+// and `outputs`. If `status` is an error, only returns this error. See
 // call::Call::ReadPictures().
 //
 // The header Inference-Header-Content-Length is the size of the JSON at the
@@ -25,11 +25,12 @@ namespace sfmamba::rest {
 // If the header is missing, the whole body is one picture or JSON, depending on
 // its first bytes.
 //
-// The elements in the JSON may have at most `max_raw_bytes`. Parsing reserves
-// memory from `memory`. The model's name and version are in the path and are
-// not set here.
+// The elements in the JSON may have at most `max_raw_bytes` bytes. Parsing
+// reserves memory from `memory`. The model's name and version are in the path
+// and are not set here.
 //
-// Returns the errors of ReadInferJson(), or one of these errors:
+// The status() of the returned object may be an error of ReadInferJson(), or
+// one of these errors:
 // - INVALID_ARGUMENT: the sizes do not match.
 // - RESOURCE_EXHAUSTED: not enough memory is available.
 std::unique_ptr<call::Pictures> ReadInferBody(
@@ -38,7 +39,8 @@ std::unique_ptr<call::Pictures> ReadInferBody(
     inference::ModelInferRequest* message, OutputForms* outputs);
 
 // Parses the JSON body of a request about the model repository. An empty body
-// is equal to an empty object. The message types have these members:
+// is equal to an empty object. Only one member of the object is read. The
+// member depends on the type of the request:
 // - RepositoryIndexRequest: {"ready": true}.
 // - RepositoryModelLoadRequest and RepositoryModelUnloadRequest: {"parameters":
 //   {"unload_dependents": true}}. A parameter is a string, an integer or a

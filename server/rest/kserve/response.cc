@@ -82,8 +82,8 @@ using Json = nlohmann::ordered_json;
 
 void Unquote(const google::protobuf::Descriptor& type, Json* message);
 
-// Converts 64-bit integers in `value` from strings to numbers. `field`
-// describes `value`.
+// Protobuf writes 64-bit integers as JSON strings. Converts such strings in
+// `value` to numbers. `field` describes `value`.
 void Unquote(const FieldDescriptor& field, Json* value) {
   if (field.is_map()) {
     for (Json& entry : *value) {

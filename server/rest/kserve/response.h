@@ -12,8 +12,8 @@ namespace sfmamba::rest {
 // Returns the response of a successful call in REST format. May move the
 // contents out of `message`. A packed::ModelInferResponse becomes JSON,
 // followed by the binary outputs. Numbers in JSON have enough digits to restore
-// the same float. If a server or model is not live or not ready, the status is
-// 400. `model` is the model name in the path.
+// the same float. If `message` says that a server or model is not live or not
+// ready, the status is 400. `model` is the model name in the path.
 http::HttpResponse KserveResponse(const OutputForms& forms,
                                   const std::string& model,
                                   google::protobuf::Message* message);
