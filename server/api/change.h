@@ -18,8 +18,9 @@
 namespace sfmamba::api {
 
 // Returns the handler of a method that changes the server. `start` begins the
-// change for the caller `who`. `fill` fills the response after the change has
-// ended. `fill` may be called after the MethodTable was destroyed.
+// change for the caller `who`. `start` must call its argument `done` when the
+// change has ended. `fill` then fills the response. `fill` may be called after
+// the MethodTable was destroyed.
 template <typename Request, typename Response>
 call::Handler Change(
     std::function<void(const prediction::TransportEnvironment& environment,

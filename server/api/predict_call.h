@@ -12,12 +12,12 @@
 
 namespace sfmamba::api {
 
-// Runs one prediction call, from its request to its response. The object lives
-// until the response is sent, because the object counts as used memory until
-// then.
+// Runs one prediction call, from its request to its response. The object exists
+// until the response is sent, because `prediction_` reserves the memory of the
+// call until then.
 //
 // `Codec` converts the request and the response. A Codec implements
-// ResponseWriter without Done() and ReleaseRequest(). A Codec also has these
+// ResponseWriter except Done() and ReleaseRequest(). A Codec also has these
 // members:
 //
 //   Codec(const TransportEnvironment& environment, call::Call* call);
@@ -61,7 +61,7 @@ class PredictCall final
     return translated;
   }
 
-  // The request's parameters stay valid.
+  // Frees only the pictures. The request's parameters stay valid.
   void ReleaseRequest() override { this->pictures().Release(); }
   void Done(const absl::Status& status) override {
     const std::unique_ptr<call::Call> call = std::move(call_);
@@ -69,7 +69,7 @@ class PredictCall final
     if (!status.ok()) {
       return call->Finish(this->Worded(status), nullptr, std::move(sent));
     }
-    auto response = this->TakeResponse();  // Freed before the bytes are sent.
+    auto response = this->TakeResponse();  // Freed when Done() returns.
     call->Finish(status, &response, std::move(sent));
   }
 

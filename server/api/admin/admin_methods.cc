@@ -91,7 +91,8 @@ void ToProto(const server::MemoryBudget& budget, v1::MemoryUse* memory) {
   memory->set_limit_bytes(observability::MemoryLimit());
 }
 
-// Returns UNAVAILABLE with reason MODEL_NOT_READY if the version is not READY.
+// Fills `profile` with the batch times of a version. Returns UNAVAILABLE with
+// reason MODEL_NOT_READY if the version is not READY.
 absl::Status ToProto(const repository::ModelVersion& version,
                      v1::BatchProfile* profile) {
   const absl::StatusOr<std::shared_ptr<repository::LoadedModel>> model =
@@ -107,7 +108,7 @@ absl::Status ToProto(const repository::ModelVersion& version,
   return absl::OkStatus();
 }
 
-// Appends all versions of the model `name`, in ascending order.
+// Appends all versions of the model `name` to `response`, in ascending order.
 template <typename Response>
 void FillVersions(const repository::ModelRepository& repository,
                   const std::string& name, Response* response) {

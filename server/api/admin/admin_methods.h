@@ -10,8 +10,9 @@
 
 namespace sfmamba::api {
 
-// Returns the methods of sfmamba.v1.AdminService. `build` is the constant part
-// of the server's description. `changes` and `settings` must outlive the calls.
+// Returns the methods of sfmamba.v1.AdminService. `build` contains the part of
+// the server's description that never changes. `changes` and `settings` must
+// outlive the calls.
 std::vector<call::Method> AdminMethods(v1::ServerInfo build,
                                        admin::ModelChanges* changes,
                                        admin::RuntimeSettings* settings);

@@ -19,9 +19,9 @@
 
 namespace sfmamba::kserve {
 
-// Rewrites the field names in a prediction's error to those of
-// ModelInferRequest, such as "images[2]" to "inputs[0][2]". Also rewrites the
-// field name in the message.
+// Returns the error of a prediction with the field names of ModelInferRequest.
+// For example, the field "images[2]" becomes "inputs[0][2]". The message of the
+// error is changed too.
 absl::Status InRequestWords(const absl::Status& status);
 
 // Converts a ModelInferRequest and its response. Used as the Codec of
@@ -40,7 +40,9 @@ class InferCodec : public prediction::ResponseWriter {
   inference::packed::ModelInferResponse TakeResponse();
 
  private:
-  // Converts the parts that depend on the model if the model is loaded.
+  // Converts the parts of the request that depend on the model, such as its
+  // parameters and outputs. If the model is not loaded, only sets default
+  // parameters.
   absl::Status TranslateTask(prediction::PredictionRequest* request);
 
   void Start(const std::string&, int images) override {
@@ -61,7 +63,7 @@ class InferCodec : public prediction::ResponseWriter {
   InferOutputs outputs_;
 };
 
-// Answers a ModelInferRequest, see call::Handler. The response is a
+// The call::Handler of ModelInfer. The response is a
 // packed::ModelInferResponse.
 void Infer(const prediction::TransportEnvironment& environment,
            observability::Method counted_as, std::unique_ptr<call::Call> call);

@@ -18,8 +18,8 @@
 namespace sfmamba::kserve {
 namespace {
 
-constexpr size_t kMaxNameShown = 64;  // Bytes.
-constexpr int kLengthBytes = 4;       // Bytes before each element of BYTES.
+constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
+constexpr int kLengthBytes = 4;       // Size of a BYTES element's length.
 
 // Appends a number in little-endian order.
 template <typename T>
@@ -27,8 +27,8 @@ void Append(T value, std::string* to) {
   to->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Appends a non-negative INT32 or UINT8. If `raw` is false, encodes the number
-// as a varint.
+// Appends a non-negative INT32 or UINT8. If `raw` is true, appends its bytes.
+// If `raw` is false, encodes the number as a varint.
 template <typename T>
 void AppendInteger(T value, bool raw, std::string* to) {
   raw ? Append(value, to) : call::AppendVarint(value, to);
@@ -100,7 +100,7 @@ struct FillRow {
   void operator()(v1::SegmentResult& result) const {
     std::string& map = *result.mutable_raw()->mutable_data();
     if (result.raw().bytes_per_pixel() == 1) {
-      if (raw) {  // Several MB in size, so the bytes are moved.
+      if (raw) {  // A map may have several MB, so it is moved.
         *row = std::move(map);
         return;
       }

@@ -24,34 +24,35 @@ struct WantedOutput {
   int classification = 0;
 };
 
-// Returns the number of classes in the output. If the model has fewer classes
-// than requested, returns the model's number.
+// Returns the number of top classes in an output. This number is
+// WantedOutput::classification, but at most the number of the model's classes.
 int ClassificationCount(const WantedOutput& output);
 
 // Fills `wanted` with the requested outputs in request order. If the request
 // names no output, selects all outputs of the model. Returns an error in these
 // cases:
-// - INVALID_ARGUMENT with the field: the output does not exist or is named
-//   twice.
-// - INVALID_ARGUMENT with the field: the output's parameters are wrong.
+// - INVALID_ARGUMENT with the field: an output does not exist, is named twice
+//   or has wrong parameters.
 // - UNIMPLEMENTED: the parameters name shared memory.
 absl::Status ChooseOutputs(const inference::ModelInferRequest& request,
                            const model::ModelConfig& model,
                            std::vector<WantedOutput>* wanted);
 
-// Collects the results of all images as rows of the output tensors.
-// Thread-compatible. Results of different images may be set concurrently.
+// Collects the results of all images as rows of the output tensors. Each image
+// has one row in each tensor. Thread-compatible. Results of different images
+// may be set concurrently.
 class InferOutputs {
  public:
   InferOutputs() = default;
-  // If `raw` is true, the tensors go into raw_output_contents.
+  // If `raw` is true, MoveTo() writes the tensors into raw_output_contents.
+  // Otherwise MoveTo() writes them into the typed contents of each output.
   InferOutputs(std::vector<WantedOutput> wanted, bool raw)
       : wanted_(std::move(wanted)), raw_(raw) {}
 
   // Prepares rows for `images` images. Must be called first.
   void Start(int images) { images_.resize(images); }
-  // Stores the result of one image. `answer` must have the task of the outputs.
-  // Returns the size of the image's rows in bytes.
+  // Stores the result of one image. `answer` must be the answer of a model with
+  // these outputs. Returns the size of the image's rows in bytes.
   int64_t SetAnswer(int image, prediction::Answer answer);
   // Returns the total size of all rows in bytes.
   int64_t Bytes() const;

@@ -18,8 +18,8 @@ namespace {
 using inference::InferParameter;
 
 constexpr char kWantsFinalMark[] = "triton_enable_empty_final_response";
-constexpr size_t kMaxNameShown = 64;  // Bytes.
-constexpr size_t kMaxShown = 100;     // Bytes of a string.
+constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
+constexpr size_t kMaxShown = 100;     // Bytes of a string in an error.
 constexpr int kMaxClassification = 1 << 20;
 
 // Returns the value as text for an error. Truncates long strings.
@@ -76,7 +76,8 @@ absl::Status ReadTimeout(absl::string_view name,
   return status;
 }
 
-// Accepts 0, which clients send by default without sequences.
+// Returns an error if the parameter requests a sequence. Accepts 0 and empty
+// values, which clients send by default.
 absl::Status CheckNoSequence(absl::string_view name,
                              const InferParameter& parameter) {
   const bool none = !parameter.bool_param() && parameter.int64_param() == 0 &&

@@ -14,8 +14,8 @@ namespace sfmamba::kserve {
 using ParameterMap =
     google::protobuf::Map<std::string, inference::InferParameter>;
 
-// Returns true if the client of a stream requests an end marker in the last
-// response to the request. The C++ client always requests the marker.
+// Returns true if the client of a stream wants an end marker in the last
+// response to the request. The C++ client always wants the marker.
 bool WantsFinalMark(const inference::ModelInferRequest& request);
 
 // The known parameters of a ModelInferRequest.
@@ -24,23 +24,24 @@ struct InferParameters {
   std::optional<float> score_threshold;  // Used for detectors only.
 };
 
-// Returns INVALID_ARGUMENT with reason INVALID_FIELD and the parameter's name
-// in these cases:
+// Reads the parameters of a request. Returns INVALID_ARGUMENT with reason
+// INVALID_FIELD and the parameter's name in these cases:
 // - A known parameter has a wrong type or is out of range.
-// - A parameter belongs to a feature that only Triton servers have, such as
+// - A parameter requests a feature that only Triton servers have, such as
 //   sequences.
-// - The parameter's name starts with "triton_".
-// Ignores all other parameters.
+// - The name of an unknown parameter starts with "triton_".
+// Ignores all other unknown parameters.
 absl::Status ReadParameters(const ParameterMap& map,
                             InferParameters* parameters);
 
 // Reads an output's parameter `classification`, the number of top classes to
-// return. Reads 0 if the parameter is missing. Returns INVALID_ARGUMENT with a
-// field relative to the output, such as ".parameters.x".
+// return. Reads 0 if the parameter is missing. If the parameter is invalid,
+// returns INVALID_ARGUMENT. The error names the field relative to the output,
+// as ".parameters.classification".
 absl::Status ReadOutputParameters(const ParameterMap& map, int* classification);
 
-// Returns UNIMPLEMENTED with reason NOT_SUPPORTED. The error for every use of
-// Triton's shared memory extensions.
+// Returns the error for every use of Triton's shared memory extensions. The
+// error is UNIMPLEMENTED with reason NOT_SUPPORTED.
 absl::Status SharedMemoryRemoved();
 // Returns SharedMemoryRemoved() if the parameters of an input or output name a
 // shared memory region.

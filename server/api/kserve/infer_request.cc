@@ -19,7 +19,7 @@ namespace {
 
 constexpr char kRawField[] = "raw_input_contents[0]";
 constexpr char kContentsField[] = "inputs[0].contents";
-constexpr size_t kMaxNameShown = 64;  // Bytes.
+constexpr size_t kMaxNameShown = 64;  // In an error, in bytes.
 
 absl::Span<const int64_t> ShapeOf(const inference::ModelInferRequest& message) {
   const auto& shape = message.inputs(0).shape();
@@ -34,8 +34,8 @@ absl::Status NotOne(absl::string_view field, int got,
       field, absl::StrCat("got ", got, ", expected ", expected));
 }
 
-// Checks that there is exactly one input and that its elements are in one
-// place.
+// Checks that there is exactly one input and that its elements are either raw
+// or typed.
 absl::Status CheckCounts(const InferWire& wire) {
   if (wire.inputs != 1) {
     return NotOne("inputs", wire.inputs, "one, \"image\"");
@@ -87,7 +87,7 @@ class Walker {
       if (!Handle(tag, end)) return Malformed();
       if (wire_.inputs == kMaxCounted || wire_.outputs == kMaxCounted ||
           wire_.raw_inputs == kMaxCounted) {
-        break;  // The prediction rejects the request later.
+        break;  // FindImages() refuses the request later.
       }
     }
     return absl::OkStatus();
@@ -136,7 +136,7 @@ class Walker {
   uint32_t field_ = 0;  // The field number of the request that is being read.
 };
 
-// Sets the element type and the number of images.
+// Checks the input. Sets the element type and the number of images.
 absl::Status CheckInput(const InferWire& wire,
                         const inference::ModelInferRequest& message,
                         ElementType* type, int* count) {
@@ -194,7 +194,7 @@ absl::Status CopyTypedNumbers(absl::Span<const absl::string_view> parts,
   return absl::OkStatus();
 }
 
-// Sets the extents of all images.
+// Sets the range of bytes (extent) of each image.
 absl::Status Split(absl::Span<const absl::string_view> parts,
                    const InferWire& wire, const ElementType& type,
                    absl::Span<const int64_t> shape, InferImages* images) {

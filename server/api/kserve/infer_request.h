@@ -14,23 +14,25 @@
 
 namespace sfmamba::kserve {
 
-// Preprocesses a ModelInferRequest before protobuf parses the message. Parsing
-// therefore never needs more memory than the size of the message. The elements
-// of tensors stay in the received buffers.
+// Protobuf parses only a reduced copy of a ModelInferRequest, which has no
+// elements of tensors. The functions below create this copy. Parsing therefore
+// never needs more memory than the size of the message. The elements stay in
+// the received buffers.
 
 struct InferWire {
-  // The number of occurrences of each field, counted up to kMaxCounted.
+  // The number of inputs, outputs and raw_input_contents in the message.
+  // Counting stops at kMaxCounted.
   int inputs = 0;
   int outputs = 0;
   int raw_inputs = 0;
-  // `contents` is the position of the first input's `contents`, and
-  // `contents_count` the number of occurrences. `raw` is the position of the
-  // first raw_input_contents. A length of -1 means that the field is missing.
+  // `contents` is the range of the first input's typed `contents`, which occur
+  // `contents_count` times. `raw` is the range of the first raw_input_contents.
+  // A length of -1 means that the field is missing.
   call::WireExtent contents = {0, -1};
   int contents_count = 0;
   call::WireExtent raw = {0, -1};
-  // The message for protobuf. Contains only the first input, at most
-  // kMaxOutputs outputs and no elements.
+  // The reduced copy of the message for protobuf. Contains only the first
+  // input, at most kMaxOutputs outputs and no elements.
   std::string rest;
 };
 
@@ -48,21 +50,25 @@ absl::Status WalkInferRequest(absl::Span<const absl::string_view> parts,
 
 // The images of a ModelInferRequest.
 struct InferImages {
-  // INVALID_ARGUMENT with the field if the server does not support the input.
-  // UNIMPLEMENTED if the input is in shared memory.
+  // OK, or the error of the input. INVALID_ARGUMENT with the field if the
+  // server does not support the input. UNIMPLEMENTED if the input is in shared
+  // memory.
   absl::Status status;
-  // The number of images according to the shape, or 1 if the shape is invalid.
+  // The number of images according to the input's shape, or 1 if the shape is
+  // invalid.
   int count = 1;
-  // The positions of the images in `copy`, or in the parts if `copy` is empty.
-  // Empty after an error or if there are too many images.
+  // The bytes of each image, as a range of `copy`. If `copy` is empty, the
+  // range is in the received message. There are no ranges after an error or if
+  // there are too many images.
   std::vector<call::WireExtent> extents;
   std::string copy;  // Typed numbers, converted to raw bytes.
 };
 
-// Finds the images of a request in `parts`, at the positions in `wire`.
-// `message` must be the parsed InferWire::rest. Stores the index of each extent
-// in raw_input_contents of `message`. If the input is typed, also adds an empty
-// `contents`.
+// Finds the images of a request. `parts` is the received message, and `wire`
+// contains the ranges of the elements. `message` must be the parsed
+// InferWire::rest. Stores the index of each image in raw_input_contents of
+// `message`. If the input is typed, also adds an empty `contents`, so that
+// IsRaw() returns false.
 InferImages FindImages(absl::Span<const absl::string_view> parts,
                        const InferWire& wire, int max_images,
                        inference::ModelInferRequest* message);
@@ -76,12 +82,14 @@ absl::Status ReadInferRequest(absl::Span<const absl::string_view> parts,
 // For the functions below, FindImages() must have found the images of
 // `message`.
 
-// Returns true if the input is raw. The outputs must then be raw too.
+// Returns true if the input's elements are in raw_input_contents. The outputs
+// must then be raw too.
 bool IsRaw(const inference::ModelInferRequest& message);
 // Returns true if the images are encoded files.
 bool HasFiles(const inference::ModelInferRequest& message);
-// Returns image `i` with the index of its extent in place of its bytes. The
-// returned object points into `message`.
+// Returns image `i` with an index in place of its bytes.
+// call::Pictures::SetBytes() replaces the index. The returned object points
+// into `message`.
 image::ImageSource ImageOf(const inference::ModelInferRequest& message, int i);
 
 }  // namespace sfmamba::kserve

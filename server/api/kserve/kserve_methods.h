@@ -11,7 +11,7 @@
 namespace sfmamba::kserve {
 
 struct KserveOptions {
-  std::string version;  // The server's.
+  std::string version;  // The server's version.
   // `live` returns true if every model makes progress. `ready` returns true if
   // the server is SERVING. `draining` returns true if the server drains. All
   // functions must be fast and thread-safe.

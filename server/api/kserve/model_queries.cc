@@ -155,7 +155,8 @@ void DescribeStatistics(const PublishedModel& model,
     inference::InferBatchStatistics* batch = statistics->add_batch_stats();
     batch->set_batch_size(images);
     Describe(time, batch->mutable_compute_infer());
-    // Image decoding and response encoding happen outside of batches.
+    // Image decoding and response encoding happen outside of batches, so their
+    // times stay 0.
     batch->mutable_compute_input()->set_count(time.count);
     batch->mutable_compute_output()->set_count(time.count);
   }

@@ -10,16 +10,16 @@
 
 namespace sfmamba::kserve {
 
-// Describe the server and its models. Each function fills the response.
-// Functions with a record store the model in the record. The functions return
-// these errors:
+// Describe the server and its models. Each function fills the response. If the
+// request names a model, a function with a record stores the model in the
+// record. The functions return these errors:
 // - NOT_FOUND: the model does not exist.
 // - UNAVAILABLE: the model is not READY.
 // - INVALID_ARGUMENT, with the field: the request is invalid.
 
 void DescribeServer(const std::string& version,
                     inference::ServerMetadataResponse* metadata);
-// Sets ready to false, without an error, if the model does not exist.
+// If the model does not exist, sets `ready` to false and returns OK.
 absl::Status IsReady(const prediction::TransportEnvironment& environment,
                      const inference::ModelReadyRequest& request,
                      inference::ModelReadyResponse* ready);

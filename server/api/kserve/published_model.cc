@@ -20,8 +20,8 @@ absl::StatusOr<std::shared_ptr<repository::ModelVersion>> FindVersion(
   return repository.Find(full, field);
 }
 
-// The maximum number of classes for a class map of bytes. The value 255 means
-// "ignore".
+// If a model has at most this many classes, its class maps have one byte per
+// pixel. The byte 255 means "ignore".
 constexpr int kMaxByteClasses = 255;
 
 ModelTensor Fp32(absl::string_view name, std::vector<int64_t> dims) {

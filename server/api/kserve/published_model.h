@@ -19,7 +19,7 @@ namespace sfmamba::kserve {
 // If `encoded_models` is set, each model also has the name "{id}_encoded". The
 // metadata of "{id}_encoded" describes the input as encoded files. Both names
 // accept tensors and files and share one queue. The second name exists for
-// clients that send only the described input.
+// clients that can send only the kind of input in the metadata.
 struct PublishedModel {
   std::shared_ptr<repository::ModelVersion> version;
   bool encoded = false;
@@ -35,12 +35,13 @@ absl::StatusOr<PublishedModel> FindModel(
     const prediction::TransportEnvironment& environment, absl::string_view name,
     absl::string_view version, absl::string_view field);
 
-// Returns all models, sorted by id and version.
+// Returns all model versions under each of their names, sorted by id and
+// version.
 std::vector<PublishedModel> ListModels(
     const prediction::TransportEnvironment& environment);
 
 // Describes an input or output tensor of a model. `dims` are the dimensions
-// without the batch dimension. -1 means any size.
+// without the batch dimension. A dimension of -1 may have any size.
 struct ModelTensor {
   absl::string_view name;
   absl::string_view datatype;  // Such as "FP32".

@@ -49,8 +49,8 @@ absl::StatusOr<std::string> ModelOf(const TransportEnvironment& environment,
   return found.ok() ? found->version->id() : name;
 }
 
-// Returns the id of the model to change. If the request is invalid, logs the
-// failed `action`.
+// Returns the id of the model to change. If the request is invalid, returns an
+// error and logs the failed `action`, such as "load".
 template <typename Request>
 absl::StatusOr<std::string> Check(ModelChanges* changes, const char* action,
                                   const TransportEnvironment& environment,

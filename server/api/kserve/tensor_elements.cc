@@ -21,7 +21,7 @@ constexpr char kTypes[] = "FP32, FP16, BF16, UINT8 or BYTES";
 // Maximum number of bytes of a name in an error message.
 constexpr size_t kMaxShown = 32;
 constexpr int kMaxDimensionsShown = 8;
-constexpr int kLengthBytes = 4;  // The length prefix of each file.
+constexpr int kLengthBytes = 4;  // Size of the length before each file.
 // Field numbers of InferTensorContents.
 constexpr uint32_t kUint = 4, kFloat = 6, kBytes = 8;
 
@@ -116,7 +116,7 @@ class NumberReader {
     if (type_.bytes != 1) return Many(cursor, 1, end);
     uint64_t value;
     if (!cursor.ReadVarint(end, &value)) return Truncated();
-    // Protobuf also truncates a uint32 to its low 32 bits.
+    // As in protobuf, only the low 32 bits of a uint32 count.
     if (static_cast<uint32_t>(value) > 255) {
       return Error(absl::StrCat("got ", static_cast<uint32_t>(value),
                                 ", expected 0 to 255 of UINT8"));

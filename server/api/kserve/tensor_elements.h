@@ -38,28 +38,29 @@ absl::StatusOr<int64_t> CountImages(const ElementType& type,
 int64_t BytesOfImage(const ElementType& type, absl::Span<const int64_t> shape);
 
 // The functions below find or read the elements of `images` images in a
-// message. They check all lengths in the message. They return INVALID_ARGUMENT
-// without a field if a length is wrong.
+// message. An extent is a range of bytes in the message. The functions return
+// INVALID_ARGUMENT without a field if a length in the message is wrong.
 
-// Splits the raw numbers in `raw` into one extent per image.
+// Splits the numbers in `raw`, the range of raw_input_contents, into one extent
+// for each image.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawNumbers(
     const ElementType& type, absl::Span<const int64_t> shape, int images,
     const call::WireExtent& raw);
 
-// Splits raw files into one extent per file. Each file is a 4-byte
-// little-endian length followed by its bytes.
+// Splits the files in `raw`, the range of raw_input_contents, into one extent
+// for each file. Each file follows its length, a 4-byte little-endian number.
 absl::StatusOr<std::vector<call::WireExtent>> SplitRawFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& raw);
 
-// Returns one extent for each file in `bytes_contents` of an
+// Returns the extent of each file in the field `bytes_contents` of an
 // InferTensorContents.
 absl::StatusOr<std::vector<call::WireExtent>> SplitTypedFiles(
     absl::Span<const absl::string_view> parts, int images,
     const call::WireExtent& contents);
 
-// Writes exactly `count` FP32 or UINT8 elements of an InferTensorContents to
-// `to` as raw bytes.
+// Copies the FP32 or UINT8 elements of an InferTensorContents to `to` as raw
+// bytes. Returns INVALID_ARGUMENT if the number of elements is not `count`.
 absl::Status ReadTypedNumbers(absl::Span<const absl::string_view> parts,
                               const ElementType& type, int64_t count,
                               const call::WireExtent& contents, uint8_t* to);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-constexpr size_t kMaxShown = 64;  // Bytes of a rejected token.
+constexpr size_t kMaxShown = 64;  // Bytes of a rejected token in an error.
 
 // ModelState and v1::Model::State have the same value names.
 v1::Model::State ToProto(observability::ModelState state) {
@@ -122,7 +122,8 @@ absl::Status FillPage(
                   absl::string_view(request.page_token()).substr(0, kMaxShown)),
               "\", expected the next_page_token of an earlier answer"));
     }
-    // The last version of the previous page may no longer exist.
+    // Finds the first version after the previous page. The last version of the
+    // previous page may no longer exist.
     from = std::partition_point(all.begin(), all.end(), [&](const auto& at) {
       return std::forward_as_tuple(at->id(), at->number()) <=
              std::tie(last->id, last->version);

@@ -10,7 +10,8 @@
 
 namespace sfmamba::api {
 
-// Describes the current state of a version.
+// Fills `model` with the current state of a model version. Includes the classes
+// only if `with_classes` is true.
 void ToProto(const repository::ModelVersion& version, bool with_classes,
              v1::Model* model);
 

@@ -14,7 +14,7 @@
 namespace sfmamba::api {
 namespace {
 
-// The maximum of a protobuf Duration, about 10,000 years.
+// The maximum of a protobuf Duration, which is about 10,000 years.
 constexpr int64_t kMaxDurationSeconds = 315'576'000'000;
 
 // Maps a protobuf enum value to the corresponding value of the server's own

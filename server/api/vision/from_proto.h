@@ -20,7 +20,8 @@ namespace sfmamba::api {
 
 absl::StatusOr<image::ImageSource> FromProto(const v1::Image& image);
 
-// After an error, `result` contains the valid options.
+// Converts the options of a request. After an error, `result` contains the
+// options that are valid.
 absl::Status FromProto(const v1::RequestOptions& options,
                        prediction::RequestOptions* result);
 

@@ -78,8 +78,8 @@ class VisionCodec : public prediction::ResponseWriter {
   Response rest_;  // The response without its results.
 };
 
-// Answers a prediction call, such as a ClassifyRequest, see call::Handler.
-// Malformed requests are counted and logged like other requests.
+// The call::Handler of a prediction method, such as Classify. Malformed
+// requests are counted and logged like other requests.
 template <typename Request, typename Response>
 void Predict(const prediction::TransportEnvironment& environment,
              observability::Method counted_as,
