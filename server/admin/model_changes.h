@@ -44,7 +44,7 @@ absl::StatusOr<Target> ParseTarget(absl::string_view name,
 // Thread-safe. A load or unload may end after this object is destroyed.
 class ModelChanges {
  public:
-  // Receives the end of a change. `call` is called once, when the change has
+  // The callbacks of a change. `call` is called once, when the change has
   // ended. `has_gone` returns true if the caller no longer waits for the
   // change.
   struct Done {
