@@ -51,7 +51,7 @@ class InferCodec : public prediction::ResponseWriter {
   int64_t SetAnswer(int i, prediction::Answer answer) override {
     return outputs_.SetAnswer(i, std::move(answer));
   }
-  // Never called, because no request allows partial results.
+  // SetError() is never called, because no request allows partial results.
   void SetError(int, const absl::Status&) override {}
   void SetTiming(const v1::Timing&) override {}
   int64_t Bytes() const override { return outputs_.Bytes(); }

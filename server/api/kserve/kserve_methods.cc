@@ -70,7 +70,8 @@ std::vector<call::Method> KserveMethods(const KserveOptions& options) {
                                   const TransportEnvironment& environment,
                                   const auto& request, auto* response) {
     const absl::Status status = IsReady(environment, request, response);
-    // A draining server should not receive new requests.
+    // A draining server reports every model as not ready, so that clients send
+    // no new requests.
     if (draining()) response->set_ready(false);
     return status;
   };
@@ -102,8 +103,9 @@ std::vector<call::Method> KserveMethods(const KserveOptions& options) {
        Scope::kInfer, Method::kModelInfer, Infer},
       {"inference.GRPCInferenceService/ModelStreamInfer", "", Scope::kInfer,
        Method::kModelStreamInfer, nullptr},
-      // Must precede ModelMetadata, whose path would match "/v2/models/stats"
-      // as a model named "stats".
+      // This row must precede ModelMetadata. Otherwise the path
+      // "/v2/models/stats" would select ModelMetadata for a model named
+      // "stats".
       {"inference.GRPCInferenceService/ModelStatistics",
        "GET /v2/models[/{name}[/versions/{version}]]/stats", Scope::kRead,
        Method::kModelStatistics,

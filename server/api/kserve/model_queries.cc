@@ -126,8 +126,8 @@ absl::Status DescribeConfig(const PublishedModel& model, int max_images,
                       : inference::ModelInstanceGroup::KIND_GPU);
   DescribeBatching(*(*loaded)->executor, default_timeout,
                    config->mutable_dynamic_batching());
-  // The message is empty, so `decoupled` is false. Each request has exactly one
-  // response.
+  // Sets an empty policy, whose field `decoupled` is false. Each request has
+  // exactly one response.
   config->mutable_model_transaction_policy();
   (*config->mutable_parameters())["precision"].set_string_value(
       std::string(repository::PrecisionName((*loaded)->precision)));

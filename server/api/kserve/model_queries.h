@@ -11,8 +11,8 @@
 namespace sfmamba::kserve {
 
 // Describe the server and its models. Each function fills the response. If the
-// request names a model, a function with a record stores the model in the
-// record. The functions return these errors:
+// request names a model, a function with the parameter `record` stores the
+// model in `record`. The functions return these errors:
 // - NOT_FOUND: the model does not exist.
 // - UNAVAILABLE: the model is not READY.
 // - INVALID_ARGUMENT, with the field: the request is invalid.

@@ -28,9 +28,10 @@ struct PublishedModel {
 };
 
 // Returns the model with the given name and version. If `version` is empty, the
-// repository selects the version. An id that ends with "_encoded" takes
-// precedence over the second name of another model. Returns NOT_FOUND, or
-// INVALID_ARGUMENT with field `field`.
+// repository selects the version. `name` is a model's id, or the second name
+// "{id}_encoded" of a model. An id takes precedence over the second name of
+// another model. Returns NOT_FOUND if there is no such model. Returns
+// INVALID_ARGUMENT with field `field` if `name` is malformed.
 absl::StatusOr<PublishedModel> FindModel(
     const prediction::TransportEnvironment& environment, absl::string_view name,
     absl::string_view version, absl::string_view field);
