@@ -54,8 +54,8 @@ class Pictures {
 
 // Encodes the repeated field `results` of a response, one result at a time.
 // Several threads can therefore encode results, and the size is known before
-// the response is sent.
-// Thread-compatible. Results with different indices may be set concurrently.
+// the response is sent. Thread-compatible. Results with different indices may
+// be set concurrently.
 class ResultSink {
  public:
   virtual ~ResultSink() = default;
@@ -88,7 +88,6 @@ class Call {
   virtual absl::Status Admit(security::Scope scope) = 0;
 
   // Exactly one of Read() and ReadPictures() must be called, and only once.
-  //
   //
   // Parses the request. Returns INVALID_ARGUMENT with reason MALFORMED_MESSAGE
   // if the request cannot be parsed. Returns UNAVAILABLE with reason DRAINING
