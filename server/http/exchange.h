@@ -25,8 +25,7 @@ struct HttpRequest {
   security::Caller caller;  // Set by HttpOptions::admit.
 
   // Returns the name under which server::ClientShares counts the client. This
-  // name is the caller's name. If the caller has no name, it is the address in
-  // `peer`.
+  // is the caller's name, or the address in `peer` if the caller has no name.
   std::string client() const {
     return caller.name.empty() ? std::string(server::ClientOf(peer))
                                : caller.name;

@@ -37,8 +37,8 @@ struct HttpOptions {
 
   // The maximum number of connections. If there are more, the server closes the
   // connection with the lowest Connection::State. If several connections have
-  // this state, the server closes the one that has had it longest. A connection
-  // whose request waits for its response is never closed.
+  // this state, the server closes the connection that has been in this state
+  // longest. A connection whose request waits for its response is never closed.
   int max_connections = 1024;
   // The maximum size of the request line and the headers together (431). Both
   // must arrive within `head_time` (408). A TLS handshake has the same time
@@ -59,8 +59,8 @@ struct HttpOptions {
   // occupy, from 0.5 to 1. See server::ClientShares.
   double client_share = 1;
   // The time limit for receiving a body (408). The client must also send at
-  // least `min_body_rate` bytes per second on average. The first `head_time` of
-  // the body does not count towards this average.
+  // least `min_body_rate` bytes per second on average. The time up to
+  // `head_time` does not count towards this average.
   absl::Duration body_time = absl::Seconds(60);
   int64_t min_body_rate = 16 << 10;
   // The time limit for writing a response. The server closes the connection
@@ -73,9 +73,9 @@ struct HttpOptions {
 
   // Called once for each request when its headers have arrived. The body is
   // read later, and `request.body` is still empty. The function may change the
-  // request. If it returns a response, the request is refused with this
-  // response and the connection is closed. Called by the port's thread. Must
-  // not block.
+  // request. If the function returns a response, the request is refused with
+  // this response and the connection is closed. Called by the port's thread.
+  // Must not block.
   std::function<std::optional<HttpResponse>(HttpRequest& request)> admit =
       [](HttpRequest&) { return std::nullopt; };
   // Returns additional headers for the response to `request`. If a request is

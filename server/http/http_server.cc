@@ -170,7 +170,8 @@ void HttpServer::Port::Accept(tcp::acceptor& acceptor) {
       Accept(acceptor);  // First, because Add() may throw.
       return Add(std::move(socket));
     }
-    // The process or the machine has no file descriptor or memory left.
+    // The process or the machine has no file descriptor or memory left. Closing
+    // a connection frees some.
     EndOne();
     const auto again =
         std::make_shared<asio::steady_timer>(*loop_, kNoDescriptors);
@@ -244,7 +245,8 @@ void HttpServer::Port::CallHandler(std::shared_ptr<Call> call,
                                    HttpRequest request) {
   request.came = base::SteadyNow();
   server::Work work;
-  // A compressed body may be as large as `max_body_bytes` when decompressed.
+  // A compressed body may have up to `max_body_bytes` bytes after
+  // decompression.
   const int64_t bytes = PackingOf(request) == Packing::kNone
                             ? request.body.size()
                             : options_.max_body_bytes;

@@ -49,7 +49,8 @@ class HttpServer {
   bool Drain(absl::Duration limit);
 
   int port() const;
-  // Returns the number of bytes of request bodies, responses and TLS state.
+  // Returns the number of bytes that request bodies, responses and TLS state
+  // occupy.
   int64_t held_bytes() const;
 
  private:

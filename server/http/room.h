@@ -16,7 +16,8 @@ namespace sfmamba::http {
 class Room {
  public:
   using Hold = server::Hold<Room>;
-  // The bytes that one hold has taken, and the client that they count for.
+  // The bytes that a hold has taken, and the client for which these bytes
+  // count.
   struct Part {
     std::string client;
     int64_t bytes = 0;
@@ -24,7 +25,7 @@ class Room {
         0;  // The part of `bytes` that counts towards the client's share.
   };
 
-  // See server::ClientShares for `client_share`.
+  // `capacity` is in bytes. See server::ClientShares for `client_share`.
   Room(int64_t capacity, double client_share)
       : capacity_(capacity), clients_(client_share) {}
 

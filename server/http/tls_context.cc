@@ -18,7 +18,7 @@ constexpr long kMaxClientCertificates = 32 << 10;
 constexpr unsigned char kHttp11[] = "\x08http/1.1";
 constexpr unsigned char kSessions[] = "sfmamba";
 
-// Tells each client which CAs may have signed its certificate.
+// Makes `context` tell clients which CAs may have signed their certificates.
 void NameClientCas(SSL_CTX* context) {
   const STACK_OF(X509_OBJECT)* const objects =
       X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));

@@ -22,7 +22,8 @@ namespace sfmamba::http {
 class TlsContext {
  public:
   struct Options {
-    // Must already contain an identity and must outlive this object.
+    // Provides the certificate and key. Must already contain an identity and
+    // must outlive this object.
     const security::CurrentTlsIdentity* identity = nullptr;
     // If true, clients without a certificate are accepted even if the identity
     // has a client CA.
