@@ -26,7 +26,7 @@ constexpr char kSeconds[] = "600";
 
 // Returns the value of the header Authorization. Returns an invalid value if
 // there are several such headers, because a proxy in front of the server may
-// have checked another one than the server would.
+// have checked a different header than the server would.
 absl::string_view Authorization(const http::HttpRequest& request) {
   constexpr char kName[] = "authorization";
   if (request.headers.count(kName) > 1) return "several";

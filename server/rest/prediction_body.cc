@@ -148,7 +148,7 @@ BodyForm FormOf(absl::string_view content_type, absl::string_view body) {
 
 void OwnedPictures::SetBytes(image::ImageSource* source) {
   const auto set = [this](absl::string_view* index) {
-    // Empty if the field was not sent.
+    // `index` is empty if the field was not sent.
     if (!index->empty()) *index = views_[call::ExtentIndex(*index)];
   };
   auto* encoded = std::get_if<image::EncodedImage>(&source->source);

@@ -70,8 +70,8 @@ struct Place {
   const FieldDescriptor* field = nullptr;  // Null if the field was not found.
 };
 
-// Finds the field `name` of `message`. `name` may be the name of a nested
-// field, such as "crop.x_min". Then creates the nested message if needed.
+// Finds the field `name` of `message`. `name` may also be the name of a nested
+// field, such as "crop.x_min". Creates the nested message if needed.
 Place Find(absl::string_view name, Message* message) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(name, absl::MaxSplits('.', 1));

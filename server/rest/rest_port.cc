@@ -123,8 +123,8 @@ void RestService::Serve(const MethodPaths::Match& found,
     return exchange->Answer(
         OtherMethod(request.method, found.allowed, request.path));
   }
-  // Calls without a metric are probes and other cheap queries. The server
-  // answers these calls even while draining.
+  // Methods without a metric are probes and other cheap queries. The server
+  // answers their calls even while draining.
   absl::Status serving = draining_.load() && found.method->metric.has_value()
                              ? server::Draining("the server")
                              : absl::OkStatus();
