@@ -18,7 +18,7 @@ grpc::Status EndCall(const absl::Status& status,
                      grpc::ServerContextBase* context) {
   const absl::Duration delay = server::GetErrorDetail(status).retry_after;
   if (delay != absl::InfiniteDuration()) {
-    // gRPC clients never retry a call that ends with a pushback of 0.
+    // If the pushback is 0, gRPC clients never retry the call.
     const absl::Duration unit = absl::Milliseconds(1);
     const absl::Duration rounded = absl::Ceil(std::max(delay, unit), unit);
     context->AddTrailingMetadata(

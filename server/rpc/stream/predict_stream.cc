@@ -49,7 +49,7 @@ call::Handler HandlerOf(Proto::RequestCase kind) {
   }
 }
 
-// A valid request.
+// A valid request of a StreamPredict stream.
 class VisionItem final : public PredictItem {
  public:
   VisionItem(StreamMessage message, bool in_order,

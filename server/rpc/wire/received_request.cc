@@ -14,9 +14,10 @@ namespace sfmamba::rpc {
 namespace {
 
 // Sets the bytes of an image. The bytes may lie in several slices of the
-// received message. The bytes of an encoded image are then joined immediately,
-// because its header is read before admission. ImageSource::fetch joins the
-// bytes of a pixel buffer later. The bytes of a tensor are not joined.
+// received message. If so, the bytes of an encoded image are joined
+// immediately, because its header is read before the request is admitted.
+// ImageSource::fetch joins the bytes of a pixel buffer later. The bytes of a
+// tensor are not joined.
 struct Set {
   PictureBytes* pictures;
   std::function<void()>* fetch;
