@@ -116,7 +116,7 @@ class NumberReader {
     if (type_.bytes != 1) return Many(cursor, 1, end);
     uint64_t value;
     if (!cursor.ReadVarint(end, &value)) return Truncated();
-    // As in protobuf, only the low 32 bits of a uint32 count.
+    // Like protobuf, uses only the low 32 bits of a uint32.
     if (static_cast<uint32_t>(value) > 255) {
       return Error(absl::StrCat("got ", static_cast<uint32_t>(value),
                                 ", expected 0 to 255 of UINT8"));
