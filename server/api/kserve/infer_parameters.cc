@@ -91,7 +91,8 @@ absl::Status CheckNoSequence(absl::string_view name,
 absl::Status ReadFraction(absl::string_view name,
                           const InferParameter& parameter,
                           std::optional<float>* fraction) {
-  // The prediction checks the range later. Some clients send 1.0 as an integer.
+  // Some clients send 1.0 as an integer, so int64_param is accepted too. The
+  // prediction checks the range later.
   if (parameter.has_double_param()) {
     *fraction = parameter.double_param();
   } else if (parameter.has_int64_param()) {
