@@ -15,7 +15,7 @@ double Cubic(double x) {
   return 0;
 }
 
-constexpr double kReach = 2;  // The cubic is 0 from there on.
+constexpr double kReach = 2;  // The cubic is 0 for |x| >= kReach.
 
 }  // namespace
 
@@ -28,7 +28,8 @@ int BicubicFilter::most_taps() const {
   return static_cast<int>(std::ceil(kReach * widened_)) * 2 + 1;
 }
 
-// Follows Pillow operation by operation, because doubles round too.
+// Repeats Pillow's operations in Pillow's order, because the rounding of
+// doubles depends on it.
 void BicubicFilter::TapsOf(int64_t i, Taps* taps) {
   const double support = kReach * widened_;
   const double inverse = 1.0 / widened_;

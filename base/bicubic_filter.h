@@ -6,9 +6,10 @@
 
 namespace sfmamba::base {
 
-// The weights by which Pillow's bicubic filter resizes a side of a picture, to
-// the bit: Keys' cubic with a = -0.5, widened where the side shrinks, in fixed
-// point. Source: docs/network.md, "Preprocessing"; Pillow's published
+// Computes the weights by which Pillow's bicubic filter resizes one side of a
+// picture. They equal Pillow's bit for bit. The filter is Keys' cubic with a =
+// -0.5, which is widened if the side shrinks. The weights are fixed-point
+// numbers. Source: docs/network.md, "Preprocessing"; Pillow's published
 // resampling.
 //
 // Thread-compatible.
@@ -16,24 +17,25 @@ class BicubicFilter {
  public:
   static constexpr int kFractionBits = 22;
 
-  // The inputs that make one output, from `first` on.
+  // The weights of the consecutive input pixels that are summed up to one
+  // output pixel. weights[k] belongs to input first + k.
   struct Taps {
     int first = 0;
     std::vector<int32_t> weights;  // In units of 2^-kFractionBits.
   };
 
-  // From `in` to `out` pixels; both are positive.
+  // Resizes a side from `in` to `out` pixels. Both are positive.
   BicubicFilter(int in, int64_t out);
 
-  // No output is made of more inputs.
+  // Returns an upper bound of the number of inputs of an output.
   int most_taps() const;
-  // Sets `taps` to those of output i, 0 <= i < out.
+  // Sets `taps` to the inputs and weights of output i, 0 <= i < out.
   void TapsOf(int64_t i, Taps* taps);
 
  private:
   const int in_;
-  const double scale_;    // Inputs for each output.
-  const double widened_;  // What the cubic is widened by.
+  const double scale_;    // Inputs per output.
+  const double widened_;  // The factor by which the cubic is widened.
   std::vector<double> exact_;
 };
 

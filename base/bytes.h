@@ -8,8 +8,8 @@
 
 namespace sfmamba::base {
 
-// Both read the unsigned integer of `size` bytes (1 to 4) at `offset`, which
-// must lie inside `bytes`.
+// BigEndian() and LittleEndian() return the unsigned integer of `size` bytes (1
+// to 4) at `offset`. The integer must lie inside `bytes`.
 inline uint32_t BigEndian(absl::string_view bytes, size_t offset, int size) {
   uint32_t value = 0;
   for (int i = 0; i < size; ++i) {

@@ -7,9 +7,12 @@
 namespace sfmamba::base {
 namespace {
 
-// Levenshtein's distance, one row of its table at a time.
+// Returns Levenshtein's distance. `row` is one row of the usual table of
+// distances.
 size_t Distance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);  // From the first i letters of `a`.
+  // row[j] is the distance from the first i letters of `a` to the first j of
+  // `b`.
+  std::vector<size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
   for (size_t i = 0; i < a.size(); ++i) {
     size_t diagonal = row[0]++;
@@ -26,7 +29,7 @@ size_t Distance(absl::string_view a, absl::string_view b) {
 
 std::string ClosestName(absl::string_view name,
                         const std::vector<std::string>& names) {
-  constexpr size_t kLongest = 64;  // Longer names are no slips of the hand.
+  constexpr size_t kLongest = 64;  // Longer names are hardly typing mistakes.
   if (name.size() > kLongest) return "";
   std::string closest;
   size_t least = kLongest;

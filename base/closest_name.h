@@ -8,9 +8,9 @@
 
 namespace sfmamba::base {
 
-// Returns the one of `names` that becomes `name` by the fewest letters added,
-// taken out or replaced, at most about a third of its own; "" if there is none.
-// For suggestions: `name` is what a person has typed.
+// Returns the element of `names` that a person who typed `name` probably meant.
+// It has the smallest number of letters to add, delete or replace. Returns ""
+// if every element needs more than about a third of its letters changed.
 std::string ClosestName(absl::string_view name,
                         const std::vector<std::string>& names);
 

@@ -11,12 +11,12 @@
 namespace sfmamba::base {
 namespace {
 
-// Columns that are searched together: memory is read by rows, of which a cache
-// line of bytes is used at a time.
+// The number of columns that are searched together. The map lies in memory row
+// by row, so a single column would use only one pixel of each cache line.
 constexpr int kBand = 64;
 
-// Appends to changes[x] each row y > 0 in which the pixel in column x differs
-// from the one above it; `columns` of them, in rows `stride` pixels apart.
+// Appends to changes[x], for each of the `columns` columns x, each row y > 0
+// whose pixel differs from the pixel above it. Rows lie `stride` pixels apart.
 void FindChanges(const uint16_t* pixels, int64_t stride, int height,
                  int columns, std::array<std::vector<int>, kBand>& changes) {
   constexpr int kWord = sizeof(uint64_t) / sizeof(uint16_t);
@@ -43,17 +43,18 @@ void AppendNumber(int64_t number, std::string* text) {
   while (true) {
     const int group = number & 0x1f;
     number >>= 5;
-    // The last group's highest bit is the sign of what it ends.
+    // The highest bit of a number's last group is the number's sign.
     const bool last = number == ((group & 0x10) != 0 ? -1 : 0);
     text->push_back(static_cast<char>((last ? group : group | 0x20) + 48));
     if (last) return;
   }
 }
 
-// Reads the next number of `counts` from `*at` on; false if it is cut off or
-// too long. Source: docs/heads.md, "COCO run lengths".
+// Reads the number of `counts` that begins at `*at`, and moves `*at` behind it.
+// Returns false if the number is incomplete or too long. Source: docs/heads.md,
+// "COCO run lengths".
 bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
-  constexpr int kMaxShift = 35;  // A run, signed, has 32 bits at most.
+  constexpr int kMaxShift = 35;  // Bits. A signed run length has at most 32.
   *number = 0;
   for (int shift = 0; shift < kMaxShift && *at < counts.size(); shift += 5) {
     const int group = counts[(*at)++] - '0';
@@ -66,8 +67,9 @@ bool ReadNumber(absl::string_view counts, size_t* at, int64_t* number) {
   return false;
 }
 
-// Grows a rectangle by the run of `length` pixels from `begin` on in a picture
-// of `height` rows, counted column by column.
+// Grows the rectangle `bounds` so that it includes a run of set pixels. The run
+// has `length` pixels from pixel `begin` on. Pixels are counted column by
+// column in a picture of `height` rows.
 void Include(int64_t begin, int64_t length, int height, Mask* bounds) {
   const int first_column = begin / height;
   const int last_column = (begin + length - 1) / height;

@@ -12,12 +12,13 @@
 
 namespace sfmamba::base {
 
-// Writes COCO's compressed run lengths of a mask. The mask is read column by
-// column, and the lengths alternate between unset and set pixels, beginning
-// with unset ones. From the fourth on, the difference to the length two before
-// is stored. Each number is divided into groups of 5 bits, the lowest first;
-// 0x20 is added if more groups follow, and 48 to each group. Source:
-// docs/heads.md, "COCO run lengths".
+// Writes a mask as COCO's compressed run lengths. The mask is read column by
+// column. The lengths of unset and set pixels alternate, beginning with unset
+// pixels. From the fourth length on, only the difference to the length two
+// before is stored. Each number is divided into groups of 5 bits, the lowest
+// group first. Each group becomes a character: 48 is added to the group, and
+// also 0x20 if more groups of the number follow. Source: docs/heads.md, "COCO
+// run lengths".
 //
 //   RleWriter rle;
 //   rle.Add(3, 7);  // Pixels 3 to 6 are set,
@@ -28,7 +29,8 @@ namespace sfmamba::base {
 class RleWriter {
  public:
   // Sets the pixels [begin, end), which are counted column by column. `begin`
-  // must not be below the last call's `end`. Adjoining pixels become one run.
+  // must not be below `end` of the previous call. Runs without a gap are
+  // joined.
   void Add(int64_t begin, int64_t end) {
     if (begin == end) return;
     if (begin != end_) {
@@ -41,39 +43,43 @@ class RleWriter {
     end_ = end;
   }
 
-  // The string of a mask of `pixels` pixels; once.
+  // Returns the string of a mask of `pixels` pixels. May be called only once.
   std::string Finish(int64_t pixels);
 
-  bool empty() const { return end_ == 0; }        // Whether no pixel is set.
-  int64_t bytes() const { return text_.size(); }  // Written so far.
+  bool empty() const { return end_ == 0; }  // True if no pixel is set.
+  // The length of the string so far.
+  int64_t bytes() const { return text_.size(); }
 
  private:
   void Append(int64_t count);
 
-  std::string text_;      // Lacks only the last set run, which may still grow.
-  int64_t counts_ = 0;    // Counts in text_.
-  int64_t last_[2] = {};  // The last count of each kind, unset and set.
-  int64_t begin_ = 0;     // The last set run.
+  // Everything except the last set run, which may still grow.
+  std::string text_;
+  int64_t counts_ = 0;    // Number of run lengths in text_.
+  int64_t last_[2] = {};  // The last length of unset and of set pixels.
+  // The last set run is [begin_, end_).
+  int64_t begin_ = 0;
   int64_t end_ = 0;
 };
 
-// The run lengths of each class of a map [height, width] of class indices, read
-// some columns at a time. Indices of `classes` and above belong to no class.
-// Thread-compatible.
+// Computes the run lengths of each class of a map [height, width] of class
+// indices. The map may be filled and read some columns at a time. Indices of at
+// least `classes` belong to no class. Thread-compatible.
 class ClassRunLengths {
  public:
   ClassRunLengths(int height, int width, int classes);
 
-  // Reads the next `columns` columns of `map`, or those that are left. It reads
-  // 64 columns at once, so that multiples of 64 are fastest.
+  // Reads the next `columns` columns of `map`, or the remaining ones if there
+  // are fewer. Columns are read in blocks of 64, so multiples of 64 are
+  // fastest.
   void AddColumns(int columns, const std::vector<uint16_t>& map);
   bool done() const { return columns_ == width_; }
 
-  // The bytes of the string of class `id` so far.
+  // Returns the length of the string of class `id` so far.
   int64_t bytes(int id) const { return writers_[id].bytes(); }
 
-  // The compressed string of class `id`, which is empty if the class does not
-  // occur; once, when done().
+  // Returns the compressed string of class `id`. It is empty if the class does
+  // not occur. May be called once per class, when done() is true.
   std::string Take(int id);
 
  private:
@@ -83,15 +89,17 @@ class ClassRunLengths {
   int columns_ = 0;                 // Columns read so far.
 };
 
-// Reads a compressed string: the lengths of the runs, beginning with unset
-// pixels. INVALID_ARGUMENT unless they are numbers that add up to `pixels`.
+// Decodes a compressed string. Returns the lengths of the runs, of which the
+// first has unset pixels. Returns INVALID_ARGUMENT unless the string contains
+// numbers that add up to `pixels`.
 absl::StatusOr<std::vector<int64_t>> ReadRleCounts(absl::string_view counts,
                                                    int64_t pixels);
 
-// Decodes a compressed string for a picture of `height` x `width`. The mask is
-// the smallest rectangle with all set pixels, 0 x 0 if there are none. Returns
-// the errors of CheckImageSize(), and INVALID_ARGUMENT unless the counts are
-// numbers that add up to the picture's pixels.
+// Decodes a compressed string for a picture of `height` x `width`. The returned
+// mask covers the smallest rectangle that contains all set pixels. It is 0 x 0
+// if no pixel is set. Returns the errors of CheckImageSize(). Returns
+// INVALID_ARGUMENT unless the string contains numbers that add up to the
+// picture's pixels.
 absl::StatusOr<Mask> DecodeRle(absl::string_view counts, int height, int width,
                                const ImageLimits& limits);
 

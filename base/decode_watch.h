@@ -8,34 +8,36 @@
 
 namespace sfmamba::base {
 
-// Returns the processor time that the calling thread has used.
+// Returns the CPU time that the calling thread has used.
 absl::Duration ThreadCpuTime();
 
-// Tells when a picture takes too long to decode, or is no longer wanted. It
-// measures the thread's own processor time, so that a busy machine accepts what
-// an idle one accepts.
+// Tells a decoder when to stop, because the picture takes too long to decode or
+// is no longer wanted. The limit applies to the thread's CPU time, so a busy
+// machine accepts the same pictures as an idle one.
 //
-// The thread that decodes makes and asks it. Decoders ask after every few rows
-// or kilobytes, so a step that cannot be divided may overrun the limit.
+// The thread that decodes a picture creates and uses the watch. Decoders ask it
+// after every few rows or kilobytes, so a step that cannot be divided may
+// exceed the limit.
 class DecodeWatch {
  public:
   using Clock = std::function<absl::Duration()>;
 
-  // Tells whether the picture is still wanted.
+  // Returns true while the picture is still wanted.
   using Wanted = std::function<bool()>;
 
   explicit DecodeWatch(absl::Duration limit = absl::InfiniteDuration(),
                        Clock clock = ThreadCpuTime, Wanted wanted = nullptr);
 
   bool Expired() const;
-  // Returns CANCELLED if the picture is not wanted, else DEADLINE_EXCEEDED,
-  // naming the limit. Requires Expired().
+  // Returns the reason why Expired() is true. This is CANCELLED if the picture
+  // is no longer wanted. Otherwise it is DEADLINE_EXCEEDED, and the message
+  // names the limit. Requires Expired().
   absl::Status status() const;
 
  private:
   const absl::Duration limit_;
   const Clock clock_;
-  const Wanted wanted_;  // Null: the picture is always wanted.
+  const Wanted wanted_;  // If null, the picture is always wanted.
   const absl::Duration start_;
 };
 

@@ -5,13 +5,14 @@
 namespace sfmamba::base {
 namespace {
 
-// Bytes of tables and states that do not depend on the picture's size.
+// Bytes of the decoders' tables and states, which do not depend on the
+// picture's size.
 constexpr int64_t kJpegState = 96 << 10;
 constexpr int64_t kPngState = 96 << 10;
 constexpr int64_t kWebpState = 64 << 10;
 constexpr int64_t kWebpLosslessTables = 1 << 20;
 
-constexpr int kBlock = 8;  // Samples on each side of a JPEG block.
+constexpr int kBlock = 8;  // Width and height of a JPEG block, in samples.
 constexpr int64_t kBlockBytes = 2 * kBlock * kBlock;
 
 int64_t DivideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -37,7 +38,8 @@ int64_t JpegDecoderBytes(const JpegFrame& frame) {
       const int64_t row = blocks_across * kBlockBytes + sizeof(void*);
       bytes += blocks_down * row;
     }
-    // Rows of blocks with their neighbours, and rows of the picture's width.
+    // Rows of blocks with the blocks beside them, and rows as wide as the
+    // picture.
     bytes += blocks_across * kBlock * own.down * (kBlock + 2) +
              RoundUp(frame.width, across * kBlock) * (down + 1);
   }
@@ -45,18 +47,18 @@ int64_t JpegDecoderBytes(const JpegFrame& frame) {
 }
 
 int64_t PngDecoderBytes(int width) {
-  constexpr int kLargestPixel = 8;  // 16-bit RGBA.
+  constexpr int kLargestPixel = 8;  // Bytes of a pixel of 16-bit RGBA.
   return kPngState + int64_t{2} * kLargestPixel * width;
 }
 
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha) {
   const int64_t pixels = int64_t{width} * height;
-  // 4 bytes a pixel, a quarter for each of predictors, colours and codes, and
-  // 17 rows.
+  // Each pixel takes 4 bytes, plus a quarter of a byte each for predictors,
+  // colours and codes. Another 17 rows take 4 bytes per pixel.
   const int64_t as_lossless =
       kWebpLosslessTables + pixels / 4 * 19 + int64_t{4} * 17 * width;
   if (lossless) return kWebpState + as_lossless;
-  // Samples, modes and coefficients of two rows of blocks of 16 x 16.
+  // Samples, modes and coefficients of two rows of blocks of 16 x 16 pixels.
   const int64_t rows = RoundUp(width, 16) * 160;
   return kWebpState + rows + (alpha ? pixels + as_lossless : 0);
 }

@@ -13,13 +13,16 @@
 namespace sfmamba::base {
 namespace {
 
-constexpr int64_t kHeapBlock = 64;  // Most bytes that the heap adds to a block.
+// The heap adds at most this many bytes to an allocation.
+constexpr int64_t kHeapBlock = 64;
 
 int ScaledSide(int side, int eighths) { return (side * eighths + 7) / 8; }
 
-// The smallest scale that keeps both sides at `min_side`, in eighths, of those
-// that libjpeg-turbo has vector instructions for: 3/8 takes longer than 4/8,
-// and 5/8 and more take longer than the whole picture. Only a JPEG is scaled.
+// Returns, in eighths, the smallest scale that leaves both sides at least
+// `min_side` pixels long. Only 1, 2, 4 and 8 eighths are used, because
+// libjpeg-turbo has vector instructions for them. Without these instructions,
+// 3/8 takes longer than 4/8, and 5/8 or more takes longer than full size. Only
+// a JPEG is scaled. For other pictures the result is 8.
 int Scale(const ImageHeader& header, int min_side) {
   if (header.format != ImageFormat::kJpeg || min_side <= 0) return 8;
   const int side = std::min(header.width, header.height);

@@ -13,35 +13,41 @@
 
 namespace sfmamba::base {
 
-// What DecodeImage() gives and takes, foreseen from the header.
+// The size of the picture that DecodeImage() will return and the memory that it
+// will need. Both are computed from the header alone.
 struct DecodeNeeds {
-  int width = 0;  // The returned picture's, after scaling and orientation.
+  int width = 0;  // Size of the returned picture, scaled and oriented.
   int height = 0;
-  int64_t bytes = 0;  // The most that is allocated at a time, result included.
+  // The most bytes allocated at a time, including the result.
+  int64_t bytes = 0;
 };
 DecodeNeeds NeedsOf(const ImageHeader& header, bool apply_orientation,
                     int min_side);
 
-// Decodes to RGB: grey expanded, alpha dropped, orientation applied if asked. A
-// JPEG is decoded at the smallest scale of 1/8, 1/4, 1/2 and 1 whose short and
-// long sides stay at least `min_side` (0: full size). Returns the errors of
-// ReadImageHeader(), INVALID_ARGUMENT for truncated or corrupt bytes, never a
-// partial picture, and DEADLINE_EXCEEDED as soon as `watch` is seen to have
-// expired. It never allocates more than NeedsOf() says. `decoded` is told of
-// the rows of pictures that ComesInRows().
+// Decodes a picture to RGB. Grey is expanded and alpha is dropped. The
+// orientation is applied if `apply_orientation` is true.
+//
+// A JPEG is decoded at the smallest scale of 1/8, 1/4, 1/2 and 1 that leaves
+// both sides at least `min_side` pixels long. If `min_side` is 0, it is decoded
+// at full size.
+//
+// Returns the errors of ReadImageHeader(). Returns INVALID_ARGUMENT for
+// truncated or corrupt bytes, but never a partial picture. Returns the status
+// of `watch` soon after `watch` expires. Never allocates more memory than
+// NeedsOf() says. `decoded` is called for each row if ComesInRows() is true.
 absl::StatusOr<RgbImage> DecodeImage(
     absl::string_view bytes, const ImageLimits& limits, bool apply_orientation,
     int min_side, const DecodeWatch& watch = DecodeWatch(),
     RowsDecoded decoded = [](const RgbImage&, int) {});
 
-// Whether DecodeRows() takes a picture with this header: a JPEG that need not
-// be turned.
+// Returns true if DecodeRows() supports the picture. It must be a JPEG that
+// need not be rotated or mirrored.
 bool ComesInRows(const ImageHeader& header, bool apply_orientation);
 
-// Decodes as DecodeImage() does, but writes the rows where `row` says, so that
-// the picture need not be in memory as a whole. It has the size that NeedsOf()
-// says, and nothing but header.decoder_bytes is allocated. Requires
-// ComesInRows().
+// Decodes like DecodeImage(), but writes each row to the address that `row`
+// returns, so that the whole picture need not be in memory. NeedsOf() says how
+// large the decoded picture is. Allocates at most header.decoder_bytes.
+// Requires ComesInRows().
 absl::Status DecodeRows(absl::string_view bytes, const ImageHeader& header,
                         int min_side, const DecodeWatch& watch, RowPlace row);
 

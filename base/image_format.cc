@@ -13,7 +13,7 @@
 namespace sfmamba::base {
 namespace {
 
-// Most bytes that are searched for a word of a text.
+// TextName() and IsPlainText() look at no more than this many bytes of a file.
 constexpr size_t kSearched = 1024;
 
 struct Magic {
@@ -22,8 +22,8 @@ struct Magic {
   absl::string_view name;
 };
 
-// The first that fits names the file. Of the formats whose files begin with a
-// box "ftyp", the brand tells them apart.
+// The first entry whose bytes occur at `offset` names the file's format. A file
+// that begins with a box "ftyp" is named by the brand in this box.
 constexpr Magic kMagics[] = {
     {0, "GIF8", "a GIF"},
     {0, {"II*\0", 4}, "a TIFF"},
@@ -53,20 +53,22 @@ constexpr Magic kMagics[] = {
     {0, "UklGR", "a WebP in base64, not its bytes"},
 };
 
-// Whether a BMP begins: two letters, the length, and four bytes of 0.
+// Returns true if `bytes` begin like a BMP: two letters, the file's length and
+// four zero bytes.
 bool IsBmp(absl::string_view bytes) {
   return bytes.size() >= 14 && absl::StartsWith(bytes, "BM") &&
          bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);
 }
 
-// Whether all bytes are printable characters of ASCII or space.
+// Returns true if all bytes are printable ASCII characters or white space.
 bool IsPlainText(absl::string_view bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) {
     return absl::ascii_isprint(c) || absl::ascii_isspace(c);
   });
 }
 
-// Returns the name of a text that begins with `start`, or "".
+// Returns the kind of a text file that begins with `start`, for example "JSON".
+// Returns "" if the kind is unknown.
 absl::string_view TextName(absl::string_view start) {
   absl::ConsumePrefix(&start, "\xEF\xBB\xBF");  // The byte order mark.
   const std::string text =
@@ -88,7 +90,7 @@ std::string Name(absl::string_view bytes) {
         !absl::StartsWith(bytes.substr(magic.offset), magic.bytes)) {
       continue;
     }
-    // An AVIF may name its own brand behind a general one.
+    // An AVIF file may name a general brand first and its own brand after it.
     const bool is_avif = magic.bytes == "ftypmif1" &&
                          absl::StrContains(bytes.substr(12, 32), "avif");
     return std::string(is_avif ? "an AVIF" : magic.name);

@@ -10,12 +10,14 @@ namespace sfmamba::base {
 
 enum class ImageFormat { kJpeg, kPng, kWebp };
 
-// Returns the format that the first bytes of a file are those of; it may be a
-// kind that is not decoded, or broken. Unset for any other file.
+// Returns the format whose signature `bytes` begins with. Returns nullopt if no
+// signature fits. The file may still be corrupt or of a variant that is not
+// decoded.
 std::optional<ImageFormat> FormatOf(absl::string_view bytes);
 
-// Returns UNIMPLEMENTED that says what the file is: "this is a GIF; JPEG, PNG
-// and WebP are taken". Requires that FormatOf() is unset.
+// Returns UNIMPLEMENTED with a message that says what the file is, for example
+// "this is a GIF; JPEG, PNG and WebP are taken". Requires that FormatOf()
+// returns nullopt.
 absl::Status ForeignFormat(absl::string_view bytes);
 
 }  // namespace sfmamba::base

@@ -1,4 +1,5 @@
-// Every length that is read from the bytes is checked against what is left.
+// Reads the headers of untrusted files. Each length in a file is compared with
+// the number of bytes that follow before it is used.
 #include "base/image_header.h"
 
 #include <algorithm>
@@ -35,7 +36,8 @@ absl::Status ReadJpeg(absl::string_view bytes, ImageHeader& header) {
   return absl::OkStatus();
 }
 
-// Whether a chunk's CRC is that of its type and data, all of which `chunk` has.
+// Returns true if the CRC at the end of `chunk` fits the chunk's type and data.
+// `chunk` also includes its length.
 bool HasValidCrc(absl::string_view chunk) {
   constexpr int kLength = 4, kCrc = 4;  // Bytes.
   const size_t size = chunk.size() - kLength - kCrc;
@@ -45,8 +47,8 @@ bool HasValidCrc(absl::string_view chunk) {
 
 // Source: PNG specification (third edition), 5.3 and 11.2.
 absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
-  constexpr size_t kFrame = 12;  // Bytes around a chunk's data: length, type,
-                                 // CRC.
+  // Bytes of a chunk besides its data, which are its length, type and CRC.
+  constexpr size_t kFrame = 12;
   if (bytes.size() < 33 || BigEndian(bytes, 8, 4) != 13 ||
       bytes.substr(12, 4) != "IHDR") {
     return Broken("PNG: no complete IHDR");
@@ -66,7 +68,7 @@ absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
     if (length > bytes.size() - at - kFrame) break;
     const absl::string_view type = bytes.substr(at + 4, 4);
     pixels = pixels || type == "IDAT";
-    // Behind the first pixels acTL means nothing.
+    // After the first IDAT, PNG gives acTL no meaning.
     if (type == "acTL" && !pixels) return Unsupported("PNG: animated");
     if (type == "eXIf" && !orientation.has_value() &&
         HasValidCrc(bytes.substr(at, length + kFrame))) {
@@ -78,8 +80,9 @@ absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
   return absl::OkStatus();
 }
 
-// Whether the file says that its EXIF counts. libwebp passes over it otherwise.
-// Source: WebP container specification, "Extended File Format".
+// Returns true if the file's VP8X chunk has the flag for EXIF. libwebp ignores
+// EXIF without this flag. Source: WebP container specification, "Extended File
+// Format".
 bool HasExifFlag(absl::string_view bytes) {
   constexpr size_t kFlags = 20;
   constexpr char kExif = 0x08;

@@ -16,20 +16,23 @@
 namespace sfmamba::base {
 namespace {
 
-// A progressive picture has about ten. Each costs a pass over all coefficients.
+// Limits the number of scans, because each scan takes a pass over all
+// coefficients. A progressive picture has about ten scans.
 constexpr int kMaxScans = 100;
 
-// Most messages of libjpeg's about what is before the first scan, of which each
-// segment brings one to three. Cameras write tens of segments.
+// Limits libjpeg's messages about the headers before the first scan. Each
+// segment causes one to three messages. Cameras write tens of segments.
 constexpr int kMostHeaderMessages = 10'000;
 
-// Most bytes that are taken for junk behind scans. More of them would be rows
-// that the header does not count.
+// At most this many bytes after scans are skipped as junk. More bytes would be
+// rows that the header does not count.
 constexpr int kMostJunk = 1 << 10;
 
-// Interval between two looks at the watch, in rows of pixels or of blocks:
-// about 0.1 ms, or a few ms where rows of blocks are read. A look costs a
-// system call, and an expired picture runs on until the next one.
+// OnProgress() asks the watch once in WatchedRows() calls. libjpeg calls it for
+// each row of pixels, or for each row of blocks while it reads coefficients. So
+// the watch is asked about every 0.1 ms, or every few ms while libjpeg reads
+// coefficients. Asking takes a system call, but an expired picture is decoded
+// until the watch is asked again.
 constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
 constexpr int kWatchedPixels = 1 << 15;
 
@@ -38,8 +41,8 @@ int WatchedRows(int width) {
                     kMostWatchedRows);
 }
 
-// libjpeg's hooks and where they jump to. Nothing with a destructor may live
-// between setjmp and longjmp.
+// The state of libjpeg and of its callbacks. An error jumps to `failed`. No
+// object with a destructor may live between setjmp and longjmp.
 struct Decoder {
   jpeg_decompress_struct decompress;
   jpeg_error_mgr error;
@@ -48,7 +51,7 @@ struct Decoder {
   const DecodeWatch* watch = nullptr;
   int rows = 0;  // Calls of OnProgress() so far.
   int header_messages = 0;
-  int junk = 0;  // Bytes skipped behind the first scan's header.
+  int junk = 0;  // Bytes skipped after the first scan's header.
   std::optional<int> orientation;  // In the first EXIF block.
   bool expired = false;
   char message[JMSG_LENGTH_MAX] = "";
@@ -70,8 +73,9 @@ Decoder* DecoderOf(j_common_ptr common) {
   longjmp(decoder->failed, 1);
 }
 
-// Negative levels are warnings: libjpeg goes on with made-up pixels. Only those
-// that cost none may pass.
+// libjpeg calls this for each message. Negative levels are warnings, after
+// which libjpeg would continue with invented pixels. Only warnings that do not
+// affect any pixel are ignored.
 void OnMessage(j_common_ptr common, int level) {
   Decoder* decoder = DecoderOf(common);
   if (decoder->decompress.input_scan_number == 0 &&
@@ -80,12 +84,12 @@ void OnMessage(j_common_ptr common, int level) {
   }
   if (level >= 0) return;
   switch (common->err->msg_code) {
-    case JWRN_ADOBE_XFORM:  // An unknown colour transform: guessed.
+    case JWRN_ADOBE_XFORM:  // libjpeg guesses the unknown colour transform.
     case JWRN_JFIF_MAJOR:   // An unknown JFIF version.
     case JWRN_BOGUS_ICC:
       return;
     case JWRN_EXTRANEOUS_DATA:
-      // Before the first scan no bytes that are skipped can be pixels.
+      // Bytes that are skipped before the first scan cannot be pixels.
       if (decoder->decompress.input_scan_number == 0) return;
       decoder->junk += common->err->msg_parm.i[0];
       if (decoder->junk <= kMostJunk) return;
@@ -106,17 +110,18 @@ void OnProgress(j_common_ptr common) {
 
 void IgnoreOutput(j_common_ptr) {}
 
-// Takes the orientation from the first EXIF block, and skips the segment as
-// libjpeg does, which has all of the file in its buffer.
+// Reads the orientation from the first EXIF block, and skips the segment.
+// libjpeg's buffer holds the whole file, so it also holds the segment unless
+// the file is truncated.
 boolean OnApp1(j_decompress_ptr decompress) {
   const j_common_ptr common = reinterpret_cast<j_common_ptr>(decompress);
-  OnMessage(common, /*level=*/1);  // Counts it, as it does others.
+  OnMessage(common, /*level=*/1);  // Counts the segment as a message.
   std::optional<int>& orientation = DecoderOf(common)->orientation;
   jpeg_source_mgr* source = decompress->src;
   const absl::string_view rest(
       reinterpret_cast<const char*>(source->next_input_byte),
       source->bytes_in_buffer);
-  constexpr size_t kLengthBytes = 2;  // The length counts itself.
+  constexpr size_t kLengthBytes = 2;  // The length includes its own two bytes.
   const size_t length =
       rest.size() < kLengthBytes
           ? kLengthBytes
@@ -131,13 +136,13 @@ boolean OnApp1(j_decompress_ptr decompress) {
   return TRUE;
 }
 
-// a * b / 255, rounded, as Pillow does it.
+// Returns a * b / 255, rounded like Pillow.
 int MultiplyDivide255(int a, int b) {
   const int product = a * b + 128;
   return ((product >> 8) + product) >> 8;
 }
 
-// From inverted CMYK. Pillow's conversion.
+// Converts a row of `width` pixels of inverted CMYK like Pillow.
 void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x) {
     const int white = cmyk[4 * x + 3];
@@ -147,7 +152,8 @@ void CmykToRgb(const uint8_t* cmyk, int width, uint8_t* rgb) {
   }
 }
 
-// Reads up to the first scan. Errors jump to decoder.failed, which is set.
+// Reads the headers up to the first scan. Errors jump to decoder.failed, so the
+// caller must have called setjmp on it.
 void ReadHeader(Decoder& decoder, absl::string_view bytes) {
   jpeg_decompress_struct& decompress = decoder.decompress;
   decompress.err = jpeg_std_error(&decoder.error);
@@ -163,7 +169,8 @@ void ReadHeader(Decoder& decoder, absl::string_view bytes) {
   jpeg_read_header(&decompress, TRUE);
 }
 
-// Whether the end marker follows the last row, at most kMostJunk bytes later.
+// Returns true if an end marker follows the last row after at most kMostJunk
+// bytes.
 bool HasEnd(jpeg_decompress_struct& decompress) {
   if (decompress.unread_marker == JPEG_EOI ||
       jpeg_input_complete(&decompress)) {
@@ -176,7 +183,8 @@ bool HasEnd(jpeg_decompress_struct& decompress) {
   return absl::StrContains(rest, "\xFF\xD9");
 }
 
-// The next two return false if decoder.message says what is wrong.
+// TryHeader() and TryDecode() return false on an error. decoder.message then
+// describes it unless decoder.expired is true.
 
 bool TryHeader(Decoder& decoder, absl::string_view bytes) {
   if (setjmp(decoder.failed)) return false;

@@ -14,27 +14,33 @@ namespace sfmamba::base {
 
 struct JpegHeader {
   JpegFrame frame;
-  int orientation = 1;  // EXIF, 1..8.
+  int orientation = 1;  // EXIF's, 1..8.
 };
 
-// Reads what is before a JPEG's first scan, as DecodeJpeg() will: bytes between
-// the segments are skipped. UNIMPLEMENTED for kinds that are not decoded,
-// OUT_OF_RANGE for sides beyond libjpeg's, INVALID_ARGUMENT for all else that
-// is wrong.
+// Reads a JPEG's headers up to its first scan. Bytes between segments are
+// skipped, as DecodeJpeg() does. Returns UNIMPLEMENTED for kinds of JPEG that
+// are not decoded. Returns OUT_OF_RANGE if a side is longer than libjpeg
+// supports. Returns INVALID_ARGUMENT for any other error.
 absl::StatusOr<JpegHeader> ReadJpegHeader(absl::string_view bytes);
 
-// Says where row y of a picture is to be written, [width, 3]. Called for each
-// row from the top; the one before is written then. It throws nothing.
+// Returns the address to which row y of a picture is written as [width, 3]
+// bytes. Called for each row from top to bottom, after the previous row was
+// written. Must not throw.
 using RowPlace = absl::FunctionRef<uint8_t*(int y)>;
 
-// Decodes a JPEG at `eighths`/8 (1..8) of its size: [height, width, 3], where a
-// side is that of the header times eighths / 8, rounded up. Grey is expanded;
-// CMYK is taken as inverted, as Adobe's and Pillow's is. INVALID_ARGUMENT for
-// everything that costs pixels: truncated or corrupt data, more than 100 scans,
-// or more than `max_memory` bytes beside the rows; `watch`'s error if it
-// expires. Only some of the rows are written then. Up to 1 KiB of other bytes
-// behind scans, or before the end marker, is taken for junk; more would be rows
-// that the header does not count. The sides are those of ReadJpegHeader().
+// Decodes a JPEG at `eighths`/8 (1..8) of its size to rows of [width, 3] bytes.
+// `width` and `height` are the sides in the header times eighths / 8, rounded
+// up. Grey is expanded. CMYK is assumed to be inverted, like the CMYK of Adobe
+// and Pillow.
+//
+// Returns INVALID_ARGUMENT if a pixel is lost, because data are truncated or
+// corrupt. Returns it also for more than 100 scans and if libjpeg needs more
+// than `max_memory` bytes. Returns the error of `watch` if `watch` expires.
+// After an error, only some of the rows are written.
+//
+// Up to 1 KiB of other bytes after scans or before the end marker is skipped as
+// junk. More bytes are an error, because they would be rows that the header
+// does not count.
 absl::Status DecodeJpeg(absl::string_view bytes, int eighths, int width,
                         int height, int64_t max_memory,
                         const DecodeWatch& watch, RowPlace row);

@@ -7,8 +7,8 @@
 
 namespace sfmamba::base {
 
-// `text` as a JSON string, quotes included. Bytes that are not UTF-8 become
-// U+FFFD, so that the result is always valid.
+// Returns `text` as a JSON string with quotes. Each byte that is not part of a
+// valid UTF-8 character becomes U+FFFD, so that the result is always valid.
 std::string JsonString(absl::string_view text);
 
 }  // namespace sfmamba::base

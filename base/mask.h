@@ -10,29 +10,31 @@
 
 namespace sfmamba::base {
 
-// A mask over a picture. `data` covers the rectangle at (left, top); pixels
-// outside of it are not set.
+// A mask of a picture. `data` covers only the rectangle whose top left pixel is
+// (left, top). Pixels outside the rectangle are not set.
 struct Mask {
-  int left = 0, top = 0, width = 0, height = 0;  // In the picture's pixels.
-  std::vector<uint8_t> data;                     // [height, width] 0 or 1
+  int left = 0, top = 0, width = 0, height = 0;  // In pixels of the picture.
+  std::vector<uint8_t> data;                     // [height, width], 0 or 1
 
-  // Whether the picture's pixel (x, y) is set.
+  // Returns true if pixel (x, y) of the picture is set.
   bool At(int x, int y) const {
     return x >= left && x < left + width && y >= top && y < top + height &&
            data[size_t{1} * (y - top) * width + x - left] != 0;
   }
 
-  // The number of pixels that are set.
+  // Returns the number of set pixels.
   int64_t Area() const { return std::count(data.begin(), data.end(), 1); }
 };
 
-// The set pixels of consecutive lines, which are rows or columns of a mask.
+// The set pixels of consecutive lines of a mask. The lines are either rows or
+// columns.
 struct LineRuns {
-  // The edges of one line after those of the other. A line has an even number,
-  // ascending: the pixels from its first edge up to its second are set, those
-  // from its third up to its fourth, and so on.
+  // The edges of all lines, one line after the other. Each line has an even
+  // number of ascending edges. Its pixels from the first edge up to the second
+  // are set, then from the third up to the fourth, and so on.
   std::vector<int> edges;
-  std::vector<size_t> line_ends;  // Exclusive, in `edges`, of each line.
+  // For each line, the index after its last edge.
+  std::vector<size_t> line_ends;
 
   int lines() const { return static_cast<int>(line_ends.size()); }
   absl::Span<const int> line(int i) const {
@@ -45,11 +47,11 @@ struct LineRuns {
   }
 };
 
-// A mask over a picture whose set pixels are computed when they are asked for,
-// some lines at a time. Thread-safe.
+// A mask of a picture that computes its set pixels on demand, some lines at a
+// time. Thread-safe.
 class LineMask {
  public:
-  // Pixels outside of it are not set.
+  // The rectangle, in pixels of the picture, outside which no pixel is set.
   struct Bounds {
     int left = 0, top = 0, width = 0, height = 0;
   };
@@ -57,8 +59,9 @@ class LineMask {
   virtual ~LineMask() = default;
 
   virtual Bounds bounds() const = 0;
-  // Appends the rows [begin, end), or the columns, which are inside bounds().
-  // All numbers count the picture's pixels.
+  // Append the set pixels of the rows, or columns, [begin, end) to `runs`. The
+  // lines must lie inside bounds(). All coordinates are pixels of the whole
+  // picture.
   virtual void AddRows(int begin, int end, LineRuns* runs) const = 0;
   virtual void AddColumns(int begin, int end, LineRuns* runs) const = 0;
 };

@@ -13,7 +13,8 @@ namespace {
 constexpr absl::string_view kExifMagic("Exif\0\0", 6);
 constexpr uint32_t kOrientationTag = 0x0112;
 
-// Returns the bytes of an unsigned integer of a TIFF type, 0 for other types.
+// Returns the number of bytes of a TIFF type, or 0 unless the type is an
+// unsigned integer.
 int IntegerBytes(uint32_t type) {
   switch (type) {
     case 1:  // BYTE
@@ -52,7 +53,8 @@ std::optional<int> ExifOrientation(absl::string_view block) {
   return 1;
 }
 
-// Source: EXIF 2.3, Orientation: where the stored first row and column belong.
+// Source: EXIF 2.3, Orientation, which says where the stored first row and
+// first column belong in the picture.
 RgbImage Orient(RgbImage stored, int orientation) {
   if (orientation <= 1 || orientation > 8) return stored;
   const bool swap_sides = SwapsSides(orientation);

@@ -15,23 +15,24 @@
 namespace sfmamba::base {
 namespace {
 
-// Interval between two looks at the watch: in rows, and in bytes of the file,
-// because libpng unpacks what follows the last row to its end.
+// The watch is asked after kWatchedRows rows and after kWatchedBytes bytes of
+// the file. Bytes count too, because libpng decompresses all data after the
+// last row.
 constexpr int kWatchedRows = 16;
 constexpr size_t kWatchedBytes = 8 << 10;
 
-// Bytes around a chunk's data: its length, its type, its CRC.
+// Bytes of a chunk besides its data: its length, type and CRC.
 constexpr size_t kChunkFrame = 12;
 
 constexpr absl::string_view kEnd("\0\0\0\0IEND\xAE\x42\x60\x82", 12);
 
-// The file as libpng reads it, without what no pixel needs.
+// Gives libpng the bytes of a file without the chunks that no pixel needs.
 struct Source {
-  absl::string_view chunk;  // Not read yet of the chunk, or the signature.
-  absl::string_view left;   // The chunks behind it.
-  bool palette = false;     // Whether the pixels are indices of PLTE.
+  absl::string_view chunk;  // The rest of the current chunk or signature.
+  absl::string_view left;   // The chunks after the current chunk.
+  bool palette = false;     // True if the pixels are indices of PLTE.
   const DecodeWatch& watch;
-  size_t unwatched = 0;  // Bytes read since the last look at the watch.
+  size_t unwatched = 0;  // Bytes read since the watch was last asked.
   char message[128] = "";
   bool expired = false;
 };
@@ -42,11 +43,11 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-// Benign errors come as warnings. These leave every pixel known. The others
-// cost pixels, or may.
+// libpng reports some errors as warnings (it calls them benign). The errors
+// listed here leave every pixel known. All others may lose pixels.
 constexpr absl::string_view kHarmless[] = {
-    "Extra compressed data",  // Behind the end of the compressed rows.
-    "Too many IDAT",          // The same, in a chunk of its own.
+    "Extra compressed data",  // After the end of the compressed rows.
+    "Too many IDAT",          // Extra data in a chunk of their own.
     "Too much image data",    // More rows than the header's height.
     "palette index",          // Colours that PLTE lacks are black.
 };
@@ -58,8 +59,9 @@ void Warn(png_structp png, png_const_charp message) {
   if (!is_harmless) Fail(png, message);
 }
 
-// Makes the next chunk that pixels need the one to read: all critical ones but
-// a suggested palette. The end is one without data and with a valid CRC.
+// Makes the next chunk that decoding needs the current chunk. These are all
+// critical chunks except a suggested palette. The end chunk is replaced by one
+// without data and with a valid CRC.
 void TakeChunk(png_structp png, Source& source) {
   do {
     if (source.left.size() < kChunkFrame) png_error(png, "it ends too early");
@@ -74,7 +76,8 @@ void TakeChunk(png_structp png, Source& source) {
   if (source.chunk.substr(4, 4) == "IEND") source.chunk = kEnd;
 }
 
-// Requests of libpng end where chunks do.
+// Copies the next `size` bytes for libpng, which never asks for bytes of two
+// chunks at once.
 void Read(png_structp png, png_bytep target, size_t size) {
   Source& source = *static_cast<Source*>(png_get_io_ptr(png));
   source.unwatched += size;
@@ -89,12 +92,13 @@ void Read(png_structp png, png_bytep target, size_t size) {
   source.chunk.remove_prefix(size);
 }
 
-// libpng's reading state. Its errors jump out of the methods that return a
-// bool, which then return false; nothing with a destructor may live in them.
+// Reads a PNG with libpng. Each method that returns a bool returns false if
+// libpng reports an error, which jumps out of the method. So no object with a
+// destructor may live in these methods.
 class Reader {
  public:
-  // The file has a header that ReadImageHeader() has accepted. `watch` outlives
-  // this.
+  // The file must have a header that ReadImageHeader() accepts. `watch` must
+  // outlive the reader.
   Reader(absl::string_view bytes, const DecodeWatch& watch)
       : source_{{}, {}, false, watch} {
     constexpr size_t kSignatureBytes = 8, kColorType = 25;
@@ -108,13 +112,14 @@ class Reader {
   Reader(const Reader&) = delete;
   Reader& operator=(const Reader&) = delete;
 
-  // Reads up to the pixels; the sides are those of the header.
+  // Reads the chunks before the pixels. `width` and `height` must equal the
+  // header's.
   bool ReadInfo(int width, int height) {
     if (info_ == nullptr) return false;
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, &source_, Read);
     png_set_user_limits(png_, width, height);
-    png_set_benign_errors(png_, 1);  // They come to Warn().
+    png_set_benign_errors(png_, 1);  // libpng then reports them to Warn().
     png_read_info(png_, info_);
     return true;
   }
@@ -133,8 +138,8 @@ class Reader {
     return ReadRows(height, size_t{3} * width, rgb);
   }
 
-  // Reads `height` rows of `stride` bytes: grey samples as they are stored, one
-  // byte each or two, the higher first.
+  // Reads `height` rows of `stride` bytes, which are grey samples as stored. A
+  // sample has one byte, or two bytes with the high byte first.
   bool ReadGrey(int height, size_t stride, uint8_t* rows) {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_packing(png_);
@@ -143,13 +148,14 @@ class Reader {
 
   bool expired() const { return source_.expired; }
 
-  // INVALID_ARGUMENT that says why a method has returned false.
+  // Returns INVALID_ARGUMENT with the reason why a method returned false.
   absl::Status error() const {
     return absl::InvalidArgumentError(absl::StrCat("PNG: ", source_.message));
   }
 
  private:
-  // Called where libpng's errors may jump over it.
+  // The caller must have called setjmp, because libpng's errors jump out of
+  // this method.
   bool ReadRows(int height, size_t stride, uint8_t* rows) {
     const int passes = png_set_interlace_handling(png_);
     png_read_update_info(png_, info_);

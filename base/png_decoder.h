@@ -12,19 +12,22 @@
 
 namespace sfmamba::base {
 
-// Decodes a PNG of the header's `width` and `height` into `rgb`:
-// [height, width, 3]. Palettes and grey are expanded, alpha is dropped, and of
-// 16 bits the high byte is kept. Chunks that no pixel needs are skipped,
-// whatever is wrong with them: ancillary ones, the palette of a picture that
-// has none, rows beyond the height, and what follows the end of the compressed
-// data. Indices beyond the palette are black. Returns
-// INVALID_ARGUMENT for truncated or corrupt bytes, including a wrong CRC of any
-// other chunk, and `watch`'s error if it expires; `rgb` then holds part of the
-// picture.
+// Decodes a PNG with the header's `width` and `height` into `rgb`, [height,
+// width, 3] bytes. Palettes and grey are expanded, and alpha is dropped. Only
+// the high byte of 16-bit samples is used. Palette indices without a colour
+// become black.
+//
+// Errors in data that no pixel needs are ignored. Such data are ancillary
+// chunks, a palette whose picture does not use it, rows beyond the height, and
+// bytes after the end of the compressed data. Returns INVALID_ARGUMENT if other
+// bytes are truncated or corrupt, or if the CRC of any other chunk is wrong.
+// Returns the error of `watch` if `watch` expires. After an error, `rgb` holds
+// part of the picture.
 absl::Status DecodePng(absl::string_view bytes, int width, int height,
                        const DecodeWatch& watch, uint8_t* rgb);
 
-// The samples of a grey PNG as stored, 0 .. 2^bit_depth - 1, without gamma.
+// The samples of a grey PNG as stored, from 0 to 2^bit_depth - 1, without gamma
+// correction.
 struct GreyPng {
   int width = 0;
   int height = 0;
@@ -32,8 +35,8 @@ struct GreyPng {
   std::vector<uint16_t> data;  // [height, width]
 };
 
-// Decodes a grey PNG. Returns the errors of ReadImageHeader(), and
-// INVALID_ARGUMENT if the bytes are truncated or corrupt, or not a grey PNG
+// Decodes a grey PNG. Returns the errors of ReadImageHeader(). Returns
+// INVALID_ARGUMENT if the bytes are truncated or corrupt, or are not a grey PNG
 // without alpha.
 absl::StatusOr<GreyPng> DecodeGreyPng(absl::string_view bytes,
                                       const ImageLimits& limits);

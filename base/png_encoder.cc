@@ -14,7 +14,7 @@
 namespace sfmamba::base {
 namespace {
 
-// Compressed bytes that libpng collects before it writes a chunk.
+// The size of the compressed data at which libpng writes a chunk.
 constexpr int kChunkBytes = 64 << 10;
 
 struct Target {
@@ -42,11 +42,14 @@ struct Format {
   int height;
   int bit_depth;
   int color_type;
-  bool fastest;  // Weakest compression and no filter; else libpng's choice.
+  // If true, compression is fastest and rows have no filter. If false, libpng
+  // chooses both.
+  bool fastest;
 };
 
-// The next two return false on an error, which target.message tells. Nothing
-// with a destructor may live in them: libpng's errors jump out.
+// WriteHeader() and WriteRows() return false on an error, which target.message
+// describes. libpng's errors jump out of these functions, so no object with a
+// destructor may live in them.
 
 bool WriteHeader(png_structp png, png_infop info, Target& target,
                  const Format& format) {
@@ -57,9 +60,10 @@ bool WriteHeader(png_structp png, png_infop info, Target& target,
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
   }
   if (format.bit_depth == 1) {
-    // Neighbouring rows of a mask are alike, and runs of zeros take bounded
-    // time: 2 ns a byte, 10 in noise. The tables are small because clearing
-    // them takes longer than encoding a small mask.
+    // A mask's row mostly equals the row above, so this filter leaves runs of
+    // zeros. Compressing only runs takes a bounded time: 2 ns per byte, or 10
+    // ns for noise. The tables are small because clearing large ones would take
+    // longer than encoding a small mask.
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_UP);
     png_set_compression_strategy(png, Z_RLE);
     png_set_compression_window_bits(png, 13);
@@ -83,8 +87,8 @@ bool WriteRows(png_structp png, int begin, int end, bool last,
 
 }  // namespace
 
-// Writes a PNG some rows at a time. It stays where it is, because libpng keeps
-// pointers to it.
+// Writes a PNG some rows at a time. The object must not move, because libpng
+// stores pointers to it.
 class PngWriter {
  public:
   explicit PngWriter(const Format& format) : format_(format) {
@@ -97,8 +101,8 @@ class PngWriter {
   PngWriter(const PngWriter&) = delete;
   PngWriter& operator=(const PngWriter&) = delete;
 
-  // Writes the next `rows` rows, or those that are left. `row` returns row y as
-  // the file holds it.
+  // Writes the next `rows` rows, or the remaining ones if there are fewer.
+  // `row` returns row y in the file's layout.
   absl::Status Write(int rows, absl::FunctionRef<const uint8_t*(int y)> row) {
     const int end = std::min<int64_t>(int64_t{rows_} + rows, format_.height);
     ok_ = ok_ && WriteRows(png_, rows_, end, end == format_.height, row);
@@ -115,7 +119,7 @@ class PngWriter {
   Target target_;
   png_structp png_ = nullptr;
   png_infop info_ = nullptr;
-  int rows_ = 0;  // Written.
+  int rows_ = 0;  // Rows written so far.
   bool ok_ = false;
 };
 

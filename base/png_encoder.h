@@ -15,34 +15,37 @@ namespace sfmamba::base {
 
 class PngWriter;  // In png_encoder.cc.
 
-// Encodes a grey PNG of `bit_depth` 1, 8 or 16 some rows at a time, with zlib's
-// fastest compression and no filter, which suits maps of few values. Pictures
-// of one bit are filtered by the row above and compressed by their runs alone,
-// which suits masks. Thread-compatible.
+// Encodes a grey PNG of `bit_depth` 1, 8 or 16, some rows at a time. It uses
+// zlib's fastest compression and no filter, which is good for maps of few
+// values. Pictures of one bit use the filter that subtracts the row above, and
+// only runs are compressed, which is good for masks. Thread-compatible.
 class GreyPngEncoder {
  public:
-  // The sides are positive.
+  // `width` and `height` must be positive.
   GreyPngEncoder(int width, int height, int bit_depth);
   ~GreyPngEncoder();
 
-  // Adds the next `rows` rows, or those that are left. `fill_row` writes row
-  // `y` as the file holds it: 8 pixels a byte, the leftmost in the highest bit,
-  // a byte a pixel, or two, the high byte first. It must not throw. INTERNAL if
-  // libpng fails.
+  // Encodes the next `rows` rows, or the remaining ones if there are fewer.
+  // `fill_row` writes row `y` to `row` in the file's layout. At bit depth 1, a
+  // byte holds 8 pixels, the leftmost in the highest bit. At 8, a pixel has one
+  // byte. At 16, it has two bytes, the high byte first. `fill_row` must not
+  // throw. Returns INTERNAL if libpng fails.
   absl::Status AddRows(int rows,
                        absl::FunctionRef<void(int y, uint8_t* row)> fill_row);
 
   bool done() const;
-  int64_t bytes() const;  // Encoded so far.
-  std::string Take();     // The file; once, when done().
+  int64_t bytes() const;  // The size of the file so far.
+  // Returns the file. May be called only once, when done() is true.
+  std::string Take();
 
  private:
   const std::unique_ptr<PngWriter> writer_;
   std::vector<uint8_t> row_;
 };
 
-// `image` as an 8-bit RGB PNG, with libpng's usual compression.
-// INVALID_ARGUMENT if it has no pixels; INTERNAL if libpng fails.
+// Encodes `image` as an 8-bit RGB PNG with libpng's default compression.
+// Returns INVALID_ARGUMENT if the image has no pixels, and INTERNAL if libpng
+// fails.
 absl::StatusOr<std::string> EncodeRgbPng(const RgbImage& image);
 
 }  // namespace sfmamba::base

@@ -8,7 +8,8 @@ namespace sfmamba::base {
 
 void ToProto(absl::Duration duration, google::protobuf::Duration* proto);
 
-// Accepts every valid protobuf Duration. Longer ones saturate.
+// Accepts every valid protobuf Duration. Durations outside the valid range
+// saturate.
 absl::Duration FromProto(const google::protobuf::Duration& proto);
 
 }  // namespace sfmamba::base

@@ -8,15 +8,15 @@
 
 namespace sfmamba::base {
 
-// 8-bit RGB, rows tight.
+// 8-bit RGB. Rows follow each other without padding.
 struct RgbImage {
   int width = 0;
   int height = 0;
   std::vector<uint8_t> data;  // [height, width, 3]
 };
 
-// Told of a picture that is being decoded: its first `rows` rows are as they
-// will be. More and more each time. It throws nothing.
+// Called while a picture is being decoded, when its first `rows` rows are
+// final. `rows` increases from call to call. Must not throw.
 using RowsDecoded = absl::FunctionRef<void(const RgbImage& picture, int rows)>;
 
 }  // namespace sfmamba::base

@@ -5,8 +5,9 @@
 
 namespace sfmamba::base {
 
-// The steady clock as an absl::Time of an arbitrary epoch: never set back, not
-// to be compared with wall clocks.
+// Returns the steady clock's time as an absl::Time with an arbitrary epoch.
+// This clock is never set back. Its times must not be compared with wall clock
+// times.
 absl::Time SteadyNow();
 
 }  // namespace sfmamba::base

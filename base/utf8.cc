@@ -51,7 +51,7 @@ std::string ToUtf8(absl::string_view text) {
 absl::string_view Utf8Prefix(absl::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return text;
   size_t end = max_bytes;
-  // A character has at most three bytes after its first.
+  // A UTF-8 character has at most three bytes after its first.
   while (end > 0 && max_bytes - end < 3 && (text[end] & 0xC0) == 0x80) --end;
   return text.substr(0, end);
 }

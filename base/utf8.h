@@ -8,16 +8,19 @@
 
 namespace sfmamba::base {
 
-// Bytes of the UTF-8 character that `text` begins with; 0 if it is not one.
+// Returns the number of bytes of the UTF-8 character that `text` begins with.
+// Returns 0 if `text` does not begin with a valid character.
 int Utf8CharacterLength(absl::string_view text);
 
-// Characters of `text`; -1 if it is not UTF-8.
+// Returns the number of characters of `text`, or -1 if it is not UTF-8.
 int Utf8Length(absl::string_view text);
 
-// `text` with U+FFFD in place of each byte that is of no UTF-8 character.
+// Returns `text` with U+FFFD in place of each byte that is not part of a valid
+// UTF-8 character.
 std::string ToUtf8(absl::string_view text);
 
-// `text` cut to at most `max_bytes`, between two characters if it is UTF-8.
+// Returns the beginning of `text`, at most `max_bytes` long. If `text` is
+// UTF-8, it is cut only between characters.
 absl::string_view Utf8Prefix(absl::string_view text, size_t max_bytes);
 
 }  // namespace sfmamba::base

@@ -3,8 +3,8 @@
 
 namespace sfmamba::base {
 
-// The version of server and clients. The Python package's __version__ is the
-// same.
+// The version of the server and the clients. __version__ of the Python package
+// must be equal.
 constexpr char kVersion[] = "0.1.0";
 
 }  // namespace sfmamba::base

@@ -10,11 +10,11 @@
 namespace sfmamba::base {
 namespace {
 
-// Interval between two looks at the watch, in bytes: one of kWatchedParts parts
-// of the file, because a few bytes may hold many pixels, at most kWatchedBytes.
+// The watch is asked after each of kWatchedParts parts of the file, because a
+// few bytes may hold many pixels. A part has at most kWatchedBytes bytes.
 constexpr size_t kWatchedParts = 64, kWatchedBytes = 64 << 10;
 
-// Whether there are as many bytes as the header says.
+// Returns true if the file has as many bytes as its header says.
 bool IsWhole(absl::string_view bytes) {
   return LittleEndian(bytes, 4, 4) <= bytes.size() - 8;
 }
@@ -27,7 +27,8 @@ absl::Status DecodeWebp(absl::string_view bytes, const DecodeWatch& watch,
       WebPINewRGB(MODE_RGB, image.data.data(), image.data.size(),
                   3 * image.width),
       WebPIDelete);
-  // Given the bytes bit by bit, the decoder would not miss a last one.
+  // The length is checked here, because the incremental decoder does not notice
+  // that the last byte of a file is missing.
   VP8StatusCode code =
       IsWhole(bytes) ? VP8_STATUS_SUSPENDED : VP8_STATUS_NOT_ENOUGH_DATA;
   const size_t step =

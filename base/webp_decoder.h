@@ -8,10 +8,11 @@
 
 namespace sfmamba::base {
 
-// Decodes a still WebP whose header ReadImageHeader() has accepted into
-// `image`, which has the header's size; alpha is dropped. INVALID_ARGUMENT for
-// truncated or corrupt bytes; `watch`'s error if it expires. `image` then holds
-// part of the picture.
+// Decodes a WebP without animation into `image`. ReadImageHeader() must have
+// accepted the file, and `image` must have the header's size. Alpha is dropped.
+// Returns INVALID_ARGUMENT for truncated or corrupt bytes, and the error of
+// `watch` if `watch` expires. After an error, `image` holds part of the
+// picture.
 absl::Status DecodeWebp(absl::string_view bytes, const DecodeWatch& watch,
                         RgbImage& image);
 
