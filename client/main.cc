@@ -1,4 +1,4 @@
-// The `sfmamba` command: the verbs, and which of them to run.
+// The `sfmamba` command. Runs the verb that is its first argument.
 #include <unistd.h>
 
 #include <cstdlib>
@@ -101,7 +101,7 @@ int Run(const std::vector<std::string>& arguments, const Console& console) {
 }  // namespace sfmamba::client
 
 int main(int argc, char** argv) {
-  // The command reports errors itself, so gRPC writes no log.
+  // The command reports errors itself, so gRPC need not write a log.
   setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   const sfmamba::client::Console console = {std::cout, std::cerr,
                                             isatty(STDERR_FILENO) == 1};

@@ -10,17 +10,18 @@
 namespace sfmamba::client {
 
 struct ArrivalOptions {
-  double rate = 0;    // Requests per second on average; > 0 to draw arrivals.
+  double rate = 0;  // Mean requests per second. Must be > 0 for ArrivalProcess.
   uint64_t seed = 1;  // Equal seeds give equal arrivals.
-  // At least 1. Each period begins with a burst at `burst_factor` times the
-  // rate, which lasts 1 / burst_factor of the period; then nothing arrives
-  // until the period ends. 1: no bursts.
+  // If above 1, requests arrive in bursts. Each period begins with a burst at
+  // `burst_factor` times the rate, which lasts 1 / burst_factor of the period.
+  // Nothing arrives in the rest of the period. If 1, there are no bursts. Must
+  // be at least 1.
   double burst_factor = 1;
   absl::Duration burst_period = absl::Seconds(1);
 };
 
-// When the requests of many independent callers arrive: a Poisson process,
-// whose rate may alternate between bursts and silence.
+// Computes when the requests of many independent callers arrive. The arrivals
+// are a Poisson process, whose rate may alternate between bursts and silence.
 class ArrivalProcess {
  public:
   explicit ArrivalProcess(const ArrivalOptions& options)
@@ -29,10 +30,11 @@ class ArrivalProcess {
         burst_(period_ / options.burst_factor),
         random_(options.seed) {}
 
-  // The time of the next arrival since the start.
+  // Returns the time of the next arrival, counted from the start.
   absl::Duration Next() {
-    // Uniform in [0, 1) by the upper 53 bits; the same on every platform, which
-    // std::exponential_distribution is not.
+    // Uniform in [0, 1), from the upper 53 bits. Unlike
+    // std::exponential_distribution, this computation is equal on every
+    // platform.
     const double uniform =
         std::ldexp(static_cast<double>(random_() >> 11), -53);
     busy_time_ += -std::log1p(-uniform) * mean_gap_;
@@ -41,11 +43,11 @@ class ArrivalProcess {
   }
 
  private:
-  // In seconds.
-  const double mean_gap_;  // Within a burst.
+  // All in seconds.
+  const double mean_gap_;  // Mean time between two arrivals in a burst.
   const double period_;
-  const double burst_;    // How long a burst lasts.
-  double busy_time_ = 0;  // Last arrival, counting only the time in bursts.
+  const double burst_;    // Duration of a burst.
+  double busy_time_ = 0;  // Time of the last arrival, without silences.
   std::mt19937_64 random_;
 };
 

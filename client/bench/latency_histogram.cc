@@ -6,14 +6,14 @@
 namespace sfmamba::client {
 namespace {
 
-// Values below 2^8 have a bucket each. Above, each power of two is cut into 2^7
-// buckets: a value's bucket is its exponent and the 7 bits after its leading
-// one.
+// Values below 2^8 have a bucket each. Above 2^8, each power of two has 2^7
+// buckets. The value's exponent and the 7 bits after its leading one select the
+// bucket.
 constexpr int kFractionBits = 7;
 constexpr int kBucketsPerPower = 1 << kFractionBits;
 constexpr int kBuckets = (63 - kFractionBits + 1) * kBucketsPerPower;
 
-// Position of the leading one bit, 0..62; value > 0.
+// Returns the position of the leading one bit, 0..62. Requires value > 0.
 int Exponent(int64_t value) {
   return 63 - __builtin_clzll(static_cast<uint64_t>(value));
 }
@@ -24,7 +24,7 @@ int BucketOf(int64_t value) {
   return shift * kBucketsPerPower + static_cast<int>(value >> shift);
 }
 
-// The largest value of the bucket.
+// Returns the largest value of the bucket.
 int64_t UpperBound(int bucket) {
   if (bucket < 2 * kBucketsPerPower) return bucket;
   const int shift = bucket / kBucketsPerPower - 1;

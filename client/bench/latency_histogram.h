@@ -8,10 +8,10 @@
 
 namespace sfmamba::client {
 
-// Counts durations in buckets that are at most 1/128 (0.8 %) of their values
-// wide, so that any percentile from a nanosecond to centuries is as exact as
-// the next, in 57 KiB however many are recorded (the idea of HdrHistogram). Not
-// thread-safe.
+// Counts durations in buckets and computes percentiles. The width of a bucket
+// is at most 1/128 (0.8 %) of its values. So percentiles have the same relative
+// accuracy from nanoseconds to centuries. Takes 57 KiB for any number of
+// durations. The idea is HdrHistogram's. Not thread-safe.
 class LatencyHistogram {
  public:
   LatencyHistogram();
@@ -19,15 +19,17 @@ class LatencyHistogram {
   // Negative latencies count as zero.
   void Record(absl::Duration latency);
 
-  // Records all that `other` has recorded.
+  // Records everything that `other` has recorded.
   void Add(const LatencyHistogram& other);
 
   int64_t count() const { return count_; }
-  absl::Duration Mean() const;  // Zero when empty, as are the two below.
+  // Mean(), Max() and Percentile() return zero if nothing is recorded.
+  absl::Duration Mean() const;
   absl::Duration Max() const { return absl::Nanoseconds(max_); }
 
-  // The smallest recorded value, up to bucket width and never above Max(), that
-  // at least `percent` of the values do not exceed; 0 < percent <= 100.
+  // Returns the smallest recorded value that at least `percent` of the values
+  // do not exceed, 0 < percent <= 100. The result may be too large by the width
+  // of a bucket, but is never above Max().
   absl::Duration Percentile(double percent) const;
 
  private:

@@ -16,8 +16,8 @@ namespace {
 
 constexpr absl::Duration kProgressInterval = absl::Milliseconds(200);
 
-// One run. Sends on its own threads and gets the answers on gRPC's. Times count
-// from the start.
+// A single run of a load. Sends on its own threads and receives answers on
+// gRPC's threads. All times are counted from the start of the run.
 class LoadRun {
  public:
   LoadRun(const std::vector<std::unique_ptr<VisionClient>>& clients,
@@ -46,7 +46,7 @@ class LoadRun {
   }
 
  private:
-  // The arrivals of a thread, each when it is due.
+  // Sends the arrivals of one thread, each when it is due.
   void SendArrivals(int thread) ABSL_LOCKS_EXCLUDED(mu_) {
     for (size_t i = thread; i < load_.arrivals.size(); i += options_.threads) {
       const Trace::Arrival& arrival = load_.arrivals[i];
@@ -57,8 +57,8 @@ class LoadRun {
     }
   }
 
-  // Whether to send what was due at `due`; counts it as in flight, or as not
-  // sent.
+  // Returns true if a request that was due at `due` may be sent. Counts the
+  // request as in flight, or as not sent.
   bool MaySend(const LoadRequest& request, absl::Duration due,
                absl::Duration now) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
@@ -86,8 +86,8 @@ class LoadRun {
     absl::Duration at;
   };
 
-  // Waits until fewer than `concurrency` are in flight and no pause is on;
-  // null: the run is over.
+  // Waits until fewer than `concurrency` requests are in flight and no pause
+  // lasts. Returns null if the run is over.
   absl::optional<Turn> TakeTurn() ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     AwaitTurn();
@@ -155,7 +155,8 @@ class LoadRun {
     --in_flight_;
   }
 
-  // False if `limit` passes before the last answer has come.
+  // Waits for the last answer. Returns false if it has not arrived after
+  // `limit`.
   bool WaitForEnd(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mu_) {
     absl::MutexLock lock(&mu_);
     const auto ended = [this]() ABSL_SHARED_LOCKS_REQUIRED(mu_) {

@@ -18,36 +18,38 @@ namespace sfmamba::client {
 struct LoadRequest {
   absl::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
       message;
-  absl::Duration deadline = absl::Seconds(10);  // From when it is due.
-  int class_index = 0;                          // Into Load::class_names.
+  absl::Duration deadline = absl::Seconds(10);  // Counted from when it is due.
+  int class_index = 0;                          // Index in Load::class_names.
 };
 
 struct Load {
   std::vector<LoadRequest> requests;
   std::vector<std::string> class_names = {"all"};
-  // When to send which of `requests`, by time: an open loop, which never waits
-  // for answers. Empty: a closed loop, which sends a request whenever one has
-  // ended, taking turns; after UNAVAILABLE it pauses, see UnavailablePause.
+  // When to send which of `requests`, ordered by time. If not empty, the load
+  // is an open loop, which never waits for answers. If empty, the load is a
+  // closed loop, which sends the next request whenever one has ended. It sends
+  // all requests in turn, and pauses after UNAVAILABLE (see UnavailablePause).
   std::vector<Trace::Arrival> arrivals;
 };
 
 struct LoadOptions {
   int threads = 1;       // Sending threads.
-  int concurrency = 16;  // Requests in flight at a time, in a closed loop.
-  // In an open loop, a request that would exceed this is not sent and is
-  // counted as that.
+  int concurrency = 16;  // In a closed loop, requests in flight at a time.
+  // The most requests in flight in an open loop. Requests that would exceed it
+  // are not sent and are counted as `over_cap`.
   int max_in_flight = 1 << 16;
-  absl::Duration warmup = absl::Seconds(1);  // Load before, not measured.
-  // How long to measure. Infinite: an open loop ends with its arrivals and a
-  // closed loop after `requests`.
+  absl::Duration warmup = absl::Seconds(1);  // Load before measuring begins.
+  // How long to measure. If infinite, an open loop ends with its arrivals, and
+  // a closed loop ends after `requests`.
   absl::Duration duration = absl::Seconds(10);
-  int requests = 0;  // Number to measure in a closed loop. 0: no limit.
+  int requests = 0;  // In a closed loop, how many to measure. 0: no limit.
 };
 
-// Sends the load and waits for the last answer. Request i goes to client i
-// modulo their number, sent by thread i modulo theirs (in a closed loop: by any
-// thread). `on_progress` gets the part done, 0..1, a few times a second, on
-// this thread.
+// Sends the load and returns after the last answer. Request i is sent by client
+// i modulo the number of clients. In an open loop, thread i modulo the number
+// of threads sends it. In a closed loop, any thread does. `on_progress` is
+// called a few times a second on the calling thread, with the fraction done,
+// 0..1.
 LoadReport GenerateLoad(
     const std::vector<std::unique_ptr<VisionClient>>& clients, const Load& load,
     const LoadOptions& options, const std::function<void(double)>& on_progress);

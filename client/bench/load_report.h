@@ -13,30 +13,32 @@
 
 namespace sfmamba::client {
 
-// What became of the requests that were due after the warm-up, or of those of
-// one class:
+// The numbers of requests that were due after the warm-up, by outcome. They
+// count one class or all classes:
 //   requests = over_cap + missed + sent,  sent = in_time + late + failed
 struct RequestCounts {
   std::string class_name;  // Empty: all classes.
   int64_t requests = 0;
-  int64_t over_cap = 0;  // Not sent: too many were in flight.
-  int64_t missed = 0;    // Not sent: the sender was later than the deadline.
+  int64_t over_cap = 0;  // Not sent, because too many were in flight.
+  int64_t missed = 0;    // Not sent, because the deadline had passed.
   int64_t sent = 0;
   int64_t in_time = 0;  // OK, and received by the deadline.
   int64_t late = 0;     // OK, and received after the deadline.
   int64_t failed = 0;   // Any other status.
-  // Sent requests by answer: "OK", "UNAVAILABLE (DRAINING)".
+  // Number of sent requests by answer, for example "OK" or "UNAVAILABLE
+  // (DRAINING)".
   std::map<std::string, int64_t> codes;
-  // Latencies of the requests answered in time. The first runs from when a
-  // request was due, so it includes the delay of a late sender; the second runs
-  // from when it was sent.
+  // Latencies of the requests answered in time. `latency` is measured from when
+  // a request was due, so it includes the delay of a late sender.
+  // `latency_from_sending` is measured from when the request was sent.
   LatencyHistogram latency;
   LatencyHistogram latency_from_sending;
 
   void Add(const RequestCounts& other);
 };
 
-// Mean over the OK answers, each of which tells its slowest image's time.
+// Mean times over the OK answers. Each answer contains the times of its slowest
+// image.
 struct StageMeans {
   absl::Duration decode;
   absl::Duration preprocess;
@@ -47,39 +49,43 @@ struct StageMeans {
 };
 
 struct LoadReport {
-  // From the end of the warm-up to the end of the duration, or to the last
-  // answer where the number of requests was given.
+  // The measured time. It begins at the end of the warm-up. It ends with the
+  // load's duration, or with the last answer if a number of requests was given.
   absl::Duration elapsed;
   RequestCounts all;
-  std::vector<RequestCounts> classes;  // In the given order; empty if only one.
-  int64_t images = 0;                  // Received with OK during `elapsed`.
+  // In the given order. Empty for a single class.
+  std::vector<RequestCounts> classes;
+  int64_t images = 0;  // Received with OK during `elapsed`.
   double images_per_second = 0;
-  double goodput = 0;      // Requests a second that were answered in time,
-                           // counted when the answers came during `elapsed`.
-  LatencyHistogram delay;  // From when a request was due until it was sent.
+  // Requests per second that were answered in time. An answer counts if it
+  // arrived during `elapsed`.
+  double goodput = 0;
+  LatencyHistogram delay;  // From when a request was due to when it was sent.
   int64_t peak_in_flight = 0;
-  double mean_batch_size = 0;  // Over batches. 0: the server did not tell.
+  // Mean over batches. 0: not reported by the server.
+  double mean_batch_size = 0;
   StageMeans stages;
 };
 
-// A request that was sent, and what came back. Times count from the start of
+// A request that was sent, and its answer. Times are counted from the start of
 // the load.
 struct SentRequest {
   int class_index = 0;
   absl::Duration due;
   absl::Duration sent;
   absl::Duration received;
-  absl::Duration deadline;  // Allowed from `due` on.
+  absl::Duration deadline;  // Counted from `due`.
   absl::Status status;
-  int images = 0;                      // In the answer, as is the next.
-  const v1::Timing* timing = nullptr;  // Null: none.
+  int images = 0;  // Images in the answer.
+  // From the answer. Null if it has no timing.
+  const v1::Timing* timing = nullptr;
 };
 
-// Counts what becomes of requests. Has no clock. Not thread-safe.
+// Counts requests by outcome. Does not read a clock. Not thread-safe.
 class LoadTally {
  public:
-  // What is due before `measured_from` is not counted; rates count what is
-  // received from then until `measured_until`.
+  // Requests that are due before `measured_from` are not counted. Rates count
+  // the answers that are received from `measured_from` to `measured_until`.
   LoadTally(const std::vector<std::string>& class_names,
             absl::Duration measured_from, absl::Duration measured_until);
 
@@ -88,12 +94,14 @@ class LoadTally {
   void CountMissed(int class_index, absl::Duration due);
   void CountInFlight(int64_t in_flight);
 
-  // `until_last_answer`: rates are over the time until then.
+  // If `until_last_answer`, rates are over the time until the last answer.
+  // Otherwise they are over the time until `measured_until`.
   LoadReport Report(bool until_last_answer) const;
 
  private:
   void AddTiming(const v1::Timing& timing, int images);
-  // The counts of a class, or a place to forget what the warm-up counts.
+  // Counts a request that was due at `due`, and returns the counts of its
+  // class. During the warm-up, returns counts that are never reported.
   RequestCounts& CountsOf(int class_index, absl::Duration due);
 
   const absl::Duration measured_from_;
@@ -103,9 +111,9 @@ class LoadTally {
   absl::Duration last_answer_;
   int64_t in_time_ = 0;  // Received during the measured time.
   double batched_images_ = 0;
-  double batches_ = 0;  // Shares of a batch, added up.
+  double batches_ = 0;  // Each answer adds its fraction of a batch.
   int64_t timings_ = 0;
-  LoadReport report_;  // Sums where the report has means and rates.
+  LoadReport report_;  // Contains sums in place of means and rates.
 };
 
 }  // namespace sfmamba::client

@@ -18,7 +18,7 @@ namespace {
 constexpr char kHeading[] = "time\tmethod\tpictures\tdeadline\tpriority\tclass";
 constexpr char kDefault[] = "-";
 constexpr size_t kMinFields = 2, kMaxFields = 5;  // Fields after the time.
-constexpr size_t kMaxPictures = 64;  // Most pictures that the server accepts.
+constexpr size_t kMaxPictures = 64;  // The server accepts no more per request.
 
 absl::Status Expected(absl::string_view what, absl::string_view got) {
   return absl::InvalidArgumentError(
@@ -33,7 +33,7 @@ absl::Status ParseTime(absl::string_view text, absl::Duration* time) {
   return absl::OkStatus();
 }
 
-// "classify" or "classify/MODEL"; a model's name may have slashes too.
+// Parses "classify" or "classify/MODEL". The model's name may contain slashes.
 absl::Status ParseMethod(absl::string_view text, TraceRequest* request) {
   const std::pair<absl::string_view, absl::string_view> parts =
       absl::StrSplit(text, absl::MaxSplits('/', 1));
@@ -88,7 +88,7 @@ std::string MethodName(const TraceRequest& request) {
              : absl::StrCat(request.method, "/", request.model);
 }
 
-// `text` is a line without its time.
+// Parses a line without its time.
 absl::Status ParseRequest(absl::string_view text, TraceRequest* request) {
   std::vector<absl::string_view> fields = absl::StrSplit(text, '\t');
   if (fields.size() < kMinFields || fields.size() > kMaxFields) {
@@ -126,7 +126,8 @@ std::string DefaultClassName(const TraceRequest& request) {
 
 absl::StatusOr<Trace> ParseTrace(absl::string_view text) {
   Trace trace;
-  std::map<absl::string_view, int> known;  // From a line without its time.
+  // Index of each distinct line without its time.
+  std::map<absl::string_view, int> known;
   int number = 0;
   for (absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;

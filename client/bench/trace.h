@@ -12,18 +12,18 @@
 
 namespace sfmamba::client {
 
-// One of the requests that a trace sends, perhaps many times.
+// A request of a trace. A trace may send it many times.
 struct TraceRequest {
   std::string method = "classify";  // Or "detect" or "segment".
-  std::string model;  // Empty: the only or default one of what is asked for.
+  std::string model;  // If empty, the server's default model for `method`.
   std::vector<std::string> pictures;  // Paths, "tensor:fp32", "tensor:uint8".
-  absl::optional<absl::Duration> deadline;  // Unset: the sender's choice.
+  absl::optional<absl::Duration> deadline;  // If unset, the sender chooses.
   v1::RequestOptions::Priority priority =
       v1::RequestOptions::PRIORITY_UNSPECIFIED;
   std::string class_name;  // Requests of one class are counted together.
 };
 
-// What is sent when.
+// A sequence of requests and the times at which to send them.
 struct Trace {
   struct Arrival {
     absl::Duration at;  // Since the start, >= 0.
@@ -31,22 +31,25 @@ struct Trace {
   };
 
   std::vector<TraceRequest> requests;
-  std::vector<Arrival> arrivals;  // By time.
+  std::vector<Arrival> arrivals;  // Ordered by time.
 };
 
-// Reads the text that docs/operations.md describes ("Load"): a line for each
-// arrival, with fields that tabs separate. Lines may come in any order: equal
-// times keep theirs. INVALID_ARGUMENT names the line and the field.
+// Reads a text in the format of docs/operations.md ("Load"). Each line is an
+// arrival, with tabs between its fields. Lines are sorted by time, and lines of
+// equal times keep their order. Returns INVALID_ARGUMENT with the line and the
+// expected field if a line is wrong.
 absl::StatusOr<Trace> ParseTrace(absl::string_view text);
 
-// "high", "normal", "low", or "-" for none; INVALID_ARGUMENT otherwise.
+// Parses "high", "normal" or "low", or "-" for no priority. Returns
+// INVALID_ARGUMENT for any other text.
 absl::Status ParsePriority(absl::string_view text,
                            v1::RequestOptions::Priority* priority);
 
-// The class of a request whose line names none: "classify/m", "detect high".
+// Returns the class of a request whose line names none, for example
+// "classify/m" or "detect high".
 std::string DefaultClassName(const TraceRequest& request);
 
-// The text that ParseTrace() reads, times in whole nanoseconds.
+// Returns the text that ParseTrace() reads. Times are whole nanoseconds.
 std::string FormatTrace(const Trace& trace);
 
 }  // namespace sfmamba::client

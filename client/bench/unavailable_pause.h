@@ -7,33 +7,35 @@
 
 namespace sfmamba::client {
 
-// When a closed loop may send again. A server that is away answers UNAVAILABLE
-// at once, so that a loop without pauses would use up the machine and count
-// nothing but its own attempts. The pause doubles with each attempt after it.
+// Decides when a closed loop may send again. A server that cannot be reached
+// answers UNAVAILABLE at once. A loop without pauses would then use all CPU
+// time and count mostly its own attempts. Each unavailable attempt after a
+// pause doubles the next pause.
 //
-// Has no clock. Not thread-safe.
+// Does not read a clock. Not thread-safe.
 class UnavailablePause {
  public:
   static constexpr absl::Duration kFirst = absl::Milliseconds(5);
   static constexpr absl::Duration kLongest = absl::Milliseconds(500);
 
-  // At `now` an answer has come to a request that was sent at `sent`.
+  // Reports that an answer arrived at `now`. `sent` is when its request was
+  // sent.
   void Answered(bool unavailable, absl::Duration sent, absl::Duration now) {
     if (!unavailable) {
       *this = UnavailablePause();
       return;
     }
-    // Those that were sent before this pause are of the same attempt.
+    // Requests that were sent before this pause belong to the same attempt.
     if (sent < until_) return;
     pause_ = std::clamp(2 * pause_, kFirst, kLongest);
     until_ = now + pause_;
   }
 
-  // Nothing is sent before.
+  // Returns when the pause ends. Nothing may be sent before.
   absl::Duration until() const { return until_; }
 
  private:
-  absl::Duration pause_;  // Zero: the last answer was another one.
+  absl::Duration pause_;  // Zero unless the last answer was unavailable.
   absl::Duration until_;
 };
 

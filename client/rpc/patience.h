@@ -8,29 +8,30 @@
 
 namespace sfmamba::client {
 
-// Decides how long many pictures wait for a server that drains, loads or cannot
-// be reached: if it has answered before, until kLimit passes without another
-// answer; otherwise for `attempts` attempts.
+// Decides how long to retry while a server drains, loads or cannot be reached.
+// If the server has answered before, retries end after kLimit without an
+// answer. If it has never answered, they end after `attempts` attempts.
 //
-// Has no clock. Not thread-safe.
+// Does not read a clock. Not thread-safe.
 class Patience {
  public:
   static constexpr absl::Duration kLimit = absl::Minutes(2);
 
   explicit Patience(int attempts) : attempts_left_(attempts) {}
 
-  // A picture was answered.
+  // Reports that a picture was answered.
   void Answered();
 
-  // An attempt has failed with `error` at `now`. Returns how long to wait
-  // before the next one; none if there is to be no other.
+  // Reports that an attempt failed with `error` at `now`. Returns how long to
+  // wait before the next attempt, or nullopt if there should be no other
+  // attempt.
   absl::optional<absl::Duration> DelayAfter(const absl::Status& error,
                                             absl::Time now);
 
  private:
   int attempts_left_;
   bool has_answered_ = false;
-  // When the first attempt since the last answer failed.
+  // When the first failure since the last answer happened.
   absl::optional<absl::Time> away_since_;
   absl::Duration backoff_;
   absl::BitGen random_;

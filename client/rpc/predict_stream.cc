@@ -9,7 +9,7 @@ PredictStream::PredictStream(v1::VisionService::Stub& stub,
     : stream_(stub.StreamPredict(&context_)) {
   v1::StreamPredictRequest first;
   *first.mutable_config() = config;
-  Send(first);  // If it fails, so does all that follows.
+  Send(first);  // If this fails, all later calls fail too.
 }
 
 PredictStream::~PredictStream() {

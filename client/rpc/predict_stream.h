@@ -10,7 +10,7 @@
 
 namespace sfmamba::client {
 
-// A StreamPredict call. One thread sends, another receives:
+// A StreamPredict call. One thread sends and another thread receives:
 //
 //   PredictStream stream(stub, config);
 //   std::thread sender([&] {
@@ -22,23 +22,24 @@ namespace sfmamba::client {
 //   absl::Status status = stream.Finish();
 class PredictStream {
  public:
-  // `stub` outlives it. Sends `config` as the first message.
+  // Sends `config` as the first message. `stub` must outlive the stream.
   PredictStream(v1::VisionService::Stub& stub, const v1::StreamConfig& config);
-  // Cancels the call unless it was finished.
+  // Cancels the call unless Finish() was called.
   ~PredictStream();
 
-  // Blocks while the server takes no more; false if the call has ended.
+  // Sends a message. Blocks while the server reads no more messages. Returns
+  // false if the call has ended.
   bool Send(const v1::StreamPredictRequest& message);
   void SendNoMore();
 
-  // Waits for the next answer; false if none will come any more.
+  // Waits for the next answer. Returns false if no other answer will arrive.
   bool Receive(v1::StreamPredictResponse* answer);
 
-  // What the call ended with. To be called once, after Receive() was false and
-  // nothing is being sent.
+  // Returns the status with which the call ended. May be called only once,
+  // after Receive() has returned false and all calls of Send() have returned.
   absl::Status Finish();
 
-  // Ends the call with CANCELLED. Any thread.
+  // Ends the call with CANCELLED. Any thread may call this.
   void Cancel() { context_.TryCancel(); }
 
  private:

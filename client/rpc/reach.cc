@@ -21,8 +21,8 @@ absl::Status WithMessage(const absl::Status& error, absl::string_view message) {
   return explained;
 }
 
-// The sentence for `text`, which gRPC 1.48 to 1.85 give a call that has not
-// reached the server.
+// Returns a sentence that explains `text`. `text` is the message that gRPC 1.48
+// to 1.85 give a call that has not reached the server.
 std::string Unreachable(const Reach& reach, absl::string_view text) {
   const std::string server = absl::StrCat("the server at ", reach.server);
   const std::pair<const char*, std::string> sentences[] = {
@@ -71,7 +71,8 @@ std::string Unreachable(const Reach& reach, absl::string_view text) {
                     : std::string(text);
 }
 
-// Names the proxy that calls to `server` take; "" if there is none.
+// Returns text that names the proxy of calls to `server`, or "" if there is
+// none.
 std::string ThroughProxy(const std::string& server) {
   const std::string proxy = ProxyOf(server);
   return proxy.empty()

@@ -7,16 +7,16 @@
 
 namespace sfmamba::client {
 
-// How a client reaches its server, for errors that name it.
+// How a client reaches its server. Error messages are built from it.
 struct Reach {
-  std::string server;  // The user's text.
+  std::string server;  // As the user wrote it.
   bool tls = false;
   bool token = false;
 };
 
-// The error as a sentence that names the server, with the same code and
-// details: errors of gRPC's own, of a server that drains or loads, and of a
-// token. All others are returned as they are.
+// Returns `error` with a sentence that names the server as its message. Code
+// and details stay equal. Applies to errors of gRPC itself, of a server that
+// drains or loads, and of a wrong token. Any other error is returned unchanged.
 absl::Status Explain(const Reach& reach, const absl::Status& error);
 
 }  // namespace sfmamba::client

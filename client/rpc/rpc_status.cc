@@ -10,14 +10,15 @@
 namespace sfmamba::client {
 namespace {
 
-// The URL under which google.protobuf.Any stores a message of type `Detail`.
+// Returns the URL under which google.protobuf.Any stores a message of type
+// `Detail`.
 template <typename Detail>
 std::string TypeUrl() {
   return absl::StrCat("type.googleapis.com/",
                       Detail::descriptor()->full_name());
 }
 
-// False if `status` carries no (readable) `detail`.
+// Returns false if `status` has no valid `detail`.
 template <typename Detail>
 bool GetDetail(const absl::Status& status, Detail* detail) {
   const absl::optional<absl::Cord> payload =
@@ -67,7 +68,7 @@ bool IsLoading(const RpcErrorDetails& details) {
 
 bool MayPass(const absl::Status& error) {
   const RpcErrorDetails details = GetRpcErrorDetails(error);
-  // A server that stops cancels what it does not finish.
+  // A server that stops cancels the requests that it does not finish.
   if (absl::IsCancelled(error)) return details.reason.empty();
   if (!absl::IsUnavailable(error)) return false;
   return details.reason != "MODEL_NOT_READY" || IsLoading(details);

@@ -12,8 +12,8 @@
 
 namespace sfmamba::client {
 
-// What the server says of an error besides code and message. All is empty for
-// an error that the network or gRPC itself raised.
+// The server's details about an error, besides code and message. All are empty
+// if the network or gRPC itself raised the error.
 struct RpcErrorDetails {
   std::string reason;  // ErrorInfo.reason, such as "QUEUE_FULL".
   std::map<std::string, std::string> metadata;  // ErrorInfo.metadata.
@@ -21,28 +21,28 @@ struct RpcErrorDetails {
   absl::optional<absl::Duration> retry_delay;  // RetryInfo.
 };
 
-// Code and message of `status`; the messages of its grpc-status-details-bin
-// become payloads under their type URLs. Details that cannot be parsed are left
-// out.
+// Converts a status of gRPC. The messages in its grpc-status-details-bin become
+// payloads under their type URLs. Details that cannot be parsed are dropped.
 absl::Status FromGrpcStatus(const grpc::Status& status);
 
-// Reads the payloads that FromGrpcStatus attached.
+// Reads the payloads that FromGrpcStatus() attached.
 RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 
-// Whether the model that was asked is being loaded.
+// Returns true if the server is still loading the requested model.
 bool IsLoading(const RpcErrorDetails& details);
 
-// Whether the same request may be answered later, for a caller that does not
-// cancel: the server drains, loads the model or cannot be reached. A model that
-// has failed to load stays so.
+// Returns true if a later attempt of the request may succeed. The server
+// drains, loads the model or cannot be reached. A model that has failed to load
+// never succeeds later. CANCELLED without a reason counts too, so the caller
+// must not cancel its own requests.
 bool MayPass(const absl::Status& error);
 
-// What the server's log and its traces call the request; empty if it does not
-// say.
+// Returns the request's ID in the server's log and traces, or "" if the server
+// did not send it.
 std::string TraceIdOf(const RpcErrorDetails& details);
 
-// One line for people: "NOT_FOUND (MODEL_NOT_FOUND): model 'x' ...; trace
-// 4b...". It names the first field at fault.
+// Returns one line for people, for example "NOT_FOUND (MODEL_NOT_FOUND): model
+// 'x' ...; trace 4b...". It names the first invalid field.
 std::string DescribeRpcError(const absl::Status& status);
 
 }  // namespace sfmamba::client

@@ -26,7 +26,7 @@ absl::Status Wrong(absl::string_view flag, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, ": ", what));
 }
 
-// Reads a whole file into `text`; an empty path reads nothing.
+// Reads the whole file of `flag` into `text`. Does nothing if `path` is empty.
 absl::Status Read(absl::string_view flag, const std::string& path,
                   std::string* text) {
   if (path.empty()) return absl::OkStatus();
@@ -51,16 +51,18 @@ OpenSsl<BIO> Reader(const std::string& pem) {
       BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
 }
 
-// A key with a password is not asked for one on the terminal.
+// Returns an empty password, so that OpenSSL does not ask for one on the
+// terminal.
 int NoPassword(char*, int, int, void*) { return 0; }
 
-// Files that do not belong together would end each call with an error of
-// gRPC's, which names neither.
+// Returns an error unless certificate and key can be read and belong together.
+// Without this check each call would end with an error of gRPC that names
+// neither file.
 absl::Status CheckKeyPair(const ServerAccess& access,
                           const AccessOptions& options) {
   const auto wrong = [](absl::string_view flag, const std::string& file,
                         absl::string_view what) {
-    ERR_clear_error();  // Else the next user of the thread finds it.
+    ERR_clear_error();  // Keeps the error from later users of the thread.
     return Wrong(flag, absl::StrCat("got '", file, "', ", what));
   };
   if (options.cert_file.empty()) return absl::OkStatus();
@@ -86,7 +88,8 @@ absl::Status CheckKeyPair(const ServerAccess& access,
   return absl::OkStatus();
 }
 
-// What is no byte of a header would end each call with an error of gRPC's.
+// Returns true if an HTTP header may contain `token`. Any other token would
+// make each call fail with an unclear error of gRPC.
 bool IsHeaderText(absl::string_view token) {
   for (const char c : token) {
     if (!absl::ascii_isgraph(c)) return false;
@@ -94,7 +97,8 @@ bool IsHeaderText(absl::string_view token) {
   return true;
 }
 
-// Adds the token to each call. Credentials of calls need a secure channel.
+// Adds the token to each call. gRPC's own call credentials would need a secure
+// channel.
 class TokenInterceptor final : public grpc::experimental::Interceptor {
  public:
   explicit TokenInterceptor(const std::string& header) : header_(header) {}

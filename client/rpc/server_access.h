@@ -11,42 +11,43 @@
 
 namespace sfmamba::client {
 
-// How a client reaches a server that is guarded.
+// How a client authenticates itself and its server.
 struct ServerAccess {
   bool tls = false;
-  // In PEM. Without roots those of the system are trusted; without certificate
-  // and key the client shows none.
+  // All in PEM. If `roots` is empty, the system's roots are trusted. If
+  // `certificate` and `private_key` are empty, the client sends no certificate.
   std::string roots;
   std::string certificate;
   std::string private_key;
-  // The name that the server's certificate is for; empty: the host.
+  // The name in the server's certificate. If empty, the server's host.
   std::string server_name;
-  std::string token;  // Sent with each call; empty: none.
+  std::string token;  // Sent with each call. Empty: none.
 };
 
-// ServerAccess as flags name it: paths in place of contents.
+// ServerAccess as given by flags, which contain paths of files.
 struct AccessOptions {
   bool tls = false;
   std::string ca_file;
   std::string cert_file;
   std::string key_file;
   std::string server_name;
-  // The first of them that is there: the file, then `token`.
+  // If `token_file` is not empty, the token is read from it, and `token` is
+  // ignored.
   std::string token_file;
   std::string token;
-  // Whether the token may be sent where others can read it.
+  // Allows sending the token without TLS, so that others can read it.
   bool plaintext_token = false;
 };
 
-// Reads the files. INVALID_ARGUMENT for a `server` that CheckServer() refuses,
-// names what cannot be read or does not fit, such as the key of another
-// certificate, and refuses to send a token in plaintext to another machine
-// unless `options` allow it.
+// Reads the files of `options`. Returns INVALID_ARGUMENT if CheckServer()
+// rejects `server`, or if a file cannot be read or does not fit, such as the
+// key of another certificate. Also returns it if a token would be sent to
+// another machine without TLS, unless `options` allow that.
 absl::StatusOr<ServerAccess> OpenAccess(absl::string_view server,
                                         const AccessOptions& options);
 
-// A channel to `server` that goes by `access`. `arguments` are added to. No
-// proxy sees what stays on this machine.
+// Returns a channel to `server` that uses `access` in addition to `arguments`.
+// Calls that stay on this machine use no proxy.
 std::shared_ptr<grpc::Channel> MakeChannel(absl::string_view server,
                                            const ServerAccess& access,
                                            grpc::ChannelArguments arguments);

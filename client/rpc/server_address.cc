@@ -19,14 +19,14 @@ absl::Status Wrong(absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("--server: ", what));
 }
 
-// Whether gRPC takes it as it is.
+// Returns true if gRPC accepts `server` unchanged.
 bool IsTarget(absl::string_view server) {
   return absl::StartsWith(server, "ipv4:") ||
          absl::StartsWith(server, "ipv6:") ||
          absl::StartsWith(server, "dns://");
 }
 
-// The host of "host:port" or "[host]:port".
+// Returns the host of "host:port" or "[host]:port".
 std::string HostOf(absl::string_view address) {
   absl::string_view host = address.substr(0, address.rfind(':'));
   if (absl::ConsumePrefix(&host, "[")) absl::ConsumeSuffix(&host, "]");
@@ -45,7 +45,8 @@ bool IsLoopbackHost(const std::string& host) {
          (IN6_IS_ADDR_V4MAPPED(&v6) && v6.s6_addr[12] == 127);
 }
 
-// The first of the environment's variables that is set, as gRPC takes them.
+// Returns the value of the first environment variable that is set. gRPC chooses
+// in the same way.
 std::string FirstSet(std::initializer_list<const char*> names) {
   for (const char* name : names) {
     const char* const value = std::getenv(name);
@@ -107,7 +108,7 @@ std::string ProxyOf(absl::string_view server) {
     }
   }
   absl::string_view proxy = url;
-  proxy.remove_prefix(proxy.rfind('@') + 1);  // Nothing without '@'.
+  proxy.remove_prefix(proxy.rfind('@') + 1);  // Removes nothing without '@'.
   const size_t scheme = proxy.find("://");
   if (scheme != absl::string_view::npos) proxy.remove_prefix(scheme + 3);
   return std::string(proxy);

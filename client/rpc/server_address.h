@@ -8,22 +8,23 @@
 
 namespace sfmamba::client {
 
-// A server is "host:port", or a target of gRPC's that begins with "ipv4:" or
-// "ipv6:" (a list of addresses) or "dns://".
+// A server is written as "host:port" or as a target of gRPC. A target begins
+// with "ipv4:" or "ipv6:" (a list of addresses) or with "dns://".
 
-// Returns INVALID_ARGUMENT for a server that no call could reach: gRPC would
-// look for a host of this name, or for port 443.
+// Returns INVALID_ARGUMENT if no call could reach `server`. Without this check,
+// gRPC would look up a host of this name, or use port 443.
 absl::Status CheckServer(absl::string_view server);
 
-// gRPC's target for the server: "host:port" is a name to be looked up.
+// Returns gRPC's target for `server`. For "host:port", gRPC looks up the host's
+// name.
 std::string TargetOf(absl::string_view server);
 
-// Whether everything sent to `server` stays on this machine. No name but
-// localhost is looked up. Every address of a list must stay here.
+// Returns true if everything sent to `server` stays on this machine. In a list,
+// every address must be local. The only name that counts as local is localhost.
 bool IsLoopback(absl::string_view server);
 
-// The HTTP proxy through which gRPC reaches `server`, without its password.
-// Empty if there is none.
+// Returns the HTTP proxy through which gRPC reaches `server`, without its
+// password. Returns "" if gRPC uses no proxy.
 std::string ProxyOf(absl::string_view server);
 
 }  // namespace sfmamba::client

@@ -9,13 +9,14 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr int kMaxMessageBytes = 64 << 20;  // The server's limits.
+constexpr int kMaxMessageBytes = 64 << 20;  // The server's limit.
 
-// Retries stop while calls fail more often than they succeed: each failure
-// takes one of a thousand tokens, each success gives one back, and with 500 or
-// fewer nothing is retried. A server that is killed fails all calls in flight
-// at once, which must not use up the tokens. CANCELLED comes from a server that
-// stops, for a call that crosses its GOAWAY.
+// Each failed call takes one of 1000 tokens, and each successful call gives one
+// back. Calls are not retried while 500 or fewer tokens are left, so retries
+// stop if calls fail more often than they succeed. There are so many tokens
+// because a killed server fails all calls in flight at once. CANCELLED is
+// retried too, because a stopping server returns it for calls that arrive after
+// its GOAWAY.
 constexpr char kRetryPolicy[] = R"(
   "loadBalancingConfig": [{"round_robin": {}}],
   "retryThrottling": {"maxTokens": 1000, "tokenRatio": 1},
@@ -33,16 +34,18 @@ constexpr char kRetryPolicy[] = R"(
 constexpr char kHealthCheck[] = R"(,
   "healthCheckConfig": {"serviceName": "sfmamba.v1.VisionService"})";
 
-// gRPC's own limit is two minutes, for which it would not see a server come
-// back.
+// gRPC's default is two minutes, during which a client would not notice that a
+// server is back.
 constexpr int kMaxReconnectBackoffMilliseconds = 1000;
 
-// A server that answers no ping during a call is given up after four seconds,
-// although its machine keeps the connection open.
+// The client drops a connection if the server does not answer a ping within
+// four seconds during a call. A hung server's machine would keep the connection
+// open.
 constexpr int kKeepaliveTimeMilliseconds = 2000;
 constexpr int kKeepaliveTimeoutMilliseconds = 2000;
 
-// gRPC's own limit is half a minute, for which it would not see new servers.
+// gRPC's default is 30 seconds, during which a client would not notice new
+// servers.
 constexpr int kMinDnsIntervalMilliseconds = 5000;
 
 std::string RetryPolicy(const VisionClientOptions& options) {
@@ -69,7 +72,7 @@ std::shared_ptr<grpc::Channel> Channel(absl::string_view server,
                    kMinDnsIntervalMilliseconds);
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  // A request larger than this buffer would never be retried.
+  // gRPC would never retry a request that exceeds this buffer.
   arguments.SetInt(GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE, kMaxMessageBytes);
   arguments.SetServiceConfigJSON(
       absl::StrCat("{", RetryPolicy(options), health_check, "}"));
@@ -80,7 +83,7 @@ void SetTimeout(absl::Duration timeout, grpc::ClientContext* context) {
   context->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
 }
 
-// One unary call of `stub`, waited for.
+// Makes a unary call of `stub` and waits for its result.
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Call(const Reach& reach, Stub& stub,
                               grpc::Status (Stub::*method)(grpc::ClientContext*,
@@ -152,8 +155,9 @@ CallHandle VisionClient::Start(AsyncMethod<Request, Response> method,
         } else {
           call->done(Explain(FromGrpcStatus(status)));
         }
-        // The context keeps the channel alive, and gRPC's threads must not be
-        // the ones that end it: it goes before the destructor may return.
+        // The context holds a reference to the channel, which gRPC's own
+        // threads must not destroy. So the context is deleted before the
+        // destructor may return.
         delete call;
         absl::MutexLock lock(&mu_);
         --in_flight_;
@@ -225,7 +229,7 @@ absl::Status VisionClient::Connect(absl::Duration timeout) {
         "the server at ", reach_.server, " has not been reached within ",
         absl::FormatDuration(timeout)));
   }
-  // Says what keeps the client from the server, if anything does.
+  // If the server cannot be reached, this returns the reason.
   const absl::Status reached = CheckHealth("", deadline - absl::Now()).status();
   if (!reached.ok()) return reached;
   return absl::UnavailableError(

@@ -25,14 +25,14 @@
 
 namespace sfmamba::client {
 
-// A call in flight. Copyable; may outlive the call.
+// A call in flight. Copyable. May outlive the call.
 class CallHandle {
  public:
   explicit CallHandle(std::shared_ptr<grpc::ClientContext> context)
       : context_(std::move(context)) {}
 
-  // Asks for an early end: the call's callback then gets CANCELLED, unless the
-  // call has just ended another way. Thread-safe.
+  // Asks for an early end. The call's callback then receives CANCELLED, unless
+  // the call has already ended. Thread-safe.
   void Cancel() const { context_->TryCancel(); }
 
  private:
@@ -40,31 +40,33 @@ class CallHandle {
 };
 
 struct VisionClientOptions {
-  // Whether connections are shared with other clients of this process.
+  // Allows sharing connections with other clients of this process.
   bool share_connections = true;
-  // Whether a prediction that ends with UNAVAILABLE is tried again, and waits
-  // for a server that has answered before and cannot be reached now.
+  // Retries predictions that end with UNAVAILABLE. If the server has answered
+  // before and cannot be reached now, predictions also wait for it.
   bool retry = true;
-  // Whether a prediction that ends with RESOURCE_EXHAUSTED is tried again too,
-  // up to four times, after the delay that the server asks for.
+  // Also retries predictions that end with RESOURCE_EXHAUSTED, up to four
+  // times, after the delay that the server asks for.
   bool retry_exhausted = false;
   ServerAccess access;
-  // The W3C header that predictions carry; empty: none. It is not for the
-  // methods that wait, nor for streams.
+  // The W3C header traceparent that predictions with a callback send. If empty,
+  // none is sent. Blocking calls and streams never send it.
   std::string traceparent;
 };
 
-// Calls a vision server, or several behind one name. Predictions go round-robin
-// to the addresses of the name that report themselves healthy. If none does,
-// they go to any: a server that drains still answers for a while, and others
-// say why they do not. UNAVAILABLE, and CANCELLED by a server that stops, are
-// tried three times unless `options` forbid it. No other error is, unless
-// `options` ask for it. If a server has answered a prediction and then cannot
-// be reached, later attempts wait for it until their timeout.
-// GetRpcErrorDetails() of rpc_status.h tells why a call failed. A server that
-// is silent for four seconds during a call is given up.
+// Calls a vision server, or several servers that share one name. Predictions go
+// round-robin to the name's addresses that report themselves healthy. If no
+// server is healthy, predictions go to any server. A draining server still
+// answers for a while, and other servers return an error with the reason.
 //
-// Thread-safe; one client serves a whole process. Every call has a timeout,
+// A prediction that ends with UNAVAILABLE or CANCELLED (by a server that stops)
+// is tried up to three times, unless `options` forbid it. Other errors are not
+// retried, unless `options` ask for it. If a server has answered a prediction
+// and cannot be reached later, predictions wait for it until their timeout.
+// GetRpcErrorDetails() of rpc_status.h tells why a call failed. A connection is
+// dropped if the server is silent for four seconds during a call.
+//
+// Thread-safe. One client is enough for a process. Every call has a timeout,
 // after which it ends with DEADLINE_EXCEEDED. The destructor waits for the
 // calls in flight.
 //
@@ -78,8 +80,9 @@ class VisionClient {
   using Done = std::function<void(absl::StatusOr<Response> response)>;
   using ServingStatus = grpc::health::v1::HealthCheckResponse::ServingStatus;
 
-  // `server` is "host:port", or addresses as gRPC lists them, such as
-  // "ipv4:10.0.0.1:8001,10.0.0.2:8001". Connects when first used.
+  // `server` is "host:port", or a list of addresses in gRPC's format, such as
+  // "ipv4:10.0.0.1:8001,10.0.0.2:8001". The client connects when it is first
+  // used.
   explicit VisionClient(absl::string_view server,
                         const VisionClientOptions& options = {});
   ~VisionClient();
@@ -91,8 +94,8 @@ class VisionClient {
   absl::StatusOr<v1::SegmentResponse> Segment(const v1::SegmentRequest& request,
                                               absl::Duration timeout);
 
-  // These return at once; `done` is called exactly once, on a thread of gRPC's,
-  // and must not block.
+  // These methods do not wait for the answer. `done` is called exactly once, on
+  // a thread of gRPC, and must not block.
   CallHandle Classify(const v1::ClassifyRequest& request,
                       absl::Duration timeout, Done<v1::ClassifyResponse> done)
       ABSL_LOCKS_EXCLUDED(mu_);
@@ -101,36 +104,36 @@ class VisionClient {
   CallHandle Segment(const v1::SegmentRequest& request, absl::Duration timeout,
                      Done<v1::SegmentResponse> done) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Begins a StreamPredict call. This client outlives it.
+  // Begins a StreamPredict call. The client must outlive the stream.
   std::unique_ptr<PredictStream> OpenStream(const v1::StreamConfig& config);
 
-  // Connects, for predictions, to a healthy server. UNAVAILABLE if the first
-  // attempt fails, DEADLINE_EXCEEDED if it takes too long.
+  // Connects to a healthy server, for predictions. Returns UNAVAILABLE if the
+  // first attempt fails, and DEADLINE_EXCEEDED if the attempt takes too long.
   absl::Status Connect(absl::Duration timeout);
 
-  // Returns once it is known whether there is a healthy server, or after
-  // `timeout`. Calls that return at once, and streams, fail if they begin
-  // before and no server is healthy.
+  // Returns when it is known whether a server is healthy, or after `timeout`.
+  // If no server is healthy, predictions with a callback and streams fail if
+  // they begin before this returns.
   void AwaitHealth(absl::Duration timeout);
 
-  // The error as a sentence that names the server: see reach.h.
+  // Returns the error with a message that names the server (see reach.h).
   absl::Status Explain(const absl::Status& error) const {
     return client::Explain(reach_, error);
   }
 
-  // The questions about a server below are also put to one that is not healthy.
+  // The methods below also work with a server that is not healthy.
 
   absl::StatusOr<v1::Model> GetModel(absl::string_view name,
                                      absl::Duration timeout);
 
-  // All models, without their classes, ordered by name.
+  // Returns all models, without their classes, ordered by name.
   absl::StatusOr<std::vector<v1::Model>> ListModels(absl::Duration timeout);
 
   // See AdminService.GetBatchProfile.
   absl::StatusOr<v1::BatchProfile> GetBatchProfile(absl::string_view name,
                                                    absl::Duration timeout);
 
-  // The other methods of AdminService. None is tried again.
+  // The other methods of AdminService. They are never retried.
   absl::StatusOr<v1::LoadModelResponse> LoadModel(
       const v1::LoadModelRequest& request, absl::Duration timeout);
   absl::StatusOr<v1::UnloadModelResponse> UnloadModel(
@@ -141,8 +144,8 @@ class VisionClient {
   absl::StatusOr<v1::RuntimeSettings> UpdateRuntimeSettings(
       const v1::UpdateRuntimeSettingsRequest& request, absl::Duration timeout);
 
-  // The status of `service`, empty for the server as a whole; NOT_FOUND if the
-  // server does not know it.
+  // Returns the status of `service`. If it is empty, returns the status of the
+  // whole server. Returns NOT_FOUND if the server does not know the service.
   absl::StatusOr<ServingStatus> CheckHealth(absl::string_view service,
                                             absl::Duration timeout);
 
@@ -158,9 +161,9 @@ class VisionClient {
   using Method = grpc::Status (v1::VisionService::Stub::*)(
       grpc::ClientContext* context, const Request& request, Response* response);
 
-  // The stub for a prediction that begins now.
+  // Returns the stub for a prediction that begins now.
   v1::VisionService::Stub& Predictor();
-  // Whether that prediction waits for a server that cannot be reached.
+  // Returns true if predictions wait for a server that cannot be reached.
   bool WaitsForServer() const { return retry_ && has_answered_; }
 
   template <typename Request, typename Response>
@@ -176,11 +179,11 @@ class VisionClient {
   const Reach reach_;
   const std::string traceparent_;
   const bool retry_;
-  std::atomic<bool> has_answered_{false};  // A prediction, with OK.
+  std::atomic<bool> has_answered_{false};  // A prediction ended with OK.
   // Sends predictions to healthy servers.
   std::shared_ptr<grpc::Channel> predict_channel_;
   std::unique_ptr<v1::VisionService::Stub> predict_;
-  // Ask about the server, over a channel that ignores its health. control_ also
+  // These stubs use a channel that ignores the servers' health. `control_` also
   // sends predictions if no server is healthy.
   std::unique_ptr<v1::VisionService::Stub> control_;
   std::unique_ptr<v1::AdminService::Stub> admin_;
