@@ -8,27 +8,30 @@
 
 namespace sfmamba::client {
 
-// How alike two models answer the same pictures: a model and the one that it is
-// compared with, its reference. Segmenters are compared by Confusion.
+// Measures how similar the answers of two models are: those of a model and of
+// its reference, with which it is compared. Both answer the same pictures.
+// Segmenters are compared by Confusion.
 
 // Compares two classifiers.
 class LogitAgreement {
  public:
-  // Adds the logits of a picture, by class. Both have one size, at least 1.
+  // Adds the logits of one picture, one per class. Both vectors have the same
+  // size and are not empty.
   void Add(const std::vector<float>& logits,
            const std::vector<float>& reference);
 
-  // Returns the share of pictures whose largest logit is of the same class.
+  // Returns the fraction of pictures for which both models give the same class
+  // the largest logit.
   double SameFirstClass() const;
-  // Returns the root mean square of the differences of the logits of all
-  // pictures and classes, divided by the standard deviation of the reference's
-  // logits.
+  // Returns the root mean square of the differences between the models' logits,
+  // divided by the standard deviation of the reference's logits. Both are taken
+  // over all pictures and classes.
   double Rms() const;
 
  private:
   int64_t pictures_ = 0, same_first_ = 0, logits_ = 0;
   double squared_differences_ = 0;
-  double sum_ = 0, squares_ = 0;  // The reference's.
+  double sum_ = 0, squares_ = 0;  // Of the reference's logits.
 };
 
 // Compares two detectors by their boxes with scores above 0.5.
@@ -36,13 +39,13 @@ class BoxAgreement {
  public:
   void Add(const v1::DetectResult& result, const v1::DetectResult& reference);
 
-  // Returns the share of both models' boxes that are matched: each with at most
-  // one box of the other model that has the same label and an intersection over
-  // union of 0.9 or more.
+  // Returns the fraction of both models' boxes that are matched. A match is a
+  // pair of boxes, one from each model, with the same label and an intersection
+  // over union of at least 0.9. Each box is in at most one match.
   double Matched() const;
 
  private:
-  int64_t boxes_ = 0, matched_ = 0;  // Both models are counted.
+  int64_t boxes_ = 0, matched_ = 0;  // Count the boxes of both models.
 };
 
 }  // namespace sfmamba::client

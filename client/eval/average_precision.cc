@@ -9,16 +9,17 @@ namespace {
 
 constexpr int kNone = -1;
 constexpr int kRecalls = 101;
-constexpr size_t kMaxDetections = 100;  // Counted for each class in an image.
+constexpr size_t kMaxDetections = 100;  // Per class and image.
 
-// numpy.linspace(0.5, 0.95, 10), bit for bit.
+// Returns element i of numpy.linspace(0.5, 0.95, 10), bit for bit.
 double Threshold(int i) {
   constexpr int kLast = AveragePrecision::kThresholds - 1;
   return i == kLast ? 0.95 : 0.5 + i * ((0.95 - 0.5) / kLast);
 }
 
-// The mean precision over the points of recall. `ranked` says for each
-// detection that counts, the best first, whether it is a true positive.
+// Returns the mean precision over 101 values of recall. `ranked` has an element
+// for each counted detection, the best first. It is true if the detection is a
+// true positive.
 double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
   std::vector<double> precisions, recalls;
   int64_t right = 0;
@@ -27,7 +28,7 @@ double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
     precisions.push_back(static_cast<double>(right) / (precisions.size() + 1));
     recalls.push_back(static_cast<double>(right) / objects);
   }
-  // The best precision at this recall or a higher one.
+  // Each precision becomes the best one at this recall or a higher recall.
   for (size_t i = precisions.size(); i-- > 1;) {
     precisions[i - 1] = std::max(precisions[i - 1], precisions[i]);
   }
@@ -35,7 +36,8 @@ double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
   for (int i = 0; i < kRecalls; ++i) {
     const double recall = i == kRecalls - 1 ? 1 : i * 0.01;
     const auto at = std::lower_bound(recalls.begin(), recalls.end(), recall);
-    if (at == recalls.end()) break;  // Never reached: a precision of 0.
+    // A recall that is not reached has precision 0.
+    if (at == recalls.end()) break;
     sum += precisions[at - recalls.begin()];
   }
   return sum / kRecalls;

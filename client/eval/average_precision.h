@@ -9,10 +9,11 @@
 
 namespace sfmamba::client {
 
-// Average precision as COCO defines it, of boxes or of masks: at 101 points of
-// recall, for ten thresholds of intersection over union (IoU) from 0.50 to
-// 0.95, over objects of all sizes and the 100 best detections of a class in an
-// image. The figures are those of pycocotools. Source: cocoeval.py.
+// Average precision of boxes or masks, as COCO defines it. It is computed at
+// 101 values of recall, for ten thresholds of intersection over union (IoU)
+// from 0.50 to 0.95. Objects of all sizes count, and the 100 best detections
+// per class and image. Results are equal to pycocotools' results. Source:
+// cocoeval.py.
 //
 // Thread-compatible.
 class AveragePrecision {
@@ -24,22 +25,23 @@ class AveragePrecision {
     double ap = 0;    // The mean over all thresholds.
   };
 
-  // The objects and detections of one class in one image. A crowd is a region:
-  // any number of detections may lie in it, and they count neither way. `iou`
-  // tells the overlap of a detection with an object, both by index: with a
-  // crowd, the fraction of the detection that lies in it.
+  // The objects and detections of one class in one image. A crowd is a region
+  // in which any number of detections may lie. They count neither as right nor
+  // as wrong. `iou` returns the IoU of a detection and an object, both given by
+  // index. If the object is a crowd, it returns the fraction of the detection
+  // that lies in the crowd.
   struct Matches {
     std::vector<bool> crowds;    // By object.
     std::vector<double> scores;  // By detection.
     std::function<double(int detection, int object)> iou;
   };
-  // Called once for each image and class. If detections have equal scores, the
-  // one of the lower `image_id` comes first.
+  // Called once for each class and image. Detections of equal scores are ranked
+  // by `image_id`, the lowest first.
   void Add(int64_t class_id, int64_t image_id, const Matches& matches);
 
-  // The figures of each class that has objects beside crowds.
+  // Returns the figures of each class that has objects other than crowds.
   std::map<int64_t, Figures> ByClass() const;
-  // Their mean; NaN if there is no class.
+  // Returns the mean of ByClass(), or NaN if there is no class.
   Figures Mean() const;
 
  private:

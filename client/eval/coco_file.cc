@@ -23,30 +23,34 @@ namespace {
 
 using std::filesystem::path;
 
-constexpr double kRounding = 0.5;  // Clipping by fewer pixels is not counted.
+// Pixels. A box that is clipped by less is not counted as clipped.
+constexpr double kRounding = 0.5;
 
 struct Counts {
   int clipped = 0, outside = 0, polygons = 0, crowds = 0;
-  int masks = 0, without_mask = 0;  // Objects beside crowds.
+  int masks = 0, without_mask = 0;  // Objects that are not crowds.
 };
 
 std::string Counted(int count, absl::string_view one, absl::string_view many) {
   return absl::StrCat(count, " ", count == 1 ? one : many);
 }
 
-// The part of a path that names a folder, "images" of "data/images/".
+// Returns the last folder's name in a path, for example "images" of
+// "data/images/".
 path NameOfFolder(const path& folder) {
   const path whole = std::filesystem::absolute(folder).lexically_normal();
   return whole.has_filename() ? whole.filename()
                               : whole.parent_path().filename();
 }
 
-// The path of the picture `file_name` in the first of `folders` that has it.
-// INVALID_ARGUMENT if the path leads out of the folders.
+// Returns the path of the picture `file_name` in the first of `folders` that
+// contains it. If no folder contains it, returns its path in the first folder.
+// Returns INVALID_ARGUMENT if `file_name` leads out of the folders.
 absl::StatusOr<std::string> PicturePath(
     const std::string& file_name, const std::vector<std::string>& folders) {
   const std::string slashes = absl::StrReplaceAll(file_name, {{"\\", "/"}});
-  for (const std::string& name : {file_name, slashes}) {  // Or from Windows.
+  // Second: written on Windows.
+  for (const std::string& name : {file_name, slashes}) {
     const path below = path(name).lexically_normal();
     if (below.is_absolute() || !below.has_filename() || below == "." ||
         *below.begin() == "..") {
@@ -65,7 +69,7 @@ absl::StatusOr<std::string> PicturePath(
   return (path(folders.front()) / slashes).string();
 }
 
-// Reads one file.
+// Reads one file of annotations.
 class Reader {
  public:
   Reader(const std::string& file, const std::vector<std::string>& folders)
@@ -81,14 +85,14 @@ class Reader {
   absl::Status ReadAnnotation(const CocoJson& entry);
   absl::Status ReadMask(const CocoJson& entry, const CocoPicture& picture,
                         CocoObject* object);
-  // Cuts off what is outside of the picture; false if nothing is left.
+  // Clips the box to the picture. Returns false if no part of the box is left.
   bool Clip(const CocoPicture& picture, CocoBox* box);
   std::string LeftOut() const;
 
   const std::string file_;
   const std::vector<std::string> folders_;
   CocoFile read_;
-  std::map<int64_t, size_t> picture_of_;  // By id, in read_.pictures.
+  std::map<int64_t, size_t> picture_of_;  // Index in read_.pictures, by id.
   std::set<int64_t> categories_;          // Ids.
   std::vector<std::string> parents_;      // Categories that were left out.
   Counts counts_;

@@ -11,7 +11,7 @@
 
 namespace sfmamba::client {
 
-// In pixels of the picture as it is shown, inside of the picture.
+// A box inside a picture, in pixels of the picture as it is shown.
 struct CocoBox {
   double x = 0, y = 0, width = 0, height = 0;
 };
@@ -19,15 +19,16 @@ struct CocoBox {
 struct CocoObject {
   int64_t category_id = 0;
   CocoBox box;
-  bool crowd = false;              // A region of many objects.
-  std::optional<RunLengths> mask;  // Unset: only the box is known. A crowd's
-                                   // box takes the place of its mask.
+  bool crowd = false;  // A region of many objects.
+  // Unset if only the box is known. A crowd without a mask gets its box as the
+  // mask.
+  std::optional<RunLengths> mask;
 };
 
 struct CocoPicture {
   int64_t id = 0;
   std::string path;
-  int width = 0, height = 0;  // 0 if neither the file nor the picture tells.
+  int width = 0, height = 0;  // 0 if unknown.
   std::vector<CocoObject> objects;
 };
 
@@ -40,21 +41,21 @@ struct CocoCategory {
 struct CocoFile {
   std::vector<CocoPicture> pictures;
   std::vector<CocoCategory> categories;
-  // A line that counts what was changed or left out; empty if nothing was.
+  // One line that counts what was changed or left out. Empty if nothing was.
   std::string left_out;
 };
 
-// Reads `json`. A picture lies in the first of `folders` that has it;
-// "file_name" may begin with the folder's name.
+// Reads the file `json`. A picture's path is searched in each of `folders`, and
+// the first match is used. "file_name" may begin with the folder's name.
 //
-// Ids and sizes are whole numbers, also if they are written as 1.0. A category
-// without objects that another one names as its "supercategory" is left out, as
-// are polygons of fewer than three points and boxes of which no part lies in
-// their picture. Other boxes are clipped.
+// Ids and sizes are whole numbers, which may be written as 1.0. A category
+// without objects is left out if another category names it as its
+// "supercategory". Polygons of fewer than three points are left out, and boxes
+// that lie outside their picture. Other boxes are clipped.
 //
-// INVALID_ARGUMENT names the entry that is malformed, refers to an unknown id,
-// leads out of the folder, or has the id, the name or the picture of another
-// one.
+// Returns NOT_FOUND if the file cannot be read. Returns INVALID_ARGUMENT with
+// the name of an entry if the entry is malformed, refers to an unknown id, leads
+// out of the folders, or repeats the id or name of another entry.
 absl::StatusOr<CocoFile> ReadCocoFile(const std::string& json,
                                       const std::vector<std::string>& folders);
 

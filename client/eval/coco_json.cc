@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kLargestSide = 65535;  // Longer ones are not decoded.
+constexpr int kLargestSide = 65535;  // Longer sides are not decoded.
 
 std::optional<int64_t> WholeNumber(const json& value) {
   if (value.is_number_unsigned()) {
@@ -22,7 +22,7 @@ std::optional<int64_t> WholeNumber(const json& value) {
   }
   if (value.is_number_integer()) return value.get<int64_t>();
   if (!value.is_number_float()) return std::nullopt;
-  constexpr double kExact = int64_t{1} << 53;  // Larger ones are rounded.
+  constexpr double kExact = int64_t{1} << 53;  // Larger doubles are not exact.
   const double number = value.get<double>();
   if (number != std::floor(number) || std::abs(number) > kExact) {
     return std::nullopt;
@@ -45,7 +45,7 @@ absl::StatusOr<CocoJson> CocoJson::Parse(const std::string& file,
   try {
     *root = json::parse(text);
   } catch (const json::exception& error) {
-    // Without the exception's name in brackets.
+    // Drops the exception's name, which is in brackets.
     const std::string why = error.what();
     const size_t begin = why.find("] ");
     return absl::InvalidArgumentError(

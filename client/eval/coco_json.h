@@ -15,30 +15,32 @@
 
 namespace sfmamba::client {
 
-// A value of a COCO file that knows its place in it, so that errors name it:
-// "annotations.json: images[3].id: got \"x\", expected a whole number". All
-// errors are INVALID_ARGUMENT. Copies share the file's values.
+// A value of a COCO file. It knows its place in the file, so that errors name
+// it, for example "annotations.json: images[3].id: got \"x\", expected a whole
+// number". All errors are INVALID_ARGUMENT. Copies share the file's contents.
 class CocoJson {
  public:
-  // The object that is the whole of `text`; `file` is its name in errors.
+  // Returns the object that is the whole of `text`. `file` is its name in
+  // errors.
   static absl::StatusOr<CocoJson> Parse(const std::string& file,
                                         const std::string& text);
 
-  // The value as the type that is expected.
+  // These return the value, or an error if it has another type.
   absl::StatusOr<CocoJson> AsList() const;
   absl::StatusOr<std::string> AsText() const;
-  // A number without a fraction, also if it is written as 1.0.
+  // A number without a fraction, which may be written as 1.0.
   absl::StatusOr<int64_t> AsWhole() const;
   absl::StatusOr<int> AsSide() const;   // A picture's side, 1 to 65535.
   absl::StatusOr<bool> AsFlag() const;  // 0, 1 or a boolean.
   absl::StatusOr<std::vector<double>> AsNumbers() const;
   absl::StatusOr<std::vector<int64_t>> AsWholes() const;
 
-  // The elements of a list.
+  // The number of elements of a list.
   size_t size() const { return value_->size(); }
   CocoJson at(size_t index) const;
 
-  // A member of an object. One that is null is as if it were missing.
+  // These return the member `key` of an object. A member that is null counts as
+  // missing.
   bool Has(const std::string& key) const;
   absl::StatusOr<CocoJson> Get(const std::string& key) const;
   absl::StatusOr<CocoJson> List(const std::string& key) const;
@@ -46,9 +48,9 @@ class CocoJson {
   absl::StatusOr<int64_t> Whole(const std::string& key) const;
   absl::StatusOr<int> Side(const std::string& key) const;
 
-  // The value as it is.
+  // Returns the JSON value.
   const nlohmann::json& value() const { return *value_; }
-  // An error that names the value's place.
+  // Returns an error that names the value's place.
   absl::Status Error(absl::string_view message) const;
 
  private:
@@ -56,7 +58,7 @@ class CocoJson {
            const nlohmann::json* value, std::string where)
       : root_(std::move(root)), value_(value), where_(std::move(where)) {}
 
-  // An error that shows the value.
+  // Returns an error that names the value's place and shows the value.
   absl::Status Wrong(absl::string_view expected) const;
 
   std::shared_ptr<const nlohmann::json> root_;

@@ -28,7 +28,8 @@ constexpr std::pair<const char*, Part> kParts[] = {
     {"validation", Part::kValidation}, {"test", Part::kTest},
     {"testing", Part::kTest}};
 
-// The part of a dataset that a name says: instances_train2017, valid.
+// Returns the part of a dataset that a name indicates, for example training for
+// "instances_train2017" and validation for "valid".
 Part PartOf(const path& name) {
   std::set<Part> found;
   std::string word;
@@ -45,8 +46,8 @@ Part PartOf(const path& name) {
   return found.size() == 1 ? *found.begin() : Part::kOther;
 }
 
-// The folders or the json files in `folder`, by name, without hidden ones and
-// __MACOSX. Empty if it cannot be read.
+// Returns the folders or the JSON files in `folder`, sorted by name, without
+// hidden ones and __MACOSX. Returns an empty list if `folder` cannot be read.
 std::vector<path> Entries(const path& folder, bool folders) {
   std::vector<path> found;
   std::error_code error;
@@ -63,7 +64,7 @@ std::vector<path> Entries(const path& folder, bool folders) {
   return found;
 }
 
-// Whether a json of any name has COCO's lists.
+// Returns true if the file, whatever its name, contains COCO's lists.
 bool IsCoco(const path& file) {
   const absl::StatusOr<std::string> text = ReadFile(file.string());
   if (!text.ok()) return false;
@@ -72,8 +73,8 @@ bool IsCoco(const path& file) {
          root->Has("categories");
 }
 
-// The files of annotations in `folder`; beside instances_* no others, such as
-// captions.
+// Returns the files with annotations in `folder`. If some are named
+// instances_*, only these are returned, and for example no captions.
 std::vector<path> AnnotationsIn(const path& folder) {
   std::vector<path> files = Entries(folder, /*folders=*/false);
   const auto is_instances = [](const path& file) {

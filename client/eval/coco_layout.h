@@ -8,18 +8,19 @@
 
 namespace sfmamba::client {
 
-// Where a dataset has its annotations in COCO's format.
+// The place of a dataset's annotations in COCO's format.
 struct CocoLayout {
-  std::string annotations;            // A path. Empty: there are none.
-  std::vector<std::string> pictures;  // Folders that may have the pictures, the
-                                      // likeliest first.
+  std::string annotations;  // A path. Empty: none found.
+  // Folders that may contain the pictures, the most likely one first.
+  std::vector<std::string> pictures;
 };
 
-// Finds the annotations in `folder` as COCO and labelling tools lay them out.
-// Names tell the parts of a dataset: a validation part comes before a test
-// part, and both before any other. tools/coco/layouts.py finds the same files
-// for training, and tests/testdata/coco tests both.
-// INVALID_ARGUMENT names two files if nothing decides between them.
+// Finds the annotations in `folder`, in the layouts of COCO and of labelling
+// tools. Names of files and folders tell the part of the dataset. A validation
+// part is preferred to a test part, and a test part to any other part.
+// tools/coco/layouts.py finds the same files for training, and
+// tests/testdata/coco tests both. Returns INVALID_ARGUMENT with the names of
+// two files if neither is preferred.
 absl::StatusOr<CocoLayout> FindCocoLayout(const std::string& folder);
 
 }  // namespace sfmamba::client

@@ -11,13 +11,15 @@ namespace sfmamba::client {
 
 struct CocoSegmentation {
   std::optional<RunLengths> mask;  // Unset: the annotation has none.
-  int short_polygons = 0;          // One or two points; not in the mask.
+  int short_polygons = 0;  // With one or two points. They are not in the mask.
 };
 
-// Reads an annotation's "segmentation": polygons or run lengths, packed or not.
-// Missing, {}, [] and [[]] are no mask. `width` and `height` are the picture's;
-// 0: unknown, then run lengths have their own size and polygons are no mask.
-// INVALID_ARGUMENT names the entry that is anything else.
+// Reads the polygons or run lengths of an annotation's "segmentation". Run
+// lengths may be compressed. The mask is unset if "segmentation" is missing,
+// {}, [] or [[]]. `width` and `height` are the picture's, or 0 if unknown. If
+// they are unknown, run lengths have the size that they state, and polygons
+// give no mask. Returns INVALID_ARGUMENT with the name of the entry that is
+// malformed.
 absl::StatusOr<CocoSegmentation> ReadSegmentation(const CocoJson& annotation,
                                                   int width, int height);
 

@@ -13,11 +13,13 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr int kCell = 28;      // Pixels a side.
-constexpr int kLetters = 420;  // Side of a picture with letters of this size.
+constexpr int kCell = 28;  // Width and height of a cell, in pixels.
+// Letters have the size for a picture with sides of this length.
+constexpr int kLetters = 420;
 const cv::Scalar kPaper(255, 255, 255), kGrid(200, 200, 200);
 
-// The classes to draw, and the columns' texts with that of the rest.
+// The classes to draw and the texts of rows and columns. The last column is for
+// the other classes if `has_rest` is true.
 struct Layout {
   std::vector<int> classes;
   std::vector<std::string> rows, columns;
@@ -66,7 +68,7 @@ int Widest(const Lettering& lettering, const std::vector<std::string>& texts) {
   return widest;
 }
 
-// The texts below each other, a cell high each.
+// Draws the texts below each other. Each is as high as a cell.
 cv::Mat Names(const Lettering& lettering, const std::vector<std::string>& texts,
               int width) {
   cv::Mat names(kCell * texts.size(), width, CV_8UC3, kPaper);
@@ -110,7 +112,7 @@ Picture DrawConfusion(const Confusion& confusion,
     cv::Mat upright;
     cv::rotate(Names(lettering, layout.columns, top), upright,
                cv::ROTATE_90_COUNTERCLOCKWISE);
-    // Rotated so, the first name is at the left already.
+    // This rotation already puts the first name at the left.
     upright.copyTo(canvas(cv::Rect(left, 0, columns * kCell, top)));
   }
   for (int i = 0; i < rows; ++i) {

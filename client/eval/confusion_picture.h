@@ -9,14 +9,15 @@
 
 namespace sfmamba::client {
 
-// The most classes that are drawn; others have fewer mistakes.
+// At most this many classes are drawn. They are the classes with the most
+// mistakes.
 constexpr int kMaxDrawnClasses = 40;
 
-// A row for each right class and a column for each answered one, in the order
-// of their numbers; the last column, if it is needed, is of answers that no
-// other column is for. A cell is the darker, and says how many hundredths, the
-// more of its row it has. `labels` are the classes' names; a class without one
-// shows its number.
+// Draws a confusion matrix. It has a row for each true class and a column for
+// each answered class, in the order of their numbers. A last column is added if
+// other classes were answered. A cell shows what percentage of its row it
+// contains, and is darker for larger percentages. `labels` are the names of
+// classes. A class without a name shows its number.
 Picture DrawConfusion(const Confusion& confusion,
                       const std::map<int, std::string>& labels);
 

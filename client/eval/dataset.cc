@@ -17,8 +17,8 @@ using std::filesystem::path;
 constexpr char kImages[] = "images";
 constexpr char kMaps[] = "maps";
 
-// The folders or the pictures in `folder`, by name, without hidden ones. Empty
-// if it cannot be read.
+// Returns the folders or the pictures in `folder`, sorted by name, without
+// hidden ones. Returns an empty list if `folder` cannot be read.
 std::vector<path> Entries(const path& folder, bool folders) {
   std::vector<path> found;
   std::error_code error;

@@ -12,8 +12,8 @@
 
 namespace sfmamba::client {
 
-// Pictures and, if they are labelled, the right answers, read from a folder in
-// one of these layouts:
+// Pictures and, if they are labelled, the right answers. They are read from a
+// folder in one of these layouts:
 //   annotations.json, images/<file_name>
 //     Detection: COCO's instances format. So are the exports of Roboflow
 //     (valid/_annotations.coco.json with the pictures beside it), of CVAT
@@ -26,31 +26,34 @@ namespace sfmamba::client {
 //     Classification: a folder for each class, named like the model's label.
 //   <any>.<ext>
 //     Pictures without the right answers, for models of any task.
-// The first two may share a folder. Pictures are JPEG, PNG or WebP files.
+// A folder may combine the first two layouts. Pictures are JPEG, PNG or WebP
+// files.
 struct Dataset {
   struct Sample {
     std::string picture;  // Path.
     std::string label;    // Classification only.
-    std::string map;      // Path; segmentation only.
+    std::string map;      // Path. Segmentation only.
     CocoPicture coco;     // Detection only.
   };
 
   v1::Model::Task task = v1::Model::TASK_UNSPECIFIED;
   bool labelled = true;
   std::vector<Sample> samples;  // At least one.
-  // The classes by label. Detection: the category's id. Classification: 0.
+  // Class by label. For detection, a class is the category's id. For
+  // classification, it is always 0.
   std::map<std::string, int64_t> classes;
-  std::string left_out;  // CocoFile::left_out; detection only.
+  std::string left_out;  // CocoFile::left_out. Detection only.
 };
 
-// `task` decides where a folder has two layouts; TASK_UNSPECIFIED: none does. A
-// dataset without labels is for `task`.
-// NOT_FOUND or INVALID_ARGUMENT naming what is missing, malformed or undecided.
+// Reads the dataset in `folder`. If the folder combines two layouts, `task`
+// decides. Then TASK_UNSPECIFIED is an error. If the pictures are not labelled,
+// `task` becomes the dataset's task. Returns NOT_FOUND or INVALID_ARGUMENT with
+// the name of what is missing, malformed or ambiguous.
 absl::StatusOr<Dataset> ReadDataset(const std::string& folder,
                                     v1::Model::Task task);
 
-// A file in COCO's instances format and folders with its pictures; the errors
-// of ReadCocoFile().
+// Reads a file in COCO's instances format, whose pictures are in `folders`.
+// Returns the errors of ReadCocoFile().
 absl::StatusOr<Dataset> ReadCocoDataset(
     const std::string& annotations, const std::vector<std::string>& folders);
 

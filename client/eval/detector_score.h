@@ -14,27 +14,28 @@ namespace sfmamba::client {
 
 CocoBox ToCocoBox(const v1::BoundingBox& box);
 
-// Returns the intersection over union of two boxes; with a crowd, the fraction
-// of `found` that lies in it.
+// Returns the intersection over union of two boxes. If `object` is a crowd,
+// returns the fraction of `found` that lies in it.
 double Iou(const CocoBox& found, const CocoBox& object, bool crowd = false);
 
-// How precise a detector's boxes and masks are. Thread-compatible.
+// Measures how precise a detector's boxes and masks are. Thread-compatible.
 class DetectorScore {
  public:
   // `categories` are ids by label. Detections of other labels are not counted.
   explicit DetectorScore(std::map<std::string, int64_t> categories)
       : categories_(std::move(categories)) {}
 
-  // Adds the answer for a picture. INVALID_ARGUMENT if its size is not the
-  // dataset's, DATA_LOSS if a mask is malformed; then the picture's objects
-  // count as not detected.
+  // Adds the answer for a picture. Returns INVALID_ARGUMENT if the answer is
+  // for another size than the dataset's. Returns DATA_LOSS if a mask is
+  // malformed. After an error, the picture's objects count as not detected.
   absl::Status Add(const CocoPicture& picture, const v1::DetectResult& result);
-  // Adds a picture that has no answer: its objects count as not detected.
+  // Adds a picture without an answer. Its objects count as not detected.
   void AddUnanswered(const CocoPicture& picture) { Count(picture, {}); }
 
   int64_t objects(int64_t category_id) const;  // Without crowds.
   const AveragePrecision& boxes() const { return boxes_; }
-  // Null unless all objects and the detections have masks.
+  // Null unless there are objects and all have masks. Also null if there are
+  // detections and none has a mask.
   const AveragePrecision* masks() const;
 
  private:

@@ -12,12 +12,12 @@
 namespace sfmamba::client {
 namespace {
 
-// Calls `use(length, in_a, in_b)` for each stretch in which neither mask
-// changes.
+// Divides the picture into the longest runs in which neither mask changes.
+// Calls `use(length, in_a, in_b)` for each of them.
 template <typename Use>
 void ForEachStretch(const RunLengths& a, const RunLengths& b, Use use) {
   size_t i = 0, j = 0;
-  int64_t left_a = 0, left_b = 0;  // What is left of the runs before i and j.
+  int64_t left_a = 0, left_b = 0;  // Rest of run i - 1 of a and j - 1 of b.
   while (true) {
     while (left_a == 0 && i < a.counts.size()) left_a = a.counts[i++];
     while (left_b == 0 && j < b.counts.size()) left_b = b.counts[j++];
@@ -33,7 +33,7 @@ struct Point {
   int x, y;
 };
 
-// The points of a line in steps of at most one along both axes.
+// Appends the points of a line, in steps of at most one along both axes.
 void AddLine(Point from, Point to, std::vector<Point>* points) {
   const int dx = std::abs(to.x - from.x), dy = std::abs(to.y - from.y);
   const bool flat = dx >= dy;
@@ -92,7 +92,8 @@ absl::StatusOr<RunLengths> FromCompressed(absl::string_view counts, int width,
 RunLengths FromPolygon(const std::vector<double>& polygon, int width,
                        int height) {
   constexpr double kScale = 5;  // The outline is drawn this much finer.
-  // Bounds the outline's length: points beyond it are moved to it.
+  // Points that are farther away are moved to this distance, which limits the
+  // outline's length.
   const double far = 4.0 * std::max(width, height);
   const size_t count = polygon.size() / 2;
   const auto at = [&](size_t i) {
@@ -104,8 +105,8 @@ RunLengths FromPolygon(const std::vector<double>& polygon, int width,
   };
   std::vector<Point> outline;
   for (size_t i = 0; i < count; ++i) AddLine(at(i), at(i + 1), &outline);
-  // Where the outline crosses the centre of a column of pixels, the mask
-  // changes.
+  // The mask changes where the outline crosses the centre of a column of
+  // pixels.
   std::vector<int64_t> changes;
   for (size_t i = 1; i < outline.size(); ++i) {
     const Point &a = outline[i - 1], &b = outline[i];

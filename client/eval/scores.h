@@ -9,23 +9,26 @@
 
 namespace sfmamba::client {
 
-// How often the right class is among the first k answers.
+// Counts how often the right class is among the first k answers.
 class TopKScore {
  public:
-  // `rank` is the right class's place, from 0; negative: it was not answered.
+  // `rank` is the position of the right class, from 0. It is negative if the
+  // right class was not answered.
   void Add(int rank);
 
   int64_t count() const { return count_; }
-  // The share of those with rank < k; k is 1..5.
+  // Returns the fraction of ranks in [0, k), where k is 1..5. Returns 0 if
+  // nothing was added.
   double Top(int k) const;
 
  private:
   int64_t count_ = 0;
-  int64_t within_[6] = {};  // [k]: with rank < k.
+  int64_t within_[6] = {};  // [k]: number of ranks in [0, k).
 };
 
-// How often each class was answered for each right one: images of a classifier,
-// pixels of a segmenter. Classes are numbers from 0.
+// A confusion matrix: how often each class was answered for each right class.
+// It counts images of a classifier or pixels of a segmenter. Classes are
+// numbers from 0.
 class Confusion {
  public:
   static constexpr int kNone = -1;  // No class was answered.
@@ -33,7 +36,7 @@ class Confusion {
   struct Counts {
     int64_t right = 0, answered = 0, both = 0;
 
-    // NaN where there is nothing to divide by.
+    // Recall(), Precision() and Iou() return NaN if they would divide by 0.
     double Recall() const { return static_cast<double>(both) / right; }
     double Precision() const { return static_cast<double>(both) / answered; }
     // Intersection over union. Source: PASCAL VOC's segmentation measure.
@@ -43,16 +46,18 @@ class Confusion {
   };
 
   void Add(int right, int answered, int64_t count = 1);
-  // Adds pixels, without those that `right` ignores. INVALID_ARGUMENT if the
-  // maps differ in size.
+  // Adds the pixels of a map, without those that `right` ignores. Returns
+  // INVALID_ARGUMENT if the maps differ in size.
   absl::Status Add(const IndexMap& right, const IndexMap& answer);
 
   int64_t at(int right, int answered) const;
-  // The classes that are right or answered anywhere.
+  // Returns the counts of each class that was right or answered anywhere.
   std::map<int, Counts> Classes() const;
-  // The mean of Iou() over Classes(), as mmsegmentation's mIoU; 0 without any.
+  // Returns the mean of Iou() over Classes(), like mmsegmentation's mIoU.
+  // Returns 0 if there is no class.
   double MeanIou() const;
-  // The share of those counted whose class is right; 0 without any.
+  // Returns the fraction of images or pixels whose answer is right. Returns 0
+  // if there are none.
   double Accuracy() const;
 
  private:

@@ -22,7 +22,7 @@ constexpr uint8_t kLegendBackground = 255;
 
 using Color = std::array<uint8_t, 3>;
 
-// The picture's own pixels, R, G, B.
+// Returns a matrix that shares the picture's pixels (R, G, B).
 cv::Mat Wrap(Picture* picture) {
   return cv::Mat(picture->height, picture->width, CV_8UC3,
                  picture->data.data());
@@ -61,8 +61,8 @@ absl::StatusOr<Mask> MaskOf(const Picture& picture,
   return DecodeMask(detection);
 }
 
-// Blends what of the mask is on the canvas; its outermost `outline` pixels get
-// the colour itself.
+// Blends the mask's pixels with `color`, if they are on the canvas. The
+// outermost `outline` pixels get exactly `color`.
 void PaintMask(Mask mask, const Color& color, int outline, cv::Mat* canvas) {
   if (mask.data.empty()) return;
   const cv::Mat set(mask.height, mask.width, CV_8UC1, mask.data.data());
@@ -83,9 +83,10 @@ void PaintMask(Mask mask, const Color& color, int outline, cv::Mat* canvas) {
   }
 }
 
-// The pixels that the box touches, cut to the picture, at least one.
+// Returns the pixels that the box touches, clipped to the picture. At least one
+// pixel is returned.
 cv::Rect PixelsOf(const v1::BoundingBox& box, cv::Size picture) {
-  // Not finite and huge sides end on an edge.
+  // Infinite, NaN or huge coordinates become an edge of the picture.
   const auto cut = [](float value, int limit) {
     return value > 0 ? std::min<float>(value, limit) : 0.0f;
   };
@@ -99,8 +100,9 @@ cv::Rect PixelsOf(const v1::BoundingBox& box, cv::Size picture) {
   return cv::Rect(x.start, y.start, x.size(), y.size());
 }
 
-// Where a label of `size` goes that belongs to `box`: into the picture, and off
-// the labels already placed if one of the places around the box is free.
+// Returns the place of a label of `size` that belongs to `box`. The place lies
+// inside the picture. It does not overlap other labels if any of seven places
+// at the box is free.
 cv::Rect PlaceLabel(cv::Size size, const cv::Rect& box, cv::Size picture,
                     const std::vector<cv::Rect>& placed) {
   const int right = box.x + box.width - size.width;
@@ -161,7 +163,7 @@ std::string HeatMapLabel(const v1::ClassifyResult& result) {
   return LabelOr("", class_id);
 }
 
-// The colours of the values 0 to 255: R, G, B.
+// Returns the colours (R, G, B) of the values 0 to 255.
 std::vector<Color> HeatColors() {
   cv::Mat values(1, 256, CV_8UC1), colors;
   for (int i = 0; i < 256; ++i) values.at<uint8_t>(0, i) = i;
@@ -181,7 +183,7 @@ struct LegendEntry {
   Color color;
 };
 
-// The class whose pixels show the picture as it is; -1: there is none.
+// Returns the class whose pixels are left unpainted, or -1 if there is none.
 int BackgroundOf(const v1::SegmentResult& result) {
   for (const v1::ClassArea& area : result.areas()) {
     if (area.label() == "background") return area.class_id();
@@ -189,7 +191,8 @@ int BackgroundOf(const v1::SegmentResult& result) {
   return -1;
 }
 
-// Paints each pixel's class; returns how many pixels each class has.
+// Paints each pixel in its class's colour. Returns each class's number of
+// pixels.
 std::map<int, int64_t> PaintClasses(const IndexMap& map, int background,
                                     Picture* picture) {
   std::vector<int64_t> counts(size_t{1} << 16);
@@ -209,7 +212,8 @@ std::map<int, int64_t> PaintClasses(const IndexMap& map, int background,
   return present;
 }
 
-// Largest first; of very many classes only the first.
+// Returns the legend, with the largest class first. After kMaxLegendEntries
+// entries, a last one gives the number of other classes.
 std::vector<LegendEntry> MakeLegend(const std::map<int, int64_t>& present,
                                     int64_t pixels,
                                     const v1::SegmentResult& result) {
@@ -238,13 +242,15 @@ std::vector<LegendEntry> MakeLegend(const std::map<int, int64_t>& present,
   return legend;
 }
 
-// Rows and columns of equal cells, each a square of colour and a text.
+// The layout of a legend as a grid of equal cells. Each cell has a coloured
+// square and a text.
 struct LegendLayout {
   cv::Size cell;
   int columns = 0;
   int rows = 0;
   cv::Point corner;  // On the canvas.
-  cv::Size canvas;   // Holds the picture in its corner, and the legend.
+  // The canvas holds the picture in its top left corner, and the legend.
+  cv::Size canvas;
 };
 
 LegendLayout LayOut(const std::vector<LegendEntry>& legend, cv::Size picture,
@@ -326,7 +332,8 @@ absl::StatusOr<Picture> DrawDetections(const Picture& picture,
   Picture drawn = picture;
   cv::Mat canvas = Wrap(&drawn);
   const Lettering lettering(canvas.size());
-  // The most certain come first: they are painted last, over the others.
+  // The most certain detections come first. They are painted last, over the
+  // others.
   for (int i = result.detections_size() - 1; i >= 0; --i) {
     const v1::Detection& detection = result.detections(i);
     absl::StatusOr<Mask> mask = MaskOf(picture, detection);

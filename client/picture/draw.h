@@ -10,29 +10,33 @@
 
 namespace sfmamba::client {
 
-// All drawings take the picture that the answer is about, as ReadPicture()
-// returns it. An answer that is malformed or about a picture of another size is
-// DATA_LOSS. The same input gives the same pixels.
+// All drawing functions expect the picture that the answer is about, as
+// returned by ReadPicture(). They return DATA_LOSS if the answer is malformed
+// or is about a picture of another size. Equal input gives equal pixels.
 
-// R, G, B of a class; different for any two of the first 65536.
+// Returns the colour (R, G, B) of a class. The colours of the first 65536
+// classes are all different.
 std::array<uint8_t, 3> ClassColor(int class_id);
 
-// Each object in its class's colour: half-transparent mask with its outline,
-// box, and a label with the score, and with what its crop shows if it has one,
-// inside the picture where that has room.
+// Draws each object in the colour of its class. An object has a
+// half-transparent mask with an outline, a box, and a label. The label shows
+// the score and, if the object's crop was classified, the crop's best class.
+// Labels lie inside the picture if it is large enough.
 absl::StatusOr<Picture> DrawDetections(const Picture& picture,
                                        const v1::DetectResult& result);
 
-// The heat map, a PNG of the picture's size, over the picture: the more a place
-// adds to the class, the redder and the less transparent. The class stands in
-// the corner, with its score if it is among the categories.
+// Draws the heat map, which has the picture's size, over the picture. Places
+// that contribute more to the class are redder and less transparent. The class
+// is written in the corner, with its score if the class is among the answer's
+// categories.
 absl::StatusOr<Picture> DrawHeatMap(const Picture& picture,
                                     const v1::ClassifyResult& result);
 
-// Each class in its colour, half-transparent, over the picture, and below it
-// (beside it if it is upright) a legend of the classes there, largest first,
-// with their shares of the picture; labels come from the result's areas.
-// A class labelled "background" leaves the picture as it is.
+// Draws each class half-transparent in its colour over the picture. A legend
+// lies below the picture, or beside it if the picture is higher than wide. The
+// legend lists the classes in the picture, largest first, with their
+// percentages. Labels come from the result's areas. Pixels of a class labelled
+// "background" stay unchanged.
 absl::StatusOr<Picture> DrawSegmentation(const Picture& picture,
                                          const v1::SegmentResult& result);
 

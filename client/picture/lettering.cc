@@ -10,7 +10,7 @@ namespace sfmamba::client {
 namespace {
 
 constexpr int kFont = cv::FONT_HERSHEY_SIMPLEX;
-constexpr double kFontHeight = 21;  // Capitals' height in pixels at scale 1.
+constexpr double kFontHeight = 21;  // Height of capitals in pixels at scale 1.
 constexpr size_t kMaxBytes = 40;
 
 std::string Shortened(const std::string& text) {
@@ -29,7 +29,7 @@ Lettering::Lettering(cv::Size picture) {
 }
 
 cv::Size Lettering::BoxSize(const std::string& text) const {
-  int below = 0;  // The base line.
+  int below = 0;  // Height below the base line.
   const cv::Size size =
       cv::getTextSize(Shortened(text), kFont, scale_, stroke_, &below);
   return {size.width + 2 * margin_, size.height + below + margin_};

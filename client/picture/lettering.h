@@ -7,22 +7,22 @@
 
 namespace sfmamba::client {
 
-// Writes lines of text, of a size and weight that suit a picture's: 8 pixels
-// high at least, and readable still when a large picture is shown small.
+// Writes lines of text whose size and weight suit a picture. Letters are at
+// least 8 pixels high. They stay readable if a large picture is shown small.
 class Lettering {
  public:
   explicit Lettering(cv::Size picture);
 
-  // Returns the size in pixels of a line with its margin. Long texts are cut,
-  // see Write().
+  // Returns the size in pixels of a line with its margin. Long texts are
+  // shortened (see Write()).
   cv::Size BoxSize(const std::string& text) const;
 
-  // The width of lines that go with the text.
+  // Returns the width of lines that suit the text.
   int stroke() const { return stroke_; }
 
-  // Writes into the box whose corner is `top_left`, black or white, whichever
-  // is clearer on `background` (R, G, B), which the caller paints. Only the
-  // first 40 bytes of a text are written.
+  // Writes `text` into a box whose top left corner is `top_left`. The text is
+  // black or white, whichever is clearer on `background` (R, G, B). The caller
+  // paints the background. Only the first 40 bytes of a text are written.
   void Write(const std::string& text, cv::Point top_left,
              const cv::Scalar& background, cv::Mat* canvas) const;
 

@@ -11,20 +11,22 @@
 
 namespace sfmamba::client {
 
-// Decoders of the answers' masks and maps. They trust nothing: an answer that
-// breaks the rules of vision.proto, or is larger than picture.h's limits, is
-// DATA_LOSS with a message that says how.
+// Decodes the masks and maps of answers, which are not trusted. Returns
+// DATA_LOSS with a reason if an answer breaks the rules of vision.proto or
+// exceeds the limits of picture.h.
 
 using base::Mask;
 
-// The smallest rectangle with all pixels of the mask; 0 x 0 if it has none.
+// The mask covers the smallest rectangle that contains all its pixels. It is 0
+// x 0 if it has no pixels.
 absl::StatusOr<Mask> DecodeRle(const v1::CocoRle& rle);
 
-// `png` covers `box` rounded outwards, at least one pixel each way.
+// `png` covers `box` rounded outwards, at least one pixel wide and high.
 absl::StatusOr<Mask> DecodePngCrop(absl::string_view png,
                                    const v1::BoundingBox& box);
 
-// Whichever of the two the detection has; no pixels if it has neither.
+// Decodes the detection's RLE or PNG. Returns a mask without pixels if it has
+// neither.
 absl::StatusOr<Mask> DecodeMask(const v1::Detection& detection);
 
 // The class of each pixel.
@@ -37,11 +39,13 @@ struct IndexMap {
 
 absl::StatusOr<IndexMap> DecodePngIndex(absl::string_view png);
 absl::StatusOr<IndexMap> DecodeRawIndex(const v1::RawIndexMap& raw);
-// Pixels of no class become `ignore`, 65535; those of two are an error.
+// Pixels that no class has become `ignore`, 65535. It is an error if two
+// classes have the same pixel.
 absl::StatusOr<IndexMap> DecodeClassRles(const v1::ClassRleList& list,
                                          int width, int height);
 
-// Whichever of the three the result has, of the size that it claims.
+// Decodes the PNG, RLE or raw map of the result. It is an error if the map does
+// not have the result's size.
 absl::StatusOr<IndexMap> DecodeIndexMap(const v1::SegmentResult& result);
 
 }  // namespace sfmamba::client

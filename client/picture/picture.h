@@ -11,8 +11,9 @@ namespace sfmamba::client {
 
 using Picture = base::RgbImage;
 
-// The largest pictures and masks that are decoded: those of the server's
-// default limits. Their bytes are in memory already and may be any number.
+// Returns the limits of pictures and masks to decode. They equal the server's
+// defaults, except that the encoded size is not limited, because the encoded
+// bytes are in memory already.
 inline base::ImageLimits PictureLimits() {
   base::ImageLimits limits;
   limits.max_bytes = std::numeric_limits<int64_t>::max();

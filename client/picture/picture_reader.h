@@ -7,11 +7,12 @@
 
 namespace sfmamba::client {
 
-// Decodes a JPEG, PNG or still WebP, told apart by their first bytes, and turns
-// it as its EXIF orientation says: the picture in whose pixels the server
-// answers. Grey is expanded, CMYK converted, alpha dropped. With `min_side` a
-// JPEG is decoded at a smaller scale where its sides stay at least that long.
-// INVALID_ARGUMENT says what is wrong with the bytes.
+// Decodes a JPEG, a PNG or a WebP without animation. The first bytes tell the
+// format. The picture is rotated as its EXIF orientation says, because the
+// server's answers refer to the rotated picture. Grey is expanded, CMYK is
+// converted and alpha is dropped. If `min_side` is not 0, a JPEG may be decoded
+// at a smaller scale at which both sides are still at least `min_side` pixels.
+// Returns INVALID_ARGUMENT with a reason if the bytes cannot be decoded.
 absl::StatusOr<Picture> ReadPicture(absl::string_view bytes, int min_side = 0);
 
 }  // namespace sfmamba::client

@@ -15,19 +15,19 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr int kMaxSide = 4096;  // A larger tensor is too long for a message.
+constexpr int kMaxSide = 4096;  // A message cannot hold a larger tensor.
 
 using base::BicubicFilter;
 using Taps = BicubicFilter::Taps;
 
-// Returns the taps of outputs begin .. begin + size - 1.
+// Returns the weights of `size` outputs, of which `begin` is the first.
 std::vector<Taps> MakeTaps(BicubicFilter filter, int64_t begin, int size) {
   std::vector<Taps> taps(size);
   for (int i = 0; i < size; ++i) filter.TapsOf(begin + i, &taps[i]);
   return taps;
 }
 
-// Resizes each row, and exchanges rows and columns.
+// Resizes each row. Rows of the result are columns of `picture`.
 Picture ResizeRows(const Picture& picture, const std::vector<Taps>& outputs) {
   Picture turned;
   turned.width = picture.height;
@@ -69,7 +69,7 @@ absl::Status CheckModel(const v1::Model& model) {
                    model.name()));
 }
 
-// Puts the pixels of a square into planes, [3, side, side].
+// Returns the pixels of a square as planes, [3, side, side].
 v1::Image ToTensor(const Picture& square) {
   v1::Image image;
   v1::Tensor& tensor = *image.mutable_tensor();
@@ -104,7 +104,7 @@ absl::StatusOr<v1::Image> ResizeFor(const v1::Model& model,
         input.resize() == "stretch"
             ? input.resize_size()
             : int64_t{input.resize_size()} * length / short_side;
-    // A half becomes the even integer.
+    // Halves are rounded to the even integer.
     const double begin = std::nearbyint((resized - side) / 2.0);
     return MakeTaps(BicubicFilter(length, resized), static_cast<int64_t>(begin),
                     side);

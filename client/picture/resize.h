@@ -7,17 +7,17 @@
 
 namespace sfmamba::client {
 
-// Decodes a picture as ReadPicture() does and resizes it for a classifier, so
-// that the server has nothing to decode and receives as much of any picture.
-// The result is a UINT8 tensor of the pixels that the server would make of
-// these bytes, bit for bit (docs/network.md, "Preprocessing"), where both use
-// the same codecs.
+// Decodes a picture like ReadPicture() and resizes it for a classifier. The
+// server then has nothing to decode and receives the same number of bytes for
+// every picture. The result is a UINT8 tensor. It contains, bit for bit, the
+// pixels that the server would compute from `bytes` (docs/network.md,
+// "Preprocessing"), if client and server use the same codecs.
 //
 //   const auto model = client.GetModel("photographs", absl::Seconds(5));
 //   *request.add_images() = *ResizeFor(*model, jpeg);
 //
-// FAILED_PRECONDITION unless `model`, as GetModel() describes it, is a
-// classifier that is READY; INVALID_ARGUMENT if the bytes are no picture.
+// Returns FAILED_PRECONDITION unless `model`, as returned by GetModel(), is a
+// READY classifier. Returns INVALID_ARGUMENT if the bytes are not a picture.
 absl::StatusOr<v1::Image> ResizeFor(const v1::Model& model,
                                     absl::string_view bytes);
 
