@@ -44,7 +44,7 @@ struct ClassifyFlags {
                &resize);
   }
 
-  // What is wrong with them; empty: nothing.
+  // Returns what is wrong with the flags, or "" if nothing is wrong.
   std::string Problem(const std::vector<std::string>& files) const {
     if (files.empty()) return "classify needs a file";
     if (heat_map == picture.output_dir.empty()) {
@@ -54,7 +54,7 @@ struct ClassifyFlags {
   }
 };
 
-// Has `actions` resize the pictures for the model that is asked.
+// Makes `actions` resize the pictures for the model that `flags` name.
 absl::Status AddResizing(const PredictFlags& flags,
                          VerbActions<v1::ClassifyResult>* actions) {
   VisionClient client(flags.common.server, flags.common.client);

@@ -10,8 +10,9 @@
 
 namespace sfmamba::client {
 
-// `sfmamba classify FILE...`: a table of labels and scores. Each file is a
-// request of its own, several are in flight. Returns the exit code.
+// `sfmamba classify FILE...`: shows a table of labels and scores. Each file is
+// sent in its own request, and several requests are in flight at a time.
+// Returns the exit code.
 int RunClassify(const std::vector<std::string>& arguments,
                 const Console& console);
 

@@ -23,9 +23,9 @@ enum ExitCode : int {
 };
 
 struct Console {
-  std::ostream& out;           // The answer.
+  std::ostream& out;           // Answers.
   std::ostream& err;           // Errors and progress.
-  bool show_progress = false;  // Whether `err` is a terminal.
+  bool show_progress = false;  // True if `err` is a terminal.
 };
 
 // The flags that every verb has.
@@ -33,44 +33,44 @@ struct CommonFlags {
   std::string server = "127.0.0.1:8001";
   absl::Duration deadline = absl::Seconds(10);
   bool json = false;
-  // Once the flags are parsed, how VisionClient reaches the server.
+  // How VisionClient reaches the server. Set when the flags are parsed.
   VisionClientOptions client;
 
-  // This outlives `flags`, and stays where it is.
+  // This object must outlive `flags` and must not move.
   void AddTo(FlagSet* flags);
 
  private:
   AccessOptions access_;
 };
 
-// Parses the arguments of a verb. Writes the help or the usage error where that
-// was all, and returns the exit code then.
+// Parses the arguments of a verb. If a flag asks for help or is wrong, writes
+// the help or the error and returns the exit code. Otherwise returns nullopt.
 absl::optional<int> ParseArguments(FlagSet* flags,
                                    const std::vector<std::string>& arguments,
                                    std::vector<std::string>* positional,
                                    const Console& console);
 
-// Writes `message` as one line, its control characters as spaces, to `err`.
+// Writes `message` to `err` as one line. Control characters become spaces.
 void WriteErrorLine(absl::string_view message, const Console& console);
 
-// Writes `message` as WriteErrorLine() does, and where to find help; returns
-// kExitUsage.
+// Writes `message` like WriteErrorLine(), and a second line that tells where to
+// find help. Returns kExitUsage.
 int UsageError(absl::string_view message, const Console& console);
 
-// Writes why a call failed, as JSON too if that was asked for; returns
-// kExitRpcError.
+// Writes why a call failed to `err`, and also as JSON if `flags` ask for JSON.
+// Returns kExitRpcError.
 int RpcError(const absl::Status& status, const CommonFlags& flags,
              const Console& console);
 
-// Writes what `out` still holds back; returns `exit_code`, or kExitUsage where
-// an answer was lost because `out` could not be written, as on a full disk.
+// Flushes `out`. Returns kExitUsage if a successful command's output cannot be
+// written, for example because the disk is full. Otherwise returns `exit_code`.
 int FinishOutput(int exit_code, const Console& console);
 
-// The members "error": {code, reason, message, fields, retry_delay_ms,
-// trace_id} of an object.
+// Writes the member "error" of a JSON object, with the members code, reason,
+// message, fields, retry_delay_ms and trace_id.
 void WriteError(const absl::Status& status, JsonWriter* json);
 
-// A duration for people, with its unit: "12.34 ms".
+// Returns the duration as text with its unit, for example "12.34 ms".
 std::string FormatMilliseconds(absl::Duration duration);
 
 }  // namespace sfmamba::client

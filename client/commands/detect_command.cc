@@ -14,7 +14,7 @@
 namespace sfmamba::client {
 namespace {
 
-// Whether the masks can be decoded.
+// Returns DATA_LOSS if a mask cannot be decoded.
 absl::Status CheckMasks(const v1::DetectResult& result) {
   for (int i = 0; i < result.detections_size(); ++i) {
     const absl::Status status = DecodeMask(result.detections(i)).status();
@@ -41,7 +41,7 @@ Rows ObjectRows(const v1::DetectResult& result) {
   return rows;
 }
 
-// ObjectRows() with what the crops show.
+// Returns ObjectRows() with additional columns for the classes of the crops.
 Rows CropRows(const v1::DetectResult& result) {
   Rows rows = ObjectRows(result);
   for (int i = 0; i < result.detections_size(); ++i) {
@@ -90,7 +90,7 @@ void WriteDetections(const v1::DetectResult& result, JsonWriter* json) {
   json->EndArray();
 }
 
-// The flags of the tiles that pictures are cut into.
+// The flags for dividing pictures into tiles.
 struct TileFlags {
   std::string size;
   absl::optional<double> overlap;
@@ -178,7 +178,7 @@ struct DetectFlags {
                &crops_model);
   }
 
-  // INVALID_ARGUMENT names the flag that is wrong.
+  // Returns INVALID_ARGUMENT with the name of a flag that is wrong.
   absl::StatusOr<v1::DetectRequest> ToRequest() const {
     v1::DetectRequest request;
     v1::DetectParams* params = request.mutable_params();

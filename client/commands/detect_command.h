@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// `sfmamba detect FILE...`: a table of objects, and annotated pictures where
-// --output_dir asks for them. Each file is a request of its own. Returns the
-// exit code.
+// `sfmamba detect FILE...`: shows a table of objects. If --output_dir is given,
+// also writes annotated pictures to it. Each file is sent in its own request.
+// Returns the exit code.
 int RunDetect(const std::vector<std::string>& arguments,
               const Console& console);
 

@@ -21,10 +21,11 @@ template <typename Result>
 using Evaluate = std::function<Evaluation(const PredictFlags& flags,
                                           const Observe<Result>& observe)>;
 
-// Evaluates the model `against` and then the one that `flags` name. Calls
-// `compare` with what `keep` makes of both results for a picture. Returns the
-// evaluation of the second with the metrics that `alike` returns in front, and
-// those of `against` behind.
+// Evaluates the model `against` first, and then the model that `flags` name.
+// For each picture, `keep` converts both results and `compare` receives what it
+// returns. Returns the evaluation of the second model. Its metrics are those
+// that `alike` returns, then the model's own metrics, then the metrics of
+// `against`.
 template <typename Kept, typename Result>
 Evaluation EvaluateBoth(
     const PredictFlags& flags, const std::string& against, size_t pictures,
@@ -63,7 +64,7 @@ Evaluation EvaluateBoth(
   return evaluation;
 }
 
-// Returns the logits by class. DATA_LOSS unless each class has one.
+// Returns the logits by class. Returns DATA_LOSS if a class has no logit.
 absl::StatusOr<std::vector<float>> Logits(const v1::ClassifyResult& result,
                                           size_t classes) {
   std::vector<std::optional<float>> by_class(classes);
@@ -144,7 +145,7 @@ Evaluation CompareDetectors(const Dataset& dataset, const PredictFlags& flags,
   return EvaluateBoth<Kept, v1::DetectResult>(
       flags, against, dataset.samples.size(),
       [&](const PredictFlags& one, const Observe<v1::DetectResult>& observe) {
-        found->clear();  // The second model's count.
+        found->clear();  // Keeps only the second model's results.
         return EvaluateDetector(dataset, one, observe, found, console);
       },
       [](const v1::DetectResult& result) { return result; },

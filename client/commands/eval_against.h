@@ -11,26 +11,29 @@
 
 namespace sfmamba::client {
 
-// These do what the functions of evaluate.h do, for the model that `flags` name
-// and for the model `against`, which has the same classes. The evaluation is
-// that of the first. Metrics that tell how alike both answer come first, and
-// the metrics of `against` follow with the prefix "against_". A picture that
-// either model does not answer has failed.
+// These functions do the same as the functions of evaluate.h, but for two
+// models with the same classes: the model that `flags` name, and the model
+// `against`. They return the evaluation of the first model. Its metrics begin
+// with those that compare the models' answers. They end with the metrics of
+// `against`, with the prefix "against_". A picture fails if one of the models
+// does not answer it.
 
-// Metrics: same_first_class and logit_rms (LogitAgreement), and, if the dataset
-// is labelled, top1_difference: the first model's top1 less the other's.
+// The comparing metrics are same_first_class and logit_rms (see
+// LogitAgreement). If the dataset is labelled, top1_difference follows, which
+// is top1 of the first model minus top1 of `against`.
 Evaluation CompareClassifiers(const Dataset& dataset, const PredictFlags& flags,
                               const std::string& against,
                               const std::map<int, std::string>& labels,
                               const Console& console);
 
-// Metric: equal_pixels, a share.
+// The comparing metric is equal_pixels, the fraction of pixels with equal
+// classes.
 Evaluation CompareSegmenters(const Dataset& dataset, const PredictFlags& flags,
                              const std::string& against,
                              const std::map<int, std::string>& labels,
                              const Console& console);
 
-// Metric: matched_boxes (BoxAgreement).
+// The comparing metric is matched_boxes (see BoxAgreement).
 Evaluation CompareDetectors(const Dataset& dataset, const PredictFlags& flags,
                             const std::string& against, std::string* found,
                             const Console& console);

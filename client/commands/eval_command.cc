@@ -52,8 +52,8 @@ struct EvalFlags {
                &confusion);
   }
 
-  // INVALID_ARGUMENT unless the flags name one dataset and, with --against, two
-  // models.
+  // Returns INVALID_ARGUMENT unless the flags name one dataset and, with
+  // --against, two models.
   absl::Status Check() const {
     if (annotations.empty() != images.empty()) {
       return absl::InvalidArgumentError(
@@ -81,7 +81,8 @@ absl::StatusOr<v1::Model> NamedModel(const std::string& name,
       .GetModel(name, flags.deadline);
 }
 
-// The labels of classes that a picture or an object of the dataset has.
+// Returns the labels of the dataset's classes. For detection, only classes of
+// objects that are not crowds are included.
 std::set<std::string> UsedLabels(const Dataset& dataset) {
   std::set<int64_t> ids;
   for (const Dataset::Sample& sample : dataset.samples) {
@@ -98,8 +99,8 @@ std::set<std::string> UsedLabels(const Dataset& dataset) {
   return labels;
 }
 
-// INVALID_ARGUMENT if the dataset is for another task or uses classes that the
-// model lacks, which could never be answered.
+// Returns INVALID_ARGUMENT if the dataset is for another task, or has classes
+// that the model lacks and thus can never answer.
 absl::Status CheckModel(const Dataset& dataset, const v1::Model& model) {
   if (model.task() != dataset.task) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -124,7 +125,7 @@ std::map<int, std::string> LabelsOf(const v1::Model& model) {
   return labels;
 }
 
-// INVALID_ARGUMENT unless both models have the same task and classes.
+// Returns INVALID_ARGUMENT unless both models have the same task and classes.
 absl::Status CheckAlike(const v1::Model& model, const v1::Model& against) {
   if (model.task() == against.task() && LabelsOf(model) == LabelsOf(against)) {
     return absl::OkStatus();
@@ -134,7 +135,7 @@ absl::Status CheckAlike(const v1::Model& model, const v1::Model& against) {
                    " differ in task or classes and cannot be compared"));
 }
 
-// Evaluates the model, and compares it with the other one if that is named.
+// Evaluates the model. Also compares it with the model of --against, if given.
 // Writes a detector's results to `found`.
 Evaluation Run(const EvalFlags& eval, const Dataset& dataset,
                const std::map<int, std::string>& labels, std::string* found,
@@ -216,7 +217,7 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   }
   const absl::Status fits = CheckModel(*dataset, *model);
   if (!fits.ok()) return UsageError(fits.message(), console);
-  // Found out before pictures are sent, and not when all have been answered.
+  // Checked before any picture is sent, and not after all are answered.
   for (const std::string& path : {eval.predictions, eval.confusion}) {
     const absl::Status status =
         path.empty() ? absl::OkStatus() : CheckCanWrite(path);

@@ -26,12 +26,12 @@ LatencyHistogram Latencies(const std::vector<FileOutcome>& outcomes) {
   return latencies;
 }
 
-// The status of the file, or of what was done with its answer.
+// Returns the error of the file, or of the use of its answer, or OK.
 const absl::Status& StatusOf(const FileOutcome& outcome) {
   return outcome.status.ok() ? outcome.drawing.status() : outcome.status;
 }
 
-// The figures of a class: images or pixels, and of these the shares.
+// The counts of images or pixels of one class.
 struct ClassFigures {
   std::string label;
   Confusion::Counts counts;
@@ -90,12 +90,12 @@ std::string ReportJson(const Evaluation& evaluation, int64_t failed) {
   return json.EndArray().EndObject().text();
 }
 
-// "-" where there was nothing to divide by.
+// Returns "-" if there was nothing to divide by.
 std::string Share(double share) {
   return std::isnan(share) ? "-" : absl::StrFormat("%.4f", share);
 }
 
-// A count, or a share, which is seldom a whole number above 1.
+// Whole numbers above 1 are counts. All other values are fractions.
 std::string FormatMetric(double value) {
   return value > 1 && value == std::floor(value)
              ? absl::StrFormat("%.0f", value)

@@ -19,7 +19,7 @@ struct Metric {
   double value = 0;
 };
 
-// The average precision of a class.
+// The average precision of one class.
 struct DetectorFigures {
   std::string label;
   int64_t objects = 0;
@@ -27,19 +27,18 @@ struct DetectorFigures {
   std::optional<AveragePrecision::Figures> masks;
 };
 
-// One evaluation: what to send, what is done with each answer, and what came of
-// it all.
+// The results of an evaluation of one model on one dataset.
 struct Evaluation {
   std::vector<FileOutcome> outcomes;
   std::vector<Metric> metrics;
   Confusion confusion;                // Empty for a detector.
-  std::map<int, std::string> labels;  // The classes' names, by their numbers.
-  std::vector<DetectorFigures> detector_classes;  // Those with objects.
+  std::map<int, std::string> labels;  // Names of the classes, by number.
+  std::vector<DetectorFigures> detector_classes;  // Only classes with objects.
 };
 
-// Shows the figures, by class first, as tables or JSON by the flags, up to ten
-// errors, and draws the confusion matrix to the file named `confusion` unless
-// that is empty; returns the exit code.
+// Writes the figures, first by class and then overall, as tables or as JSON.
+// Writes at most ten errors. Draws the confusion matrix to the file `confusion`
+// unless this name is empty. Returns the exit code.
 int ReportEvaluation(const Evaluation& evaluation, const CommonFlags& flags,
                      const std::string& confusion, const Console& console);
 

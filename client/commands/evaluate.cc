@@ -15,8 +15,8 @@
 namespace sfmamba::client {
 namespace {
 
-// Average precision counts detections of low scores too. Detections below this
-// score are not asked for.
+// Low scores count for average precision too. But detections below this score
+// are not requested.
 constexpr float kLowestScore = 0.05f;
 
 template <typename Response, typename Request, typename Result>
@@ -42,8 +42,8 @@ std::vector<FileOutcome> SendAll(
   return PredictFiles<Response>(files, request, actions, flags, console);
 }
 
-// The number of the first class with a label, Confusion::kNone if there is
-// none.
+// Returns the number of the first class with this label, or Confusion::kNone if
+// there is none.
 int NumberOf(const std::string& label,
              const std::map<int, std::string>& labels) {
   for (const auto& [number, name] : labels) {
@@ -73,7 +73,7 @@ void WriteCocoResult(int64_t image_id, int64_t category_id,
   json->EndObject();
 }
 
-// The figures of a detector, and of each class that has objects.
+// Adds the figures of the detector, and of each class that has objects.
 void ReportScore(const DetectorScore& score,
                  const std::map<std::string, int64_t>& classes,
                  Evaluation* evaluation) {

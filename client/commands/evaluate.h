@@ -15,17 +15,17 @@
 
 namespace sfmamba::client {
 
-// Is called with a model's result for the i-th picture of a dataset, in their
-// order. An error fails the picture.
+// Called with a model's result for the i-th picture of a dataset, in the order
+// of the pictures. If it returns an error, the picture counts as failed.
 template <typename Result>
 using Observe = std::function<absl::Status(size_t i, const Result& result)>;
 
-// These send the pictures of `dataset` to the model that `flags` name, and
-// return what became of them and, if the dataset is labelled, how right the
-// results are. `labels` are the model's classes by their numbers. `observe` may
-// be null.
+// These functions send the pictures of `dataset` to the model that `flags`
+// name. They return the outcome of each picture. If the dataset is labelled,
+// they also return how accurate the results are. `labels` are the model's
+// classes by number. `observe` may be null.
 
-// With `observe`, results have the logits of all classes.
+// If `observe` is not null, results contain the logits of all classes.
 Evaluation EvaluateClassifier(const Dataset& dataset, const PredictFlags& flags,
                               const std::map<int, std::string>& labels,
                               const Observe<v1::ClassifyResult>& observe,
@@ -36,7 +36,8 @@ Evaluation EvaluateSegmenter(const Dataset& dataset, const PredictFlags& flags,
                              const Observe<v1::SegmentResult>& observe,
                              const Console& console);
 
-// Writes all detections of the dataset's classes to `found`, as COCO results.
+// Also writes all detections of the dataset's classes to `found`, in COCO's
+// results format.
 Evaluation EvaluateDetector(const Dataset& dataset, const PredictFlags& flags,
                             const Observe<v1::DetectResult>& observe,
                             std::string* found, const Console& console);

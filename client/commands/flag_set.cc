@@ -13,8 +13,9 @@
 namespace sfmamba::client {
 namespace {
 
-// Reads `text` into the variable; false if it is no such value. (The text of a
-// number must be all of it: "8x" is none.)
+// Parses `text` into the variable. Returns false if `text` is not a value of
+// the variable's type. The whole text must be a value. For example, "8x" is not
+// a number.
 struct Setter {
   const std::string& text;
 

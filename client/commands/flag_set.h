@@ -16,38 +16,39 @@
 
 namespace sfmamba::client {
 
-// The flags of one verb of the command line: each is bound to a variable, whose
-// value before Parse() is the default that Help() shows.
+// The flags of one verb of the command line. Each flag is bound to a variable.
+// Help() shows the variable's value before Parse() as the default.
 //
 //   FlagSet flags("sfmamba classify FILE...", "Names what pictures show.");
 //   flags.Add("top_k", "N", "categories a picture", &top_k);
 //   absl::StatusOr<std::vector<std::string>> files = flags.Parse(arguments);
 class FlagSet {
  public:
-  // An optional number stays unset where the flag is not given.
+  // An optional number stays unset if its flag is not given.
   using Target = absl::variant<std::string*, int*, int64_t*, double*,
                                absl::optional<double>*, bool*, absl::Duration*>;
 
   FlagSet(absl::string_view usage, absl::string_view description);
 
-  // `target` must outlive the FlagSet. `placeholder` stands for the value in
-  // Help(); a bool has none.
+  // `target` must outlive the FlagSet. Help() shows `placeholder` as the value,
+  // except for a bool.
   void Add(absl::string_view name, absl::string_view placeholder,
            absl::string_view help, Target target);
 
-  // `check` is called by Parse() once all variables are set, unless help is
-  // asked for; its error is Parse()'s.
+  // Parse() calls `check` after it has set all variables, unless help is
+  // requested. If `check` fails, Parse() returns its error.
   void AddCheck(std::function<absl::Status()> check) {
     checks_.push_back(std::move(check));
   }
 
-  // Sets the variables from "--name=value", "--name value" and, for a bool,
-  // "--name" or "--name=false"; a single dash does as well. Returns the other
-  // arguments; after "--" all are. INVALID_ARGUMENT names the culprit.
+  // Sets the variables from "--name=value" or "--name value". A bool may also
+  // be given as "--name". One dash is as good as two. Returns the arguments
+  // that are not flags. After "--", no argument is a flag. Returns
+  // INVALID_ARGUMENT with the name of a flag that is wrong.
   absl::StatusOr<std::vector<std::string>> Parse(
       const std::vector<std::string>& arguments);
 
-  // Whether Parse() met --help.
+  // True if Parse() found --help.
   bool help_requested() const { return help_requested_; }
 
   std::string Help() const;

@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// `sfmamba health`: exit code 0 if the server (or one of its services) is
-// SERVING, else 1, as container health checks expect.
+// `sfmamba health`: returns exit code 0 if the server, or one of its services,
+// is SERVING. Otherwise returns 1. Health checks of containers expect this.
 int RunHealth(const std::vector<std::string>& arguments,
               const Console& console);
 

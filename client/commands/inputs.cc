@@ -16,7 +16,7 @@
 namespace sfmamba::client {
 namespace {
 
-// What is wrong with the file, by the system's account of its last failure.
+// Returns why the last operation on the file failed, with the system's reason.
 std::string Failure(absl::string_view verb, const std::string& path) {
   return absl::StrCat("cannot ", verb, " '", path, "'", errno == 0 ? "" : ": ",
                       errno == 0 ? "" : std::strerror(errno));
@@ -28,7 +28,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   std::ostringstream bytes;
-  // A directory opens, and fails when read.
+  // Opening a directory succeeds, but reading it fails.
   if (!file || (file.peek() != EOF && !(bytes << file.rdbuf())) || file.bad()) {
     return absl::NotFoundError(Failure("read", path));
   }

@@ -13,32 +13,35 @@
 
 namespace sfmamba::client {
 
-// The bytes of a file. NOT_FOUND names it and says what is wrong with it.
+// Returns the bytes of a file. Returns NOT_FOUND with the file's name and the
+// reason if the file cannot be read.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Replaces what the file holds. UNAVAILABLE names it and says why it could not.
+// Replaces the file's contents. Returns UNAVAILABLE with the file's name and
+// the reason if the file cannot be written.
 absl::Status SaveFile(const std::string& path, absl::string_view bytes);
 
-// UNAVAILABLE if SaveFile() could not open the file. One that is missing is
-// made, one that is there keeps what it holds.
+// Returns UNAVAILABLE if SaveFile() could not open the file. Creates the file
+// if it does not exist. An existing file is not changed.
 absl::Status CheckCanWrite(const std::string& path);
 
-// Makes an image of a file's bytes; null: one that has the bytes.
+// Makes an image from a file's bytes. If null, the image contains the bytes.
 using PrepareImage =
     std::function<absl::StatusOr<v1::Image>(const std::string& bytes)>;
-// The image that is made of a file; the error names it.
+// Reads a file and makes an image from it. Errors contain the file's name.
 absl::StatusOr<v1::Image> ReadImage(const std::string& path,
                                     const PrepareImage& prepare);
 
-// Whether a file of a folder is taken as a picture: it is not hidden, and a
-// JPEG, PNG or WebP by its first bytes. One that only its name says to be such
-// is taken too, so that it is refused and not passed over in silence.
+// Returns true if a file in a folder is treated as a picture. It must not be
+// hidden, and it must be a JPEG, PNG or WebP by its first bytes or by its name.
+// The name alone is enough, so that a broken picture causes an error and is not
+// ignored.
 bool IsPictureFile(const std::filesystem::path& path);
 
-// Random values of the model's first input size, the same for the same seed:
-// FP32 in
-// [-2, 2), as normalised pixels are, or any UINT8. INVALID_ARGUMENT for another
-// type, FAILED_PRECONDITION if the model names no input size.
+// Returns random values in the model's first input size. Equal seeds give equal
+// values. FP32 values are in [-2, 2), like normalised pixels. UINT8 values are
+// 0 to 255. Returns INVALID_ARGUMENT for another type, and FAILED_PRECONDITION
+// if the model has no input size.
 absl::StatusOr<v1::Image> SyntheticTensor(const v1::Model& model,
                                           v1::Tensor::DataType type,
                                           uint64_t seed);

@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// `sfmamba models [NAME]`: what the server serves, or one model with its
-// classes. Returns the exit code.
+// `sfmamba models [NAME]`: lists the models that the server serves, or shows
+// one model with its classes. Returns the exit code.
 int RunModels(const std::vector<std::string>& arguments,
               const Console& console);
 

@@ -17,11 +17,12 @@
 
 namespace sfmamba::client {
 
-// Models that find things in pictures take seconds each on a CPU, and several
-// requests wait for one another.
+// The default deadline for detectors and segmenters. They take seconds per
+// picture on a CPU, and several requests wait for one another.
 constexpr absl::Duration kPictureDeadline = absl::Minutes(1);
 
-// Reads "WxH", two positive numbers. INVALID_ARGUMENT names the flag.
+// Parses "WxH", two positive numbers. Returns INVALID_ARGUMENT with the flag's
+// name if `text` is something else.
 absl::Status ParseSize(absl::string_view flag, absl::string_view text,
                        int32_t* width, int32_t* height);
 
@@ -32,13 +33,14 @@ struct PictureFlags {
 
   void AddTo(FlagSet* flags);
 
-  // Adds the numbers of `classes` to a request's filter. INVALID_ARGUMENT names
-  // what is none.
+  // Adds the numbers in `classes` to a request's filter. Returns
+  // INVALID_ARGUMENT with the text that is not a number.
   absl::Status ParseClasses(
       google::protobuf::RepeatedField<int32_t>* filter) const;
 
-  // Has `actions` write what `draw` makes of each picture and its result to
-  // output_dir, if there is one. The errors of PictureOutput::Prepare().
+  // If `output_dir` is not empty, makes `actions` draw each result with `draw`
+  // and write the drawings to this folder. Returns the errors of
+  // PictureOutput::Prepare().
   template <typename Result>
   absl::Status AddDrawing(const std::string& verb,
                           const std::vector<std::string>& files,

@@ -11,23 +11,24 @@
 
 namespace sfmamba::client {
 
-// Where annotated pictures go: "photos/cat.jpg" to
-// "<directory>/cat.<verb>.png".
+// Writes annotated pictures to a directory. The annotated "photos/cat.jpg"
+// becomes "<directory>/cat.<verb>.png".
 class PictureOutput {
  public:
-  // Annotates a picture.
+  // Returns an annotated copy of a picture.
   using Draw = std::function<absl::StatusOr<Picture>(const Picture& picture)>;
 
   PictureOutput(std::string directory, std::string verb);
 
   std::string PathFor(const std::string& file) const;
 
-  // Makes the directory. INVALID_ARGUMENT if two of `files` would become the
-  // same picture or the directory cannot be made.
+  // Creates the directory. Returns INVALID_ARGUMENT if this fails, or if two of
+  // `files` would become the same annotated picture.
   absl::Status Prepare(const std::vector<std::string>& files) const;
 
-  // Reads `file`, draws and writes; returns the path written to. The error of
-  // reading or of `draw`, or UNAVAILABLE if the picture cannot be written.
+  // Reads `file`, draws and writes the result. Returns its path. Returns an
+  // error if `file` cannot be read or `draw` fails, and UNAVAILABLE if the
+  // result cannot be written.
   absl::StatusOr<std::string> Write(const std::string& file,
                                     const Draw& draw) const;
 

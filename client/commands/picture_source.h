@@ -16,18 +16,18 @@
 
 namespace sfmamba::client {
 
-// Names of picture files, one after another.
+// Gives the names of picture files, one after another.
 class PictureSource {
  public:
   virtual ~PictureSource() = default;
 
-  // Waits for the next one; false if there are no more.
+  // Waits for the next name. Returns false if there are no more.
   virtual bool Next(std::string* file) = 0;
-  // Ends the wait of a Next() that waits for a file to come. Any thread.
+  // Makes a Next() that waits for new files return. Any thread may call this.
   virtual void Stop() {}
 };
 
-// The lines of a stream.
+// The names are the lines of a stream.
 class ListedPictures final : public PictureSource {
  public:
   explicit ListedPictures(std::istream* lines) : lines_(*lines) {}
@@ -37,17 +37,17 @@ class ListedPictures final : public PictureSource {
   std::istream& lines_;
 };
 
-// The pictures of a folder (IsPictureFile()), ordered by path, with those of
-// its folders if `recursive`, hidden folders not included; then, if `watch`
-// is not zero, new ones, until none has come for `watch`. A new file is taken
-// once two looks have found the same size and modification time: it is then
-// taken to be complete.
+// The names of the pictures in a folder, ordered by path. IsPictureFile()
+// decides what a picture is. If `recursive` is true, subfolders are included,
+// except hidden ones. If `watch` is not zero, new pictures follow until none
+// has appeared for this time. A new file is complete, and thus returned, if its
+// size and modification time do not change between two scans of the folder.
 class FolderPictures final : public PictureSource {
  public:
   FolderPictures(std::string folder, absl::Duration watch,
                  bool recursive = false);
 
-  // NOT_FOUND if there is no such folder.
+  // Returns NOT_FOUND if the folder does not exist.
   absl::Status Check() const;
   bool Next(std::string* file) override;
   void Stop() override { stopped_.store(true); }
@@ -61,9 +61,10 @@ class FolderPictures final : public PictureSource {
     }
   };
 
-  // The paths of all files that are no folders.
+  // Returns everything in the folder except folders.
   std::vector<std::filesystem::directory_entry> Files() const;
-  // Adds what has come and is complete. All is complete at the first look.
+  // Scans the folder and adds files that are new and complete. In the first
+  // scan, all files count as complete.
   void LookForMore();
 
   const std::string folder_;
@@ -71,7 +72,7 @@ class FolderPictures final : public PictureSource {
   const bool recursive_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
-  std::set<std::string> taken_;       // Files that are no pictures too.
+  std::set<std::string> taken_;       // Includes files that are not pictures.
   std::map<std::string, Look> seen_;  // Files not taken yet.
   std::deque<std::string> next_;
 };

@@ -8,7 +8,8 @@
 
 namespace sfmamba::client {
 
-// VisionClient's three predictions under one name, for code that serves all.
+// Overloads of one function for VisionClient's three predictions, for code that
+// works with all of them.
 
 inline CallHandle Predict(VisionClient& client,
                           const v1::ClassifyRequest& request,

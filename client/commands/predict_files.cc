@@ -30,7 +30,7 @@ double ToMilliseconds(const google::protobuf::Duration& duration) {
   return absl::ToDoubleMilliseconds(base::FromProto(duration));
 }
 
-// The cells of an answer without rows.
+// Returns the table's row for an answer without rows.
 std::vector<std::string> NothingFoundRow(const VerbTable& table,
                                          const std::string& file) {
   std::vector<std::string> row = {file};
@@ -41,7 +41,7 @@ std::vector<std::string> NothingFoundRow(const VerbTable& table,
 
 bool IsAnswered(const FileOutcome& outcome) { return outcome.status.ok(); }
 
-// Lists the files that were answered.
+// Returns a table of the files that were answered.
 std::string AnswerTable(const std::vector<FileOutcome>& outcomes,
                         const VerbTable& table) {
   std::vector<std::string> headings = {"file"};
@@ -52,7 +52,7 @@ std::string AnswerTable(const std::vector<FileOutcome>& outcomes,
     if (outcome.rows.empty()) {
       text.AddRow(NothingFoundRow(table, outcome.file));
     }
-    std::string file = outcome.file;  // Said once.
+    std::string file = outcome.file;  // Shown once.
     for (const std::vector<std::string>& cells : outcome.rows) {
       std::vector<std::string> row = {std::exchange(file, "")};
       row.insert(row.end(), cells.begin(), cells.end());
@@ -119,7 +119,8 @@ std::string AsJson(const std::vector<FileOutcome>& outcomes, bool timing) {
   return absl::StrCat(json.EndArray().text(), "\n");
 }
 
-// What went wrong with a file, naming it; empty if nothing did.
+// Returns what went wrong with a file, with the file's name, or "" if nothing
+// did.
 std::string ErrorOf(const FileOutcome& outcome) {
   if (!outcome.sent) return std::string(outcome.status.message());
   if (!outcome.status.ok()) {
@@ -130,8 +131,8 @@ std::string ErrorOf(const FileOutcome& outcome) {
                       "': ", outcome.drawing.status().message());
 }
 
-// Malformed answers are the server's fault, like its errors; pictures that
-// cannot be read or written are the caller's.
+// Malformed answers and errors of the server give kExitRpcError. A picture that
+// cannot be read or written gives kExitUsage, which comes first.
 int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
   int code = kExitOk;
   for (const FileOutcome& outcome : outcomes) {

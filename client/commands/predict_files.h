@@ -20,7 +20,7 @@
 #include "client/rpc/patience.h"
 #include "client/rpc/vision_client.h"
 
-// What the verbs that send picture files and show the answers have in common.
+// The common code of the verbs that send picture files and show the answers.
 namespace sfmamba::client {
 
 struct PredictFlags {
@@ -29,58 +29,61 @@ struct PredictFlags {
   bool timing = false;
   bool traced = false;
 
-  // `kind` is what the help calls the model: "classifier".
+  // `kind` is the model's name in the help, for example "classifier".
   void AddTo(absl::string_view kind, FlagSet* flags);
 };
 
-// A W3C traceparent of a new trace that is sampled. Writes its trace id to
+// Returns a W3C traceparent for a new, sampled trace. Writes the trace's ID to
 // `err`.
 std::string NewTrace(const Console& console);
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// The table of a verb. Its first column, the file, is not counted here.
+// Describes the table of a verb. Its first column, which has the file's name,
+// is not included here.
 struct VerbTable {
   std::vector<std::string> headings;
-  int message_column = 0;     // Where `nothing_found` goes.
-  std::string nothing_found;  // Said of an answer without rows.
+  int message_column = 0;     // Column of `nothing_found`.
+  std::string nothing_found;  // Text for an answer without rows.
 };
 
-// What a verb does with the one result of a file.
+// The actions of a verb on a file and its result.
 template <typename Result>
 struct VerbActions {
-  PrepareImage prepare;  // What is sent of a file's bytes.
-  // Why the result is malformed; null: it cannot be.
+  PrepareImage prepare;  // Makes the image that is sent.
+  // Returns an error if the result is malformed. If null, results are not
+  // checked.
   std::function<absl::Status(const Result&)> check;
   std::function<Rows(const Result&)> rows;
   // Writes members of the file's JSON object.
   std::function<void(const Result&, JsonWriter*)> write_json;
-  // Optional: draws the result of the file, the i-th of all, and returns the
-  // drawing's path, or "".
+  // Optional. Draws the result of file i and returns the drawing's path, or "".
   std::function<absl::StatusOr<std::string>(size_t i, const std::string& file,
                                             const Result&)>
       annotate;
 };
 
-// What became of a file, ready to be shown.
+// The outcome of a file, ready to be shown.
 struct FileOutcome {
   std::string file;
-  absl::Status status;  // The error of reading the file, or the answer's.
-  bool sent = false;    // False: the file could not be read or prepared.
-  std::string model;    // This and all below only if `status` is OK.
+  absl::Status status;  // OK, or the error of the file or answer.
+  bool sent = false;    // False if the file could not be read or prepared.
+  std::string model;    // From here on, set only if `status` is OK.
   v1::Timing timing;
   Rows rows;
   std::function<void(JsonWriter*)> write_json;
-  absl::StatusOr<std::string> drawing = std::string();  // Empty: not drawn.
+  // Path. Empty: not drawn.
+  absl::StatusOr<std::string> drawing = std::string();
 };
 
-// Shows the answers by the flags, and for each file that failed a line to
-// `err`; returns the exit code. JSON has the errors too.
+// Shows the answers in the format that `flags` ask for. Writes a line to `err`
+// for each file that failed. JSON contains the errors too. Returns the exit
+// code.
 int ShowOutcomes(const std::vector<FileOutcome>& outcomes,
                  const VerbTable& table, const PredictFlags& flags,
                  const Console& console);
 
-// A file on its way.
+// A file that was sent, or will be, and its answer.
 template <typename Response>
 struct PendingFile {
   FileOutcome outcome;
@@ -88,7 +91,7 @@ struct PendingFile {
   absl::optional<absl::Notification> done;  // Notified by the last attempt.
 };
 
-// Turns the i-th file's response, which is used up, into the outcome.
+// Fills the outcome of file i from its response. The response is moved from.
 template <typename Response, typename Result>
 void Conclude(size_t i, const VerbActions<Result>& actions,
               PendingFile<Response>* pending) {
@@ -114,7 +117,7 @@ void Conclude(size_t i, const VerbActions<Result>& actions,
                            JsonWriter* json) { write(result, json); };
 }
 
-// Reads the file and sends `request` with it as its image.
+// Reads the file and sends `request` with this file as its image.
 template <typename Response, typename Request, typename Result>
 void Send(VisionClient& client, absl::Duration timeout,
           const VerbActions<Result>& actions, Request* request,
@@ -136,7 +139,7 @@ void Send(VisionClient& client, absl::Duration timeout,
           });
 }
 
-// Waits for the answer. Sends the file again while the server is away.
+// Waits for the answer. Sends the file again while the server is unavailable.
 template <typename Response, typename Request, typename Result>
 void Await(VisionClient& client, absl::Duration timeout,
            const VerbActions<Result>& actions, Request* request,
@@ -152,9 +155,9 @@ void Await(VisionClient& client, absl::Duration timeout,
   }
 }
 
-// Sends `request` for each file, with the file as its only image, and returns
-// what became of them, in their order. Several are in flight while earlier
-// answers are being concluded.
+// Sends `request` for each file, with the file as its only image. Returns the
+// outcomes in the order of the files. Several requests are in flight while
+// earlier answers are processed.
 template <typename Response, typename Request, typename Result>
 std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
                                       Request request,
@@ -170,7 +173,7 @@ std::vector<FileOutcome> PredictFiles(const std::vector<std::string>& files,
   ProgressBar progress(console.err, console.show_progress && files.size() > 20);
   VisionClientOptions options = flags.common.client;
   if (flags.traced) options.traceparent = NewTrace(console);
-  options.retry = false;  // `patience` decides, and waits longer.
+  options.retry = false;  // `patience` retries for a longer time.
   VisionClient client(flags.common.server, options);
   client.AwaitHealth(flags.common.deadline);
   Patience patience(3);

@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// `sfmamba profile [MODEL]`: how long the model's batches take, by size of the
-// images and by their number, and which numbers pay. Says so if the server has
-// not measured any. Returns the exit code.
+// `sfmamba profile [MODEL]`: shows the model's batch times by image size and
+// batch size, and which batch sizes are efficient. If the server has not
+// measured any batch, says that. Returns the exit code.
 int RunProfile(const std::vector<std::string>& arguments,
                const Console& console);
 

@@ -13,12 +13,12 @@
 namespace sfmamba::client {
 namespace {
 
-// Whether the map can be decoded.
+// Returns DATA_LOSS if the map cannot be decoded.
 absl::Status CheckMap(const v1::SegmentResult& result) {
   return DecodeIndexMap(result).status();
 }
 
-// Largest first.
+// Returns a row for each class, the largest area first.
 Rows ClassRows(const v1::SegmentResult& result) {
   std::vector<v1::ClassArea> areas(result.areas().begin(),
                                    result.areas().end());
@@ -49,7 +49,7 @@ void WriteAreas(const v1::SegmentResult& result, JsonWriter* json) {
   json->EndArray();
 }
 
-// Adds the window of --slide, and of --stride if it is given, to a request.
+// Sets the request's sliding window from --slide and, if given, --stride.
 absl::Status AddWindow(const std::string& size, const std::string& stride,
                        v1::SegmentParams* params) {
   if (size.empty()) {

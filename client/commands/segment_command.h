@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// `sfmamba segment FILE...`: a table of the classes in each picture, and
-// pictures with the classes in colour where --output_dir asks for them. Each
-// file is a request of its own. Returns the exit code.
+// `sfmamba segment FILE...`: shows a table of the classes in each picture. If
+// --output_dir is given, also writes pictures with coloured classes to it. Each
+// file is sent in its own request. Returns the exit code.
 int RunSegment(const std::vector<std::string>& arguments,
                const Console& console);
 

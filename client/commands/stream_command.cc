@@ -40,7 +40,8 @@ struct StreamFlags {
   }
 };
 
-// Sets what all methods have in common, and returns the message's options.
+// Sets the fields that the requests of all methods have. Returns the request's
+// options.
 template <typename Request>
 v1::RequestOptions* Fill(const StreamFlags& flags, std::string picture,
                          Request* request) {

@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// `sfmamba stream FOLDER|-`: sends pictures over one stream and writes a line
-// of JSON for each as its answer comes. Returns the exit code.
+// `sfmamba stream FOLDER|-`: sends pictures over one stream. Writes a line of
+// JSON for each picture when its answer arrives. Returns the exit code.
 int RunStream(const std::vector<std::string>& arguments,
               const Console& console);
 

@@ -72,7 +72,7 @@ int StreamRun::Run() {
 // ---- Reading pictures ----
 
 void StreamRun::ReadAll() {
-  // Reads ahead what the server takes next.
+  // Reads ahead as many pictures as may be in flight.
   const size_t most = 2 * std::max(1, options_.config.max_in_flight());
   const auto has_room = [this, most]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return stopped_ || open_.size() < most;
@@ -160,8 +160,8 @@ bool StreamRun::Asks() const {
 }
 
 void StreamRun::EndIfNothingComes(PredictStream* stream) {
-  // The server itself lets an image wait in its queue for up to the deadline;
-  // 5 s more leave time for the answer.
+  // The server may let an image wait in its queue until the deadline. Another 5
+  // s leave time for the answer.
   const absl::Duration most = options_.deadline + absl::Seconds(5);
   const auto is_over = [this]()
                            ABSL_NO_THREAD_SAFETY_ANALYSIS { return over_; };
@@ -194,7 +194,8 @@ void StreamRun::Take(const Answer& answer) {
     takes_requests_ = false;
     return;
   }
-  // The next call asks again for the one that was refused, and keeps the order.
+  // If answers must be in order, answers after a refused picture are ignored.
+  // The next call sends these pictures again.
   if (!refusal_.ok() && options_.config.preserve_order()) return;
   const std::string file = std::move(found->second.file);
   open_.erase(found);
@@ -220,8 +221,9 @@ absl::Status StreamRun::WhatFailed(const absl::Status& status) {
   if (open_.empty()) return absl::OkStatus();
   if (!refusal_.ok()) return refusal_;
   if (!status.ok()) return status;
-  // A server that drains has answered what it took; one that has waited long
-  // for a picture ends the call.
+  // The call did not fail if all sent pictures are answered. A draining server
+  // ends a call then. A server also ends a call if no picture has arrived for a
+  // long time.
   if (!Asks() && (answered_ || !takes_requests_)) return absl::OkStatus();
   return absl::UnavailableError("the server has ended the stream");
 }

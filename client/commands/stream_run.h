@@ -23,20 +23,22 @@ namespace sfmamba::client {
 struct StreamOptions {
   v1::StreamConfig config;
   absl::Duration deadline;
-  std::string method;  // The member of a line that has the answer.
-  // Makes the request about a picture's bytes.
+  std::string method;  // Key of the answer in a line of JSON.
+  // Makes the request for a picture's bytes.
   std::function<v1::StreamPredictRequest(std::string picture)> message;
 };
 
-// Sends pictures over one StreamPredict call and writes a line of JSON for each
-// as its answer comes. If the call ends before all are answered, because the
-// server drains or cannot be reached, the next call sends the others again.
+// Sends pictures over one StreamPredict call. Writes a line of JSON for each
+// picture when its answer arrives. If the call ends early because the server
+// drains or cannot be reached, another call sends the unanswered pictures
+// again.
 //
-// One thread reads pictures. Each call has a thread that sends and one that
-// watches the time. The caller's thread receives.
+// One thread reads pictures. Each call has a thread that sends, and a thread
+// that ends the call if no answer arrives in time. The caller's thread
+// receives.
 class StreamRun {
  public:
-  // All that is passed outlives it.
+  // All arguments must outlive the StreamRun.
   StreamRun(const StreamOptions& options, PictureSource* pictures,
             VisionClient* client, const Console& console)
       : options_(options),
@@ -44,7 +46,7 @@ class StreamRun {
         client_(*client),
         console_(console) {}
 
-  // Returns the exit code. Called once.
+  // Returns the exit code. May be called only once.
   int Run();
 
  private:
@@ -53,9 +55,9 @@ class StreamRun {
     std::shared_ptr<const v1::StreamPredictRequest> message;
   };
 
-  // The body of the reader.
+  // The body of the thread that reads pictures.
   void ReadAll() ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits for something to send; false if everything is answered.
+  // Waits for a picture to send. Returns false if all pictures are answered.
   bool AwaitPicture() ABSL_LOCKS_EXCLUDED(mu_);
 
   // Makes one call and returns its status.
@@ -64,17 +66,19 @@ class StreamRun {
   void EndIfNothingComes(PredictStream* stream) ABSL_LOCKS_EXCLUDED(mu_);
   void Take(const v1::StreamPredictResponse& answer) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Why the pictures that are left are not answered, after a call has ended
-  // with `status`. OK if the next call may begin at once.
+  // `status` is the status of a call that has ended. Returns OK if the next
+  // call may begin at once. Otherwise returns why the remaining pictures were
+  // not answered.
   absl::Status WhatFailed(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mu_);
-  // Waits before the next call; false if there is to be none.
+  // Waits before the next call. Returns false if there must not be another
+  // call.
   bool WaitAfter(const absl::Status& error) ABSL_LOCKS_EXCLUDED(mu_);
 
-  // Whether the call owes an answer.
+  // Returns true if a sent picture is not answered yet.
   bool Asks() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
   void ReportError(const std::string& file, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
-  // Keeps the larger of this code and the one before.
+  // Sets the exit code to `code` unless it is already larger.
   void SetExit(int code) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mu_);
 
   const StreamOptions& options_;
@@ -85,22 +89,22 @@ class StreamRun {
   absl::Mutex mu_;
   int64_t taken_ ABSL_GUARDED_BY(mu_) = 0;  // Pictures named by the source.
   bool all_read_ ABSL_GUARDED_BY(mu_) = false;
-  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // No more are wanted.
-  // Pictures that are read and not answered. The key is the correlation id.
+  bool stopped_ ABSL_GUARDED_BY(mu_) = false;  // No more pictures are wanted.
+  // Pictures that are read and not yet answered, by correlation ID.
   std::map<int64_t, Picture> open_ ABSL_GUARDED_BY(mu_);
   Patience patience_ ABSL_GUARDED_BY(mu_){3};
   bool waits_ ABSL_GUARDED_BY(mu_) = false;  // The user was told.
   int exit_ ABSL_GUARDED_BY(mu_) = kExitOk;
 
-  // The current call's.
-  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;  // The first that is not sent.
+  // The members below belong to the current call.
+  int64_t next_ ABSL_GUARDED_BY(mu_) = 0;  // The first picture not sent.
   bool takes_requests_ ABSL_GUARDED_BY(mu_) = true;
-  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // A picture.
+  bool answered_ ABSL_GUARDED_BY(mu_) = false;  // A picture was answered.
   bool over_ ABSL_GUARDED_BY(mu_) = false;
   bool timed_out_ ABSL_GUARDED_BY(mu_) = false;
-  // Why the server cannot answer a picture now, or OK.
+  // The reason if the server could not answer a picture now, or OK.
   absl::Status refusal_ ABSL_GUARDED_BY(mu_);
-  absl::Time progress_ ABSL_GUARDED_BY(mu_);  // The last answer or question.
+  absl::Time progress_ ABSL_GUARDED_BY(mu_);  // Last answer or request.
 };
 
 }  // namespace sfmamba::client

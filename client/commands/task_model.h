@@ -10,13 +10,14 @@
 
 namespace sfmamba::client {
 
-// The model that answers requests of a task that name none: the only one of the
-// task, or its default. FAILED_PRECONDITION if there is no such model.
+// Returns the model that answers requests of `task` that do not name a model.
+// It is the only model of the task or the task's default. Returns
+// FAILED_PRECONDITION if there is no such model.
 absl::StatusOr<v1::Model> ModelOfTask(v1::Model::Task task,
                                       absl::Duration timeout,
                                       VisionClient* client);
 
-// The model of this name; with an empty one, ModelOfTask().
+// Returns the model `name`. If `name` is empty, returns ModelOfTask().
 absl::StatusOr<v1::Model> FindModel(const std::string& name,
                                     v1::Model::Task task,
                                     absl::Duration timeout,

@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// Measures how similar the answers of two models are: those of a model and of
-// its reference, with which it is compared. Both answer the same pictures.
-// Segmenters are compared by Confusion.
+// Measures how similar the answers of two models to the same pictures are. One
+// model is the reference, with which the other model is compared. Segmenters
+// are compared by Confusion.
 
 // Compares two classifiers.
 class LogitAgreement {
@@ -31,7 +31,7 @@ class LogitAgreement {
  private:
   int64_t pictures_ = 0, same_first_ = 0, logits_ = 0;
   double squared_differences_ = 0;
-  double sum_ = 0, squares_ = 0;  // Of the reference's logits.
+  double sum_ = 0, squares_ = 0;  // Sums over the reference's logits.
 };
 
 // Compares two detectors by their boxes with scores above 0.5.

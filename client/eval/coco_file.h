@@ -54,8 +54,8 @@ struct CocoFile {
 // that lie outside their picture. Other boxes are clipped.
 //
 // Returns NOT_FOUND if the file cannot be read. Returns INVALID_ARGUMENT with
-// the name of an entry if the entry is malformed, refers to an unknown id, leads
-// out of the folders, or repeats the id or name of another entry.
+// the name of an entry if the entry is malformed, refers to an unknown id,
+// leads out of the folders, or repeats the id or name of another entry.
 absl::StatusOr<CocoFile> ReadCocoFile(const std::string& json,
                                       const std::vector<std::string>& folders);
 

@@ -25,7 +25,7 @@ class CocoJson {
   static absl::StatusOr<CocoJson> Parse(const std::string& file,
                                         const std::string& text);
 
-  // These return the value, or an error if it has another type.
+  // These methods return the value, or an error if it has another type.
   absl::StatusOr<CocoJson> AsList() const;
   absl::StatusOr<std::string> AsText() const;
   // A number without a fraction, which may be written as 1.0.
@@ -39,8 +39,8 @@ class CocoJson {
   size_t size() const { return value_->size(); }
   CocoJson at(size_t index) const;
 
-  // These return the member `key` of an object. A member that is null counts as
-  // missing.
+  // These methods look up the member `key` of an object. A member that is null
+  // counts as missing.
   bool Has(const std::string& key) const;
   absl::StatusOr<CocoJson> Get(const std::string& key) const;
   absl::StatusOr<CocoJson> List(const std::string& key) const;

@@ -15,12 +15,12 @@
 namespace sfmamba::client {
 namespace {
 
-// A load reads, checks and measures a model.
+// Long, because a load reads, checks and measures a model.
 constexpr absl::Duration kDefaultDeadline = absl::Minutes(5);
 
 using Arguments = std::vector<std::string>;
 
-// What the flags of all actions say.
+// The values of the flags of all actions.
 struct AdminFlags {
   CommonFlags common;
   int max_batch_size = 0;
@@ -42,7 +42,7 @@ struct Action {
              const Console& console);
 };
 
-// The answer to a change: the versions that there are now.
+// Shows the answer to a change: the versions that exist after it.
 template <typename Response>
 int ShowVersions(const absl::StatusOr<Response>& response,
                  const AdminFlags& flags, const Console& console) {

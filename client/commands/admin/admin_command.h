@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// `sfmamba admin ACTION`: changes what a server serves, and tells what it is.
-// Nothing is sent twice.
+// `sfmamba admin ACTION`: changes what a server serves, or shows its state.
+// Requests are never sent twice. Returns the exit code.
 int RunAdmin(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace sfmamba::client

@@ -7,10 +7,10 @@
 
 namespace sfmamba::client {
 
-// A few lines and a table, for people.
+// Returns a few lines of text and a table of the served versions.
 std::string DescribeServer(const v1::ServerInfo& info);
 
-// A line each.
+// Returns one line of text per setting.
 std::string DescribeSettings(const v1::RuntimeSettings& settings);
 
 }  // namespace sfmamba::client

@@ -17,7 +17,9 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
 
-// What the flags say to send. INVALID_ARGUMENT or NOT_FOUND name the culprit.
+// Returns the trace that the flags describe or that their file contains.
+// Returns INVALID_ARGUMENT or NOT_FOUND with the name of the wrong flag or
+// file.
 absl::StatusOr<Trace> GetTrace(const BenchFlags& flags,
                                const std::vector<std::string>& files) {
   if (flags.trace.empty()) return flags.MakeTrace(files);
@@ -37,7 +39,9 @@ absl::StatusOr<Trace> GetTrace(const BenchFlags& flags,
   return trace;
 }
 
-// Writes the trace; INVALID_ARGUMENT or UNAVAILABLE tell why that cannot be.
+// Writes the trace to the file. Returns INVALID_ARGUMENT if the trace has a
+// picture whose name it cannot contain. Returns UNAVAILABLE if the file cannot
+// be written.
 absl::Status WriteTrace(const Trace& trace, const std::string& path) {
   for (const TraceRequest& request : trace.requests) {
     for (const std::string& picture : request.pictures) {
@@ -51,12 +55,12 @@ absl::Status WriteTrace(const Trace& trace, const std::string& path) {
   return SaveFile(path, FormatTrace(trace));
 }
 
-// A client for each channel, connected.
+// Returns a connected client for each channel.
 absl::StatusOr<std::vector<std::unique_ptr<VisionClient>>> Connect(
     const BenchFlags& flags) {
   VisionClientOptions options = flags.common.client;
   options.share_connections = false;
-  // Without retries, what the server counts is what is counted here.
+  // Without retries, client and server count the same requests.
   options.retry = flags.retry;
   std::vector<std::unique_ptr<VisionClient>> clients;
   for (int i = 0; i < flags.channels; ++i) {

@@ -8,9 +8,9 @@
 
 namespace sfmamba::client {
 
-// `sfmamba bench`: loads the server and tells throughput, latency and answers.
-// Errors under load are a result: the exit code is 1 only if nothing was
-// answered with OK.
+// `sfmamba bench`: puts load on the server and shows throughput, latency and
+// the statuses of answers. Errors under load are a result. Returns the exit
+// code, which is 1 only if no request was answered with OK.
 int RunBench(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace sfmamba::client

@@ -5,9 +5,9 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr double kMaxArrivals = 2e7;  // 24 bytes each.
+constexpr double kMaxArrivals = 2e7;  // An arrival takes 24 bytes.
 
-// `problems` has a message for each thing that is wrong, and empty texts.
+// Returns the first problem as INVALID_ARGUMENT, or OK if all texts are empty.
 absl::Status FirstOf(const std::vector<std::string>& problems) {
   for (const std::string& problem : problems) {
     if (!problem.empty()) return absl::InvalidArgumentError(problem);

@@ -16,7 +16,7 @@ namespace sfmamba::client {
 // The flags of `sfmamba bench`.
 struct BenchFlags {
   CommonFlags common;
-  // What to send.
+  // These say what to send.
   std::string method = "classify";
   std::string model;
   std::string tensor;
@@ -24,18 +24,18 @@ struct BenchFlags {
   int images = 1;
   std::string priority;
   int seed = 1;
-  // When.
+  // These say when to send it.
   int concurrency = 16;
   ArrivalOptions arrivals;
   std::string trace;
   std::string pictures;
   double speed = 1;
   std::string write_trace;
-  // How long.
+  // These say how long to send and measure.
   absl::Duration duration = absl::Seconds(10);
   int requests = 0;
   absl::Duration warmup = absl::Seconds(1);
-  // How.
+  // These say how to send.
   int threads = 1;
   int channels = 1;
   int max_in_flight = 1 << 16;
@@ -45,15 +45,17 @@ struct BenchFlags {
 
   bool open_loop() const { return arrivals.rate > 0 || !trace.empty(); }
 
-  // INVALID_ARGUMENT names the first flag that is wrong by itself or beside
-  // others; `files` are the arguments.
+  // Returns INVALID_ARGUMENT with the name of the first flag that is wrong,
+  // alone or in combination with others. `files` are the arguments that are not
+  // flags.
   absl::Status Check(const std::vector<std::string>& files) const;
 
   LoadOptions ToLoadOptions() const;
 
-  // What the flags describe where they name no trace: requests of
-  // `images` pictures each, so that every picture begins one, and in an open
-  // loop when they arrive.
+  // Returns the trace that the flags describe, for the case that they do not
+  // name a trace file. It has a request for each file. A request contains
+  // `images` pictures, beginning with its own file. For an open loop, the trace
+  // also says when requests arrive.
   Trace MakeTrace(const std::vector<std::string>& files) const;
 };
 

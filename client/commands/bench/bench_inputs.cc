@@ -40,7 +40,7 @@ Message MakeMessage(const TraceRequest& request,
   return message;
 }
 
-// The place of `name` in `names`, at the end if it is new.
+// Returns the index of `name` in `names`. Appends `name` if it is new.
 int IndexOf(const std::string& name, std::vector<std::string>* names) {
   const auto found = std::find(names->begin(), names->end(), name);
   const int index = static_cast<int>(found - names->begin());

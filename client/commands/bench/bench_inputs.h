@@ -15,30 +15,32 @@
 
 namespace sfmamba::client {
 
-// The pictures of a trace, by method, model and name: a tensor has the size of
-// its model, which may be the default one of what the method asks for.
+// The pictures of a trace, by method, model and name. The model is part of the
+// key because a tensor has its model's size. An empty model is the server's
+// default for the method.
 using TracePictures =
     std::map<std::tuple<std::string, std::string, std::string>, v1::Image>;
 
-// Adds the files, of which relative names begin in `folder` unless that is
-// empty. NOT_FOUND names one that cannot be read.
+// Adds the files of the trace. Relative names are relative to `folder`, unless
+// `folder` is empty. If a file cannot be read, returns NOT_FOUND with its name.
 absl::Status ReadPictures(const Trace& trace, const std::string& folder,
                           TracePictures* pictures);
 
-// Resizes the files' pictures for the models that are asked. Errors are those
-// of the server and of ResizeFor(); a picture's name it.
+// Resizes the files' pictures for the models of their requests. Returns the
+// errors of the server and of ResizeFor(). The error of a picture contains its
+// file's name.
 absl::Status ResizePictures(absl::Duration timeout, VisionClient* client,
                             TracePictures* pictures);
 
-// Adds the tensors: random values, the same for the same seed, of the size that
-// the server tells. FAILED_PRECONDITION if a request names no model and the
-// server has several for it and no default one.
+// Adds the tensors of the trace, with random values. Equal seeds give equal
+// values. The server tells the size. Returns FAILED_PRECONDITION if a request
+// names no model, and the server has several models for it but no default.
 absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures);
 
-// The load that a trace describes. `pictures` has all of its pictures;
-// `deadline` is for requests that have none.
+// Returns the load that a trace describes. `pictures` must contain all of its
+// pictures. Requests without a deadline get `deadline`.
 Load MakeLoad(const Trace& trace, const TracePictures& pictures,
               absl::Duration deadline);
 

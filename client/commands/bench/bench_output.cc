@@ -12,7 +12,7 @@
 namespace sfmamba::client {
 namespace {
 
-// A name and a value for each figure of a report, in the order they are shown.
+// Name and value of each figure, in the order in which they are shown.
 using DurationFigures = std::vector<std::pair<const char*, absl::Duration>>;
 
 DurationFigures LatencyFigures(const LatencyHistogram& latency) {
@@ -40,7 +40,7 @@ std::string FiguresLine(const char* name, const DurationFigures& figures) {
   return text;
 }
 
-// Empty where there is nothing to count.
+// Returns "" if the count is 0.
 std::string CountLine(const char* name, int64_t count, absl::string_view what) {
   return count == 0 ? ""
                     : absl::StrFormat("%-12s %8d  %s\n", name, count, what);
@@ -94,7 +94,7 @@ void WriteFigures(const DurationFigures& figures, JsonWriter* json) {
   json->EndObject();
 }
 
-// Members of an object.
+// Writes the counts as members of a JSON object.
 void WriteCounts(const RequestCounts& counts, JsonWriter* json) {
   json->Key("requests").Integer(counts.requests);
   json->Key("sent").Integer(counts.sent);
@@ -116,7 +116,7 @@ void WriteCounts(const RequestCounts& counts, JsonWriter* json) {
   WriteFigures(LatencyFigures(counts.latency_from_sending), json);
 }
 
-// Members of an object.
+// Writes the flags as members of a JSON object.
 void WriteSetting(const BenchFlags& flags, JsonWriter* json) {
   json->Key("server").String(flags.common.server);
   json->Key("deadline_ms")

@@ -8,11 +8,11 @@
 
 namespace sfmamba::client {
 
-// The report for people, lines of text.
+// Returns the report as lines of text, for people.
 std::string BenchText(const LoadReport& report, const BenchFlags& flags);
 
-// One JSON object: the setting, then all that was counted. Latencies are in
-// milliseconds, and a key's unit is its suffix.
+// Returns the report as one JSON object. It contains the flags and then all
+// measured figures. A key's suffix is its unit, for example "latency_ms".
 std::string BenchJson(const LoadReport& report, const BenchFlags& flags);
 
 }  // namespace sfmamba::client

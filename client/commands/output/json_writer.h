@@ -8,8 +8,8 @@
 
 namespace sfmamba::client {
 
-// Writes one JSON text, value by value; the commas are set here, the nesting is
-// the caller's.
+// Writes one JSON text, value by value. The writer adds the commas. The caller
+// must nest objects and arrays correctly.
 //
 //   JsonWriter json;
 //   json.BeginObject().Key("label").String("cup").Key("score").Number(0.9).EndObject();
@@ -24,8 +24,9 @@ class JsonWriter {
   // Quotes and escapes like base::JsonString().
   JsonWriter& String(absl::string_view value);
   JsonWriter& Integer(int64_t value);
-  JsonWriter& Number(double value);  // null if not finite. Six digits.
-  // With enough digits to read the same float back.
+  // Writes six digits, or null if the value is not finite.
+  JsonWriter& Number(double value);
+  // Writes enough digits to read the same float back.
   JsonWriter& Exact(float value);
   JsonWriter& Bool(bool value);
 
@@ -34,7 +35,7 @@ class JsonWriter {
  private:
   JsonWriter& Open(char bracket);
   JsonWriter& Close(char bracket);
-  // Writes the comma that belongs before the next item, if any.
+  // Writes the comma before the next item, if needed.
   void Separate();
 
   std::string text_;

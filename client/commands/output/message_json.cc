@@ -10,7 +10,7 @@ std::string MessageJson(const google::protobuf::Message& message) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Fails only for messages with an Any of unknown type.
+  // Fails only for messages that contain an Any of unknown type.
   (void)google::protobuf::util::MessageToJsonString(message, &json, options);
   return absl::StrCat(json, "\n");
 }

@@ -7,8 +7,8 @@
 
 namespace sfmamba::client {
 
-// A message, which holds no Any, as one line of JSON with the names of its
-// fields and with those that are zero.
+// Returns a message as one line of JSON. Keys are the names of its fields, and
+// fields that are zero are included. The message must not contain an Any.
 std::string MessageJson(const google::protobuf::Message& message);
 
 }  // namespace sfmamba::client

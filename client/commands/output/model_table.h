@@ -8,10 +8,10 @@
 
 namespace sfmamba::client {
 
-// A version's state and, if there is one, the reason for it.
+// Returns the state of a version with its reason, if there is one.
 std::string StateText(const v1::Model& model);
 
-// Versions, a row each, for people.
+// Returns a table for people with a row for each version.
 std::string ModelTable(const std::vector<v1::Model>& models);
 
 }  // namespace sfmamba::client

@@ -8,14 +8,16 @@
 
 namespace sfmamba::client {
 
-// "[#####---------------] 25 %  note"; `fraction` is cut to 0..1.
+// Returns, for example, "[#####---------------]  25 %  note". `fraction` is
+// clamped to 0..1.
 std::string ProgressLine(double fraction, absl::string_view note);
 
-// One line of a terminal that tells how far a long run is; it is wiped in the
-// end.
+// Shows the progress of a long run in one line of a terminal. The destructor
+// erases the line.
 class ProgressBar {
  public:
-  // Silent unless `enabled`, which should be false where `out` is no terminal.
+  // Writes nothing unless `enabled` is true. It should be true only if `out` is
+  // a terminal.
   ProgressBar(std::ostream& out, bool enabled) : out_(out), enabled_(enabled) {}
   ~ProgressBar();
 

@@ -8,7 +8,7 @@
 namespace sfmamba::client {
 namespace {
 
-// Code points, counted by their first bytes.
+// Returns the number of code points, which it counts by their first bytes.
 size_t Width(absl::string_view text) {
   return std::count_if(text.begin(), text.end(),
                        [](char c) { return (c & 0xC0) != 0x80; });

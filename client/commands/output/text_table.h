@@ -6,21 +6,23 @@
 
 namespace sfmamba::client {
 
-// Rows of text in aligned columns, for people.
+// Formats rows of text in aligned columns, for people.
 class TextTable {
  public:
-  // A heading that starts with '>' is of a right-aligned column.
+  // If a heading starts with '>', its column is aligned to the right.
   explicit TextTable(std::vector<std::string> headings);
 
-  // Takes one cell for each heading, in UTF-8.
+  // Adds a row with one cell for each heading, in UTF-8.
   void AddRow(std::vector<std::string> cells);
 
-  // Headings and rows, a line each, two spaces between columns.
+  // Returns the headings and rows, one line each, with two spaces between
+  // columns.
   std::string ToString() const;
 
  private:
   std::vector<bool> right_aligned_;
-  std::vector<std::vector<std::string>> rows_;  // The first are the headings.
+  // The first row has the headings.
+  std::vector<std::vector<std::string>> rows_;
 };
 
 }  // namespace sfmamba::client
