@@ -1,4 +1,4 @@
-"""Compiles the server's .proto files into sfmamba/messages.binpb; pyproject.toml says the rest."""
+"""Compiles the server's .proto files into sfmamba/messages.binpb. pyproject.toml says the rest."""
 
 import pathlib
 import shutil
@@ -15,7 +15,8 @@ PROTOS = ['sfmamba/v1/vision.proto', 'google/rpc/error_details.proto', 'google/r
 
 
 def proto_folder():
-    """In an sdist the files lie beside this one, in the repository at its root."""
+    """Returns the folder with the .proto files. In an sdist it is beside this file, otherwise in
+    the repository's root."""
     beside = HERE / 'proto'
     return beside if beside.is_dir() else HERE.parents[1] / 'proto'
 

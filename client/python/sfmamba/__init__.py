@@ -17,7 +17,7 @@ from .client import Client
 from .results import (ClassArea, Classification, Detections, HeatMap, ModelInfo, Segmentation,
                       Timing)
 
-# Stubs that are generated from sfmamba/v1 elsewhere on sys.path can be imported too.
+# Also allows the import of stubs of sfmamba/v1 that lie in another folder of sys.path.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
 __version__ = '0.1.0'

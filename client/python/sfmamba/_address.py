@@ -7,14 +7,15 @@ import urllib.parse
 
 _ADDRESS = re.compile(r'(?:[^:/\[\]]+|\[[^\[\]]+\]):([0-9]{1,5})')
 _GRPC_TARGET = re.compile(r'(?:unix|unix-abstract|ipv4|ipv6|dns):(?![0-9]+$)')
-# The variables that gRPC reads, in its order.
+# The environment variables that gRPC reads, in gRPC's order.
 _PROXIES = ('grpc_proxy', 'https_proxy', 'http_proxy')
 _EXCEPTIONS = ('no_grpc_proxy', 'no_proxy')
 
 
 def target(server: str) -> str:
-    """'host:port' is looked up by DNS; names with a scheme of gRPC's stay. ValueError for a server
-    that no call could reach, for which gRPC would try port 443 or a host of that name."""
+    """Returns gRPC's target for `server`. 'host:port' is looked up by DNS, and names with a scheme
+    of gRPC stay unchanged. Raises ValueError if no call could reach the server. gRPC would look up
+    a host of this name or use port 443."""
     scheme, colon, _ = server.partition('://')
     if colon and scheme.lower() in ('http', 'https', 'grpc', 'grpcs', 'tcp'):
         raise ValueError(f"server: got {server!r}, expected 'host:port' without {scheme}://"
@@ -28,8 +29,8 @@ def target(server: str) -> str:
 
 
 def is_loopback(server: str) -> bool:
-    """Whether everything sent to `server` stays on this machine. No name but localhost is looked
-    up. Every address of a list must stay here."""
+    """Returns whether everything sent to `server` stays on this machine. In a list, every address
+    must be local. The only name that counts as local is localhost."""
     text = server
     scheme = re.match(r'(unix|unix-abstract|ipv4|ipv6|dns):', server)
     if scheme:
@@ -43,7 +44,7 @@ def is_loopback(server: str) -> bool:
 
 
 def host_of(address: str) -> str:
-    """The host of 'host:port', '[host]:port' or a host alone."""
+    """Returns the host of 'host:port', '[host]:port' or a host alone."""
     if address.startswith('['):
         return address[1:].partition(']')[0]
     return address.partition(':')[0] if address.count(':') == 1 else address
@@ -61,8 +62,8 @@ def _is_loopback_host(address: str) -> bool:
 
 
 def proxy_of(server: str) -> str:
-    """The HTTP proxy through which gRPC reaches `server`, without its password; '' if there is
-    none."""
+    """Returns the HTTP proxy through which gRPC reaches `server`, without its password, or '' if
+    there is none."""
     if is_loopback(server):
         return ''
     url = next((os.environ[name] for name in _PROXIES if name in os.environ), '')

@@ -1,4 +1,4 @@
-"""The asyncio twin of _stream.py."""
+"""The asyncio version of _stream.py."""
 
 import asyncio
 import time
@@ -13,35 +13,37 @@ from ._retry import Patience
 
 
 def _true_error(error: VisionError) -> VisionError:
-    """grpc.aio loses the status of a call that ends while a request is being written, and says this
-    instead; another call learns it."""
+    """Corrects an error of grpc.aio, which loses the status of a call that ends while a request is
+    being written. It then reports this INTERNAL error. The result is UNAVAILABLE, and another call
+    will get the true status."""
     if error.code is grpc.StatusCode.INTERNAL and error.message == 'Internal error from Core':
         return VisionError(grpc.StatusCode.UNAVAILABLE, 'the server has ended the stream')
     return error
 
 
 class AsyncStream:
-    """Sends the pictures of `flow` and yields each with its answer; of one event loop.
+    """Sends the pictures of `flow` and yields each picture with its answer. Belongs to one event
+    loop.
 
-    A task reads `images`, two send and receive. If a call ends before all is answered, the next one
-    sends again what is not.
+    One task reads `images`, and two tasks send and receive. If a call ends before all pictures are
+    answered, the next call sends the unanswered ones again.
     """
 
     def __init__(self, connection: Connection, channels: Callable[[], Channels], flow: Flow,
                  images: Union[Iterable[Any], AsyncIterable[Any]], timeout: float) -> None:
         self._connection = connection
-        self._channels = channels  # Of the running loop.
+        self._channels = channels  # Returns those of the running loop.
         self._flow = flow
         self._images = images
         self._timeout = timeout
         self._changed = asyncio.Condition()
-        self._failure: Optional[BaseException] = None  # Of `images`.
+        self._failure: Optional[BaseException] = None  # Raised by `images`.
         self._patience = Patience(ATTEMPTS, connection.has_answered)
-        self._only_healthy = True  # Of the next call.
-        self._heard = time.monotonic()  # When the server last answered or was asked.
+        self._only_healthy = True  # For the next call.
+        self._heard = time.monotonic()  # Time of the last answer or request.
 
     async def answers(self) -> AsyncIterator[Any]:
-        call: Optional[Call] = None  # None while there is nothing to ask.
+        call: Optional[Call] = None  # None while there is nothing to send.
         tasks = [asyncio.create_task(self._read_images())]
         try:
             while True:
@@ -70,7 +72,7 @@ class AsyncStream:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _before_next(self, call: Call) -> None:
-        """As Stream's."""
+        """Like Stream._before_next()."""
         self._only_healthy = call.next_only_healthy()
         asks = self._flow.asks()
         self._flow.sends_all_again()
@@ -82,8 +84,8 @@ class AsyncStream:
         await asyncio.sleep(delay)
 
     async def _next_answers(self, call: Optional[Call]) -> List[Any]:
-        """At least one, or none if the call has ended or, without one, there is something to
-        ask."""
+        """Returns at least one answer. Returns none if the call has ended or, without a call, if
+        there is a picture to send."""
         async with self._changed:
             while True:
                 answers = list(self._flow.take_answers())
@@ -98,7 +100,7 @@ class AsyncStream:
                     return []
 
     async def _wait(self) -> bool:
-        """As Stream's."""
+        """Like Stream._wait()."""
         left = None
         if self._flow.done():
             left = END
@@ -120,7 +122,7 @@ class AsyncStream:
             else:
                 for image in self._images:
                     await self._add(image)
-        except Exception as error:  # The iterator raises it.
+        except Exception as error:  # Raised by `images`.
             self._failure = error
         async with self._changed:
             self._flow.exhausted = True
@@ -150,7 +152,7 @@ class AsyncStream:
                 await call.call.write(request)
             await call.call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
-            pass  # _receive() says why the call has ended.
+            pass  # _receive() finds out why the call has ended.
 
     async def _receive(self, call: Call) -> None:
         error: Optional[VisionError] = None
@@ -168,7 +170,7 @@ class AsyncStream:
         except VisionError as refused:
             error = refused
         finally:
-            call.call.cancel()  # No effect on one that has ended.
+            call.call.cancel()  # No effect on a call that has ended.
         async with self._changed:
             call.error = error
             call.ended = True

@@ -1,4 +1,4 @@
-"""The server's messages as the dataclasses of results.py."""
+"""Converts messages of the server to the dataclasses of results.py."""
 
 import zlib
 from typing import Any, List, Optional, Union
@@ -28,7 +28,7 @@ def _heat_map(message: Any) -> HeatMap:
 
 
 def classification(result: Any, response: Any) -> Classification:
-    """Of a ClassifyResult and the ClassifyResponse that it came in."""
+    """Converts a ClassifyResult and the ClassifyResponse that contains it."""
     categories = result.categories
     return Classification(
         labels=tuple(category.label for category in categories),
@@ -40,7 +40,7 @@ def classification(result: Any, response: Any) -> Classification:
 
 
 def detections(result: Any, response: Any) -> Detections:
-    """Of a DetectResult and the DetectResponse that it came in."""
+    """Converts a DetectResult and the DetectResponse that contains it."""
     found = result.detections
     height, width = result.image_height, result.image_width
     boxes = [(one.box.x_min, one.box.y_min, one.box.x_max, one.box.y_max) for one in found]
@@ -58,8 +58,8 @@ def detections(result: Any, response: Any) -> Detections:
 
 
 def segmentation(result: Any, response: Any) -> Segmentation:
-    """Of a SegmentResult and the SegmentResponse that it came in. ValueError if the map cannot be
-    decoded."""
+    """Converts a SegmentResult and the SegmentResponse that contains it. Raises ValueError if the
+    map cannot be decoded."""
     height, width = result.height, result.width
     return Segmentation(
         class_map=class_map(result.rle.classes, height, width),
@@ -71,8 +71,8 @@ def segmentation(result: Any, response: Any) -> Segmentation:
 
 
 def class_map(classes: Any, height: int, width: int) -> NDArray[np.int32]:
-    """int32 [height, width] of ClassRle messages, -1 where there is no class. ValueError if they
-    cannot be decoded or overlap."""
+    """Returns the map of ClassRle messages as int32 [height, width]. It is -1 where there is no
+    class. Raises ValueError if the messages cannot be decoded or overlap."""
     begins, ends, ids = [], [], []
     for one in classes:
         if (one.rle.height, one.rle.width) != (height, width):
@@ -84,7 +84,7 @@ def class_map(classes: Any, height: int, width: int) -> NDArray[np.int32]:
     empty = np.zeros(0, np.int64)
     begin, end = np.concatenate([empty, *begins]), np.concatenate([empty, *ends])
     order = np.lexsort((end, begin))
-    # Between the runs in order lie gaps, of length 0 where they adjoin.
+    # Between consecutive runs lie gaps, which have length 0 if the runs touch.
     edges = np.concatenate([[0], np.stack([begin[order], end[order]], 1).ravel(),
                             [height * width]])
     lengths = np.diff(edges)
@@ -96,8 +96,8 @@ def class_map(classes: Any, height: int, width: int) -> NDArray[np.int32]:
 
 
 def grey_png(data: bytes, height: int, width: int) -> NDArray[np.uint8]:
-    """uint8 [height, width] of an 8-bit grey PNG without filters, as the server writes them.
-    ValueError for any other."""
+    """Returns uint8 [height, width] of an 8-bit grey PNG without filters, as the server writes
+    them. Raises ValueError for any other data."""
     if data[:8] != b'\x89PNG\r\n\x1a\n':
         raise ValueError('this is no PNG')
     header, packed, at = b'', [], 8
@@ -124,7 +124,7 @@ def grey_png(data: bytes, height: int, width: int) -> NDArray[np.uint8]:
 
 
 def model_info(model: Any) -> ModelInfo:
-    """Of a Model."""
+    """Converts a Model."""
     return ModelInfo(
         name=model.name, task=_messages.Model.Task.Name(model.task),
         state=_messages.Model.State.Name(model.state), state_reason=model.state_reason,
@@ -138,9 +138,10 @@ def model_info(model: Any) -> ModelInfo:
 
 
 def answers(response: Any, parse: Any, count: int) -> List[Union[Any, VisionError]]:
-    """What `parse` makes of each of the `count` results, or the picture's error.
+    """Returns for each of the `count` results what `parse` makes of it, or the picture's error.
 
-    Raises VisionError (DATA_LOSS) if the response does not fit the request."""
+    Raises VisionError (DATA_LOSS) if the response has another number of results.
+    """
     if len(response.results) != count:
         raise VisionError(grpc.StatusCode.DATA_LOSS,
                           f'{len(response.results)} results for {count} pictures')

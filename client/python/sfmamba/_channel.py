@@ -1,4 +1,4 @@
-"""What the client and its asyncio twin have in common: channels, credentials, deadlines."""
+"""The code that both clients share for channels, credentials and deadlines."""
 
 import json
 import math
@@ -16,26 +16,28 @@ from ._retry import Budget
 
 SERVICE = 'sfmamba.v1.VisionService'
 
-# A token, or what returns the one to send with the next call.
+# A token, or a function that returns the token for the next call.
 Token = Union[str, Callable[[], str]]
 
-_TOKEN = re.compile(r'[\x21-\x7e]+')  # What a header takes: no blanks, no other letters.
-# Milliseconds. gRPC's own limit is two minutes, for which it would not see a server come back.
+_TOKEN = re.compile(r'[\x21-\x7e]+')  # Characters that a header may contain: visible ASCII.
+# Milliseconds. gRPC's default is two minutes, during which a client would not notice that a server
+# is back.
 _MAX_RECONNECT_BACKOFF = 1000
-# A server that answers no ping during a call is given up after four seconds, although its machine
-# keeps the connection open. Milliseconds.
+# Milliseconds. A connection is dropped if the server does not answer a ping within four seconds
+# during a call. A hung server's machine would keep the connection open.
 _KEEPALIVE_TIME = 2000
 _KEEPALIVE_TIMEOUT = 2000
-# Milliseconds. gRPC's own limit is half a minute, for which it would not see new servers.
+# Milliseconds. gRPC's default is 30 seconds, during which a client would not notice new servers.
 _MIN_DNS_INTERVAL = 5000
 
 
 def channel_options(check_health: bool, server_name: Optional[str] = None,
                     allow_proxy: bool = True, apart: bool = False) -> List[Tuple[str, Any]]:
-    """Calls go round-robin to the addresses of the server's name; with `check_health` to those that
-    say they are healthy. The server's certificate is for `server_name`, or else for its host.
-    Without `allow_proxy` no variable of the environment sends calls through a proxy. A channel
-    that is `apart` shares its connections with no other."""
+    """Returns the options of a channel, whose calls go round-robin to the addresses of the server's
+    name. If `check_health`, they go only to addresses that report themselves healthy. The server's
+    certificate must be for `server_name`, or for its host if that is None. Unless `allow_proxy`,
+    proxies named in environment variables are ignored. If `apart`, the channel shares its
+    connections with no other channel."""
     config: Dict[str, Any] = {'loadBalancingConfig': [{'round_robin': {}}]}
     if check_health:
         config['healthCheckConfig'] = {'serviceName': SERVICE}
@@ -59,8 +61,8 @@ def channel_options(check_health: bool, server_name: Optional[str] = None,
 
 def credentials(tls: bool, root_certificates: Optional[bytes], private_key: Optional[bytes],
                 certificate_chain: Optional[bytes]) -> Optional[grpc.ChannelCredentials]:
-    """None without TLS. ValueError if a file was empty, or if a client's key comes without its
-    certificate."""
+    """Returns the TLS credentials, or None without TLS. Raises ValueError if a file is empty, or if
+    a client's key comes without its certificate."""
     if b'' in (root_certificates, private_key, certificate_chain):
         raise ValueError('a certificate or key is empty')  # Some versions of gRPC would abort.
     if (private_key is None) != (certificate_chain is None):
@@ -77,9 +79,9 @@ def _check_token_is_safe(server: str) -> None:
 
 
 class Channels:
-    """Two channels to one server: predictions take the first and go to healthy addresses only;
-    questions about the server take the second and go to any. Nothing connects before the first
-    call."""
+    """Two channels to one server. Predictions use the first channel, which only sends to healthy
+    addresses. Questions about the server use the second channel, which sends to any address. Both
+    connect at the first call."""
 
     def __init__(self, make: Callable[[bool], Any]) -> None:
         self.healthy = make(True)
@@ -87,7 +89,7 @@ class Channels:
         self._stubs: Dict[Tuple[str, bool], Any] = {}
 
     def stub(self, method: Method, only_healthy: bool = True) -> Any:
-        """Calls the method."""
+        """Returns a function that calls the method."""
         only_healthy = only_healthy and method.parse is not None
         key = (method.path, only_healthy)
         if key not in self._stubs:
@@ -97,7 +99,7 @@ class Channels:
         return self._stubs[key]
 
     def stream(self, only_healthy: bool = True) -> Any:
-        """Begins a StreamPredict call."""
+        """Returns a function that begins a StreamPredict call."""
         return self._channel(only_healthy).stream_stream(
             STREAM_PATH, request_serializer=_messages.StreamPredictRequest.SerializeToString,
             response_deserializer=_messages.StreamPredictResponse.FromString)
@@ -109,12 +111,12 @@ class Channels:
 class Connection:
     """How calls reach one server.
 
-    `api` is the module grpc or grpc.aio. Thread-safe where `api` is.
+    `api` is the module grpc or grpc.aio. Thread-safe if `api` is.
 
     Attributes:
-      budget: of all calls.
+      budget: limits the retries of all calls.
       retry_exhausted: whether calls retry RESOURCE_EXHAUSTED.
-      has_answered: whether the server has answered any.
+      has_answered: whether the server has answered any call.
       closed: whether the client has ended its calls.
     """
 
@@ -136,12 +138,12 @@ class Connection:
         self.closed = False
         self._token = token
         if isinstance(token, str):
-            self.metadata()  # Refuses a bad one here.
+            self.metadata()  # Raises ValueError for an invalid token.
         self._timeout = _positive(timeout)
         self._allow_proxy = not is_loopback(server)
 
     def channels(self, apart: bool = False) -> Channels:
-        """Makes new Channels; those `apart` have connections of their own."""
+        """Makes new Channels. If `apart`, they do not share connections with others."""
         return Channels(lambda check_health: self._channel(check_health, apart))
 
     def _channel(self, check_health: bool, apart: bool) -> Any:
@@ -151,16 +153,17 @@ class Connection:
         return self._api.secure_channel(self._target, self._secrets, options)
 
     def error(self, rpc_error: Any) -> VisionError:
-        """The error of a call, as a sentence where the server has not described it."""
+        """Converts the error of a call. If the server did not describe it, the message becomes a
+        sentence that does."""
         error = from_rpc_error(rpc_error)
         if error.code is grpc.StatusCode.CANCELLED and not error.reason and not self.closed:
-            # A server that stops cancels what it does not finish.
+            # A server that stops cancels the requests that it does not finish.
             error = VisionError(grpc.StatusCode.UNAVAILABLE, 'Socket closed')
         return self._reach.explained(error)
 
     def metadata(self, traceparent: str = '') -> Tuple[Tuple[str, str], ...]:
-        """Of the call that begins now. ValueError if the token cannot be sent; it does not show
-        it."""
+        """Returns the metadata of a call that begins now. Raises ValueError if the token cannot be
+        sent. The error does not contain the token."""
         trace = (('traceparent', traceparent),) if traceparent else ()
         if self._token is None:
             return trace
@@ -171,11 +174,11 @@ class Connection:
         return (('authorization', f'Bearer {token}'), *trace)
 
     def timeout(self, timeout: Optional[float]) -> float:
-        """Seconds: the client's own unless there is another."""
+        """Returns `timeout` in seconds, or the client's default if it is None."""
         return self._timeout if timeout is None else _positive(timeout)
 
     def deadline(self, timeout: Optional[float]) -> float:
-        """Of a call that begins now, as time.monotonic() counts."""
+        """Returns the deadline of a call that begins now, as a value of time.monotonic()."""
         return time.monotonic() + self.timeout(timeout)
 
 

@@ -1,4 +1,4 @@
-"""What the server says when it refuses or fails."""
+"""The errors that a server returns."""
 
 import dataclasses
 from typing import Any, Dict, Optional, Tuple
@@ -14,17 +14,18 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 
 
 class VisionError(Exception):
-    """A request, or one picture of it, that was not answered.
+    """A request, or one picture of a request, that was not answered.
 
     Attributes:
       code: the grpc.StatusCode.
-      message: for people; names the field, what was got and what was expected.
-      reason: stable, such as 'QUEUE_FULL' (docs/serving.md, "Errors"); '' for errors of the
-        network or of gRPC itself, which carry no details.
-      fields: paths of the fields at fault, such as 'images[2].encoded'; pictures are counted within
-        their request.
-      metadata: the ErrorInfo's, such as 'trace_id' or 'predicted_wait_ms'.
-      retry_delay: seconds after which another try makes sense; None if the server does not say.
+      message: for people. It names the field, what the field contained and what was expected.
+      reason: stable, such as 'QUEUE_FULL' (docs/serving.md, "Errors"). '' for errors of the
+        network or of gRPC itself, which have no details.
+      fields: paths of the invalid fields, such as 'images[2].encoded'. The index counts the
+        pictures of one request.
+      metadata: that of the ErrorInfo, such as 'trace_id' or 'predicted_wait_ms'.
+      retry_delay: seconds after which another attempt makes sense. None if the server does not
+        say.
     """
 
     def __init__(self, code: grpc.StatusCode, message: str, *, reason: str = '',
@@ -40,7 +41,7 @@ class VisionError(Exception):
 
     @property
     def field(self) -> str:
-        """The first of `fields`; '' if there is none."""
+        """The first of `fields`, or '' if there is none."""
         return self.fields[0] if self.fields else ''
 
     def __str__(self) -> str:
@@ -51,12 +52,13 @@ class VisionError(Exception):
 
 
 def seconds(duration: Any) -> float:
-    """Of a google.protobuf.Duration."""
+    """Returns the seconds of a google.protobuf.Duration."""
     return float(duration.seconds + duration.nanos / 1e9)
 
 
 def _unpack(status: Any, kind: Any) -> Any:
-    """The first detail of that kind; None if there is none that can be read."""
+    """Returns the first detail of this class. Returns None if there is none or it cannot be
+    parsed."""
     name = kind.DESCRIPTOR.full_name
     for detail in status.details:
         if detail.type_url.rpartition('/')[2] == name:
@@ -80,13 +82,13 @@ def _error(code: grpc.StatusCode, message: str, status: Any) -> VisionError:
 
 
 def from_status(status: Any) -> VisionError:
-    """The error of one picture: a google.rpc.Status that is not OK."""
+    """Converts the error of one picture, a google.rpc.Status that is not OK."""
     return _error(_CODES.get(status.code, grpc.StatusCode.UNKNOWN), status.message, status)
 
 
 def from_rpc_error(error: Any) -> VisionError:
-    """The error of a call, a grpc.RpcError of either API. Details that cannot be read are left
-    out."""
+    """Converts the error of a call, a grpc.RpcError of either API. Details that cannot be parsed
+    are dropped."""
     status = _messages.Status()
     for key, value in error.trailing_metadata() or ():
         if key == _DETAILS:
@@ -99,15 +101,15 @@ def from_rpc_error(error: Any) -> VisionError:
 
 @dataclasses.dataclass(frozen=True)
 class Reach:
-    """How a client reaches its server, for errors that name it."""
+    """How a client reaches its server. Error messages are built from it."""
 
     server: str
     tls: bool
     token: bool
 
     def explained(self, error: VisionError) -> VisionError:
-        """Puts a sentence that names the server in place of gRPC's own texts, and of the server's
-        where it drains, loads or does not accept the token."""
+        """Replaces gRPC's own messages by a sentence that names the server. Does the same with
+        errors of a server that drains, loads or rejects the token."""
         if error.reason == 'DRAINING':
             error.message = f'the server at {self.server} is draining'
         elif error.reason == 'MODEL_NOT_READY' and error.metadata.get('state') == 'LOADING':
@@ -129,8 +131,8 @@ class Reach:
         return f' (asked through the HTTP proxy {proxy})' if proxy else ''
 
     def _unreachable(self, text: str) -> str:
-        """The sentence for the text that gRPC 1.48 to 1.85 give a call that has not reached the
-        server."""
+        """Returns a sentence that explains `text`, the message that gRPC 1.48 to 1.85 give a call
+        that has not reached the server."""
         server = f'the server at {self.server}'
         lower = text.lower()
         connecting = 'last error' in lower
@@ -161,10 +163,10 @@ class Reach:
 
 class CallErrors:
     """The errors of one call's attempts. If no healthy server can be reached, the next attempt goes
-    to any: one that drains still answers, or says why it does not."""
+    to any server. A draining server still answers, and others return an error with the reason."""
 
     def __init__(self) -> None:
-        self.only_healthy = True  # The next attempt.
+        self.only_healthy = True  # For the next attempt.
         self._best: Optional[VisionError] = None
 
     def add(self, error: VisionError) -> VisionError:
@@ -175,6 +177,6 @@ class CallErrors:
 
     @property
     def best(self) -> VisionError:
-        """The last error with a server's reason, or else the last error."""
+        """The last error with a server's reason. If there is none, the last error."""
         assert self._best is not None
         return self._best

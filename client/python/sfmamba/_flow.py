@@ -1,5 +1,5 @@
-"""The pictures of a stream, from their requests to their answers: what the client for threads and
-its asyncio twin have in common. It neither waits nor calls."""
+"""The pictures of a stream, from their requests to their answers. Both clients share this code,
+which neither waits nor calls."""
 
 import collections
 import dataclasses
@@ -15,15 +15,15 @@ from ._requests import Options
 from ._retry import is_passing
 
 MOST_IN_FLIGHT = 512  # The server's limit.
-# Calls to a server that has not answered yet.
+# Number of calls to a server that has not answered yet.
 ATTEMPTS = 3
-# Seconds that the server has to end a call whose last answer has come.
+# Time limit in seconds for the server to end a call after its last answer.
 END = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """What a method asks of each picture: its parameters in the words of the server."""
+    """What a method asks about each picture. The parameters are messages of the server."""
 
     method: _requests.Method
     model: str
@@ -31,7 +31,7 @@ class Question:
     options: Options
 
     def about(self, image: Any) -> Any:
-        """The request about one picture. Raises what to_image() does."""
+        """Returns the request for one picture. Raises the errors of to_image()."""
         [request] = _requests.requests(self.method, image, self.model, self.params, self.options, 1)
         return request
 
@@ -40,36 +40,38 @@ class Call:
     """One StreamPredict call."""
 
     def __init__(self, only_healthy: bool) -> None:
-        self.only_healthy = only_healthy  # Whether only a healthy server takes it.
+        self.only_healthy = only_healthy  # Whether the call goes only to healthy servers.
         self.call: Any = None
         self.takes_requests = True
         self.answered = False  # At least one picture.
-        # Why the server cannot answer a picture now: the next call asks again.
+        # The reason if the server could not answer a picture now. The next call sends this picture
+        # again.
         self.refusal: Optional[VisionError] = None
         self.error: Optional[VisionError] = None
         self.ended = False
 
     def next_only_healthy(self) -> bool:
-        """Whether only a healthy server is to take the next call. If none can be reached, any is
-        asked: one that drains still answers, or says why it does not."""
+        """Returns whether the next call goes only to healthy servers. If none can be reached, the
+        next call goes to any server. A draining server still answers, and others return an error
+        with the reason."""
         failed = self.error is not None and not self.error.reason
         return not (failed and self.only_healthy)
 
     def failure(self) -> VisionError:
-        """Why it has left pictures unanswered."""
+        """Returns why the call has left pictures unanswered."""
         return self.refusal or self.error or VisionError(grpc.StatusCode.UNAVAILABLE,
                                                          'the server has ended the stream')
 
 
-# The fields of StreamPredictRequest and -Response by the method's path.
+# The field of StreamPredictRequest and StreamPredictResponse, by the path of the method.
 _FIELDS = {_requests.CLASSIFY.path: 'classify', _requests.DETECT.path: 'detect',
            _requests.SEGMENT.path: 'segment'}
 
 
 class Flow:
-    """Pictures by their numbers, which are their correlation ids.
+    """Pictures by number. The number is the correlation ID.
 
-    At most `in_flight` are between add() and next_answer().
+    At most `in_flight` pictures are between add() and take_answers().
     """
 
     def __init__(self, question: Question, in_flight: int, ordered: bool) -> None:
@@ -86,19 +88,19 @@ class Flow:
         self._sent: Dict[int, Any] = {}
         self._images: Dict[int, Any] = {}
         self._arrivals = itertools.count()
-        # A heap, by the pictures' numbers or by arrival.
+        # A heap, ordered by picture number if the answers must be ordered, otherwise by arrival.
         self._answers: List[Tuple[int, Any, Any]] = []
 
     def config(self) -> Any:
-        """The first message of each call."""
+        """Returns the first message of each call."""
         message = _messages.StreamPredictRequest()
         message.config.max_in_flight = self._in_flight
         message.config.preserve_order = self._ordered
         return message
 
     def request(self, image: Any) -> Any:
-        """What add() takes: the request about a picture, or the OSError of its file. Reads files;
-        may run beside all other methods."""
+        """Returns the request for a picture, or the OSError if its file cannot be read. The result
+        is an argument of add(). May run in parallel with all other methods."""
         try:
             return self._question.about(image)
         except OSError as error:
@@ -108,7 +110,7 @@ class Flow:
         return self._held < self._in_flight
 
     def add(self, image: Any, request: Any) -> None:
-        """The next picture and its request."""
+        """Adds the next picture and its request."""
         number = next(self._numbers)
         self._images[number] = image
         self._held += 1
@@ -123,27 +125,28 @@ class Flow:
         return bool(self._waiting)
 
     def next_request(self) -> Any:
-        """To be sent by the current call."""
+        """Returns the request that the current call must send next."""
         number, message = self._waiting.popleft()
         self._sent[number] = message
         return message
 
     def sends_all_again(self) -> None:
-        """A new call begins: what was sent and not answered is to be sent by it."""
+        """Prepares for a new call, which must send all unanswered requests again."""
         self._waiting.extendleft(sorted(self._sent.items(), reverse=True))
         self._sent.clear()
 
     def asks(self) -> bool:
-        """Whether an answer is expected of the current call."""
+        """Returns whether an answer is expected from the current call."""
         return bool(self._sent)
 
     def done(self) -> bool:
-        """Whether all pictures are answered and the answers taken."""
+        """Returns whether all pictures are answered and all answers are taken."""
         return self.exhausted and self._held == 0
 
     def take(self, response: Any, call: Call) -> None:
-        """Takes a response: an answer, or a notice or refusal after which the call takes no more
-        requests. VisionError (DATA_LOSS) if it answers nothing that was asked."""
+        """Processes a response of the call. An answer is stored. After a notice or a refusal, the
+        call takes no more requests. Raises VisionError (DATA_LOSS) for an answer to a picture that
+        was not sent."""
         kind = response.WhichOneof('response')
         if kind == 'notice':
             call.takes_requests = False
@@ -175,7 +178,7 @@ class Flow:
         heapq.heappush(self._answers, (key, self._images.pop(number), answer))
 
     def take_answers(self) -> Iterator[Tuple[Any, Any]]:
-        """Pictures and answers that can be yielded now."""
+        """Yields pictures with their answers, as far as the order allows."""
         while self._answers and self._answers[0][0] == self._yielded:
             self._yielded += 1
             self._held -= 1
@@ -184,12 +187,12 @@ class Flow:
 
 
 def is_harmless(call: Call, asks: bool, is_owed: bool) -> bool:
-    """Whether a call that has ended needs no delay before the next one: nothing is owed, or a
-    server that drains has answered all that it took.
+    """Returns whether the call after `call` may begin without a delay. It may if nothing is left to
+    send, or if a draining server has answered all pictures that it received.
 
     Args:
-      asks: whether it has left something unanswered that it took.
-      is_owed: whether there is something to be sent.
+      asks: whether the call has left a sent picture unanswered.
+      is_owed: whether there is a picture to send.
     """
     if call.error is not None:
         return call.error.code is grpc.StatusCode.UNAVAILABLE and not is_owed
@@ -197,6 +200,6 @@ def is_harmless(call: Call, asks: bool, is_owed: bool) -> bool:
 
 
 def silence(seconds: float) -> VisionError:
-    """Of a stream that does not answer."""
+    """Returns the error of a stream that does not answer."""
     return VisionError(grpc.StatusCode.DEADLINE_EXCEEDED,
                        f'the stream has not answered for {seconds:g} s')

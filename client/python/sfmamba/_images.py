@@ -1,4 +1,4 @@
-"""Pictures in the forms that Python has, as the server's Image messages."""
+"""Converts pictures in the forms that Python has to the server's Image messages."""
 
 import dataclasses
 import io
@@ -11,19 +11,19 @@ from numpy.typing import NDArray
 from . import _messages
 from .results import ModelInfo
 
-_FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By channels.
+_FORMATS = {1: 'GRAY8', 3: 'RGB8', 4: 'RGBA8'}  # By number of channels.
 _ORIENTATION = 0x0112  # EXIF's tag.
 _TENSOR_TYPES = {np.dtype(np.float32): 'FP32', np.dtype(np.float16): 'FP16'}
 
 
 class BinaryFile(Protocol):
-    """A file that is open in binary mode; it is read to its end."""
+    """A file that is open in binary mode. It is read to its end."""
 
     def read(self) -> bytes: ...
 
 
 class PilImage(Protocol):
-    """A PIL image, as far as it is used here."""
+    """The methods of a PIL image that are used here."""
 
     @property
     def mode(self) -> str: ...
@@ -33,13 +33,14 @@ class PilImage(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A picture with what to take of it.
+    """A picture with additional settings.
 
     Attributes:
-      source: whatever else the client's methods take.
-      crop: (x_min, y_min, x_max, y_max) in fractions of the oriented picture, 0..1.
-      ignore_orientation: whether to leave the picture as the file or the PIL image has it,
-        although its EXIF data says that it is turned.
+      source: the picture, in any other form that the client's methods accept.
+      crop: the part to use, (x_min, y_min, x_max, y_max) as fractions (0..1) of the oriented
+        picture.
+      ignore_orientation: whether to use the pixels as stored, although EXIF says that the picture
+        is rotated.
     """
 
     source: 'Source'
@@ -49,19 +50,19 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Resized:
-    """A picture that is resized here, so that the server has little to receive and nothing to
+    """A picture that the client resizes, so that the server receives little and has nothing to
     decode. Needs Pillow.
 
       model = client.model('photographs')
       client.classify(sfmamba.Resized('cat.jpg', model), model='photographs')
 
-    The server gets the pixels that it would make itself of a PNG, a WebP without loss, an array or
-    a PIL image. Of a JPEG they differ by a few levels where the server decodes it at a smaller
-    scale.
+    For a PNG, a lossless WebP, an array or a PIL image, the pixels are equal to those that the
+    server would compute itself. For a JPEG they differ by a few levels if the server decodes it at
+    a smaller scale.
 
     Attributes:
       source: a path, bytes, a binary file, a uint8 array or a PIL image.
-      model: the classifier that is asked.
+      model: the classifier to which the picture will be sent.
     """
 
     source: Any
@@ -73,8 +74,8 @@ Source = Union[str, 'os.PathLike[str]', bytes, bytearray, memoryview, BinaryFile
 
 
 def several(images: Any) -> Any:
-    """`images`, which are iterated over. TypeError if they are one picture: characters of a path,
-    lines of a file and rows of pixels would be taken for pictures."""
+    """Returns `images`, which must be several pictures. Raises TypeError for one picture, because
+    iterating over it would give the characters of a path, the lines of a file or rows of pixels."""
     if isinstance(images, np.ndarray):
         one = images.ndim < 3 or (images.ndim == 3 and (images.dtype != np.uint8
                                                         or images.shape[2] in _FORMATS))
@@ -87,7 +88,8 @@ def several(images: Any) -> Any:
 
 
 def readable_again(source: Any) -> Any:
-    """`source`, or the bytes of an open file: another attempt could not read it."""
+    """Returns `source`, or the bytes of an open file, because another attempt could not read the
+    file again."""
     if not hasattr(source, 'read') or hasattr(source, 'convert'):
         return source
     data = source.read()
@@ -97,9 +99,10 @@ def readable_again(source: Any) -> Any:
 
 
 def to_image(source: Any) -> Any:
-    """The Image message of a path, bytes, an open binary file, an array, a PIL image or a Picture.
+    """Returns the Image message of a path, bytes, an open binary file, an array, a PIL image or a
+    Picture.
 
-    Raises OSError if a file cannot be read, TypeError or ValueError for anything else.
+    Raises OSError if a file cannot be read, and TypeError or ValueError for any other problem.
     """
     if isinstance(source, Picture):
         image = _to_image(source.source, not source.ignore_orientation)
@@ -132,13 +135,13 @@ def _to_image(source: Any, oriented: bool) -> Any:
 
 
 def _pil_pixels(image: Any, oriented: bool) -> NDArray[np.uint8]:
-    """The pixels that the server would find in the image's file, turned as its EXIF data say if
-    they are to be `oriented`."""
-    # Pillow before 11 reads a PNG of 16-bit grey as mode I.
+    """Returns the pixels that the server would find in the image's file. If `oriented`, they are
+    rotated as the EXIF data say."""
+    # Pillow before 11 opens a PNG of 16-bit grey with mode I.
     deep = image.mode.startswith('I;16') or (image.mode == 'I'
                                              and getattr(image, 'format', None) == 'PNG')
     if oriented and hasattr(image, 'getexif') and image.getexif().get(_ORIENTATION, 1) != 1:
-        from PIL import ImageOps  # The image shows that it is there.
+        from PIL import ImageOps  # Available, because the image is Pillow's.
         image = ImageOps.exif_transpose(image)
     if deep:
         return (np.asarray(image) >> 8).astype(np.uint8)
@@ -165,7 +168,7 @@ def _resized(source: Any, model: ModelInfo) -> Any:
     if model.resize == 'center_crop':
         short = min(image.size)
         width, height = (size * length // short for length in image.size)
-    left, top = round((width - side) / 2), round((height - side) / 2)  # A half becomes even.
+    left, top = round((width - side) / 2), round((height - side) / 2)  # Halves are rounded to even.
     image = image.resize((width, height), Image.BICUBIC).crop((left, top, left + side, top + side))
     planes = np.asarray(image).transpose(2, 0, 1)
     return _messages.Image(tensor=_messages.Tensor(data_type='UINT8', shape=planes.shape,

@@ -1,8 +1,8 @@
 """The classes of the server's messages.
 
-They are made from descriptors that the build compiles, in a pool of their own: the names
-google.rpc, grpc.health.v1 and sfmamba.v1 stay free for other packages in the process, such as
-googleapis-common-protos, whatever their versions.
+They are made from descriptors that the build compiles, in their own descriptor pool. So other
+packages in the process may register google.rpc, grpc.health.v1 and sfmamba.v1 in any version, for
+example googleapis-common-protos.
 """
 
 import pathlib
@@ -15,7 +15,7 @@ def _load() -> descriptor_pool.DescriptorPool:
     files = descriptor_pb2.FileDescriptorSet.FromString(
         (pathlib.Path(__file__).parent / 'messages.binpb').read_bytes())
     pool = descriptor_pool.DescriptorPool()
-    for file in files.file:  # Imports come before those that import them.
+    for file in files.file:  # Imported files come before the files that import them.
         pool.AddSerializedFile(file.SerializeToString())
     return pool
 

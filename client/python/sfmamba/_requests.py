@@ -1,4 +1,4 @@
-"""Requests of the three methods, cut to what the server takes at once."""
+"""Makes the requests of the three methods, divided into what the server accepts at a time."""
 
 import dataclasses
 import math
@@ -9,27 +9,28 @@ from . import _answers, _messages
 from ._errors import VisionError
 from ._images import to_image
 
-Pictures = Union[List[Any], Tuple[Any, ...]]  # A list of them, in annotations.
+Pictures = Union[List[Any], Tuple[Any, ...]]  # Several pictures, in annotations.
 
 MAX_MESSAGE_BYTES = 64 << 20  # The server's limit.
-_ROOM = 256 << 10  # Of it, for all but the pictures.
+_ROOM = 256 << 10  # Part of MAX_MESSAGE_BYTES for everything except the pictures.
 _TRACEPARENT = re.compile('[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}')
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """What all three methods take besides their own parameters.
+    """The settings that all three methods accept besides their own parameters.
 
     Attributes:
       priority: 'HIGH', 'NORMAL' or 'LOW': how urgent the request is while it waits.
-      max_queue_wait: seconds after the request's arrival in which its pictures must be in a batch;
-        None: the deadline alone counts.
-      resize: 'STRETCH', 'LETTERBOX' or 'CENTER_CROP' in place of the model's own preprocessing;
+      max_queue_wait: seconds after the request's arrival within which its pictures must be in a
+        batch. None: only the deadline applies.
+      resize: 'STRETCH', 'LETTERBOX' or 'CENTER_CROP' instead of the model's own preprocessing.
         '': the model's own.
-      timing: whether answers say where the server's time went.
-      request_id: at most 128 characters; stands in the server's log.
-      traceparent: of the caller's span, as W3C writes it: '00-{trace}-{span}-{flags}'. The server's
-        spans are below it if its flags end in 1; '': the server decides. Streams send none.
+      timing: whether answers contain how long each stage of the server took.
+      request_id: at most 128 characters. The server writes it to its log.
+      traceparent: the caller's span in W3C's format, '00-{trace}-{span}-{flags}'. If its flags
+        end in 1, the server's spans become children of this span. '': the server decides. Streams
+        do not send it.
     """
 
     priority: str = 'NORMAL'
@@ -47,14 +48,15 @@ class Options:
 
 @dataclasses.dataclass(frozen=True)
 class Crops:
-    """How a classifier looks at what each object's box shows.
+    """How a classifier looks at the box of each object.
 
     Attributes:
-      model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default classifier.
-      top_k: how many classes; 0: 1.
-      min_score: classes below it are left out; 0: none are.
-      embedding: whether to answer the pooled features too.
-      margin: 0..1; boxes grow by this part of their size at each side, within the picture.
+      model: '{id}' or 'models/{id}/versions/{n}'. '': the only or default classifier.
+      top_k: number of classes. 0 means 1.
+      min_score: classes with a lower score are omitted. 0: none is omitted.
+      embedding: whether answers also contain the pooled features.
+      margin: 0..1. Each side of a box moves outwards by this fraction of the box's size, but
+        stays inside the picture.
     """
 
     model: str = ''
@@ -66,11 +68,12 @@ class Crops:
 
 @dataclasses.dataclass(frozen=True)
 class Slide:
-    """A window through which a segmenter looks at a picture, resized as always, part by part.
+    """A window in which a segmenter looks at a resized picture part by part.
 
     Attributes:
-      width, height: the window's, in pixels of the resized picture; 0: the model's short side.
-      stride_x, stride_y: how far it moves; 0: two thirds of its side.
+      width, height: size of the window in pixels of the resized picture. 0: the model's short
+        side.
+      stride_x, stride_y: distances between windows. 0: two thirds of the window's side.
     """
 
     width: int = 0
@@ -84,10 +87,10 @@ class Method:
     """A method of the server.
 
     Attributes:
-      path: as gRPC names it.
+      path: the method's name in gRPC.
       request, response: the classes of its messages.
-      parse: of a prediction: makes an answer of a result and its response.
-      attempts: how often it is tried.
+      parse: makes an answer from a result and its response. None unless the method predicts.
+      attempts: the maximum number of attempts of a call.
     """
 
     path: str
@@ -113,7 +116,8 @@ CHECK_HEALTH = Method('/grpc.health.v1.Health/Check', _messages.HealthCheckReque
 
 
 def _choice(argument: str, message: Any, field: str, got: Any) -> Any:
-    """`got`, which must be a choice of the message's field; `argument` is the caller's name of it."""
+    """Returns `got`, which must be a value of the field's enum. Errors name the caller's
+    `argument`."""
     names = [value.name for value in message.DESCRIPTOR.fields_by_name[field].enum_type.values]
     if isinstance(got, str) and got not in names:
         choices = ', '.join(repr(name) for name in names if not name.endswith('_UNSPECIFIED'))
@@ -126,7 +130,8 @@ def _is_bool(value: Any) -> bool:
 
 
 def _refuse_bools(name: str, field: Any, value: Any) -> None:
-    """TypeError if `value` has a bool where the field has numbers: protobuf takes True for 1."""
+    """Raises TypeError if `value` contains a bool but the field has numbers. protobuf would convert
+    True to 1."""
     values = value if isinstance(value, (list, tuple)) else [value]
     others = (field.CPPTYPE_BOOL, field.CPPTYPE_STRING, field.CPPTYPE_MESSAGE)
     if field.cpp_type not in others and any(map(_is_bool, values)):
@@ -134,8 +139,8 @@ def _refuse_bools(name: str, field: Any, value: Any) -> None:
 
 
 def _message(kind: Any, **fields: Any) -> Any:
-    """A message of this class; None leaves a field unset. TypeError and ValueError name the field,
-    which protobuf's do not."""
+    """Returns a message of class `kind`. Fields that are None are not set. The TypeErrors and
+    ValueErrors name the field, unlike protobuf's."""
     message = kind()
     for field, value in fields.items():
         _refuse_bools(field, kind.DESCRIPTOR.fields_by_name[field], value)
@@ -165,17 +170,19 @@ def classify_params(top_k: int, min_score: float, score_type: str, embedding: bo
 
 @dataclasses.dataclass(frozen=True)
 class Tiles:
-    """Overlapping tiles that a picture is looked at in, for objects that are small in it.
+    """Overlapping tiles of a picture, in which a detector looks for small objects.
 
     Attributes:
-      width, height: of a tile in pixels; 0: the smallest with which a picture needs at most
-        `max_tiles`, but at least the model's input size.
-      overlap: what neighbours share, as a fraction of the tile's side, 0..0.9.
-      whole: whether the whole picture is looked at too.
-      merge: 'NMS' keeps the best of the boxes that match; 'GREEDY_NMM' lets it grow around them.
-      match: 'IOU' compares the intersection with the union, 'IOS' with the smaller box.
-      match_threshold: boxes match from this overlap on, 0..1.
-      max_tiles: the most images for the network that a picture may need; 0: the server's limit.
+      width, height: size of a tile in pixels. 0: the smallest size at which a picture needs at
+        most `max_tiles` images, but at least the model's input size.
+      overlap: the common part of neighbouring tiles, as a fraction (0..0.9) of the tile's side.
+      whole: whether the detector also looks at the whole picture.
+      merge: 'NMS' keeps the best of the boxes that match. 'GREEDY_NMM' enlarges it to enclose
+        them.
+      match: 'IOU' compares the intersection of two boxes with their union, 'IOS' with the smaller
+        box.
+      match_threshold: boxes match if the ratio of `match` is at least this, 0..1.
+      max_tiles: the most network inputs that a picture may need. 0: the server's limit.
     """
 
     width: int = 0
@@ -243,8 +250,8 @@ def _request_options(options: Options, partial: bool) -> Any:
 
 
 def as_asked(images: Any, answers: List[Any]) -> Any:
-    """All answers for a list of pictures; for one picture the only one, which is raised if it is an
-    error."""
+    """Returns all answers for a list of pictures. For a single picture, returns its answer or
+    raises its error."""
     if isinstance(images, (list, tuple)):
         return answers
     [answer] = answers
@@ -254,8 +261,8 @@ def as_asked(images: Any, answers: List[Any]) -> Any:
 
 
 def split(sizes: Sequence[int], max_images: int, max_bytes: int) -> Iterator[Tuple[int, int]]:
-    """The ranges [begin, end) of pictures of these sizes in bytes that go into one request: as many
-    as fit in order, at least one."""
+    """Divides pictures of these sizes in bytes into requests. Yields the range [begin, end) of each
+    request. A request has as many consecutive pictures as fit, but at least one."""
     begin, held = 0, 0
     for index, size in enumerate(sizes):
         if index > begin and (index - begin == max_images or held + size > max_bytes):
@@ -268,9 +275,10 @@ def split(sizes: Sequence[int], max_images: int, max_bytes: int) -> Iterator[Tup
 
 def requests(method: Method, images: Any, model: str, params: Any, options: Options,
              max_images: int) -> List[Any]:
-    """The requests for one picture, or for a list of them: those take partial results.
+    """Returns the requests for one picture or for a list of pictures. The requests for a list allow
+    partial results.
 
-    Raises what to_image() does; ValueError for values that do not fit their field.
+    Raises the errors of to_image(). Raises ValueError for values that their field does not accept.
     """
     several = isinstance(images, (list, tuple))
     messages = [to_image(image) for image in (images if several else [images])]

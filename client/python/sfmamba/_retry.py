@@ -1,8 +1,8 @@
-"""When a call is tried again: the policy of the project's C++ client.
+"""Decides when a call is retried. The policy is equal to that of the project's C++ client.
 
-UNAVAILABLE is retried, which servers answer that drain or that cannot be reached. Overload is
-RESOURCE_EXHAUSTED and not retried, because that would make more of it, unless the caller asks for
-it. Then the server's delay sets the pace.
+UNAVAILABLE is retried. Servers that drain or cannot be reached return it. RESOURCE_EXHAUSTED means
+overload and is not retried by default, because retries would increase the overload. If the caller
+asks for these retries, the server says how long to wait.
 """
 
 import random
@@ -17,23 +17,23 @@ from ._errors import VisionError
 INITIAL_BACKOFF = 0.05  # Seconds.
 MAX_BACKOFF = 1.0
 MULTIPLIER = 4
-JITTER = 0.2  # Backoffs are longer or shorter by up to this part.
+JITTER = 0.2  # Backoffs vary by up to this fraction.
 # Seconds for which many pictures wait for a server that has answered before.
 PATIENCE = 120.0
 
 
 def is_passing(error: VisionError) -> bool:
-    """Whether the same request may be answered later: the server drains, loads the model or cannot
-    be reached. A model that has failed to load stays so."""
+    """Returns whether a later attempt of the request may succeed. The server drains, loads the
+    model or cannot be reached. A model that has failed to load never succeeds later."""
     return (error.code is grpc.StatusCode.UNAVAILABLE
             and (error.reason != 'MODEL_NOT_READY' or error.metadata.get('state') == 'LOADING'))
 
 
 class Budget:
-    """Stops retries while calls fail more often than they succeed: each UNAVAILABLE takes one of a
-    thousand tokens, each success gives one back, and retries need more than 500. Thread-safe.
+    """Stops retries if calls fail more often than they succeed. Each UNAVAILABLE takes one of 1000
+    tokens, and each success gives one back. Retries need more than 500 tokens. Thread-safe.
 
-    A server that is killed fails all calls in flight at once, which must not use up the budget.
+    There are so many tokens because a killed server fails all calls in flight at once.
 
     Source: "Throttling Retry Attempts", gRPC proposal A6.
     """
@@ -49,7 +49,7 @@ class Budget:
             self._tokens = min(self.MAX_TOKENS, self._tokens + 1)
 
     def failed(self) -> bool:
-        """Whether it may be tried again."""
+        """Counts a failure. Returns whether the call may be retried."""
         with self._lock:
             self._tokens = max(0, self._tokens - 1)
             return self._tokens > self.MAX_TOKENS // 2
@@ -72,8 +72,8 @@ class _Backoff:
 
 
 class Attempts:
-    """The attempts of one call until `deadline`. There are at most `most`, except while a server
-    that `has_answered` before is away. It neither waits nor calls.
+    """The attempts of one call until `deadline`. There are at most `most` attempts, unless the
+    server `has_answered` before and now cannot answer. This class neither waits nor calls.
 
       attempts = Attempts(3, time.monotonic() + timeout, budget)
       while True:
@@ -96,8 +96,8 @@ class Attempts:
         self._backoff = _Backoff(uniform)
 
     def timeout(self) -> float:
-        """Seconds for an attempt that begins now. VisionError (DEADLINE_EXCEEDED) if none are
-        left."""
+        """Returns the seconds left for an attempt that begins now. Raises VisionError
+        (DEADLINE_EXCEEDED) if there are none."""
         left = self._deadline - self._clock()
         if left <= 0:
             raise VisionError(grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -108,13 +108,14 @@ class Attempts:
         self._budget.succeeded()
 
     def delay_after(self, error: VisionError) -> Optional[float]:
-        """Seconds to wait before the next attempt: those that the server asks for, or else the
-        backoff. None if there is to be no other, or not before the deadline."""
+        """Returns the seconds to wait before the next attempt. The server sets them, otherwise the
+        backoff. Returns None if there must be no other attempt, or if it would begin after the
+        deadline."""
         if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             if not self._retry_exhausted or not error.retry_delay:
                 return None
-            # Longer by chance, so that those refused together do not come back together. The
-            # deadline alone limits these attempts.
+            # The delay varies, so that calls that were refused together do not return together.
+            # Only the deadline limits these attempts.
             delay = error.retry_delay * self._uniform(1, 1 + JITTER)
             return delay if self._clock() + delay < self._deadline else None
         if error.code is not grpc.StatusCode.UNAVAILABLE:
@@ -124,22 +125,22 @@ class Attempts:
             return None
         if self._left <= 0 and not (self._has_answered and is_passing(error)):
             return None
-        # A delay of 0 says that another server may answer at once. There may be none.
+        # A delay of 0 means that another server may answer at once. But there may be no other
+        # server.
         delay = error.retry_delay or self._backoff.next()
         left = self._deadline - self._clock()
         if delay < left:
             return delay
-        # A server that restarts may be back just before the deadline.
+        # A restarting server may be back just before the deadline.
         if self._has_answered and not error.retry_delay and left > INITIAL_BACKOFF:
             return left / 2
         return None
 
 
 class Patience:
-    """Decides how long many pictures wait for a server that is away: if it `has_answered` before,
-    for up to PATIENCE seconds without another answer; otherwise for `most` attempts. Thread-safe.
-    It neither waits nor calls.
-    """
+    """Decides how long many pictures wait for a server that cannot answer. If the server
+    `has_answered` before, they wait for up to PATIENCE seconds without another answer. If it has
+    not, there are `most` attempts. Thread-safe. This class neither waits nor calls."""
 
     def __init__(self, most: int, has_answered: bool,
                  clock: Callable[[], float] = time.monotonic,
@@ -158,7 +159,8 @@ class Patience:
             self._backoff.reset()
 
     def delay_after(self, error: VisionError) -> Optional[float]:
-        """Seconds to wait before the next attempt; None if there is to be no other."""
+        """Returns the seconds to wait before the next attempt, or None if there must be no
+        other."""
         if not is_passing(error):
             return None
         with self._lock:

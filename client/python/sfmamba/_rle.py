@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 
 def runs(counts: str, pixels: int) -> NDArray[np.int64]:
-    """The lengths, int64, of unset and set runs by turns, beginning with unset.
+    """Returns the int64 lengths of runs. Runs of unset and set pixels alternate, beginning with
+    unset.
 
     Raises ValueError unless the string is well-formed and its lengths add up to `pixels`.
     """
@@ -37,7 +38,7 @@ def _undo_differences(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def decode_mask(counts: str, height: int, width: int) -> NDArray[np.bool_]:
-    """The mask, bool [height, width]. Raises ValueError as runs() does."""
+    """Returns the mask, bool [height, width]. Raises the errors of runs()."""
     lengths = runs(counts, height * width)
     set_or_not = np.arange(lengths.size) % 2 == 1
     return np.repeat(set_or_not, lengths).reshape(width, height).T

@@ -1,4 +1,4 @@
-"""A stream of pictures for threads; _aio_stream.py is its twin for asyncio."""
+"""A stream of pictures for threads. _aio_stream.py is the version for asyncio."""
 
 import threading
 import time
@@ -13,10 +13,11 @@ from ._retry import Patience
 
 
 class Stream:
-    """Sends the pictures of `flow` and yields each with its answer.
+    """Sends the pictures of `flow` and yields each picture with its answer.
 
-    A thread reads `images`, gRPC's threads send and receive; the iterator's own only waits. If a
-    call ends before all is answered, the next one sends again what is not.
+    A thread reads `images`, and gRPC's threads send and receive. The iterator's own thread only
+    waits. If a call ends before all pictures are answered, the next call sends the unanswered ones
+    again.
     """
 
     def __init__(self, connection: Connection, channels: Channels, flow: Flow,
@@ -26,15 +27,15 @@ class Stream:
         self._flow = flow
         self._images = images
         self._timeout = timeout
-        self._changed = threading.Condition()  # Guards the flow, its calls and what follows.
+        self._changed = threading.Condition()  # Guards the flow, its calls and the members below.
         self._stopped = False
-        self._failure: Optional[BaseException] = None  # Of `images`.
+        self._failure: Optional[BaseException] = None  # Raised by `images`.
         self._patience = Patience(ATTEMPTS, connection.has_answered)
-        self._only_healthy = True  # Of the next call.
-        self._heard = time.monotonic()  # When the server last answered or was asked.
+        self._only_healthy = True  # For the next call.
+        self._heard = time.monotonic()  # Time of the last answer or request.
 
     def answers(self) -> Iterator[Any]:
-        call: Optional[Call] = None  # None while there is nothing to ask.
+        call: Optional[Call] = None  # None while there is nothing to send.
         threading.Thread(target=self._read_images, daemon=True).start()
         try:
             while True:
@@ -54,8 +55,8 @@ class Stream:
                 call.call.cancel()
 
     def _before_next(self, call: Call) -> None:
-        """Waits before the next call; raises the error of the last one if there is to be none. A
-        server that drains, or has nothing to do, ends its calls without an error."""
+        """Waits before the next call. Raises the last call's error if there must be no other call.
+        If a server ends a call because it drains or has nothing to do, there is no error."""
         self._only_healthy = call.next_only_healthy()
         with self._changed:
             asks = self._flow.asks()
@@ -69,7 +70,8 @@ class Stream:
         time.sleep(delay)
 
     def _until_end(self, call: Optional[Call]) -> Iterator[Any]:
-        """Until the call has ended; without one until there is something to ask."""
+        """Yields answers until the call has ended. Without a call, yields until there is a picture
+        to send."""
         while True:
             with self._changed:
                 answers = list(self._flow.take_answers())
@@ -84,8 +86,8 @@ class Stream:
             yield from answers
 
     def _wait(self) -> bool:
-        """Until something changes; false if nothing does although all is answered. Raises once the
-        server has been silent for too long."""
+        """Waits until something changes. Returns False if all pictures are answered and the call
+        does not end in time. Raises VisionError if the server is silent for too long."""
         left = None
         if self._flow.done():
             left = END
@@ -107,7 +109,7 @@ class Stream:
                 with self._changed:
                     self._flow.add(image, request)
                     self._changed.notify_all()
-        except BaseException as error:  # The iterator raises it.
+        except BaseException as error:  # Raised by `images`.
             with self._changed:
                 self._failure = error
         with self._changed:
@@ -115,7 +117,7 @@ class Stream:
             self._changed.notify_all()
 
     def _wait_for_room(self) -> bool:
-        """For one more picture; false if there is to be none, as the caller has left."""
+        """Waits until there is room for another picture. Returns False if the caller has left."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._flow.has_room())
             return not self._stopped
@@ -128,7 +130,7 @@ class Stream:
         return call
 
     def _requests(self, call: Call) -> Iterator[Any]:
-        """What gRPC sends."""
+        """Yields the messages that gRPC sends."""
         yield self._flow.config()
         while True:
             with self._changed:

@@ -1,4 +1,4 @@
-"""The asyncio twin of client.py."""
+"""The asyncio version of client.py."""
 
 import asyncio
 import collections
@@ -28,8 +28,9 @@ class AsyncClient:
       async with AsyncClient('127.0.0.1:8001') as client:
           print((await client.classify('cat.jpg')).labels[0])
 
-    It may be made anywhere, and used by several event loops: each has connections of its own. Files
-    are read and answers decoded on asyncio's threads. Cancelling the task cancels the call.
+    It may be created outside an event loop and used by several event loops. Each loop has its own
+    connections. Files are read and answers are decoded on asyncio's threads. Cancelling a task
+    cancels its call.
     """
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
@@ -37,7 +38,7 @@ class AsyncClient:
                  certificate_chain: Optional[bytes] = None, server_name: Optional[str] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False,
                  max_images_per_request: int = 64, retry_exhausted: bool = False) -> None:
-        """As Client's."""
+        """The parameters are those of Client."""
         self._connection = Connection(
             grpc.aio, server, credentials(tls, root_certificates, private_key, certificate_chain),
             token, timeout, server_name, plaintext_token, retry_exhausted)
@@ -46,13 +47,14 @@ class AsyncClient:
         self._by_loop: Dict[asyncio.AbstractEventLoop, Channels] = {}  # Guarded by _lock.
 
     async def close(self) -> None:
-        """Ends the running loop's calls in flight, which are cancelled."""
+        """Cancels the calls in flight of the running loop."""
         channels = self._channels()
         await channels.healthy.close()
         await channels.any.close()
 
     def _channels(self) -> Channels:
-        """The running loop's Channels. Drops those of loops that have ended, which closes them."""
+        """Returns the running loop's Channels. Drops the Channels of loops that have ended, which
+        closes them."""
         running = asyncio.get_running_loop()
         with self._lock:
             for loop in [loop for loop in self._by_loop if loop.is_closed()]:
@@ -86,7 +88,7 @@ class AsyncClient:
                        min_score: float = 0.0, score_type: str = 'SOFTMAX', embedding: bool = False,
                        class_filter: Sequence[int] = (), heat_map: Union[int, str, None] = None,
                        options: Options = Options(), timeout: Optional[float] = None) -> Any:
-        """As Client's."""
+        """Like Client.classify()."""
         params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter,
                                            heat_map)
         return await self._predict(_requests.CLASSIFY, images, model, params, options, timeout)
@@ -115,7 +117,7 @@ class AsyncClient:
                      class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
                      crops: Optional[Crops] = None, options: Options = Options(),
                      timeout: Optional[float] = None) -> Any:
-        """As Client's."""
+        """Like Client.detect()."""
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
                                          class_agnostic_nms, class_filter, tiles, crops)
         return await self._predict(_requests.DETECT, images, model, params, options, timeout)
@@ -136,18 +138,19 @@ class AsyncClient:
                       confidence: bool = False, class_filter: Sequence[int] = (),
                       slide: Optional[Slide] = None, options: Options = Options(),
                       timeout: Optional[float] = None) -> Any:
-        """As Client's."""
+        """Like Client.segment()."""
         params = _requests.segment_params(model_size, confidence, class_filter, slide)
         return await self._predict(_requests.SEGMENT, images, model, params, options, timeout)
 
     def map(self, method: Callable[..., Awaitable[Answer]], images: Iterable[Source], *,
             in_flight: int = 8,
             **parameters: Any) -> AsyncIterator[Union[Answer, VisionError, OSError]]:
-        """As Client's.
+        """Like Client.map().
 
           async for answer in client.map(client.detect, paths, in_flight=4): ...
 
-        Leaving the loop early cancels what is in flight, at the iterator's aclose() at the latest.
+        Leaving the loop early cancels the calls in flight, at the latest in the iterator's
+        aclose().
         """
         if in_flight < 1:
             raise ValueError(f'in_flight is at least 1, not {in_flight}')
@@ -159,7 +162,7 @@ class AsyncClient:
                ordered: bool = True, timeout: Optional[float] = None,
                **parameters: Any
                ) -> AsyncIterator[Tuple[Source, Union[Answer, VisionError, OSError]]]:
-        """As Client's; `images` may be an asynchronous iterator.
+        """Like Client.stream(), but `images` may also be an asynchronous iterator.
 
           async for frame, answer in client.stream(client.detect, frames(), ordered=False): ...
 
@@ -170,7 +173,7 @@ class AsyncClient:
                            self._connection.timeout(timeout)).answers()
 
     async def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
-        """As Client's."""
+        """Like Client.models()."""
         deadline = self._connection.deadline(timeout)
         request, found = _messages.ListModelsRequest(), []
         while True:
@@ -181,13 +184,13 @@ class AsyncClient:
             request.page_token = response.next_page_token
 
     async def model(self, name: str, *, timeout: Optional[float] = None) -> ModelInfo:
-        """As Client's."""
+        """Like Client.model()."""
         request = _messages.GetModelRequest(name=name)
         deadline = self._connection.deadline(timeout)
         return _answers.model_info(await self._call(_requests.GET_MODEL, request, deadline))
 
     async def health(self, service: str = SERVICE, *, timeout: Optional[float] = None) -> bool:
-        """As Client's."""
+        """Like Client.health()."""
         request = _messages.HealthCheckRequest(service=service)
         response = await self._call(_requests.CHECK_HEALTH, request,
                                     self._connection.deadline(timeout))

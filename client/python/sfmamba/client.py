@@ -1,4 +1,4 @@
-"""The client for threads; aio.py has its twin for asyncio."""
+"""The client for threads. aio.py has the version for asyncio."""
 
 import collections
 import concurrent.futures
@@ -22,27 +22,29 @@ from .results import Answer, Answers, Classification, Detections, ModelInfo, Seg
 
 
 class Client:
-    """Calls a vision server, or several behind one name.
+    """Calls a vision server, or several servers that share one name.
 
       with Client('127.0.0.1:8001') as client:
           print(client.classify('cat.jpg').labels[0])
 
-    A picture is a path, bytes or an open binary file with a JPEG, PNG or WebP; a NumPy array: uint8
-    [H, W, 3] in RGB, [H, W, 4] with alpha, which is dropped, or [H, W], or a preprocessed float32
-    or float16 [3, H, W]; a PIL image, whose pixels are sent, turned as its EXIF data say; or a
-    Picture.
+    A picture is a path, or bytes or an open binary file with a JPEG, PNG or WebP. It may also be a
+    NumPy array, a PIL image or a Picture. An array has uint8 pixels: [H, W, 3] in RGB, [H, W, 4]
+    with alpha, which is dropped, or [H, W]. It may also be a preprocessed float32 or float16 [3, H,
+    W]. The pixels of a PIL image are sent, rotated as its EXIF data say.
 
-    A list of pictures is one request with one answer for each, in order: what the server cannot use
-    has a VisionError in its place. A list of more than `max_images_per_request` pictures or 64 MiB
-    is cut into several requests, sent one after another. For many pictures use map().
+    A list of pictures becomes one request with one answer per picture, in order. The answer to a
+    picture that the server cannot use is a VisionError. A list of more than
+    `max_images_per_request` pictures or 64 MiB is divided into several requests, which are sent one
+    after another. For many pictures use map().
 
     Every call ends after `timeout` seconds with a VisionError of code DEADLINE_EXCEEDED. A request
-    that ends with UNAVAILABLE is tried three times within this time. No other is tried again,
-    unless `retry_exhausted` is set. A server that is silent for four seconds is given up.
-    Methods raise VisionError if a request as a whole is not answered, OSError if a file cannot be
-    read, TypeError or ValueError if an argument cannot be sent.
+    that ends with UNAVAILABLE is tried up to three times within this time. Other errors are not
+    retried, unless `retry_exhausted` is set. A connection is dropped if the server is silent for
+    four seconds during a call. Methods raise VisionError if a request as a whole is not answered.
+    They raise OSError if a file cannot be read, and TypeError or ValueError if an argument cannot
+    be sent.
 
-    Thread-safe; one client serves a whole process, but not the ones that it forks.
+    Thread-safe. One client is enough for a process, but a forked process needs another client.
     """
 
     def __init__(self, server: str, *, timeout: float = 10.0, tls: bool = False,
@@ -53,20 +55,23 @@ class Client:
         """Connects when first used.
 
         Args:
-          server: 'host:port', or a target with a scheme of gRPC's; ValueError for anything else,
-            such as a URL.
-          timeout: seconds of every call that has none of its own.
-          tls: whether to use TLS; certificates imply it.
-          root_certificates: PEM of those that the server's must descend from; None: gRPC's own.
-          private_key, certificate_chain: PEM of the client, where the server asks for one.
-          server_name: whom the server's certificate is for; None: the host in `server`.
-          token: sent as "authorization: Bearer {token}" with every call; or a function that returns
-            it, which is called for every call, by any thread, and must be quick. ValueError if it
-            would go without TLS to a server that is not on this machine,
-          plaintext_token: unless this is set. Anybody on the way can read it then.
+          server: 'host:port', or a target with one of gRPC's schemes. ValueError for anything
+            else, such as a URL.
+          timeout: seconds for each call without its own timeout.
+          tls: whether to use TLS. Certificates imply it.
+          root_certificates: PEM certificates that may sign the server's certificate. None: gRPC's
+            own.
+          private_key, certificate_chain: PEM of the client, if the server requires them.
+          server_name: the name in the server's certificate. None: the host in `server`.
+          token: sent as "authorization: Bearer {token}" with every call. It may be a function
+            that returns the token. Any thread may call this function for every call, so it must be
+            fast. ValueError if the token would be sent without TLS to another machine, unless
+            plaintext_token is set.
+          plaintext_token: whether to send the token without TLS to other machines. Anybody on the
+            way can then read it.
           max_images_per_request: the server's setting.
-          retry_exhausted: whether a request that the server has no room for is tried again within
-            its time, as often and as late as the server asks for.
+          retry_exhausted: whether to retry a request within its time if the server has no room
+            for it. The server says how long to wait before each attempt.
         """
         self._connection = Connection(
             grpc, server, credentials(tls, root_certificates, private_key, certificate_chain),
@@ -105,19 +110,20 @@ class Client:
                  score_type: str = 'SOFTMAX', embedding: bool = False,
                  class_filter: Sequence[int] = (), heat_map: Union[int, str, None] = None,
                  options: Options = Options(), timeout: Optional[float] = None) -> Any:
-        """Scores of the model's classes for a picture, or for each of a list.
+        """Returns scores of the model's classes for a picture, or for each picture of a list.
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default classifier.
-          top_k: how many classes; 0: 5, or all if there are fewer.
-          min_score: classes below it are left out; 0: none are.
+          model: '{id}' or 'models/{id}/versions/{n}'. '': the only or default classifier.
+          top_k: number of classes. 0: 5, or all if there are fewer.
+          min_score: classes with a lower score are omitted. 0: none is omitted.
           score_type: 'SOFTMAX', 'LOGIT' or 'SIGMOID'.
-          embedding: whether to answer the pooled features too.
-          class_filter: ids of the only classes to rank; scores stay those over all.
-          heat_map: True or 'best' for the best class, or a class's id, to answer where it was seen.
-          options: what all methods take.
-          timeout: seconds; None: the client's.
+          embedding: whether answers also contain the pooled features.
+          class_filter: ids of the classes to rank. Scores are still computed over all classes.
+          heat_map: True or 'best' for the best class, or a class's id. Answers then show where in
+            the picture this class was seen.
+          options: settings that all methods accept.
+          timeout: seconds. None: the client's.
         """
         params = _requests.classify_params(top_k, min_score, score_type, embedding, class_filter,
                                            heat_map)
@@ -143,23 +149,25 @@ class Client:
                class_filter: Sequence[int] = (), tiles: Optional[Tiles] = None,
                crops: Optional[Crops] = None, options: Options = Options(),
                timeout: Optional[float] = None) -> Any:
-        """Boxes, and masks where the model has them, of the objects in a picture, or in each of a
-        list.
+        """Returns the objects in a picture, or in each picture of a list: boxes, and masks if the
+        model has them.
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default detector.
-          score_threshold: objects with a greater score are kept, 0..1; None: the model's own.
-          nms_iou_threshold: of two objects of a class whose boxes' intersection over union is
-            greater, 0..1, the better is kept; None: the model's own.
-          max_detections: at most 1000; 0: the model's own.
-          masks: whether to ask for masks.
-          class_agnostic_nms: whether boxes of all classes compete.
-          class_filter: ids of the only classes to look for; empty: all.
-          tiles: cuts pictures into overlapping tiles; None: they are looked at whole.
-          crops: how a classifier is to look at each object; None: none does.
-          options: what all methods take.
-          timeout: seconds; None: the client's.
+          model: '{id}' or 'models/{id}/versions/{n}'. '': the only or default detector.
+          score_threshold: only objects with a greater score are returned, 0..1. None: the model's
+            own.
+          nms_iou_threshold: if two boxes of a class have a greater intersection over union, only
+            the better box is returned, 0..1. None: the model's own.
+          max_detections: at most 1000. 0: the model's own.
+          masks: whether to request masks.
+          class_agnostic_nms: whether nms_iou_threshold also applies to boxes of different
+            classes.
+          class_filter: ids of the classes to look for. Empty: all.
+          tiles: divides pictures into overlapping tiles. None: no tiles.
+          crops: how a classifier looks at each object. None: no classifier does.
+          options: settings that all methods accept.
+          timeout: seconds. None: the client's.
         """
         params = _requests.detect_params(score_threshold, nms_iou_threshold, max_detections, masks,
                                          class_agnostic_nms, class_filter, tiles, crops)
@@ -181,38 +189,39 @@ class Client:
                 confidence: bool = False, class_filter: Sequence[int] = (),
                 slide: Optional[Slide] = None, options: Options = Options(),
                 timeout: Optional[float] = None) -> Any:
-        """The class of each pixel of a picture, or of each of a list.
+        """Returns the class of each pixel of a picture, or of each picture of a list.
 
         Args:
           images: one picture or a list of them.
-          model: '{id}' or 'models/{id}/versions/{n}'; '': the only or default segmenter.
-          model_size: whether maps have the size of the network's input, not that of the oriented
-            picture or its crop.
-          confidence: whether to answer how sure the model is of each pixel.
-          class_filter: ids of the only classes to map; empty: all.
-          slide: the window that slides over the picture; None: the picture is looked at whole.
-          options: what all methods take.
-          timeout: seconds; None: the client's.
+          model: '{id}' or 'models/{id}/versions/{n}'. '': the only or default segmenter.
+          model_size: whether maps have the size of the network's input. Otherwise they have the
+            size of the oriented picture or its crop.
+          confidence: whether answers contain the model's confidence for each pixel.
+          class_filter: ids of the classes to map. Empty: all.
+          slide: a window that slides over the picture. None: no window.
+          options: settings that all methods accept.
+          timeout: seconds. None: the client's.
         """
         params = _requests.segment_params(model_size, confidence, class_filter, slide)
         return self._predict(_requests.SEGMENT, images, model, params, options, timeout)
 
     def map(self, method: Callable[..., Answer], images: Iterable[Source], *, in_flight: int = 8,
             **parameters: Any) -> Iterator[Union[Answer, VisionError, OSError]]:
-        """Answers for many pictures, in their order, each by a request of its own.
+        """Yields the answers for many pictures, in their order. Each picture has its own request.
 
           for answer in client.map(client.detect, paths, in_flight=4, masks=False): ...
 
         The server computes pictures of several requests together. At most `in_flight` pictures are
-        read and not yet yielded, so that `images` may be endless. One that fails has its
-        VisionError in its place, or the OSError if its file cannot be read. Once a picture is
-        answered, pictures wait for a server that cannot be reached, drains or loads, until none is
-        answered for two minutes. Leaving the loop early waits for those in flight.
+        read and not yet yielded, so `images` may be endless. The answer to a picture that fails is
+        its VisionError, or its OSError if its file cannot be read. After the server has answered a
+        picture, other pictures wait while it drains, loads or cannot be reached. They fail if no
+        picture is answered for two minutes. Leaving the loop early waits for the requests in
+        flight.
 
         Args:
-          method: of this client.
-          images: one picture each.
-          in_flight: requests at a time, at least 1.
+          method: classify, detect or segment of this client.
+          images: the pictures.
+          in_flight: number of requests at a time, at least 1.
           **parameters: of the method.
         """
         if in_flight < 1:
@@ -223,25 +232,27 @@ class Client:
     def stream(self, method: Callable[..., Answer], images: Iterable[Source], *,
                in_flight: int = 16, ordered: bool = True, timeout: Optional[float] = None,
                **parameters: Any) -> Iterator[Tuple[Source, Union[Answer, VisionError, OSError]]]:
-        """Pictures with their answers, over one call.
+        """Yields pictures with their answers, over one call.
 
           for frame, answer in client.stream(client.detect, frames(), ordered=False): ...
 
-        At most `in_flight` pictures are read and not yet yielded; `images` may be endless or slow,
-        and is read by a thread of its own. Answers are yielded as they come. One that fails has its
-        VisionError in its place, or the OSError if its file cannot be read. If the server drains,
-        loads or cannot be reached, another call sends again what is not answered. A server that has
-        answered is waited for until no picture is answered for two minutes; then, as after any
-        other error of the call, VisionError is raised. Leaving the loop early cancels what is in
-        flight.
+        A separate thread reads `images`, which may be endless or slow. At most `in_flight` pictures
+        are read and not yet yielded. Answers are yielded when they arrive. The answer to a picture
+        that fails is its VisionError, or its OSError if its file cannot be read.
+
+        If the server drains, loads or cannot be reached, another call sends the unanswered pictures
+        again. A server that has answered before is tried until no picture is answered for two
+        minutes. After this time, or after any other error of the call, VisionError is raised.
+        Leaving the loop early cancels the call.
 
         Args:
           method: classify, detect or segment of this client.
-          images: one picture each.
+          images: the pictures.
           in_flight: 1 to 512.
-          ordered: whether answers come in the order of the pictures, else as they are done.
-          timeout: seconds that the server may be silent while it owes an answer: then VisionError
-            (DEADLINE_EXCEEDED) is raised; None: the client's.
+          ordered: whether answers come in the order of the pictures. Otherwise they come when
+            they are ready.
+          timeout: seconds without an answer after which VisionError (DEADLINE_EXCEEDED) is
+            raised, while pictures are unanswered. None: the client's.
           **parameters: of the method.
         """
         flow = Flow(question(method, parameters), in_flight, ordered)
@@ -249,7 +260,7 @@ class Client:
                       self._connection.timeout(timeout)).answers()
 
     def models(self, *, timeout: Optional[float] = None) -> List[ModelInfo]:
-        """All models of the server, ordered by name, without their classes' names."""
+        """Returns all models of the server, ordered by name, without the names of their classes."""
         deadline = self._connection.deadline(timeout)
         request, found = _messages.ListModelsRequest(), []
         while True:
@@ -260,15 +271,16 @@ class Client:
             request.page_token = response.next_page_token
 
     def model(self, name: str, *, timeout: Optional[float] = None) -> ModelInfo:
-        """One model with its classes' names. VisionError (NOT_FOUND) if there is none."""
+        """Returns one model with the names of its classes. Raises VisionError (NOT_FOUND) if the
+        server does not have it."""
         request = _messages.GetModelRequest(name=name)
         deadline = self._connection.deadline(timeout)
         return _answers.model_info(self._call(_requests.GET_MODEL, request, deadline))
 
     def health(self, service: str = SERVICE, *, timeout: Optional[float] = None) -> bool:
-        """Whether the server serves; of `service` also 'models/{id}', 'liveness' or '' for the
-        server as a whole. VisionError (NOT_FOUND) of a name that it does not know, UNAVAILABLE if
-        it cannot be reached. Asks once."""
+        """Returns whether `service` is serving. It may also be 'models/{id}', 'liveness', or '' for
+        the whole server. Raises VisionError (NOT_FOUND) if the server does not know the name, or
+        UNAVAILABLE if the server cannot be reached. Makes only one attempt."""
         request = _messages.HealthCheckRequest(service=service)
         response = self._call(_requests.CHECK_HEALTH, request, self._connection.deadline(timeout))
         return bool(response.status == _messages.HealthCheckResponse.SERVING)
@@ -308,10 +320,10 @@ class Client:
 
 
 class _Questions(Client):
-    """Makes of a method's parameters what it would ask."""
+    """A client whose methods do not send requests but return their Question."""
 
     def __init__(self) -> None:
-        pass  # It never calls.
+        pass  # No connection, because it never calls.
 
     def _predict(self, method: Method, images: Any, model: str, params: Any, options: Options,
                  timeout: Optional[float]) -> Any:
@@ -319,8 +331,8 @@ class _Questions(Client):
 
 
 def question(method: Callable[..., Any], parameters: Any) -> Question:
-    """What a method of either client asks with these parameters. ValueError if it does not
-    predict, TypeError if it has no such parameter."""
+    """Returns what `method` of either client asks with these parameters. Raises ValueError if the
+    method does not predict. Raises TypeError if it has no such parameter."""
     name = getattr(method, '__name__', '')
     if name not in ('classify', 'detect', 'segment'):
         raise ValueError('method is classify, detect or segment of the client')
@@ -330,7 +342,7 @@ def question(method: Callable[..., Any], parameters: Any) -> Question:
 
 def _map(method: Callable[..., Any], images: Iterable[Any], in_flight: int,
          parameters: Any, patience: Patience) -> Iterator[Any]:
-    left = threading.Event()  # The caller has.
+    left = threading.Event()  # Set when the caller has left the loop.
 
     def answer(image: Any) -> Any:
         try:

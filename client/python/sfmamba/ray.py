@@ -22,29 +22,30 @@ from .batch.asking import Rows
 from .batch.servers import Access
 from .client import Client
 
-_START = 300.0  # Seconds that a server has to load its models.
+_START = 300.0  # Seconds in which a server must load its models.
 _PR_SET_PDEATHSIG = 1
 
 
 class Predictor:
-    """A callable class for Dataset.map_batches(..., batch_format='pyarrow'). Each actor has a
-    client of its own with all servers.
+    """A callable class for Dataset.map_batches(..., batch_format='pyarrow'). Each actor has its own
+    client for all servers.
 
     It appends the columns of docs/batch.md, "Rows", to a batch. A picture that fails has a reason
-    and a message. A column with files' bytes is dropped; one with paths stays.
+    and a message. If the image column contains bytes, it is dropped. If it contains paths, it
+    stays.
     """
 
     def __init__(self, servers: Union[Sequence[str], Mapping[str, str]], task: str = 'classify',
                  model: str = '', image_column: str = 'bytes', access: Optional[Access] = None,
                  resize: bool = False, **parameters: Any) -> None:
-        """Connects. JobError if no server can be reached.
+        """Connects. Raises JobError if no server can be reached.
 
         Args:
-          servers: addresses; or those of NodeServers by node: the actor then takes its own node's,
-            or all if its node has none.
+          servers: addresses, or the addresses of NodeServers by node. By node, an actor uses only
+            its own node's server, or all servers if its node has none.
           task: 'classify', 'detect' or 'segment'.
           model: '': the servers' only or default one.
-          image_column: of paths or files' bytes.
+          image_column: contains paths or the bytes of files.
           access: TLS and tokens.
           resize: whether the client resizes pictures to a classifier's input.
           **parameters: of the client's method of that name.
@@ -67,18 +68,18 @@ class Predictor:
 
 
 class _Server:
-    """An actor with a server's process on its node."""
+    """An actor that runs a server's process on its node."""
 
     def __init__(self, command: Sequence[str]) -> None:
         with socket.create_server(('127.0.0.1', 0)) as free:
             self._address = f'127.0.0.1:{free.getsockname()[1]}'
         self._process = subprocess.Popen(
             [*command, '--host=127.0.0.1', f'--port={self._address.rpartition(":")[2]}'],
-            # Ray kills actors, and the server would stay.
+            # Ends the server with the actor, which Ray kills.
             preexec_fn=lambda: ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL))
 
     def address(self) -> str:
-        """Where callers of this node find it, once it serves."""
+        """Waits until the server serves. Returns its address for callers on this node."""
         end = time.monotonic() + _START
         with Client(self._address) as client:
             while True:
@@ -95,7 +96,7 @@ class _Server:
 
 @dataclasses.dataclass
 class NodeServers:
-    """A server on each node, for the callers of the node. They end with this object.
+    """One server on each node, for the callers on this node. The servers end with this object.
 
     Attributes:
       addresses: by node, for Predictor.
@@ -106,12 +107,12 @@ class NodeServers:
 
 
 def start_servers(command: Sequence[str], num_gpus: float = 1.0) -> NodeServers:
-    """Runs a server on each living node that has as many GPUs, on its loopback address.
+    """Starts a server on each living node that has enough GPUs, on the node's loopback address.
 
     Args:
-      command: the server's without host and port, such as ['sfmamba_server',
+      command: the server's command without host and port, such as ['sfmamba_server',
         '--model_repository=models', '--http_port=-1', '--metrics_port=0'].
-      num_gpus: that each server takes; 0: it runs on CPUs, and on every node.
+      num_gpus: number of GPUs that each server takes. 0: servers run on CPUs, on every node.
     """
     nodes = [node['NodeID'] for node in ray.nodes()
              if node['Alive'] and node['Resources'].get('GPU', 0) >= num_gpus]

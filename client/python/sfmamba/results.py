@@ -1,6 +1,7 @@
-"""The server's answers. All are immutable; arrays are the caller's to copy before changing them.
+"""The server's answers. All are immutable. Copy arrays before changing them.
 
-Pixels are those of the oriented picture: x to the right, y down, from the top left corner.
+Pixels are those of the oriented picture. x points to the right and y down, from the top left
+corner.
 """
 
 import dataclasses
@@ -14,15 +15,16 @@ from . import _rle
 from ._errors import VisionError
 
 Answer = TypeVar('Answer')
-Answers = List[Union[Answer, VisionError]]  # For a list of pictures, in their order.
+Answers = List[Union[Answer, VisionError]]  # One per picture of a list, in order.
 
 
 @dataclasses.dataclass(frozen=True)
 class Timing:
-    """Where a request's time went, in seconds; of several pictures the slowest for each stage.
+    """How long each stage of a request took, in seconds. For several pictures, each stage has the
+    time of its slowest picture.
 
     Attributes:
-      batch_size: pictures that were computed together.
+      batch_size: number of pictures that were computed together.
       device: such as 'cpu'.
     """
 
@@ -38,12 +40,13 @@ class Timing:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class HeatMap:
-    """What each part of a picture adds to a class's logit.
+    """What each part of a picture contributes to a class's logit.
 
     Attributes:
-      class_id: of the class.
-      values: float32 [H, W] of the network's cells, whose mean is the logit. They cover what the
-        model saw of the picture: with its own preprocessing often a square in the middle.
+      class_id: the class.
+      values: float32 [H, W], one value per cell of the network's last feature map. Their mean is
+        the logit. They cover the part of the picture that the model saw. In the model's own
+        preprocessing, this is often a square in the middle.
     """
 
     class_id: int
@@ -52,16 +55,16 @@ class HeatMap:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Classification:
-    """The classes of one picture, best first; equal scores by class.
+    """The classes of one picture, best first. Equal scores are ordered by class.
 
     Attributes:
       labels: K names.
-      scores: float32 [K]: 0..1 unless logits were asked for.
+      scores: float32 [K]: 0..1 unless logits were requested.
       class_ids: int32 [K].
-      embedding: float32 [D], the pooled features of the last stage; None unless asked for.
-      heat_map: where one class was seen; None unless asked for.
-      model: that answered, 'models/{id}/versions/{n}'.
-      timing: None unless asked for.
+      embedding: float32 [D], the pooled features of the last stage. None unless requested.
+      heat_map: where one class was seen. None unless requested.
+      model: the model that answered, 'models/{id}/versions/{n}'.
+      timing: None unless requested.
     """
 
     labels: Tuple[str, ...]
@@ -81,14 +84,15 @@ class Detections:
       labels: N names.
       scores: float32 [N], 0..1.
       class_ids: int32 [N].
-      boxes: float32 [N, 4]: x_min, y_min, x_max, y_max in pixels, half-open, clipped.
-      height, width: of the picture in pixels.
-      rles: N strings of COCO's compressed run lengths, as pycocotools takes them with
-        `size=[height, width]`; empty if there are no masks.
-      model: that answered, 'models/{id}/versions/{n}'.
-      timing: None unless asked for.
-      crops: N answers of the classifier that was asked for, without model and timing, or the errors
-        of those that it did not answer; empty if none was asked for.
+      boxes: float32 [N, 4]: x_min, y_min, x_max, y_max in pixels, half-open, clipped to the
+        picture.
+      height, width: size of the picture in pixels.
+      rles: N strings of COCO's compressed run lengths, as pycocotools accepts them with
+        `size=[height, width]`. Empty if there are no masks.
+      model: the model that answered, 'models/{id}/versions/{n}'.
+      timing: None unless requested.
+      crops: N answers of the classifier in the request, without model and timing. An object that
+        it did not answer has an error instead. Empty if the request has no classifier.
     """
 
     labels: Tuple[str, ...]
@@ -106,9 +110,9 @@ class Detections:
         return len(self.labels)
 
     def mask(self, index: int) -> NDArray[np.bool_]:
-        """The mask of one object, bool [H, W] of the whole picture.
+        """Returns the mask of one object, bool [H, W] of the whole picture.
 
-        Raises IndexError if there is none, VisionError (DATA_LOSS) if it cannot be decoded.
+        Raises IndexError if there is no mask, and VisionError (DATA_LOSS) if it cannot be decoded.
         """
         try:
             return _rle.decode_mask(self.rles[index], self.height, self.width)
@@ -117,8 +121,8 @@ class Detections:
 
     @property
     def masks(self) -> Optional[NDArray[np.bool_]]:
-        """All masks, bool [N, H, W]; None if the answer has none. They are decoded at each use
-        and take N * H * W bytes: of large pictures take mask(i) one by one."""
+        """All masks, bool [N, H, W]. None if the answer has no masks. They are decoded at each use
+        and take N * H * W bytes. For large pictures, use mask(i) for one object at a time."""
         if len(self.rles) != len(self):
             return None
         masks = np.empty((len(self), self.height, self.width), bool)
@@ -134,7 +138,7 @@ class ClassArea:
     Attributes:
       class_id: its number in the class map.
       label: its name.
-      pixel_count: its pixels.
+      pixel_count: the number of its pixels.
       fraction: of all pixels, 0..1.
     """
 
@@ -149,13 +153,13 @@ class Segmentation:
     """The class of each pixel of one picture.
 
     Attributes:
-      class_map: int32 [H, W] of class ids; -1 where there is no class, because `class_filter`
-        leaves it out.
-      areas: of the classes in it, the largest first.
-      confidence: float32 [H, W], the softmax probability of each pixel's class in steps of 1/255;
-        None unless asked for.
-      model: that answered, 'models/{id}/versions/{n}'.
-      timing: None unless asked for.
+      class_map: int32 [H, W] of class ids. It is -1 for a pixel whose class `class_filter`
+        excludes.
+      areas: of the classes in the map, the largest first.
+      confidence: float32 [H, W], the softmax probability of each pixel's class in steps of 1/255.
+        None unless requested.
+      model: the model that answered, 'models/{id}/versions/{n}'.
+      timing: None unless requested.
     """
 
     class_map: NDArray[np.int32]
@@ -173,21 +177,23 @@ class ModelInfo:
       name: 'models/{id}/versions/{n}'.
       task: 'CLASSIFICATION', 'DETECTION' or 'SEGMENTATION'.
       state: 'LOADING', 'READY', 'UNLOADING' or 'UNAVAILABLE'.
-      state_reason: why, if it is not ready.
-      version_labels: names of this version.
+      state_reason: why the model is not ready.
+      version_labels: labels of this version, such as 'stable'.
       input_sizes: (height, width) in pixels.
-      resize: how pictures become inputs: 'center_crop', 'stretch' or 'keep_ratio'; empty unless it
-        is ready.
-      resize_size: the side that they are resized to before an input is cut out of the middle; 0 for
-        'keep_ratio'.
-      class_count: its classes.
-      labels: their names by class id; empty in a list of models.
-      max_batch_size: pictures computed together at most.
-      weights_size_bytes: of the weights' file.
+      resize: how pictures become inputs: 'center_crop', 'stretch' or 'keep_ratio'. Empty unless
+        the model is ready.
+      resize_size: the side in pixels to which pictures are resized, before an input is cut out of
+        the middle. 0 for 'keep_ratio'.
+      class_count: number of classes.
+      labels: names of the classes by class id. Empty in a list of models.
+      max_batch_size: the most pictures that are computed together.
+      weights_size_bytes: size of the weights' file.
       content_sha256: of the weights' file.
-      precision: what it computes in, 'FP32', 'BF16' or 'FP16'; empty unless it is ready.
-      variant: of the network, such as 'mamba_vision_b'; empty unless it is ready.
-      config_source: the files that its configuration comes from; empty unless it is ready.
+      precision: the number format of computations, 'FP32', 'BF16' or 'FP16'. Empty unless the
+        model is ready.
+      variant: of the network, such as 'mamba_vision_b'. Empty unless the model is ready.
+      config_source: the files that contain the model's configuration. Empty unless the model is
+        ready.
     """
 
     name: str

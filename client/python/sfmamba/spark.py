@@ -20,7 +20,7 @@ Frames = Iterator[pd.DataFrame]
 
 
 def schema(task: str) -> StructType:
-    """Of what predict() makes: docs/batch.md, "Rows"."""
+    """Returns the schema of the rows that predict() makes (docs/batch.md, "Rows")."""
     return from_arrow_schema(TASKS[task].schema)
 
 
@@ -28,15 +28,15 @@ def predict(servers: Sequence[str], task: str = 'classify', model: str = '',
             id_column: str = 'path', image_column: str = 'content',
             access: Optional[Access] = None, resize: bool = False,
             **parameters: Any) -> Callable[[Frames], Frames]:
-    """A function for DataFrame.mapInPandas(). Each partition has a client of its own with all
-    servers. The columns' defaults are those of Spark's format binaryFile.
+    """Returns a function for DataFrame.mapInPandas(). Each partition has its own client for all
+    servers. The default columns are those of Spark's format binaryFile.
 
     Args:
       servers: addresses.
       task: 'classify', 'detect' or 'segment'.
       model: '': the servers' only or default one.
       id_column: becomes the rows' `id`.
-      image_column: of paths or files' bytes.
+      image_column: contains paths or the bytes of files.
       access: TLS and tokens.
       resize: whether the client resizes pictures to a classifier's input.
       **parameters: of the client's method of that name.

@@ -1,4 +1,5 @@
-"""From pictures to rows: reads, asks the servers and makes the rows, some at a time."""
+"""From pictures to rows: reads pictures, sends them to the servers and makes rows of the
+answers."""
 
 import asyncio
 import concurrent.futures
@@ -14,13 +15,13 @@ from .._images import Resized, to_image
 from .rows import TASKS, Requests, Row
 from .servers import Access, Servers
 
-# A path, perhaps of an fsspec filesystem; the bytes of a file; or a function that reads it.
+# A path (perhaps of an fsspec filesystem), the bytes of a file, or a function that returns them.
 Source = Union[str, bytes, Callable[[], bytes]]
 
-_READERS = 16  # Threads. Most wait for a disk or a network.
-_READ_AHEAD = 64  # Pictures, beyond what the servers have room for.
-_MOST_BYTES = 256 << 20  # Of requests that are not answered.
-_AT_ONCE = 64  # Pictures taken from the input at a time, by a thread.
+_READERS = 16  # Threads. Most of them wait for a disk or a network.
+_READ_AHEAD = 64  # Pictures read in addition to the servers' capacity.
+_MOST_BYTES = 256 << 20  # Limit of the bytes of unanswered requests.
+_AT_ONCE = 64  # Pictures that a thread takes from the input at a time.
 
 
 def is_remote(path: str) -> bool:
@@ -28,7 +29,7 @@ def is_remote(path: str) -> bool:
 
 
 def load(source: Source) -> bytes:
-    """The bytes of a picture's file. OSError if it cannot be read."""
+    """Returns the bytes of a picture's file. Raises OSError if it cannot be read."""
     if callable(source):
         return source()
     if isinstance(source, bytes):
@@ -42,23 +43,23 @@ def load(source: Source) -> bytes:
 
 
 class Asker:
-    """Asks servers about pictures; of one event loop.
+    """Sends pictures to servers and makes rows of their answers. Belongs to one event loop.
 
       async with Asker('classify', addresses, 'photographs') as asker:
           await asker.each([('a', 'a.jpg'), ('b', data)], lambda key, row: print(key, row))
 
-    A row has the columns of its task without the id. What cannot be read or answered has a reason
-    and a message instead.
+    A row has the columns of its task without the id. If a picture cannot be read or answered, its
+    row has a reason and a message instead.
 
     Attributes:
-      task: what is asked, and its columns.
-      model: that is asked.
+      task: the task of the requests, with its columns.
+      model: the model that answers.
     """
 
     def __init__(self, task: str, addresses: Sequence[str], model: str = '',
                  access: Optional[Access] = None, resize: bool = False, **parameters: Any) -> None:
         self.task = TASKS[task]
-        self.task.question(model, **parameters)  # Refuses wrong ones here.
+        self.task.question(model, **parameters)  # Raises an error for invalid parameters.
         if resize and task != 'classify':
             raise ValueError('only a classifier takes pictures that are resized by the client')
         self._servers = Servers(addresses, model, self.task.kind, access or Access())
@@ -80,9 +81,9 @@ class Asker:
 
     async def each(self, pictures: Iterable[Tuple[Hashable, Source]],
                    take: Callable[[Any, Row], None]) -> None:
-        """Calls take(key, row) for each picture, in the order of the answers. It reads only as far
-        ahead as the servers have room. JobError if it cannot go on, or what `pictures` or `take`
-        raises."""
+        """Calls take(key, row) for each picture, in the order of the answers. Reads only as far
+        ahead as the servers have room. Raises JobError if it cannot continue, or what `pictures` or
+        `take` raises."""
         changed = asyncio.Event()
         running: Set['asyncio.Task[None]'] = set()
         failures: List[BaseException] = []
@@ -119,14 +120,14 @@ class Asker:
             await asyncio.gather(*left, return_exceptions=True)
 
     def _most(self) -> int:
-        """Pictures that may be read and not yet answered."""
+        """Returns how many pictures may be read and not yet answered."""
         return self._servers.capacity() + _READ_AHEAD if self._held < _MOST_BYTES else 0
 
     async def _row(self, source: Source) -> Row:
         try:
             image = await asyncio.get_running_loop().run_in_executor(
                 self._readers, self._image, source)
-        except Exception as error:  # Whatever Pillow and filesystems raise for this picture.
+        except Exception as error:  # Any error of Pillow or a filesystem for this picture.
             return self.task.failure('UNREADABLE', _text(error))
         request = self._requests.about(image)
         size = request.ByteSize()
@@ -149,7 +150,8 @@ def _next(iterator: Iterator[Any]) -> List[Any]:
 
 
 def _text(error: Exception) -> str:
-    """Without paths and addresses in memory, so that a job gives the same rows everywhere."""
+    """Returns the text of an error without paths and memory addresses, so that a job gives the same
+    rows everywhere."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return f'{type(error).__name__}: {re.sub(" <.*?>", "", str(error))}'

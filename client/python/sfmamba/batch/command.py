@@ -1,4 +1,4 @@
-"""sfmamba-batch: one model over many pictures, into Parquet files. docs/batch.md is its page."""
+"""sfmamba-batch: runs one model over many pictures, into Parquet files. See docs/batch.md."""
 
 import argparse
 import asyncio
@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _add(parser: argparse.ArgumentParser, name: str, **details: Any) -> None:
-    """A flag that may be written with hyphens too."""
+    """Adds a flag, which may also be written with hyphens."""
     names = dict.fromkeys([f'--{name}', f'--{name.replace("_", "-")}'])
     parser.add_argument(*names, dest=name, **details)
 
@@ -115,7 +115,7 @@ def _add_job_flags(parser: argparse.ArgumentParser, task: str) -> None:
 
 
 def _parameters(flags: argparse.Namespace) -> Dict[str, Any]:
-    """What the answers depend on, in the words of the Client."""
+    """Returns the parameters that affect the answers, by the names that Client has for them."""
     if flags.command == 'classify':
         return {'top_k': flags.top_k, 'embedding': flags.embedding}
     if flags.command == 'detect':
@@ -159,7 +159,7 @@ async def _run(flags: argparse.Namespace, found: inputs_of.Inputs,
                 await job.run()
     except asyncio.CancelledError:
         print('sfmamba-batch: interrupted; the same command goes on', file=sys.stderr, flush=True)
-        # A thread may wait for a disk or a network for longer than the user does.
+        # A thread may wait for a disk or a network for a longer time than the user wants to wait.
         os._exit(NOT_FINISHED)
     print(display.line(), file=sys.stderr)
     return SOME_FAILED if job.progress.failed else ALL_DONE

@@ -1,5 +1,5 @@
-"""Where pictures come from, in a fixed order, each with an id. Nothing here keeps all of them as
-Python objects: a list may have ten million."""
+"""Finds pictures, in a fixed order and each with an id. There may be ten million pictures, so they
+are never all in memory as Python objects."""
 
 import base64
 import functools
@@ -24,24 +24,24 @@ Picture = Tuple[str, Source]  # The id comes first.
 
 _PICTURES = ('.jpg', '.jpeg', '.png', '.webp')
 _HASH_BYTES = 16
-_ROWS_AT_ONCE = 256  # Of Parquet with bytes.
+_ROWS_AT_ONCE = 256  # Rows of Parquet with bytes.
 
 
 class Inputs:
-    """A list of pictures that can be read again and again."""
+    """A list of pictures that can be read several times."""
 
     def ids(self) -> Iterator[str]:
-        """All ids, in order."""
+        """Yields all ids, in order."""
         return (name for name, _ in self.pictures(0))
 
     def pictures(self, start: int) -> Iterator[Picture]:
-        """All pictures from number `start` on."""
+        """Yields all pictures from number `start` on."""
         raise NotImplementedError
 
 
 def find(path: str, id_column: str, image_column: str) -> Inputs:
-    """What `path` names: a folder; or one file or several, as a pattern such as 'shards/*.tar'.
-    JobError if there is nothing, or files that are not all of one kind."""
+    """Returns the pictures in `path`: a folder, a file, or several files given as a pattern such as
+    'shards/*.tar'. Raises JobError if there is nothing, or if the files are not all of one kind."""
     if _is_folder(path):
         return _RemoteFolder(path) if is_remote(path) else Folder(path)
     files = _matching(path)
@@ -94,8 +94,9 @@ def _open(path: str) -> IO[bytes]:
 
 
 class Folder(Inputs):
-    """The pictures below a folder by the ends of their names: first a folder's own by name, then
-    its folders' by name. Hidden files and folders are skipped. Ids are relative paths."""
+    """The pictures in a folder and its subfolders, found by their file name extensions. A folder's
+    own pictures come first, by name. Its subfolders follow, by name. Hidden files and folders are
+    skipped. Ids are relative paths."""
 
     def __init__(self, path: str) -> None:
         self._path = os.fsencode(path)
@@ -115,7 +116,7 @@ class Folder(Inputs):
                     files.add(entry.name)
         for name in files.in_order():
             path = os.path.join(folder, name)
-            # What is no UTF-8 cannot stand in a column of strings.
+            # A path that is not UTF-8 is escaped, because a column of strings cannot contain it.
             yield (path.decode('utf-8', 'backslashreplace'),
                    os.fsdecode(os.path.join(self._path, path)))
         for name in folders.in_order():
@@ -126,7 +127,7 @@ _ENDS = tuple(end.encode() for end in _PICTURES)
 
 
 class _Names:
-    """Names of files, in a third of the memory that Python's own strings take."""
+    """Sorts names of files. Takes a third of the memory of Python's strings."""
 
     def __init__(self) -> None:
         self._last: List[bytes] = []
@@ -151,7 +152,7 @@ class _Names:
 
 
 class _RemoteFolder(Inputs):
-    """The same below a folder of an fsspec filesystem, ordered by path."""
+    """The pictures in a folder of an fsspec filesystem, ordered by path. Otherwise like Folder."""
 
     def __init__(self, path: str) -> None:
         self._filesystem, self._inner = _filesystem(path)
@@ -169,7 +170,7 @@ class _RemoteFolder(Inputs):
 
 
 class TextList(Inputs):
-    """A path in each line. Ids are the paths as they are written."""
+    """Text files with one path per line. Ids are the paths as written."""
 
     def __init__(self, files: List[str]) -> None:
         self._files = files
@@ -186,7 +187,7 @@ class TextList(Inputs):
 
 
 class JsonLines(Inputs):
-    """An object in each line. The image is a path, or {"bytes": base64}."""
+    """Files with one JSON object per line. The image is a path, or {"bytes": base64}."""
 
     def __init__(self, files: List[str], id_column: str, image_column: str) -> None:
         self._files = files
@@ -208,7 +209,8 @@ class JsonLines(Inputs):
 
 
 class Parquet(Inputs):
-    """The image's column has paths, bytes, or structures of both as Hugging Face's data sets do."""
+    """Parquet files. The image column contains paths, bytes, or structures of both as in Hugging
+    Face's data sets."""
 
     def __init__(self, files: List[str], id_column: str, image_column: str) -> None:
         self._files = files
@@ -260,8 +262,8 @@ def _source(value: Any) -> Source:
 
 
 class Tars(Inputs):
-    """WebDataset shards: the picture of each sample. Ids are the samples' keys: paths up to the
-    first dot of their names."""
+    """WebDataset shards, which contain one picture per sample. Ids are the samples' keys, which are
+    paths up to the first dot of the file's name."""
 
     def __init__(self, files: List[str]) -> None:
         self._files = files
@@ -271,7 +273,7 @@ class Tars(Inputs):
             for file in self._files:
                 with _open(file) as opened, tarfile.open(fileobj=opened, mode='r:') as tar:
                     for member in tar:
-                        tar.members = []  # type: ignore[misc]  # It would keep them all.
+                        tar.members = []  # type: ignore[misc]  # It would keep all members.
                         name = member.name
                         if not member.isfile() or not name.lower().endswith(_PICTURES):
                             continue
@@ -291,7 +293,7 @@ def _read(path: str, offset: int, size: int) -> bytes:
 
 
 class Listing(NamedTuple):
-    """A list of inputs, without its texts.
+    """The ids of a job's inputs as hashes, which need less memory than texts.
 
     Attributes:
       hashes: uint8 [N, 16], of the ids in order.
@@ -302,7 +304,8 @@ class Listing(NamedTuple):
     digest: str
 
     def check(self, number: int, name: str) -> None:
-        """JobError unless this is the id of that number: the inputs have changed meanwhile."""
+        """Raises JobError unless picture `number` has the id `name`. The inputs have then changed
+        since the job began."""
         if number >= len(self.hashes) or self.hashes[number].tobytes() != _hash(name):
             raise JobError(f'the inputs have changed since the job was begun: {name} is new')
 
@@ -312,7 +315,7 @@ def _hash(name: str) -> bytes:
 
 
 def listing(inputs: Inputs) -> Listing:
-    """Reads all ids. JobError if there are none or one twice."""
+    """Reads all ids. Raises JobError if there are none, or if an id occurs twice."""
     buffer = bytearray()
     for name in inputs.ids():
         buffer += _hash(name)

@@ -1,4 +1,4 @@
-"""One run of a job, or of one shard of it: the pictures that have no row yet, until all have."""
+"""One run of a job or of one of its shards. It makes rows for all pictures that have none yet."""
 
 import asyncio
 import itertools
@@ -10,19 +10,19 @@ from .inputs import Inputs, Listing
 from .parts import Json, Lock, Part, claim, parts_of
 from .rows import SCHEMA_VERSION, Row
 
-_COMMIT = 3.0  # Seconds that a commit has to end when the run is interrupted.
+_COMMIT = 3.0  # Seconds that a commit may take after an interrupt.
 
-Key = Tuple[Part, int, str]  # A picture's number and id.
+Key = Tuple[Part, int, str]  # The part, number and id of a picture.
 
 
 class Progress:
-    """Counts of one shard.
+    """Counts of the pictures of one shard.
 
     Attributes:
-      total: pictures.
-      done: those with a row, failed or not.
-      failed: those without an answer.
-      before: those that were done when this run began.
+      total: all pictures.
+      done: pictures with a row, whether they failed or not.
+      failed: pictures without an answer.
+      before: pictures that were done when this run began.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Progress:
 
 def describe(asker: Asker, parameters: Json, inputs: Listing, part_size: int, shards: int,
              file_format: str) -> Json:
-    """What a job is. Whoever resumes it must come with the same."""
+    """Returns the description of a job. A run can resume a job only if its description is equal."""
     return {'task': asker.task.method.__name__, 'model': asker.model.name,
             'weights': asker.model.content_sha256, 'parameters': parameters,
             'inputs': len(inputs.hashes), 'inputs_hash': inputs.digest, 'part_size': part_size,
@@ -39,8 +39,8 @@ def describe(asker: Asker, parameters: Json, inputs: Listing, part_size: int, sh
 
 
 class Job:
-    """Runs a shard of a job into a folder. JobError if the folder has another job, or if another
-    process works on the shard."""
+    """Runs a shard of a job into a folder. Raises JobError if the folder contains another job, or
+    if another process works on the shard."""
 
     def __init__(self, asker: Asker, inputs: Inputs, listing: Listing, job: Json,
                  folder: pathlib.Path, shard: int, retry_failed: bool) -> None:
@@ -65,7 +65,7 @@ class Job:
             self.progress.failed = 0
         self.progress.before = self.progress.done
         lock.take(self.progress.done)
-        self._lock = lock  # Until the process ends.
+        self._lock = lock  # Held until the process ends.
 
     async def run(self) -> None:
         """Returns when every picture has a row and every part is committed."""
@@ -79,9 +79,9 @@ class Job:
         self._check()
 
     def _pictures(self) -> Iterator[Tuple[Key, Source]]:
-        """The pictures that are left. Runs in threads, one at a time."""
+        """Yields the pictures without a row. Runs in several threads, but only in one at a time."""
         pictures: Iterator[Tuple[str, Source]] = iter(())
-        at = -1  # The number of the next of `pictures`.
+        at = -1  # Number of the next picture of `pictures`.
         for part in self._parts:
             part.open(self._retry_failed)
             if not part.left:
@@ -92,7 +92,7 @@ class Job:
                 pictures, at = self._inputs.pictures(part.first), part.first
             pictures = itertools.islice(pictures, part.first - at, None)
             self._open.add(part)
-            left = frozenset(part.left)  # The part's own shrinks meanwhile.
+            left = frozenset(part.left)  # A copy, because part.left shrinks meanwhile.
             for number in range(part.first, part.end):
                 name, source = next(pictures, ('', b''))
                 self._listing.check(number, name)

@@ -1,13 +1,13 @@
-"""The output folder of a job: parts of fixed ranges of the input, so that files do not depend on
-when answers came.
+"""The output folder of a job. Parts are fixed ranges of the input, so that files do not depend on
+the time of answers.
 
   part-0001-00000.parquet          a complete part, ordered by input
-  _job/job.json                    what the job is: model, parameters, inputs
+  _job/job.json                    describes the job: model, parameters, inputs
   _job/shard-0001.lock             held while a process works on the shard
-  _job/part-0001-00000.journal     a part that is not complete: a line for each answer, as it came
+  _job/part-0001-00000.journal     an incomplete part: a line per answer, in order of arrival
   _job/part-0001-00000.json        a part's manifest, written last: the part is committed
 
-Readers of Parquet folders pass over names that begin with "_".
+Readers of Parquet folders ignore names that begin with "_".
 """
 
 import fcntl
@@ -31,7 +31,7 @@ FORMATS = ('parquet', 'jsonl')
 
 
 def write_whole(path: pathlib.Path, data: bytes) -> None:
-    """A file that is there as a whole or not at all, whatever happens meanwhile."""
+    """Writes a file so that it exists either completely or not at all, even after a crash."""
     temporary = path.with_name(f'.{path.name}.{secrets.token_hex(4)}')
     try:
         with open(temporary, 'wb') as file:
@@ -58,7 +58,8 @@ def _make_folder_durable(folder: pathlib.Path) -> None:
 
 
 def claim(folder: pathlib.Path, job: Json) -> None:
-    """Says in the folder what job it is for. JobError if it is for another."""
+    """Writes the description of the job to the folder. Raises JobError if the folder contains
+    another job."""
     path = folder / _OWN / 'job.json'
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
@@ -71,7 +72,7 @@ def claim(folder: pathlib.Path, job: Json) -> None:
 
 
 def job_in(folder: pathlib.Path) -> Json:
-    """JobError if the folder has none."""
+    """Returns the description of the folder's job. Raises JobError if there is no job."""
     try:
         found: Json = json.loads((folder / _OWN / 'job.json').read_text())
     except (FileNotFoundError, NotADirectoryError):
@@ -84,7 +85,7 @@ def _pretty(data: Json) -> bytes:
 
 
 class Lock:
-    """One process at a time works on a shard; gone with the process."""
+    """Lets only one process at a time work on a shard. The lock ends with the process."""
 
     def __init__(self, folder: pathlib.Path, shard: int) -> None:
         self._folder = folder
@@ -92,7 +93,8 @@ class Lock:
         self._temporary = f'.part-{shard:04}-*'
 
     def take(self, done: int) -> None:
-        """JobError if another process has it. `done` rows were there before."""
+        """Takes the lock. Raises JobError if another process has it. `done` is the number of
+        existing rows."""
         self._file = open(self._path, 'a+')
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,10 +104,10 @@ class Lock:
         self._file.write(json.dumps({'pid': os.getpid(), 'since': time.time(), 'done': done}))
         self._file.flush()
         for left in self._folder.rglob(self._temporary):
-            left.unlink()  # Of a process that was killed.
+            left.unlink()  # Left by a process that was killed.
 
     def holder(self) -> Optional[Json]:
-        """What the process wrote that has it; None if none has it."""
+        """Returns what the process with the lock wrote, or None if no process has the lock."""
         try:
             with open(self._path) as file:
                 try:
@@ -119,12 +121,13 @@ class Lock:
 
 
 class Part:
-    """Rows of the inputs [first, end). Rows are kept in the journal and nowhere else until the part
-    is complete.
+    """The rows of the inputs [first, end). Until the part is complete, its rows are only in the
+    journal.
 
     Attributes:
-      left: numbers of the inputs that have no row yet; the part is committed when it is empty.
-      committed: rows and failed rows of the part that lies in the folder; None if there is none.
+      left: numbers of the inputs without a row. When it is empty, the part is committed.
+      committed: the number of rows and of failed rows of the committed part. None if the part is
+        not committed.
     """
 
     def __init__(self, folder: pathlib.Path, shard: int, number: int, first: int, end: int,
@@ -143,9 +146,10 @@ class Part:
         self.left: 'set[int]' = set()
 
     def open(self, retry_failed: bool) -> None:
-        """Finds what is left to do."""
+        """Finds the inputs that need a row."""
         if self.committed and not (retry_failed and self.committed[1]):
-            self._journal.unlink(missing_ok=True)  # Of a process that was killed right after.
+            # Left by a process that was killed just after it.
+            self._journal.unlink(missing_ok=True)
             return
         known = self._known()
         self.left = set(range(self.first, self.end))
@@ -153,20 +157,20 @@ class Part:
                       if not (retry_failed and row['reason'] is not None)}
 
     def counts(self) -> Tuple[int, int]:
-        """Rows, and how many of them have failed."""
+        """Returns the number of rows and how many of them have failed."""
         if self.committed:
             return self.committed
         rows = _journaled(self._journal)
         return len(rows), sum(row['reason'] is not None for row in rows.values())
 
     def failed(self) -> Iterator[Row]:
-        """The rows that have failed."""
+        """Returns the rows that have failed."""
         known = self._known() if not self.committed or self.committed[1] else {}
         return (row for _, row in sorted(known.items()) if row['reason'] is not None)
 
     def add(self, number: int, row: Row) -> bool:
-        """Writes a row to the journal; returns whether the part is complete. OSError if the disk is
-        full: the rows before are safe."""
+        """Writes a row to the journal. Returns whether the part is complete. Raises OSError if the
+        disk is full. Earlier rows are safe then."""
         if self._file is None:
             self._file = open(self._journal, 'ab', buffering=0)
             _cut_torn_line(self._journal)
@@ -178,8 +182,8 @@ class Part:
         return not self.left
 
     def commit(self, job: Json) -> Tuple[int, int]:
-        """Writes the part and its manifest, in this order, and drops the journal. Returns the
-        counts."""
+        """Writes the part, then its manifest, and deletes the journal. Returns the counts of the
+        part."""
         known = self._known()
         rows = [known[number] for number in range(self.first, self.end)]
         self._write(rows)
@@ -206,7 +210,7 @@ class Part:
         write_whole(self._data, data)
 
     def _known(self) -> Dict[int, Row]:
-        """By number; rows of the journal are newer than those of the part."""
+        """Returns the rows by number. A row of the journal replaces the row of the part."""
         rows: List[Row] = []
         if self.committed and self._data.suffix == '.jsonl':
             with open(self._data) as lines:
@@ -217,7 +221,7 @@ class Part:
 
 
 def _journaled(journal: pathlib.Path) -> Dict[int, Row]:
-    """The rows of a journal. The last line may be torn."""
+    """Returns the rows of a journal. The last line is ignored if it is incomplete."""
     if not journal.exists():
         return {}
     with open(journal, 'rb') as lines:
@@ -225,7 +229,7 @@ def _journaled(journal: pathlib.Path) -> Dict[int, Row]:
 
 
 def _cut_torn_line(journal: pathlib.Path) -> None:
-    """Without it the next line would not begin a new one."""
+    """Removes an incomplete last line, so that the next row begins on a new line."""
     with open(journal, 'rb+') as file:
         end = 0
         for line in file:
@@ -234,7 +238,7 @@ def _cut_torn_line(journal: pathlib.Path) -> None:
 
 
 def parts_of(folder: pathlib.Path, job: Json, shard: int, schema: pa.Schema) -> Iterator[Part]:
-    """All parts of a shard, counted from 1, which is a range of the inputs."""
+    """Yields all parts of a shard. Shards are ranges of the inputs and are counted from 1."""
     count, shards, size = job['inputs'], job['shards'], job['part_size']
     begin, end = count * (shard - 1) // shards, count * shard // shards
     for number, first in enumerate(range(begin, end, size)):

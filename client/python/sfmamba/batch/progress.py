@@ -1,4 +1,4 @@
-"""How far a job is: a bar on a terminal, else a line every ten seconds; a summary at the end."""
+"""Shows the progress of a job: a bar on a terminal, otherwise a line every ten seconds."""
 
 import asyncio
 import sys
@@ -12,7 +12,7 @@ _BETWEEN_BARS = 0.2
 
 
 class Display:
-    """Shows the progress while the block runs.
+    """Shows the progress while its block runs.
 
       async with Display(job.progress) as display:
           await job.run()

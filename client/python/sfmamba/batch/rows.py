@@ -1,5 +1,5 @@
-"""The rows of each task: what is asked, the schema, and the row of an answer. It is the same for
-sfmamba-batch, Ray and Spark."""
+"""The rows of each task: the request, the schema, and the row of an answer. sfmamba-batch, Ray and
+Spark use the same rows."""
 
 import dataclasses
 from typing import Any, Callable, Dict, List
@@ -12,7 +12,7 @@ from .._requests import Options
 from ..client import Client
 from ..client import question as question_of
 
-# Changes with the columns. A job is resumed only by the version that began it.
+# Changes if the columns change. A job can be resumed only by the version that began it.
 SCHEMA_VERSION = 1
 
 Row = Dict[str, Any]
@@ -54,13 +54,13 @@ def _segmentation(result: Any) -> Row:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """A task's rows.
+    """The rows of a task.
 
     Attributes:
-      kind: the task of its models.
-      method: what the client calls it.
-      columns: of an answer, beside `id` and those of an error.
-      row: makes the answer's columns of a result message.
+      kind: the task of its models, as the server names it.
+      method: the method of the client.
+      columns: the columns of an answer, without `id`, `reason` and `message`.
+      row: makes the columns of an answer from a result message.
     """
 
     kind: str
@@ -74,18 +74,18 @@ class Task:
 
     @property
     def answer_fields(self) -> List[pa.Field]:
-        """All columns but the id. `reason` and `message` are null unless the picture failed, the
-        others are null if it did."""
+        """All columns except the id. `reason` and `message` are null unless the picture failed. The
+        others are null if it failed."""
         return [*self.columns, pa.field('reason', pa.string()), pa.field('message', pa.string())]
 
     def question(self, model: str, priority: str = 'LOW', **parameters: Any) -> Question:
-        """What is asked of each picture. TypeError or ValueError for parameters that the method
-        does not take."""
+        """Returns what is asked about each picture. Raises TypeError or ValueError for parameters
+        that the method does not accept."""
         return question_of(self.method, {
             'model': model, 'options': Options(priority=priority), **parameters})
 
     def answer(self, response: Any) -> Row:
-        """The columns of a response to one picture."""
+        """Returns the columns of a response to one picture."""
         if len(response.results) != 1:
             return self.failure('DATA_LOSS', f'{len(response.results)} results for one picture')
         [result] = response.results
@@ -94,13 +94,13 @@ class Task:
         return {**self.row(result), 'reason': None, 'message': None}
 
     def error(self, error: VisionError) -> Row:
-        # The field is always that of the only picture.
+        # The field is not needed, because there is only one picture.
         message = error.message[len(error.field):].lstrip(': ') if (
             error.field and error.message.startswith(error.field)) else error.message
         return self.failure(error.reason or error.code.name, message)
 
     def failure(self, reason: str, message: str) -> Row:
-        """The columns of a picture without an answer."""
+        """Returns the columns of a picture without an answer."""
         return {**{column.name: None for column in self.columns},
                 'reason': reason, 'message': message}
 
@@ -124,7 +124,7 @@ TASKS = {
 class Requests:
     """Makes the requests of one question.
 
-    Copying a request that is ready costs a tenth of making it anew for each picture.
+    Copying a prepared request takes a tenth of the time of making a new one for each picture.
     """
 
     def __init__(self, question: Question) -> None:
@@ -133,7 +133,7 @@ class Requests:
         del self._ready.images[:]
 
     def about(self, image: Any) -> Any:
-        """The request about a picture, an Image message."""
+        """Returns the request for a picture, which is an Image message."""
         request = self.method.request()
         request.CopyFrom(self._ready)
         request.images.append(image)

@@ -1,5 +1,5 @@
-"""Several servers of one model: each has a window of requests, and one that is lost leaves its work
-to the others."""
+"""Several servers of one model. Each server has a window of requests. If a server is lost, the
+others do its work."""
 
 import asyncio
 import collections
@@ -18,26 +18,26 @@ from .._retry import JITTER, PATIENCE
 from ..results import ModelInfo
 from .window import MOST, Window
 
-_PROBE = 5.0  # Seconds that a server has to say that it serves.
+_PROBE = 5.0  # Seconds in which a server must say that it serves.
 _BETWEEN_PROBES = 0.5
-_FIRST_PROBES = 10.0  # Seconds of trying to reach the first server.
-_BUSY = 0.1  # Seconds before a server without room is asked again if it does not say when.
-_OUT_OF_MEMORY = 3  # Attempts for a picture that the device has no memory for.
-# The server's max_concurrent_streams: gRPC sends no more calls at a time over one connection.
+_FIRST_PROBES = 10.0  # Seconds of attempts to reach the first server.
+_BUSY = 0.1  # Seconds to wait for a server without room that does not say how long.
+_OUT_OF_MEMORY = 3  # Attempts for a picture for which the device lacks memory.
+# The server's max_concurrent_streams. gRPC does not send more calls at a time over one connection.
 _CALLS_OF_A_CONNECTION = 256
 
 
 class JobError(Exception):
-    """The job cannot go on. The text says why."""
+    """The job cannot continue. The text says why."""
 
 
 class Verdict(enum.Enum):
     """What follows from an error."""
 
-    PICTURE = 1  # It is of this picture alone.
+    PICTURE = 1  # Only this picture fails.
     BUSY = 2  # The server has no room now.
-    LOST = 3  # The server cannot be used now; another may be.
-    JOB = 4  # Every picture would get it.
+    LOST = 3  # This server cannot be used now, but another may.
+    JOB = 4  # Every picture would fail.
 
 
 def verdict(error: VisionError) -> Verdict:
@@ -46,11 +46,11 @@ def verdict(error: VisionError) -> Verdict:
         is_busy = error.retry_delay or error.reason == 'PREDICTED_DEADLINE_MISS'
         return Verdict.BUSY if is_busy else Verdict.PICTURE
     if code == 'DEADLINE_EXCEEDED':
-        return Verdict.BUSY  # It has waited for as long as the server lets any request wait.
+        return Verdict.BUSY  # The request has waited as long as the server allows.
     if code in ('UNAVAILABLE', 'NOT_FOUND', 'UNAUTHENTICATED', 'PERMISSION_DENIED', 'CANCELLED'):
         return Verdict.LOST
     if code in ('INTERNAL', 'UNKNOWN') and not error.reason:
-        return Verdict.LOST  # Of the network or of a proxy.
+        return Verdict.LOST  # An error of the network or of a proxy.
     if code in ('FAILED_PRECONDITION', 'UNIMPLEMENTED', 'DATA_LOSS'):
         return Verdict.JOB
     is_of_picture = not error.fields or error.field.startswith('images')
@@ -58,7 +58,7 @@ def verdict(error: VisionError) -> Verdict:
 
 
 class Access:
-    """How the servers are reached: the Client's parameters of these names."""
+    """How the servers are reached. The parameters have the meaning that they have for Client."""
 
     def __init__(self, tls: bool = False, root_certificates: Optional[bytes] = None,
                  token: Optional[Token] = None, plaintext_token: bool = False) -> None:
@@ -74,10 +74,10 @@ class Access:
 
 
 class Server:
-    """One server of a running event loop.
+    """One server. Belongs to the running event loop.
 
     Attributes:
-      error: why it cannot be used; None if it can.
+      error: why the server cannot be used. None if it can.
     """
 
     def __init__(self, address: str, access: Access) -> None:
@@ -95,7 +95,7 @@ class Server:
             await channels.any.close(None)
 
     async def call(self, method: Any, request: Any, timeout: Optional[float] = None) -> Any:
-        """The response, or VisionError. One attempt."""
+        """Returns the response or raises VisionError. Makes one attempt."""
         self._next = (self._next + 1) % len(self._channels)
         try:
             return await self._channels[self._next].stub(method)(
@@ -104,8 +104,8 @@ class Server:
             raise self._connection.error(rpc_error) from None
 
     async def probe(self, name: str, task: str) -> ModelInfo:
-        """The model that it serves under this name; '': its only or default one for the task.
-        VisionError if the server or the model is not ready."""
+        """Returns the model that the server serves under this name. '' means its only or default
+        model for the task. Raises VisionError if the server or the model is not ready."""
         health = await self.call(_requests.CHECK_HEALTH,
                                  _messages.HealthCheckRequest(service=SERVICE), _PROBE)
         if health.status != _messages.HealthCheckResponse.SERVING:
@@ -142,7 +142,7 @@ class Servers:
           response = await servers.ask(method, request)
 
     Attributes:
-      model: what they serve, by the first that was reached. A server that serves another version or
+      model: the model of the server that was reached first. A server with another version or
         other weights is not used.
     """
 
@@ -156,7 +156,7 @@ class Servers:
         self._waiting: Deque['asyncio.Future[Server]'] = collections.deque()
         self._timer: Optional[asyncio.TimerHandle] = None
         self._probes: List['asyncio.Task[None]'] = []
-        self._away_since: Optional[float] = None  # No server can be used since then.
+        self._away_since: Optional[float] = None  # Since then, no server could be used.
         self.model: ModelInfo
 
     async def __aenter__(self) -> 'Servers':
@@ -177,12 +177,12 @@ class Servers:
             await server.close()
 
     def capacity(self) -> int:
-        """Requests that the servers take now, at least 1."""
+        """Returns how many requests the servers accept now, at least 1."""
         return max(1, sum(one.window.size for one in self._servers if not one.error))
 
     async def ask(self, method: Any, request: Any) -> Any:
-        """The response, from whichever server has room. VisionError of this picture alone,
-        JobError if the job cannot go on."""
+        """Returns the response of any server with room. Raises VisionError if only this picture
+        fails, and JobError if the job cannot continue."""
         is_again, out_of_memory = False, 0
         while True:
             server = await self._take(is_again)
@@ -203,7 +203,7 @@ class Servers:
                 self._hand_out()
 
     def _failed(self, server: Server, error: VisionError, sent: float) -> None:
-        """Returns if the picture is to be asked again, else raises."""
+        """Returns if the picture must be sent again. Otherwise raises an error."""
         kind = verdict(error)
         if kind is Verdict.PICTURE:
             raise error
@@ -219,8 +219,8 @@ class Servers:
     # ---- Room ----
 
     async def _take(self, is_again: bool) -> Server:
-        """A server with room, which has one request more in flight from now on. Those that were
-        sent before go first."""
+        """Returns a server with room and counts one more request in flight there. Requests that
+        were sent before come first."""
         waiter: 'asyncio.Future[Server]' = asyncio.get_running_loop().create_future()
         if is_again:
             self._waiting.appendleft(waiter)
@@ -235,7 +235,7 @@ class Servers:
             raise
 
     def _hand_out(self) -> None:
-        """Gives servers with room to those who wait."""
+        """Gives servers with room to waiting requests."""
         now = time.monotonic()
         usable = [one for one in self._servers if not one.error]
         while self._waiting:
@@ -260,7 +260,7 @@ class Servers:
     # ---- Probes ----
 
     async def _find_model(self) -> None:
-        """Learns the model of the first server that can be reached."""
+        """Finds the model of the first server that can be reached."""
         end = time.monotonic() + _FIRST_PROBES
         while True:
             errors = await asyncio.gather(*map(self._admit, self._servers))
@@ -273,7 +273,7 @@ class Servers:
             await asyncio.sleep(_BETWEEN_PROBES)
 
     async def _admit(self, server: Server) -> Optional[VisionError]:
-        """Asks a server whether it can be used; if not, returns why."""
+        """Asks a server whether it can be used. Returns the reason if it cannot."""
         try:
             model = await server.probe(self._name, self._task)
             self._check_same(model)
@@ -291,7 +291,7 @@ class Servers:
             if model.task != self._task:
                 raise JobError(f'{model.name} is for {model.task}, expected one for {self._task}')
             self.model = model
-            self._name = model.name  # With its version: a server may have another default.
+            self._name = model.name  # With the version, because defaults may differ.
         found = (model.name, model.content_sha256)
         expected = (self.model.name, self.model.content_sha256)
         if found != expected:
@@ -304,7 +304,7 @@ class Servers:
         self._probes.append(asyncio.get_running_loop().create_task(self._probe(server)))
 
     async def _probe(self, server: Server) -> None:
-        """Until the server can be used again."""
+        """Asks the server again until it can be used."""
         try:
             while await self._admit(server) is not None:
                 if all(one.error for one in self._servers):
@@ -312,7 +312,7 @@ class Servers:
                     if time.monotonic() - self._away_since > PATIENCE:
                         raise JobError(self._why())
                 await asyncio.sleep(_BETWEEN_PROBES * random.uniform(1, 1 + JITTER))
-        except Exception as error:  # Also of the file with the token.
+        except Exception as error:  # Also errors of the file with the token.
             for waiter in self._waiting:
                 if not waiter.done():
                     waiter.set_exception(error)

@@ -1,4 +1,4 @@
-"""What `sfmamba-batch status` says of an output folder."""
+"""The output of `sfmamba-batch status`."""
 
 import pathlib
 import time
@@ -10,8 +10,8 @@ from .rows import TASKS
 
 
 def lines(folder: pathlib.Path, failed_rows: bool) -> Iterator[str]:
-    """The counts of the whole job and the rate of each shard that runs; or the rows that have
-    failed, with tabs between id, reason and message."""
+    """Yields the counts of the whole job and the rate of running shards. If `failed_rows`, yields
+    the failed rows instead, with tabs between id, reason and message."""
     job = job_in(folder)
     schema = TASKS[job['task']].schema
     total_done = total_failed = 0
