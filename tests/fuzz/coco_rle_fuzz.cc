@@ -1,5 +1,6 @@
-// Run lengths: counts are refused or become a mask inside the picture; masks
-// and class maps come back as they were.
+// Fuzzes COCO run lengths. Any counts must either be rejected or be decoded to
+// a mask inside the picture. Masks and class maps that are encoded and decoded
+// must not change.
 #include <cstdint>
 #include <string>
 #include <vector>

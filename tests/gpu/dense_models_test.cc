@@ -19,11 +19,12 @@
 namespace sfmamba {
 namespace {
 
-// What may differ in `all` of something, in half precision more than in fp32.
+// How much the results on the GPU may differ from the results on the CPU. Half
+// precision may differ more than fp32.
 struct Tolerance {
   double score, iou, mask, labels;
 
-  // One detection in this many may be another.
+  // At most 1 + N / one_of of N detections may differ.
   size_t one_of;
 
   size_t missing(size_t all) const { return 1 + all / one_of; }

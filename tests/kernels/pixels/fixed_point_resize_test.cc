@@ -75,7 +75,8 @@ TEST_P(FixedPointResizeTest, RowsAreTheSumsInWideIntegers) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(testing::Message() << c.outputs << " of " << c.inputs);
     const FixedPointTaps taps = Taps(c.outputs, c.inputs, c.max_count, random);
-    // The buffers have exactly the readable bytes.
+    // Each input buffer ends right after the last byte that may be read, so
+    // that a sanitizer finds reads beyond it.
     std::vector<std::vector<uint8_t>> in, out;
     ResizeRowsArgs args;
     args.taps = &taps;

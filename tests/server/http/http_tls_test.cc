@@ -249,7 +249,7 @@ TEST_F(HttpTlsTest, TheWholeChainIsSent) {
   EXPECT_EQ(sk_X509_num(SSL_get_peer_cert_chain(client.ssl())), 2);
 }
 
-// Only TLS 1.2 has it.
+// Only TLS 1.2 has renegotiation.
 TEST_F(HttpTlsTest, ThereIsNoRenegotiation) {
   Start();
   TlsClient::Options options;
