@@ -37,7 +37,7 @@ class RleWriter {
       if (end_ > 0) Append(end_ - begin_);
       Append(begin - end_);
       begin_ = begin;
-    } else if (end_ == 0) {  // The first pixel is set.
+    } else if (end_ == 0) {  // Begins at the first pixel.
       Append(0);
     }
     end_ = end;

@@ -38,8 +38,8 @@ int64_t JpegDecoderBytes(const JpegFrame& frame) {
       const int64_t row = blocks_across * kBlockBytes + sizeof(void*);
       bytes += blocks_down * row;
     }
-    // Rows of blocks with the blocks beside them, and rows as wide as the
-    // picture.
+    // Memory for rows of blocks with their neighbouring rows, and for rows as
+    // wide as the picture.
     bytes += blocks_across * kBlock * own.down * (kBlock + 2) +
              RoundUp(frame.width, across * kBlock) * (down + 1);
   }

@@ -21,21 +21,21 @@ struct JpegFrame {
   bool several_scans = false;  // The JPEG is progressive or not interleaved.
 };
 
-// Returns the bound for libjpeg. For a JPEG with one scan, libjpeg allocates a
-// few rows. For several scans it allocates the coefficients of the whole
-// picture, 2 bytes each. This is 3 bytes per pixel at 4:2:0, 6 at 4:4:4, and 8
-// for CMYK.
+// Returns the most memory that libjpeg allocates. For a JPEG with one scan,
+// this is a few rows. For several scans it is the coefficients of the whole
+// picture, 2 bytes each. They take 3 bytes per pixel at 4:2:0, 6 at 4:4:4, and
+// 8 for CMYK.
 int64_t JpegDecoderBytes(const JpegFrame& frame);
 
-// Returns the bound for libpng, which allocates two rows. Interlacing makes no
-// difference.
+// Returns the most memory that libpng allocates, which is two rows. Interlacing
+// makes no difference.
 int64_t PngDecoderBytes(int width);
 
-// Returns the bound for libwebp. For a lossy picture, libwebp allocates some
-// rows. For a lossless picture it allocates 4 bytes per pixel. An alpha channel
+// Returns the most memory that libwebp allocates. For a lossy picture, this is
+// some rows. For a lossless picture it is 4 bytes per pixel. An alpha channel
 // takes another 4 bytes per pixel, because libwebp decodes it although the
 // result has no alpha. A lossless picture may have more Huffman tables than
-// encoders write. The bound does not include these tables.
+// encoders write. The result does not include these tables.
 int64_t WebpDecoderBytes(int width, int height, bool lossless, bool alpha);
 
 }  // namespace sfmamba::base

@@ -47,7 +47,7 @@ bool HasValidCrc(absl::string_view chunk) {
 
 // Source: PNG specification (third edition), 5.3 and 11.2.
 absl::Status ReadPng(absl::string_view bytes, ImageHeader& header) {
-  // Bytes of a chunk besides its data, which are its length, type and CRC.
+  // Bytes of a chunk besides its data: its length, type and CRC.
   constexpr size_t kFrame = 12;
   if (bytes.size() < 33 || BigEndian(bytes, 8, 4) != 13 ||
       bytes.substr(12, 4) != "IHDR") {

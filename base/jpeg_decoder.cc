@@ -28,11 +28,11 @@ constexpr int kMostHeaderMessages = 10'000;
 // rows that the header does not count.
 constexpr int kMostJunk = 1 << 10;
 
-// OnProgress() asks the watch once in WatchedRows() calls. libjpeg calls it for
-// each row of pixels, or for each row of blocks while it reads coefficients. So
-// the watch is asked about every 0.1 ms, or every few ms while libjpeg reads
-// coefficients. Asking takes a system call, but an expired picture is decoded
-// until the watch is asked again.
+// libjpeg calls OnProgress() for each row of pixels, or for each row of blocks
+// while it reads coefficients. One in WatchedRows() calls checks whether the
+// DecodeWatch has expired. This is a check about every 0.1 ms, or every few ms
+// while libjpeg reads coefficients. Checks are not more frequent because each
+// takes a system call.
 constexpr int kLeastWatchedRows = 8, kMostWatchedRows = 64;
 constexpr int kWatchedPixels = 1 << 15;
 

@@ -15,9 +15,9 @@
 namespace sfmamba::base {
 namespace {
 
-// The watch is asked after kWatchedRows rows and after kWatchedBytes bytes of
-// the file. Bytes count too, because libpng decompresses all data after the
-// last row.
+// Whether the DecodeWatch has expired is checked after kWatchedRows rows and
+// after kWatchedBytes bytes of the file. Bytes count too, because libpng
+// decompresses all data after the last row.
 constexpr int kWatchedRows = 16;
 constexpr size_t kWatchedBytes = 8 << 10;
 
@@ -32,7 +32,7 @@ struct Source {
   absl::string_view left;   // The chunks after the current chunk.
   bool palette = false;     // True if the pixels are indices of PLTE.
   const DecodeWatch& watch;
-  size_t unwatched = 0;  // Bytes read since the watch was last asked.
+  size_t unwatched = 0;  // Bytes read since the last check of `watch`.
   char message[128] = "";
   bool expired = false;
 };
@@ -43,8 +43,8 @@ struct Source {
   png_longjmp(png, 1);
 }
 
-// libpng reports some errors as warnings (it calls them benign). The errors
-// listed here leave every pixel known. All others may lose pixels.
+// Errors that leave every pixel known. libpng reports some errors, which it
+// calls benign, as warnings. Warnings that are not listed here may lose pixels.
 constexpr absl::string_view kHarmless[] = {
     "Extra compressed data",  // After the end of the compressed rows.
     "Too many IDAT",          // Extra data in a chunk of their own.
@@ -119,7 +119,7 @@ class Reader {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_set_read_fn(png_, &source_, Read);
     png_set_user_limits(png_, width, height);
-    png_set_benign_errors(png_, 1);  // libpng then reports them to Warn().
+    png_set_benign_errors(png_, 1);  // Benign errors go to Warn().
     png_read_info(png_, info_);
     return true;
   }

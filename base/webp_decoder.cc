@@ -10,8 +10,9 @@
 namespace sfmamba::base {
 namespace {
 
-// The watch is asked after each of kWatchedParts parts of the file, because a
-// few bytes may hold many pixels. A part has at most kWatchedBytes bytes.
+// Whether the DecodeWatch has expired is checked after each of kWatchedParts
+// parts of the file, because a few bytes may hold many pixels. A part has at
+// most kWatchedBytes bytes.
 constexpr size_t kWatchedParts = 64, kWatchedBytes = 64 << 10;
 
 // Returns true if the file has as many bytes as its header says.
