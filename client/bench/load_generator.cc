@@ -192,7 +192,7 @@ class LoadRun {
   int in_flight_ ABSL_GUARDED_BY(mu_) = 0;
   UnavailablePause pause_ ABSL_GUARDED_BY(mu_);  // Used by closed loops only.
   size_t next_turn_ ABSL_GUARDED_BY(mu_) = 0;
-  int measured_ ABSL_GUARDED_BY(mu_) = 0;  // Turns after the warm-up.
+  int measured_ ABSL_GUARDED_BY(mu_) = 0;  // Requests after the warm-up.
   LoadTally tally_ ABSL_GUARDED_BY(mu_);
 };
 

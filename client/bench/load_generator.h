@@ -18,7 +18,7 @@ namespace sfmamba::client {
 struct LoadRequest {
   absl::variant<v1::ClassifyRequest, v1::DetectRequest, v1::SegmentRequest>
       message;
-  absl::Duration deadline = absl::Seconds(10);  // Counted from when it is due.
+  absl::Duration deadline = absl::Seconds(10);  // Counted from the due time.
   int class_index = 0;                          // Index in Load::class_names.
 };
 
@@ -33,7 +33,7 @@ struct Load {
 };
 
 struct LoadOptions {
-  int threads = 1;       // Sending threads.
+  int threads = 1;       // Threads that send.
   int concurrency = 16;  // In a closed loop, requests in flight at a time.
   // The most requests in flight in an open loop. Requests that would exceed it
   // are not sent and are counted as `over_cap`.

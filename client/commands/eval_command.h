@@ -9,8 +9,8 @@
 namespace sfmamba::client {
 
 // `sfmamba eval`: shows how accurate a served model is on a labelled folder
-// (see dataset.h), and how long the server took. If --against is
-// given, also compares the answers with another model's. Returns the exit code.
+// (see dataset.h), and how long the server took. If --against is given, also
+// compares the answers with another model's. Returns the exit code.
 int RunEval(const std::vector<std::string>& arguments, const Console& console);
 
 }  // namespace sfmamba::client

@@ -93,7 +93,8 @@ class StreamRun {
   // Pictures that are read and not yet answered, by correlation ID.
   std::map<int64_t, Picture> open_ ABSL_GUARDED_BY(mu_);
   Patience patience_ ABSL_GUARDED_BY(mu_){3};
-  bool waits_ ABSL_GUARDED_BY(mu_) = false;  // The user was told.
+  // True if the current wait was reported to the user.
+  bool waits_ ABSL_GUARDED_BY(mu_) = false;
   int exit_ ABSL_GUARDED_BY(mu_) = kExitOk;
 
   // The members below belong to the current call.

@@ -20,8 +20,8 @@ class LogitAgreement {
   void Add(const std::vector<float>& logits,
            const std::vector<float>& reference);
 
-  // Returns the fraction of pictures for which both models give the same class
-  // the largest logit.
+  // Returns the fraction of pictures for which both models give the largest
+  // logit to the same class.
   double SameFirstClass() const;
   // Returns the root mean square of the differences between the models' logits,
   // divided by the standard deviation of the reference's logits. Both are taken

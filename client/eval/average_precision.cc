@@ -28,7 +28,8 @@ double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
     precisions.push_back(static_cast<double>(right) / (precisions.size() + 1));
     recalls.push_back(static_cast<double>(right) / objects);
   }
-  // Each precision becomes the best one at this recall or a higher recall.
+  // Each precision becomes the best precision at this recall or at a higher
+  // recall.
   for (size_t i = precisions.size(); i-- > 1;) {
     precisions[i - 1] = std::max(precisions[i - 1], precisions[i]);
   }

@@ -26,10 +26,10 @@ class AveragePrecision {
   };
 
   // The objects and detections of one class in one image. A crowd is a region
-  // in which any number of detections may lie. They count neither as right nor
-  // as wrong. `iou` returns the IoU of a detection and an object, both given by
-  // index. If the object is a crowd, it returns the fraction of the detection
-  // that lies in the crowd.
+  // in which any number of detections may lie. Such detections count neither as
+  // right nor as wrong. `iou` returns the IoU of a detection and an object,
+  // both given by index. If the object is a crowd, it returns the fraction of
+  // the detection that lies in the crowd.
   struct Matches {
     std::vector<bool> crowds;    // By object.
     std::vector<double> scores;  // By detection.

@@ -21,7 +21,8 @@ double Iou(const CocoBox& found, const CocoBox& object, bool crowd = false);
 // Measures how precise a detector's boxes and masks are. Thread-compatible.
 class DetectorScore {
  public:
-  // `categories` are ids by label. Detections of other labels are not counted.
+  // `categories` maps labels to category ids. Detections with other labels are
+  // not counted.
   explicit DetectorScore(std::map<std::string, int64_t> categories)
       : categories_(std::move(categories)) {}
 

@@ -91,8 +91,8 @@ absl::StatusOr<RunLengths> FromCompressed(absl::string_view counts, int width,
 
 RunLengths FromPolygon(const std::vector<double>& polygon, int width,
                        int height) {
-  constexpr double kScale = 5;  // The outline is drawn this much finer.
-  // Points that are farther away are moved to this distance, which limits the
+  constexpr double kScale = 5;  // Steps of the outline per pixel.
+  // Coordinates beyond this distance are moved to it, which limits the
   // outline's length.
   const double far = 4.0 * std::max(width, height);
   const size_t count = polygon.size() / 2;

@@ -61,8 +61,8 @@ absl::StatusOr<Mask> MaskOf(const Picture& picture,
   return DecodeMask(detection);
 }
 
-// Blends the mask's pixels with `color`, if they are on the canvas. The
-// outermost `outline` pixels get exactly `color`.
+// Blends the mask's pixels that are on the canvas with `color`. The outermost
+// `outline` pixels of the mask get exactly `color`.
 void PaintMask(Mask mask, const Color& color, int outline, cv::Mat* canvas) {
   if (mask.data.empty()) return;
   const cv::Mat set(mask.height, mask.width, CV_8UC1, mask.data.data());

@@ -40,7 +40,8 @@ class CallHandle {
 };
 
 struct VisionClientOptions {
-  // Allows sharing connections with other clients of this process.
+  // Whether the client may share connections with other clients of this
+  // process.
   bool share_connections = true;
   // Retries predictions that end with UNAVAILABLE. If the server has answered
   // before and cannot be reached now, predictions also wait for it.

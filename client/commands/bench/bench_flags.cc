@@ -148,7 +148,7 @@ Trace BenchFlags::MakeTrace(const std::vector<std::string>& files) const {
   request.model = model;
   request.deadline = common.deadline;
   if (!priority.empty()) {
-    ParsePriority(priority, &request.priority).IgnoreError();  // Checked.
+    ParsePriority(priority, &request.priority).IgnoreError();  // See Check().
   }
   request.class_name = DefaultClassName(request);
   const std::vector<std::string> names =
