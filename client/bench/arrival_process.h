@@ -33,8 +33,8 @@ class ArrivalProcess {
   // Returns the time of the next arrival, counted from the start.
   absl::Duration Next() {
     // Uniform in [0, 1), from the upper 53 bits. Unlike
-    // std::exponential_distribution, this computation is equal on every
-    // platform.
+    // std::exponential_distribution, this computation has equal results on
+    // every platform.
     const double uniform =
         std::ldexp(static_cast<double>(random_() >> 11), -53);
     busy_time_ += -std::log1p(-uniform) * mean_gap_;

@@ -25,7 +25,7 @@ class UnavailablePause {
       *this = UnavailablePause();
       return;
     }
-    // Requests that were sent before this pause belong to the same attempt.
+    // Requests that were sent before this pause count as the same attempt.
     if (sent < until_) return;
     pause_ = std::clamp(2 * pause_, kFirst, kLongest);
     until_ = now + pause_;

@@ -11,12 +11,12 @@
 
 namespace sfmamba::client {
 
-// These functions do the same as the functions of evaluate.h, but for two
-// models with the same classes: the model that `flags` name, and the model
-// `against`. They return the evaluation of the first model. Its metrics begin
-// with those that compare the models' answers. They end with the metrics of
-// `against`, with the prefix "against_". A picture fails if one of the models
-// does not answer it.
+// These functions evaluate two models that have the same classes: the model
+// that `flags` name, and the model `against`. They return the evaluation of the
+// first model. Its metrics begin with metrics that compare the models' answers.
+// They end with the metrics of `against`, with the prefix "against_". A picture
+// fails if one of the models does not answer it. Everything else works like the
+// functions of evaluate.h.
 
 // The comparing metrics are same_first_class and logit_rms (see
 // LogitAgreement). If the dataset is labelled, top1_difference follows, which

@@ -217,7 +217,7 @@ int RunEval(const std::vector<std::string>& arguments, const Console& console) {
   }
   const absl::Status fits = CheckModel(*dataset, *model);
   if (!fits.ok()) return UsageError(fits.message(), console);
-  // Checked before any picture is sent, and not after all are answered.
+  // A file that cannot be written is found here, before any picture is sent.
   for (const std::string& path : {eval.predictions, eval.confusion}) {
     const absl::Status status =
         path.empty() ? absl::OkStatus() : CheckCanWrite(path);

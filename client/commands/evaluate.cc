@@ -15,8 +15,8 @@
 namespace sfmamba::client {
 namespace {
 
-// Low scores count for average precision too. But detections below this score
-// are not requested.
+// Average precision also needs detections with low scores. Only detections
+// below this score are not requested.
 constexpr float kLowestScore = 0.05f;
 
 template <typename Response, typename Request, typename Result>

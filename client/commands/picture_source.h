@@ -23,7 +23,8 @@ class PictureSource {
 
   // Waits for the next name. Returns false if there are no more.
   virtual bool Next(std::string* file) = 0;
-  // Makes a Next() that waits for new files return. Any thread may call this.
+  // Ends a Next() that waits for new files. It then returns false. Any thread
+  // may call this.
   virtual void Stop() {}
 };
 
@@ -72,8 +73,8 @@ class FolderPictures final : public PictureSource {
   const bool recursive_;
   std::atomic<bool> stopped_{false};
   bool first_ = true;
-  std::set<std::string> taken_;       // Includes files that are not pictures.
-  std::map<std::string, Look> seen_;  // Files not taken yet.
+  std::set<std::string> taken_;  // Complete files, also other than pictures.
+  std::map<std::string, Look> seen_;  // Incomplete files of the last scan.
   std::deque<std::string> next_;
 };
 

@@ -132,7 +132,7 @@ std::string ErrorOf(const FileOutcome& outcome) {
 }
 
 // Malformed answers and errors of the server give kExitRpcError. A picture that
-// cannot be read or written gives kExitUsage, which comes first.
+// cannot be read or written gives kExitUsage, which has priority.
 int ExitCodeOf(const std::vector<FileOutcome>& outcomes) {
   int code = kExitOk;
   for (const FileOutcome& outcome : outcomes) {

@@ -10,7 +10,7 @@ namespace sfmamba::client {
 namespace {
 
 constexpr float kSureScore = 0.5f;
-constexpr double kSameBox = 0.9;  // The smallest intersection over union.
+constexpr double kSameBox = 0.9;  // Minimum intersection over union.
 
 std::ptrdiff_t First(const std::vector<float>& logits) {
   return std::max_element(logits.begin(), logits.end()) - logits.begin();

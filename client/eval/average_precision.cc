@@ -18,8 +18,8 @@ double Threshold(int i) {
 }
 
 // Returns the mean precision over 101 values of recall. `ranked` has an element
-// for each counted detection, the best first. It is true if the detection is a
-// true positive.
+// for each counted detection, the best first. The element is true if the
+// detection is a true positive.
 double MeanPrecision(const std::vector<bool>& ranked, int64_t objects) {
   std::vector<double> precisions, recalls;
   int64_t right = 0;

@@ -28,7 +28,7 @@ constexpr double kRounding = 0.5;
 
 struct Counts {
   int clipped = 0, outside = 0, polygons = 0, crowds = 0;
-  int masks = 0, without_mask = 0;  // Objects that are not crowds.
+  int masks = 0, without_mask = 0;  // Count objects that are not crowds.
 };
 
 std::string Counted(int count, absl::string_view one, absl::string_view many) {
@@ -49,7 +49,7 @@ path NameOfFolder(const path& folder) {
 absl::StatusOr<std::string> PicturePath(
     const std::string& file_name, const std::vector<std::string>& folders) {
   const std::string slashes = absl::StrReplaceAll(file_name, {{"\\", "/"}});
-  // Second: written on Windows.
+  // The second name fits paths from Windows.
   for (const std::string& name : {file_name, slashes}) {
     const path below = path(name).lexically_normal();
     if (below.is_absolute() || !below.has_filename() || below == "." ||
@@ -93,7 +93,7 @@ class Reader {
   const std::vector<std::string> folders_;
   CocoFile read_;
   std::map<int64_t, size_t> picture_of_;  // Index in read_.pictures, by id.
-  std::set<int64_t> categories_;          // Ids.
+  std::set<int64_t> categories_;          // Ids of known categories.
   std::vector<std::string> parents_;      // Categories that were left out.
   Counts counts_;
 };

@@ -45,8 +45,8 @@ struct CocoFile {
   std::string left_out;
 };
 
-// Reads the file `json`. A picture's path is searched in each of `folders`, and
-// the first match is used. "file_name" may begin with the folder's name.
+// Reads the file `json`. A picture is looked up in each of `folders`, and the
+// first file found is used. "file_name" may begin with the folder's name.
 //
 // Ids and sizes are whole numbers, which may be written as 1.0. A category
 // without objects is left out if another category names it as its

@@ -11,7 +11,7 @@ namespace sfmamba::client {
 
 struct CocoSegmentation {
   std::optional<RunLengths> mask;  // Unset: the annotation has none.
-  int short_polygons = 0;          // With 1 or 2 points. Not in the mask.
+  int short_polygons = 0;  // Polygons of 1 or 2 points, which the mask lacks.
 };
 
 // Reads the polygons or run lengths of an annotation's "segmentation". Run

@@ -14,7 +14,7 @@ namespace sfmamba::client {
 namespace {
 
 constexpr int kCell = 28;  // Width and height of a cell, in pixels.
-// Letters have the size for a picture with sides of this length.
+// Letters are as large as in a picture whose sides have this length.
 constexpr int kLetters = 420;
 const cv::Scalar kPaper(255, 255, 255), kGrid(200, 200, 200);
 
@@ -68,7 +68,7 @@ int Widest(const Lettering& lettering, const std::vector<std::string>& texts) {
   return widest;
 }
 
-// Draws the texts below each other. Each is as high as a cell.
+// Draws the texts below each other. Each text takes the height of a cell.
 cv::Mat Names(const Lettering& lettering, const std::vector<std::string>& texts,
               int width) {
   cv::Mat names(kCell * texts.size(), width, CV_8UC3, kPaper);

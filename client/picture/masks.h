@@ -11,9 +11,9 @@
 
 namespace sfmamba::client {
 
-// Decodes the masks and maps of answers, which are not trusted. Returns
-// DATA_LOSS with a reason if an answer breaks the rules of vision.proto or
-// exceeds the limits of picture.h.
+// The functions below decode masks and maps of answers, which are not trusted.
+// They return DATA_LOSS with a reason if an answer breaks the rules of
+// vision.proto or exceeds the limits of picture.h.
 
 using base::Mask;
 
@@ -39,8 +39,8 @@ struct IndexMap {
 
 absl::StatusOr<IndexMap> DecodePngIndex(absl::string_view png);
 absl::StatusOr<IndexMap> DecodeRawIndex(const v1::RawIndexMap& raw);
-// Pixels that no class has become `ignore`, 65535. It is an error if two
-// classes have the same pixel.
+// A pixel without a class becomes `ignore`, 65535. A pixel in two classes is an
+// error.
 absl::StatusOr<IndexMap> DecodeClassRles(const v1::ClassRleList& list,
                                          int width, int height);
 

@@ -27,7 +27,7 @@ std::vector<Taps> MakeTaps(BicubicFilter filter, int64_t begin, int size) {
   return taps;
 }
 
-// Resizes each row. Rows of the result are columns of `picture`.
+// Resizes each row of `picture` and transposes the result.
 Picture ResizeRows(const Picture& picture, const std::vector<Taps>& outputs) {
   Picture turned;
   turned.width = picture.height;

@@ -9,7 +9,7 @@ namespace sfmamba::client {
 
 // How a client reaches its server. Error messages are built from it.
 struct Reach {
-  std::string server;  // As the user wrote it.
+  std::string server;  // The text that the user gave.
   bool tls = false;
   bool token = false;
 };

@@ -31,10 +31,10 @@ RpcErrorDetails GetRpcErrorDetails(const absl::Status& status);
 // Returns true if the server is still loading the requested model.
 bool IsLoading(const RpcErrorDetails& details);
 
-// Returns true if a later attempt of the request may succeed. The server
-// drains, loads the model or cannot be reached. A model that has failed to load
-// never succeeds later. CANCELLED without a reason counts too, so the caller
-// must not cancel its own requests.
+// Returns true if a later attempt of the request may succeed. This is so while
+// the server drains, loads the model or cannot be reached. A model that has
+// failed to load never succeeds later. CANCELLED without a reason counts too,
+// so the caller must not cancel its own requests.
 bool MayPass(const absl::Status& error);
 
 // Returns the request's ID in the server's log and traces, or "" if the server

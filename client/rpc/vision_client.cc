@@ -229,7 +229,7 @@ absl::Status VisionClient::Connect(absl::Duration timeout) {
         "the server at ", reach_.server, " has not been reached within ",
         absl::FormatDuration(timeout)));
   }
-  // If the server cannot be reached, this returns the reason.
+  // CheckHealth() returns the reason if the server cannot be reached.
   const absl::Status reached = CheckHealth("", deadline - absl::Now()).status();
   if (!reached.ok()) return reached;
   return absl::UnavailableError(

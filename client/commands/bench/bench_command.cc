@@ -17,9 +17,9 @@ namespace {
 
 constexpr absl::Duration kConnectTimeout = absl::Seconds(10);
 
-// Returns the trace that the flags describe or that their file contains.
-// Returns INVALID_ARGUMENT or NOT_FOUND with the name of the wrong flag or
-// file.
+// Returns the trace in the file of --trace, or the trace that the other flags
+// describe. Returns INVALID_ARGUMENT or NOT_FOUND with the name of the wrong
+// flag or file.
 absl::StatusOr<Trace> GetTrace(const BenchFlags& flags,
                                const std::vector<std::string>& files) {
   if (flags.trace.empty()) return flags.MakeTrace(files);
@@ -39,9 +39,9 @@ absl::StatusOr<Trace> GetTrace(const BenchFlags& flags,
   return trace;
 }
 
-// Writes the trace to the file. Returns INVALID_ARGUMENT if the trace has a
-// picture whose name it cannot contain. Returns UNAVAILABLE if the file cannot
-// be written.
+// Writes the trace to the file. Returns INVALID_ARGUMENT if a picture's name
+// has a comma, tab or newline, which a trace cannot contain. Returns
+// UNAVAILABLE if the file cannot be written.
 absl::Status WriteTrace(const Trace& trace, const std::string& path) {
   for (const TraceRequest& request : trace.requests) {
     for (const std::string& picture : request.pictures) {

@@ -5,7 +5,8 @@
 namespace sfmamba::client {
 namespace {
 
-constexpr double kMaxArrivals = 2e7;  // An arrival takes 24 bytes.
+// Limits memory. An arrival takes 24 bytes.
+constexpr double kMaxArrivals = 2e7;
 
 // Returns the first problem as INVALID_ARGUMENT, or OK if all texts are empty.
 absl::Status FirstOf(const std::vector<std::string>& problems) {

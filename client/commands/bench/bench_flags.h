@@ -16,7 +16,7 @@ namespace sfmamba::client {
 // The flags of `sfmamba bench`.
 struct BenchFlags {
   CommonFlags common;
-  // These say what to send.
+  // These flags say what to send.
   std::string method = "classify";
   std::string model;
   std::string tensor;
@@ -24,18 +24,18 @@ struct BenchFlags {
   int images = 1;
   std::string priority;
   int seed = 1;
-  // These say when to send it.
+  // These flags say when to send requests.
   int concurrency = 16;
   ArrivalOptions arrivals;
   std::string trace;
   std::string pictures;
   double speed = 1;
   std::string write_trace;
-  // These say how long to send and measure.
+  // These flags say how long to send and measure.
   absl::Duration duration = absl::Seconds(10);
   int requests = 0;
   absl::Duration warmup = absl::Seconds(1);
-  // These say how to send.
+  // These flags say how to send.
   int threads = 1;
   int channels = 1;
   int max_in_flight = 1 << 16;

@@ -33,8 +33,9 @@ absl::Status ResizePictures(absl::Duration timeout, VisionClient* client,
                             TracePictures* pictures);
 
 // Adds the tensors of the trace, with random values. Equal seeds give equal
-// values. The server tells the size. Returns FAILED_PRECONDITION if a request
-// names no model, and the server has several models for it but no default.
+// values. The server tells the tensors' size. Returns FAILED_PRECONDITION if a
+// request names no model, and the server has several models for it but no
+// default.
 absl::Status MakeTensors(const Trace& trace, uint64_t seed,
                          absl::Duration timeout, VisionClient* client,
                          TracePictures* pictures);

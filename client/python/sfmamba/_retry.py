@@ -23,8 +23,9 @@ PATIENCE = 120.0
 
 
 def is_passing(error: VisionError) -> bool:
-    """Returns whether a later attempt of the request may succeed. The server drains, loads the
-    model or cannot be reached. A model that has failed to load never succeeds later."""
+    """Returns whether a later attempt of the request may succeed. This is so while the server
+    drains, loads the model or cannot be reached. A model that has failed to load never succeeds
+    later."""
     return (error.code is grpc.StatusCode.UNAVAILABLE
             and (error.reason != 'MODEL_NOT_READY' or error.metadata.get('state') == 'LOADING'))
 
