@@ -1,5 +1,5 @@
-// Finishes the sums of tiles (bias, activation, rounding) and stores them, for
-// files that are compiled for AMX.
+// Adds the bias to the sums of AMX tiles, applies the activation, and stores
+// the results. Only files that are compiled for AMX include this header.
 #ifndef SFMAMBA_KERNELS_LINEAR_AMX_RESULTS_H_
 #define SFMAMBA_KERNELS_LINEAR_AMX_RESULTS_H_
 
@@ -16,15 +16,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// What happens to a result: it replaces y, is added to y, or replaces y rounded
-// to bf16.
+// How Results stores a sum, to which the bias has been added:
+//   kSet      y = activation(sum)
+//   kAdd      y = activation(y + sum)
+//   kRounded  y_bf16 = activation(sum), rounded to bf16
 enum class Result { kSet, kAdd, kRounded };
 
-// The sums of at most two tiles of rows by a panel, and where their results go.
+// The sums of up to two tiles of rows (32 rows) by one panel (32 outputs), and
+// the places in y for the results.
 struct Sums {
   struct Row {
-    int64_t from;  // The row of `values`.
-    int64_t to;    // Where its results begin.
+    int64_t from;  // The index of the row in `values`.
+    int64_t to;    // The index in y of the row's first result.
   };
 
   TwoTiles<float> tiles() { return {values, values + kTileRows * kPanel}; }
@@ -37,13 +40,14 @@ struct Sums {
   void AddRow(int64_t from, int64_t to) { rows[row_count++] = {from, to}; }
 
   alignas(64) float values[2 * kTileRows * kPanel];
-  int64_t columns;  // The first ones count.
+  int64_t columns;  // The number of outputs. Other columns are padding.
   Vec16 low_bias, high_bias;
   int64_t row_count = 0;
   Row rows[2 * kTileRows];
 
  private:
-  // `from` may be null: no bias. Adding -0 leaves even the sign of a zero.
+  // Loads the bias at `from`. If `from` is null, there is no bias and -0 is
+  // added instead. Adding -0 does not even change the sign of a zero.
   void SetBias(const float* from) {
     low_bias = high_bias = Vec16::Set(-0.0f);
     if (from == nullptr) return;
@@ -54,10 +58,10 @@ struct Sums {
   }
 };
 
-// Writes activation(sum + bias) to y, with kAdd activation(y + sum + bias), or
-// with kRounded to y_bf16. What is done
-// with sums does not wait for the tiles, nor they for it: while the products of
-// Next() are added up, Step() finishes the sums before them, row by row.
+// Turns sums into results: adds the bias, applies the activation and stores the
+// results as kResult says. While the tiles compute the products of Next(),
+// Step() finishes some rows of the previous sums. So the tiles and the vector
+// instructions run in parallel.
 template <Result kResult, typename Activation>
 class Results {
  public:
@@ -68,12 +72,14 @@ class Results {
   Results& operator=(const Results&) = delete;
 
   Sums& Next() { return sums_[next_]; }
-  // The products of Next() will take this many steps.
+  // Call this before the products of Next(). Step() will be called about
+  // `steps` times during the products.
   void Start(int64_t steps) {
     rows_a_step_ = (Before().row_count - finished_ + steps - 1) / steps;
   }
   void Step() { FinishRows(rows_a_step_); }
-  // The products of Next() have been added up.
+  // Call this when the sums in Next() are complete. Finishes all previous sums,
+  // then swaps the two buffers of sums.
   void Stop() {
     FinishRows(2 * kTileRows);
     next_ = 1 - next_;
@@ -117,7 +123,7 @@ class Results {
   const Activation activation_;
   Sums sums_[2];
   int next_ = 0;
-  int64_t finished_ = 0;  // Rows of Before() that are stored already.
+  int64_t finished_ = 0;  // The number of stored rows of Before().
   int64_t rows_a_step_ = 0;
 };
 
@@ -125,7 +131,7 @@ struct NoActivation {
   Vec16 operator()(Vec16 v) const { return v; }
 };
 
-// NaN stays NaN.
+// Limits v to [low, high]. A NaN stays a NaN.
 struct Clamped {
   Vec16 operator()(Vec16 v) const {
     return Min(Vec16::Set(high), Max(Vec16::Set(low), v));

@@ -1,7 +1,8 @@
-// The processor's tiles, for files that are compiled for AMX. Four tiles hold
-// sums, [rows, outputs] of 16 by 16 floats, two hold inputs, [rows, inputs] of
-// 16 by 32 bf16 values, and two hold weights of 16 pairs of inputs by 16
-// outputs.
+// Matrix products with the CPU's eight tile registers (AMX). Only files that
+// are compiled for AMX include this header. The tiles hold:
+//   0 to 3  sums: 16 rows by 16 outputs, floats
+//   4, 5    inputs: 16 rows by 32 inputs, bf16
+//   6, 7    weights: 16 pairs of inputs by 16 outputs, bf16
 #ifndef SFMAMBA_KERNELS_LINEAR_AMX_TILES_H_
 #define SFMAMBA_KERNELS_LINEAR_AMX_TILES_H_
 
@@ -16,25 +17,28 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int64_t kTileRows = 16;
-// The inputs that are multiplied in one step.
+// The number of inputs in one step of a product: the width of a tile of inputs.
 constexpr int64_t kStepInputs = 32;
-// The outputs in a panel of packed weights (packed_gemm.h).
+// The number of outputs in a panel of packed weights (see packed_gemm.h).
 constexpr int64_t kPanel = 32;
-// A panel's weights for one step.
+// The number of weights that one step reads from a panel.
 constexpr int64_t kStepWeights = kStepInputs * kPanel;
 constexpr int64_t kTileRowBytes = 64;
-// Between a panel's pairs of inputs, and between rows of sums.
+// The distance in bytes from one pair of inputs to the next in a panel.
 constexpr int64_t kPanelBytes = kPanel * sizeof(float);
 
-// A row of a tile. Rows that lie in two lines of the cache take twice as long.
+// One row of a tile, aligned to a cache line. A tile's row that crosses a cache
+// line takes twice as long to load.
 struct alignas(64) Line {
   BFloat16 values[kStepInputs];
 };
 
-// The calling thread's tiles, while it lives. Those of sums and inputs have
-// `rows` rows, at most kTileRows: with fewer, products take less time.
-// Afterwards the tiles are laid out as before: oneDNN remembers its layout and
-// counts on it.
+// Configures the calling thread's tiles while this object exists. Tiles of sums
+// and of inputs have `rows` rows, at most kTileRows. Products with fewer rows
+// take less time.
+//
+// The destructor restores the previous configuration, because oneDNN expects
+// its own configuration to stay.
 class Tiles {
  public:
   explicit Tiles(int64_t rows = kTileRows) {
@@ -58,8 +62,8 @@ class Tiles {
   Tiles& operator=(const Tiles&) = delete;
 
  private:
-  // The tile configuration in the processor's own format (LDTILECFG). Palette
-  // 0: no tiles are configured.
+  // The configuration in the format of the CPU's LDTILECFG instruction. If
+  // `palette` is 0, no tiles are configured.
   struct Layout {
     uint8_t palette, start_row;
     uint8_t reserved[14];
@@ -72,8 +76,8 @@ class Tiles {
   Layout before_;
 };
 
-// Tiles of kRows by kColumns sums, each 1 or 2. Sums 0 and 1 are of the first
-// tile of rows.
+// Sets kRows by kColumns tiles of sums to 0. kRows and kColumns are 1 or 2.
+// Tiles 0 and 1 are the first row of tiles, tiles 2 and 3 the second.
 template <int kRows, int kColumns>
 void ZeroSums() {
   _tile_zero(0);
@@ -82,14 +86,15 @@ void ZeroSums() {
   if (kRows == 2 && kColumns == 2) _tile_zero(3);
 }
 
-// Where two tiles of rows begin. With one tile `second` is not used.
+// The first values of two tiles of rows. `second` is unused if there is only
+// one tile.
 template <typename T>
 struct TwoTiles {
   T *first, *second;
 };
 
-// Adds the products of one step: x has rows `stride` values apart, and weights
-// are a step's of a panel.
+// Adds the products of one step to the tiles of sums. The rows of x are
+// `stride` values apart. `weights` are the weights of the step in a panel.
 template <int kRows, int kColumns>
 void AddProducts(const TwoTiles<const BFloat16>& x, int64_t stride,
                  const BFloat16* weights) {
@@ -108,8 +113,8 @@ void AddProducts(const TwoTiles<const BFloat16>& x, int64_t stride,
   }
 }
 
-// Brings lines of weights that are needed later into the L2 cache, which the
-// processor does too late by itself.
+// Prefetches `lines` cache lines of weights into the L2 cache. Without this the
+// CPU would load them too late.
 inline void Prefetch(const BFloat16* weights, int64_t lines) {
   for (int64_t i = 0; i < lines; ++i) {
     _mm_prefetch(reinterpret_cast<const char*>(weights + i * kStepInputs),
@@ -117,7 +122,7 @@ inline void Prefetch(const BFloat16* weights, int64_t lines) {
   }
 }
 
-// Writes the sums of a panel's outputs, rows `stride` apart.
+// Writes the tiles of sums to `sums`, where rows are `stride` floats apart.
 template <int kRows, int kColumns>
 void StoreSums(const TwoTiles<float>& sums, int64_t stride) {
   const int64_t row_bytes = stride * sizeof(float);
@@ -129,9 +134,10 @@ void StoreSums(const TwoTiles<float>& sums, int64_t stride) {
   }
 }
 
-// Writes the sums that products.Run<kRows, kColumns>() adds up, for one or two
-// tiles of rows and at least `columns` columns, rows `stride` apart, in whole
-// tiles.
+// Sets `sums` to the sums that products.Run<kRows, kColumns>() adds up in the
+// tiles. kRows is 2 if `two_rows` is true, otherwise 1. kColumns is 2 if
+// `columns` is more than half a panel, otherwise 1. Rows of `sums` are `stride`
+// floats apart and have room for whole tiles.
 template <typename Products>
 void SumProducts(bool two_rows, int64_t columns, const Products& products,
                  const TwoTiles<float>& sums, int64_t stride) {

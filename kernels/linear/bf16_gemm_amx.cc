@@ -1,6 +1,6 @@
-// The packed product of bf16 values by the processor's tiles (AMX), which hold
-// 16 rows of 64 bytes: two tiles of inputs by two of weights give 32 rows of a
-// panel.
+// The packed product of bf16 values with the CPU's tiles (AMX). A tile has 16
+// rows of 64 bytes. Two tiles of inputs and two tiles of weights give the sums
+// of 32 rows by one panel (32 outputs).
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -13,22 +13,24 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most bf16 values and rows of inputs in a block, so that they stay in the
-// L2 cache while all weights pass by.
+// The maximum number of bf16 values and of rows of inputs in a block. With
+// these limits a block stays in the L2 cache while it is multiplied by all
+// weights.
 constexpr int64_t kBlockValues = 1 << 18, kBlockRows = 256;
 
 int64_t RoundUp(int64_t value, int64_t step) {
   return (value + step - 1) / step * step;
 }
 
-// Inputs where tiles can be loaded: whole steps.
+// Inputs that can be loaded into tiles, because each row has whole steps of
+// kStepInputs values.
 struct Inputs {
   const BFloat16* x;
-  int64_t stride;  // Between rows, in values.
+  int64_t stride;  // The distance between rows, in values.
 };
 
-// Adds the products with a panel's weights to the sums, and meanwhile calls
-// beside.Step() at each whole step.
+// Adds the products of x and a panel's weights to the tiles of sums. Calls
+// beside.Step() after each whole step to do other work in parallel.
 template <typename Beside>
 struct AddPanel {
   template <int kRows, int kColumns>
@@ -49,12 +51,12 @@ struct AddPanel {
   const int64_t stride;
   const BFloat16* const weights;
   const int64_t steps;
-  const BFloat16* const tail;  // The last step's weights if it is not whole.
+  const BFloat16* const tail;  // Weights of an incomplete last step, or null.
   Beside& beside;
 };
 
-// Work done beside the products: finishes earlier results and prefetches later
-// weights.
+// Other work during the products. Step() finishes some earlier results and
+// prefetches weights that are needed later.
 template <typename Results>
 struct FinishAndPrefetch {
   void Step() {
@@ -68,8 +70,9 @@ struct FinishAndPrefetch {
   int64_t lines_a_step;
 };
 
-// Computes all outputs of the rows, panel by panel. The tiles have `tile_rows`
-// rows, at most args.rows; the last one begins early enough to be whole.
+// Computes all outputs of the rows, panel by panel. A tile has `tile_rows`
+// rows, at most args.rows. The last tile starts early enough to be full, so it
+// may overlap the tile before it.
 template <Result kResult, typename Activation>
 void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
                    int64_t tile_rows, Activation activation) {
@@ -77,7 +80,7 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
   const int64_t steps = depth / kStepInputs, left = depth % kStepInputs;
   const int64_t blocks = (args.rows + 2 * tile_rows - 1) / (2 * tile_rows);
   const BFloat16* weights = args.weights;
-  // Whole tiles of sums are stored as they are.
+  // Without a bias, whole tiles of sums are final and are stored directly in y.
   const bool in_place = kResult == Result::kSet && args.bias == nullptr;
   alignas(64) BFloat16 tail[kStepWeights] = {};
   Results<kResult, Activation> results(args.y, args.y_bf16, activation);
@@ -93,7 +96,7 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs,
       FinishAndPrefetch<Results<kResult, Activation>> beside{
           results, weights + depth * kPanel, 0};
       if (!last) {
-        // The next panel, a part with each block of rows.
+        // Each block of rows prefetches a part of the next panel.
         beside.lines_a_step = (kPanel + blocks - 1) / blocks;
         beside.weights += block * beside.lines_a_step * steps * kStepInputs;
       }
@@ -142,7 +145,8 @@ void MultiplyBlock(const Bf16GemmArgs& args, const Inputs& inputs) {
 }  // namespace
 
 void Bf16GemmAmx(const Bf16GemmArgs& args) {
-  // Inputs can be read where they are.
+  // x is read in place if it is bf16 and its rows have whole steps. Otherwise
+  // it is copied.
   const bool in_place = args.x_bf16 != nullptr && args.in % kStepInputs == 0;
   const int64_t stride = RoundUp(args.in, kStepInputs) + kStepInputs;
   const int64_t most = std::clamp(kBlockValues / stride, kTileRows, kBlockRows);

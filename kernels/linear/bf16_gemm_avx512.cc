@@ -1,5 +1,6 @@
-// The packed product of bf16 values, in tiles of kTileRows rows by two vectors
-// of outputs, with the processor's sum of two products a lane (vdpbf16ps).
+// The packed product of bf16 values with AVX512-BF16. A tile has kTileRows rows
+// by one panel, which is two vectors of outputs. In each lane, the instruction
+// vdpbf16ps adds two products to a sum.
 #include <immintrin.h>
 
 #include <algorithm>
@@ -15,36 +16,40 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int64_t kPanel = 2 * kLanes;
-// Rows in a tile. The sums take 16 of 32 vector registers.
+// The number of rows in a tile. The sums take 24 of the 32 vector registers.
 constexpr int kTileRows = 12;
-// The most pairs of inputs and rows in a block. The pairs are limited so that a
-// panel's weights and a tile's inputs stay in the L1 cache, the rows so that a
-// block's inputs stay in the L2 cache.
+// The maximum number of pairs of inputs and of rows in a block. The limit of
+// pairs keeps a panel's weights and a tile's inputs in the L1 cache. The limit
+// of rows keeps a block's inputs in the L2 cache.
 constexpr int64_t kBlockPairs = 192, kBlockRows = 252;
-// Between the rows of a block's inputs, in pairs. A multiple of the page's
-// size would put all rows of a tile into the same sets of the cache.
+// The distance between the rows of a block's inputs, in pairs. It must not be a
+// multiple of the page size. Otherwise all rows of a tile would share the same
+// few cache sets.
 constexpr int64_t kRowPairs = kBlockPairs + 16;
 
 // Two bf16 values.
 using Pair = uint32_t;
 
-// The part of a panel's product that comes from a range of inputs.
+// A part of a product: the products of some inputs with their weights in one
+// panel.
 struct Block {
   int64_t pairs;
   const Pair* x;        // [rows, pairs], rows kRowPairs apart
   const Pair* weights;  // [pairs, kPanel]
   const float* bias;    // [kPanel] or null.
-  bool add;             // y += instead of y =.
+  bool add;             // Adds to y instead of overwriting it.
   float* y;             // [rows, kPanel], rows y_stride apart
   int64_t y_stride;
-  // Lines to prefetch meanwhile, one with each pair, since many at once wait
-  // for each other. At most `pairs`; none if null.
+  // The first cache line to prefetch during the product, or null. One line is
+  // prefetched with each pair of inputs, because many prefetches at once stall.
+  // `next_lines` is the number of lines, at most `pairs`.
   const char* next;
   int64_t next_lines;
 };
 
-constexpr int64_t kLine = 64;  // Bytes in a line of the cache.
-// The most lines that are prefetched at once. The processor waits for few.
+constexpr int64_t kLine = 64;  // Bytes in a cache line.
+// The maximum number of cache lines that a tile prefetches at once. More
+// prefetches at once would stall the CPU.
 constexpr int64_t kLinesAtOnce = 16;
 
 void Prefetch(const char* line) { _mm_prefetch(line, _MM_HINT_T1); }
@@ -53,8 +58,9 @@ void PrefetchToWrite(const float* y, int vectors) {
   for (int v = 0; v < vectors; ++v) __builtin_prefetch(y + v * kLanes, 1);
 }
 
-// Computes kRows rows, the first kVectors vectors of outputs. The sums stay in
-// registers only if every loop over them is unrolled.
+// Computes kRows rows of a block, for the first kVectors vectors of the panel's
+// outputs. The sums stay in registers only if the compiler unrolls every loop
+// over them.
 template <int kRows, int kVectors>
 void MultiplyRows(const Block& block) {
   const Pair *x = block.x, *weights = block.weights;
@@ -62,8 +68,8 @@ void MultiplyRows(const Block& block) {
   __m512 sums[kRows][kVectors];
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) {
-    // The sums in y may lie in another processor's cache, so they are fetched
-    // while the products are computed.
+    // The sums in y may be in another core's cache. Prefetching loads them
+    // during the products.
     if (block.add) PrefetchToWrite(block.y + r * block.y_stride, kVectors);
 #pragma GCC unroll 2
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
@@ -106,7 +112,7 @@ void MultiplyRows(const Block& block) {
   }
 }
 
-// Computes `rows` rows, 1 .. kRows.
+// Calls MultiplyRows() for `rows` rows. `rows` is 1 to kRows.
 template <int kRows, int kVectors>
 void MultiplyUpTo(int64_t rows, const Block& block) {
   if constexpr (kRows > 1) {
@@ -115,8 +121,9 @@ void MultiplyUpTo(int64_t rows, const Block& block) {
   MultiplyRows<kRows, kVectors>(block);
 }
 
-// Computes a tile of the last panel. y and the bias have only `columns` of the
-// panel's outputs.
+// Computes a tile of an incomplete last panel, which has only `columns`
+// outputs. Uses padded copies of y and the bias, because vectors would reach
+// beyond their ends.
 void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   float y[kTileRows * kPanel] = {}, bias[kPanel] = {};
   float* const to = block.y;
@@ -138,12 +145,13 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   }
 }
 
-// The lines of the weights of a panel.
+// Returns the number of cache lines that the weights of `pairs` pairs of inputs
+// take in a panel.
 int64_t Lines(int64_t pairs) { return pairs * kPanel * sizeof(Pair) / kLine; }
 
-// Computes `rows` rows of a block in tiles of nearly equal height, since small
-// tiles are slower. Meanwhile prefetches the weights of the next block, `next`,
-// unless it is null.
+// Computes `rows` rows of a block, in tiles of nearly equal height because
+// small tiles are slower. Meanwhile prefetches `next`, the weights of the next
+// block, unless it is null.
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const Pair* next) {
   const int64_t tiles = (rows + kTileRows - 1) / kTileRows;
@@ -173,7 +181,7 @@ void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
   }
 }
 
-// Inputs [begin, end) of a product, in pairs.
+// Inputs [begin, end) of a product, counted in pairs.
 struct Range {
   int64_t begin, end;
 };
@@ -187,8 +195,8 @@ Range BlockRange(const Bf16GemmArgs& args, int64_t block) {
   return {pairs * block / blocks, pairs * (block + 1) / blocks};
 }
 
-// Writes a block's inputs to x [rows, kRowPairs]. Meanwhile prefetches the
-// first weights, `next`, unless it is null.
+// Copies a block's inputs to x [rows, kRowPairs], rounded to bf16. Meanwhile
+// prefetches `next`, the weights that are needed first, unless it is null.
 void ReadInputs(const Bf16GemmArgs& args, const Range& range, const Pair* next,
                 Pair* x) {
   const int64_t first = 2 * range.begin;
@@ -209,8 +217,8 @@ void ReadInputs(const Bf16GemmArgs& args, const Range& range, const Pair* next,
   }
 }
 
-// The part of the product with `panel`, a panel's weights, that comes from the
-// inputs of the range.
+// Returns the Block that multiplies the inputs of the range, stored in `x`, by
+// their weights in `panel`. The caller sets the bias and `add`.
 Block BlockOf(const Range& range, const Pair* x, const Pair* panel, float* y,
               int64_t y_stride) {
   Block block{};
@@ -222,7 +230,8 @@ Block BlockOf(const Range& range, const Pair* x, const Pair* panel, float* y,
   return block;
 }
 
-// Computes all outputs of at most kBlockRows rows.
+// Computes all outputs of at most kBlockRows rows. `x` is memory for the inputs
+// of one block.
 void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   const int64_t pairs = (args.in + 1) / 2;
   const int64_t blocks = Blocks(args);
@@ -235,7 +244,8 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
                             args.y_stride);
       block.bias = b == 0 && args.bias != nullptr ? args.bias + first : nullptr;
       block.add = args.add || b > 0;
-      // The next panel's weights, to be prefetched.
+      // The weights to prefetch: the next panel or, after the last panel, the
+      // first panel of the next block.
       const Pair* next = block.weights + pairs * kPanel;
       if (first + kPanel >= args.out) {
         next = b + 1 < blocks ? weights + range.end * kPanel : nullptr;
@@ -245,8 +255,8 @@ void MultiplyBlockOfRows(const Bf16GemmArgs& args, Pair* x) {
   }
 }
 
-// Writes the epilogue of a panel's sums [rows, kPanel], rounded, to its first
-// `columns` columns of y.
+// Rounds a panel's sums [rows, kPanel] to bf16, after GELU if args.gelu is
+// true. Writes the first `columns` columns to y.
 void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
                   BFloat16* y) {
   const __mmask32 mask = First(columns);
@@ -260,9 +270,10 @@ void WriteRounded(const Bf16GemmArgs& args, const float* sums, int64_t columns,
   }
 }
 
-// MultiplyBlockOfRows() with a y rounded to bf16. A panel's sums stay in the
-// cache until they are complete: x holds the blocks of inputs one after the
-// other.
+// Computes all outputs like MultiplyBlockOfRows(), but rounded to bf16. `x` is
+// memory for the inputs of all blocks, one block after the other. So the `sums`
+// of a panel can be completed before the next panel, and they stay in the
+// cache.
 void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
   const int64_t pairs = (args.in + 1) / 2;
   const int64_t blocks = Blocks(args);
@@ -288,7 +299,8 @@ void MultiplyToBf16(const Bf16GemmArgs& args, Pair* x, float* sums) {
   }
 }
 
-// Calls multiply(part) for parts of at most `rows` rows, nearly equal in size.
+// Divides the rows into blocks of nearly equal size, at most `rows` rows each.
+// Calls multiply() with the arguments of each block.
 template <typename Multiply>
 void ForEachBlockOfRows(const Bf16GemmArgs& args, int64_t rows,
                         Multiply multiply) {
@@ -309,7 +321,8 @@ void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y) {
 }
 
 void Bf16GemmAvx512(const Bf16GemmArgs& args) {
-  // Holds the largest block, and what RoundRow() writes beyond its last row.
+  // x has room for the largest block and for the zeros that RoundRow() may
+  // write beyond the last row.
   alignas(64) thread_local Pair x[kBlockRows * kRowPairs + kLanes];
   if (args.y_bf16 == nullptr) {
     return ForEachBlockOfRows(args, kBlockRows, [&](const Bf16GemmArgs& part) {
@@ -324,7 +337,7 @@ void Bf16GemmAvx512(const Bf16GemmArgs& args) {
       MultiplyToBf16(part, x, sums);
     });
   }
-  // x is too small for even one tile of rows with this many inputs.
+  // x cannot hold even one tile of rows, because there are too many inputs.
   std::vector<Pair> larger(kTileRows * blocks * kRowPairs + kLanes);
   ForEachBlockOfRows(args, kTileRows, [&](const Bf16GemmArgs& part) {
     MultiplyToBf16(part, larger.data(), sums);

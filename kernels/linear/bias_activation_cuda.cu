@@ -9,15 +9,15 @@
 namespace sfmamba::kernels {
 namespace {
 
-constexpr int kThreads = 256;  // The most threads in a block.
-// Rows that a thread loads before it computes.
+constexpr int kThreads = 256;  // The maximum number of threads in a block.
+// The number of rows that a thread loads before it computes.
 constexpr int kRows = 4;
-constexpr int kMostBlocks = 65535;  // CUDA's limit along y.
-// The limits of the row length that a contiguous array without bias is given.
+constexpr int kMostBlocks = 65535;  // CUDA's limit of gridDim.y.
+// The limits of the row length, in values, that Reshape() chooses.
 constexpr int kLongestRow = 4096, kShortestRow = 256;
 
-// Block and grid: x is over groups of V channels, y over rows. kAdd tells
-// whether args.add is set.
+// The x indices of threads and blocks count groups of V channels. The y indices
+// count rows. kAdd is true if args.add is set.
 template <typename Function, bool kAdd, typename T, int V>
 __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   const int64_t c = (int64_t{blockIdx.x} * blockDim.x + threadIdx.x) * V;
@@ -50,8 +50,9 @@ __global__ void ApplyKernel(BiasActivationArgs<T> args, Function function) {
   }
 }
 
-// Divides a contiguous array without bias into rows whose length, a power of
-// two, suits the kernel. Other arguments are returned as they are.
+// Returns the arguments with the arrays divided into rows of another length, a
+// power of two that suits the kernel. If there is a bias, if an array is not
+// contiguous or if no such length fits, returns `args` unchanged.
 template <typename T>
 BiasActivationArgs<T> Reshape(BiasActivationArgs<T> args) {
   const auto dense = [&](int64_t stride) {

@@ -14,8 +14,8 @@ namespace sfmamba::kernels {
 // Bias, activation and residual addition after a convolution or a linear layer,
 // in one pass over memory:
 //   y[i,c] = activation(x[i,c] + bias[c]) + add[i,c]
-// The arithmetic is fp32, rounded to T once at the end. Every activation of a
-// NaN is NaN, and so is GELU of -infinity.
+// The arithmetic is fp32. The result is rounded to T once, at the end. Every
+// activation of a NaN is NaN. GELU of -infinity is NaN, too.
 template <typename T>
 struct BiasActivationArgs {
   // A contiguous array without bias can be passed as one row.
@@ -32,11 +32,12 @@ struct BiasActivationArgs {
   int64_t add_stride = 0;
 };
 
-// Reads x and `add` once and writes y once.
+// Enqueues the kernel on `stream` and returns. Returns INTERNAL if CUDA refuses
+// the launch. All pointers in `args` are device pointers. T is float, BFloat16
+// or Float16.
 //
-// Enqueues on `stream` and returns. INTERNAL if the launch is refused. All
-// pointers in `args` are device pointers. T is float, BFloat16 or Float16.
-// Fastest where pointers and strides are multiples of 16 bytes.
+// The kernel reads x and `add` once and writes y once. It is fastest if all
+// pointers and strides are multiples of 16 bytes.
 template <typename T>
 absl::Status BiasActivationCuda(const BiasActivationArgs<T>& args,
                                 CudaStream stream);

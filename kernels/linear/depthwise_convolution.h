@@ -7,11 +7,12 @@
 
 namespace sfmamba::kernels {
 
-// A convolution of each channel by itself, with an odd kernel and padding
-// (kernel - 1) / 2, in fp32.
+// A depthwise convolution in fp32: each channel is convolved separately. The
+// size of the kernel is odd. Each map is padded with (kernel - 1) / 2 zeros on
+// each side.
 //
-// A pixel's outputs are bit-identical whatever the other pixels and the thread
-// are. A NaN affects only the pixels that read it.
+// A pixel's outputs have the same bits whatever the other pixels contain and
+// whichever thread computes them. A NaN affects only the pixels that read it.
 struct DepthwiseConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
   int channels;
@@ -32,7 +33,7 @@ void DepthwiseConvolutionCpu(const DepthwiseConvolutionArgs& args,
                              int64_t begin, int64_t end,
                              CpuIsa isa = ActiveCpuIsa());
 
-// For each instruction set; the processor must have it.
+// One function per instruction set. The CPU must support the instruction set.
 void DepthwiseConvolutionScalar(const DepthwiseConvolutionArgs& args,
                                 int64_t begin, int64_t end);
 void DepthwiseConvolutionAvx2(const DepthwiseConvolutionArgs& args,

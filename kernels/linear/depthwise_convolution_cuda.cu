@@ -10,18 +10,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A thread computes a run of this many pixels of a row, which share the loads
-// of their weights and of most of their inputs.
+// A thread computes kRun adjacent pixels of a row (a run). The pixels share the
+// loaded weights and most of the loaded inputs.
 constexpr int kRun = 4;
-// A block computes a tile of a map, in some of the channels. The tile is nearly
-// square, so that few inputs are read by several blocks: 8 by 4 pixels of 128
-// channels, and more rows of fewer channels.
-constexpr int kThreads = 256;  // The most threads in a block.
-// The most threads in each direction of a block.
+// A block of threads computes a tile of a map, for some of the channels. The
+// tile is nearly square, so that few inputs are read by several blocks. For 128
+// channels it is 8 pixels wide and 4 high. For fewer channels it is higher.
+constexpr int kThreads = 256;  // The maximum number of threads in a block.
+// The maximum number of threads in the x, y and z direction of a block.
 constexpr int kMostGroups = 32, kMostRuns = 2, kMostRows = 16;
-constexpr int kMostMaps = 65535;  // CUDA's limit of a grid along z.
+constexpr int kMostMaps = 65535;  // CUDA's limit of gridDim.z.
 
-// The arguments with what follows from them.
+// The arguments, and values that are computed from them.
 template <typename T>
 struct Parameters {
   DepthwiseConvolutionCudaArgs<T> args;
@@ -29,10 +29,11 @@ struct Parameters {
   Clamp activation;
 };
 
-// Adds the products of one row of taps to a run's sums. `from` is the pixel in
-// column `left`, which may lie outside of the map, under the first tap of the
-// first pixel, and `weight` that tap's weight, both from the thread's channels
-// on.
+// Adds the products of one row of the kernel to the sums of a run. `from`
+// points to the input that the first weight of the row multiplies for the first
+// pixel of the run. This input is in column `left`, which may be outside the
+// map. `weight` points to that first weight. Both pointers start at the
+// thread's first channel.
 template <int kKernel, int kStride, int V, typename T>
 __device__ __forceinline__ void AddTaps(const T* from, const float* weight,
                                         int channels, int left, int width,
@@ -64,8 +65,8 @@ __device__ __forceinline__ void AddTaps(const T* from, const float* weight,
   }
 }
 
-// Computes V channels, from c on, of the run that begins at pixel (y, x) of map
-// `map`.
+// Computes channels [c, c + V) of the run of pixels that begins at pixel (y, x)
+// of map `map`.
 template <int kKernel, int kStride, int V, typename T>
 __device__ __forceinline__ void ConvolveRun(const Parameters<T>& parameters,
                                             int64_t map, int y, int x, int c) {
@@ -98,9 +99,10 @@ __device__ __forceinline__ void ConvolveRun(const Parameters<T>& parameters,
   }
 }
 
-// Block: x is over groups of V channels, y over runs of a row, z over rows.
-// Grid: x is over tiles, of which there are `across` beside each other, y over
-// channels, z over maps.
+// threadIdx.x counts groups of V channels, threadIdx.y counts runs of a row,
+// and threadIdx.z counts rows. blockIdx.x counts the tiles of a map, of which
+// `across` are side by side. blockIdx.y counts blocks of channels, and
+// blockIdx.z counts maps.
 template <typename T, int kKernel, int kStride, int V>
 __global__ void __launch_bounds__(kThreads, 2)
     ConvolveKernel(Parameters<T> parameters, int across) {

@@ -9,14 +9,14 @@
 
 namespace sfmamba::kernels {
 
-// The convolution of kernels/linear/depthwise_convolution.h, with zeros around
-// each map, followed by an activation. The arithmetic is fp32, rounded to T
-// once at the end.
+// The convolution of kernels/linear/depthwise_convolution.h, followed by an
+// activation. The arithmetic is fp32. The result is rounded to T once, at the
+// end.
 template <typename T>
 struct DepthwiseConvolutionCudaArgs {
   int count, height, width;  // The number and size of the input's maps.
   int channels;
-  int kernel, stride;         // 3, 5 or 7, and 1 or 2
+  int kernel, stride;         // A kernel of 3, 5 or 7, a stride of 1 or 2.
   const T* x;                 // [count, height, width, channels]
   const float* weight;        // [kernel, kernel, channels]
   const float* bias;          // [channels] or null
@@ -25,12 +25,13 @@ struct DepthwiseConvolutionCudaArgs {
   T* y;
 };
 
-// Enqueues on `stream` and returns. INVALID_ARGUMENT for other kernels, strides
-// or activations, INTERNAL if the launch is refused. All pointers in `args` are
-// device pointers. T is float, BFloat16 or Float16. A pixel's output bits do
-// not depend on pixels that it does not read, nor on the number of maps.
-// Fastest where channels are a multiple of 4 and pointers are aligned to 16
-// bytes.
+// Enqueues the kernel on `stream` and returns. Returns INVALID_ARGUMENT for any
+// other kernel, stride or activation, and INTERNAL if CUDA refuses the launch.
+// All pointers in `args` are device pointers. T is float, BFloat16 or Float16.
+//
+// A pixel's outputs have the same bits whatever the pixels contain that it does
+// not read, and whatever the number of maps is. The kernel is fastest if the
+// number of channels is a multiple of 4 and pointers are aligned to 16 bytes.
 template <typename T>
 absl::Status DepthwiseConvolutionCuda(
     const DepthwiseConvolutionCudaArgs<T>& args, CudaStream stream);

@@ -1,5 +1,6 @@
-// The depthwise convolution of maps over a vector type V, with a channel in
-// each lane. The files of one instruction set include this header and choose V.
+// The depthwise convolution as templates over a vector type V. Each lane of a
+// vector holds one channel. Files that are compiled for one instruction set
+// include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_DEPTHWISE_CONVOLUTION_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_DEPTHWISE_CONVOLUTION_SIMD_H_
 
@@ -11,10 +12,12 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Columns of a row that share the loads of the weights.
+// The number of columns of a row that are computed together. They share the
+// loaded weights.
 constexpr int kColumns = 4;
 
-// The taps that lie in the map, in one direction: [first, last).
+// The taps [first, last) of the kernel that lie inside the map, in one
+// direction. `begin` is the position of tap 0 in the map.
 struct Taps {
   Taps(int64_t begin, int64_t size, int kernel)
       : first(static_cast<int>(std::max<int64_t>(0, -begin))),
@@ -22,8 +25,9 @@ struct Taps {
   int first, last;
 };
 
-// Computes kCount columns of an output row from `column` on. They have the same
-// taps in the map. `top` is the map's row of the first tap.
+// Computes kCount columns of an output row, from `column` on. The taps `across`
+// lie inside the map for each of these columns. `top` is the input row that the
+// first tap reads.
 template <typename V, int kCount>
 void ConvolveColumns(const DepthwiseConvolutionArgs& args, const float* map,
                      int64_t top, int64_t column, const Taps& across,
@@ -52,7 +56,8 @@ void ConvolveColumns(const DepthwiseConvolutionArgs& args, const float* map,
       }
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < kCount; ++i) {  // A NaN is the second argument.
+    for (int i = 0; i < kCount; ++i) {
+      // A NaN stays a NaN, because it is the second argument of Max and Min.
       StoreLanes(Min(high, Max(low, sums[i])),
                  y + (column + i) * int64_t{channels} + c, lanes);
     }

@@ -9,19 +9,19 @@
 
 namespace sfmamba::kernels {
 
-// The taps of a gated convolution in each direction.
+// The height and the width of the kernel of a gated convolution, in taps.
 constexpr int kGatedTaps = 7;
 
-// The middle of a gated block. A pixel of x holds a gate g [hidden], values i
-// [hidden - conv] and values c [conv], in this order:
+// The middle part of a gated block. A pixel of x holds a gate g [hidden], then
+// values i [hidden - conv], then values c [conv]. A pixel of y is:
 //
 //   y = activation(g) * concat(i, convolution(c) + bias)
 //
 // The convolution is depthwise, 7x7, with zeros around the map.
 // Source: MambaOut (arXiv 2405.07992), figure 1.
 //
-// A pixel's outputs are bit-identical whatever the other pixels and the thread
-// are. A NaN affects only the pixels that read it.
+// A pixel's outputs have the same bits whatever the other pixels contain and
+// whichever thread computes them. A NaN affects only the pixels that read it.
 template <typename T>
 struct GatedConvolutionArgs {
   int count, height, width;  // The number and size of the maps.
@@ -34,13 +34,14 @@ struct GatedConvolutionArgs {
   T* y;                 // [count, height, width, hidden], written.
 };
 
-// Computes rows [begin, end) of the count * height rows of the maps. T is float
-// or BFloat16; the arithmetic is fp32. Runs on the calling thread.
+// Computes rows [begin, end) of y. Rows are counted over all maps, from 0 to
+// count * height. T is float or BFloat16. The arithmetic is fp32. Runs on the
+// calling thread.
 template <typename T>
 void GatedConvolutionCpu(const GatedConvolutionArgs<T>& args, int64_t begin,
                          int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// For each instruction set; the processor must have it.
+// One function per instruction set. The CPU must support the instruction set.
 template <typename T>
 void GatedConvolutionScalar(const GatedConvolutionArgs<T>& args, int64_t begin,
                             int64_t end);

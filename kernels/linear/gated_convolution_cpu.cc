@@ -13,7 +13,8 @@ float Gate(GateActivation activation, float v) {
              : 0.5f * v * (1.0f + std::erf(v * 0.70710678f));
 }
 
-// Convolves channel `c` of [0, conv) at one pixel of `map`.
+// Returns the convolution plus bias of channel `c`, in [0, conv), at one pixel
+// of `map`.
 template <typename T>
 float Convolve(const GatedConvolutionArgs<T>& args, const T* map, int64_t row,
                int64_t column, int c) {

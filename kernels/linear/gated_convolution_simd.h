@@ -1,5 +1,6 @@
-// The gated convolution over a vector type V, with a channel in each lane. The
-// files of one instruction set include this header and choose V.
+// The gated convolution as templates over a vector type V. Each lane of a
+// vector holds one channel. Files that are compiled for one instruction set
+// include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_GATED_CONVOLUTION_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_GATED_CONVOLUTION_SIMD_H_
 
@@ -15,9 +16,9 @@ namespace {
 
 constexpr int kReach = kGatedTaps / 2;
 
-// The columns of a row that are computed together: a pixel that is loaded is
-// multiplied by all the taps that reach it. With the weights of a row of taps,
-// the sums fill AVX2's 16 registers.
+// The maximum number of columns of a row that are computed together. Each
+// loaded pixel is multiplied by all weights that apply to it. The sums, one row
+// of weights and the pixel take 15 of AVX2's 16 registers.
 constexpr int kMostColumns = 7;
 
 template <typename V>
@@ -64,8 +65,8 @@ struct GatedRow {
   T* const y;
 };
 
-// Computes channels of `conv` from `c` on, as many as the vector has, of kCount
-// columns from `column` on.
+// Computes one vector of convolved channels, from channel `c` of [0, conv) on,
+// in kCount columns from `column` on.
 template <typename V, int kCount, typename Lanes, typename T, typename Gate>
 void ConvolveColumns(const GatedRow<T>& row, int64_t column, int64_t c,
                      const Lanes& lanes, Gate gate) {
@@ -88,7 +89,8 @@ void ConvolveColumns(const GatedRow<T>& row, int64_t column, int64_t c,
         row.map + (r * args.width + column) * stride + stride - args.conv + c;
 #pragma GCC unroll 13
     for (int j = -kReach; j < kCount + kReach; ++j) {
-      // Negative columns are large as unsigned numbers.
+      // Skips columns outside the map. A negative column is a very large
+      // unsigned number.
       if (static_cast<uint64_t>(column + j) >=
           static_cast<uint64_t>(args.width)) {
         continue;
@@ -110,7 +112,7 @@ void ConvolveColumns(const GatedRow<T>& row, int64_t column, int64_t c,
   }
 }
 
-// Computes `count` columns, at most kCount.
+// Calls ConvolveColumns() for `count` columns. `count` is 1 to kCount.
 template <typename V, int kCount, typename Lanes, typename T, typename Gate>
 void ConvolveUpTo(int64_t count, const GatedRow<T>& row, int64_t column,
                   int64_t c, const Lanes& lanes, Gate gate) {

@@ -21,19 +21,21 @@ struct GeluArgs {
   const float* bias = nullptr;  // [channels], or null for none
 };
 
-// gelu(v) = v/2 * (1 + erf(v / sqrt(2))), as in the transformer MLPs.
+// Computes gelu(v) = v/2 * (1 + erf(v / sqrt(2))), the form that transformer
+// MLPs use.
 //
-// For both functions, T is float or BFloat16 and the arithmetic is fp32. Both
-// run on the calling thread.
+// GeluErfCpu() and GeluTanhCpu() run on the calling thread. T is float or
+// BFloat16. The arithmetic is fp32.
 template <typename T>
 void GeluErfCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
-// gelu(v) = v/2 * (1 + tanh(sqrt(2/pi) * (v + 0.044715 v^3))), as in the
-// convolution blocks. It differs from GeluErfCpu by up to 4.7e-4.
+// Computes gelu(v) = v/2 * (1 + tanh(sqrt(2/pi) * (v + 0.044715 v^3))), the
+// form that the convolution blocks use. The result differs from GeluErfCpu() by
+// at most 4.7e-4.
 template <typename T>
 void GeluTanhCpu(const GeluArgs<T>& args, CpuIsa isa = ActiveCpuIsa());
 
-// GeluErfCpu and GeluTanhCpu choose among these, one per instruction set.
+// GeluErfCpu() and GeluTanhCpu() choose among these, one per instruction set.
 template <typename T>
 void GeluErfScalar(const GeluArgs<T>& args);
 template <typename T>

@@ -12,7 +12,7 @@ float GeluTanh(float v) {
   return 0.5f * v * (1.0f + std::tanh(inner));
 }
 
-// y = gelu(x + bias) with the scalar function `gelu`.
+// Computes y = gelu(x + bias), one value at a time.
 template <typename T, typename F>
 void Apply(const GeluArgs<T>& args, F gelu) {
   for (int64_t i = 0; i < args.rows; ++i) {

@@ -11,8 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most gathered floats and pixels in a block, so that it stays in the
-// cache while all weights pass by.
+// The maximum number of gathered floats and of pixels in a block. With these
+// limits a block stays in the cache while it is multiplied by all weights.
 constexpr int64_t kBlockFloats = 1 << 18;
 constexpr int64_t kBlockPixels = 128;
 
@@ -24,7 +24,8 @@ struct OutputSize {
   int64_t height, width;
 };
 
-// An output pixel, which steps to the next one in the order of y.
+// The position of an output pixel. Step() moves to the next pixel in the order
+// of y.
 struct Pixel {
   Pixel(const OutputSize& size, int64_t index)
       : size(size),
@@ -57,13 +58,13 @@ void Copy(const float* from, int64_t count, BFloat16* to, CpuIsa isa) {
   RoundToBf16(from, count, to, isa);
 }
 
-// The type of inputs that products with weights of type W read.
+// The type of inputs that are multiplied by weights of type W.
 template <typename W>
 using InputOf =
     std::conditional_t<std::is_same_v<W, BFloat16>, BFloat16, float>;
 
-// Writes the kernel * kernel * in inputs of an output pixel in maps `x` to
-// `row`, in the type that products read.
+// Copies the kernel * kernel * in inputs of an output pixel from the maps `x`
+// to `row`. Rounds them to bf16 if InputOf<W> is BFloat16. Padding becomes 0.
 template <typename W, typename X>
 void Gather(const GemmConvolutionArgs<W>& args, const X* x, const Pixel& pixel,
             CpuIsa isa, InputOf<W>* row) {
@@ -97,8 +98,8 @@ void SetInputs(const BFloat16* rows, Bf16GemmArgs* product) {
   product->x_bf16 = rows;
 }
 
-// Applies the activation to the sums of `rows` pixels, y [rows, out], rows
-// `stride` apart.
+// Applies the activation to y [rows, out], the sums of `rows` pixels. Rows are
+// `stride` floats apart.
 template <typename W>
 void Activate(const GemmConvolutionArgs<W>& args, int64_t rows, CpuIsa isa,
               float* y, int64_t stride) {
@@ -114,17 +115,18 @@ void Activate(const GemmConvolutionArgs<W>& args, int64_t rows, CpuIsa isa,
   }
 }
 
-// Computes pixels as products of gathered rows.
+// Computes output pixels [begin, end). Gathers each pixel's inputs in a row,
+// and multiplies the rows by the weights.
 template <typename W>
 void ConvolveGathered(const GemmConvolutionArgs<W>& args, int64_t begin,
                       int64_t end, CpuIsa isa) {
   const int64_t row = int64_t{args.kernel} * args.kernel * args.in;
-  // A kernel of one pixel reads its rows where they are.
+  // A 1x1 kernel with stride 1 needs no gathering: each pixel of x is a row.
   const bool gathers = args.kernel > 1 || args.stride > 1;
   const int64_t most =
       std::clamp<int64_t>(kBlockFloats / row, 16, kBlockPixels);
   const int64_t blocks = (end - begin + most - 1) / most;
-  // Neither is initialised.
+  // These arrays are not initialised, because that would take time.
   const std::unique_ptr<InputOf<W>[]> rows(
       gathers ? new InputOf<W>[std::min(most, end - begin) * row] : nullptr);
   const std::unique_ptr<float[]> sums(

@@ -8,41 +8,45 @@
 
 namespace sfmamba::kernels {
 
-// A convolution with an odd kernel and padding (kernel - 1) / 2, as products
-// with packed weights of type W (see packed_gemm.h): the inputs that a block of
-// output pixels reads are gathered as rows, and padding reads zeros.
+// A convolution, computed as a matrix product. The size of the kernel is odd,
+// and each map is padded with (kernel - 1) / 2 zeros on each side. The inputs
+// that an output pixel reads are gathered in a row. A block of such rows is
+// multiplied by packed weights of type W (see packed_gemm.h).
 //
-// A pixel's outputs are bit-identical whatever the other pixels, the requested
-// outputs and the thread are. A NaN or an infinity affects only the pixels that
-// read it and, with BFloat16 weights and AMX, pixels of its map that read up to
-// 32 values before it.
+// A pixel's outputs have the same bits whatever the other pixels contain,
+// whichever outputs are requested, and whichever thread computes them. A NaN or
+// an infinity affects only the pixels that read it. With BFloat16 weights and
+// AMX, it also affects pixels of its map that read one of the 32 values before
+// it.
 template <typename W = float>
 struct GemmConvolutionArgs {
   int count, height, width;  // The number and size of the input's maps.
   int in, out;               // Channels.
   int kernel, stride;
   const float* x;  // [count, height, width, in]
-  // PackWeights() of [out, depth] of RunsOf() for the same isa.
+  // From PackWeights() for the same isa. The packed matrix is [out, depth],
+  // with the depth() of RunsOf<W>().
   const W* weights;
   const float* bias;  // [out] or null.
-  float low, high;    // y is clamped to [low, high] last. NaN stays NaN.
-  bool add;           // y += instead of y =.
+  float low, high;    // Limits of y, applied last. NaN stays NaN.
+  bool add;           // Adds to y instead of overwriting it.
   // [count, ceil(height / stride), ceil(width / stride), out], pixels y_stride
   // apart, written.
   float* y;
   int64_t y_stride;
 
-  // y = gelu(y) in the tanh form. Without `add`.
+  // Applies GELU in the tanh form to y. Not allowed with `add`.
   bool gelu = false;
-  // Take the place of x and y if they are not null; y is rounded last. With
-  // BFloat16 weights only, and y_bf16 without `add`.
+  // If not null, these replace x and y. They are allowed only with BFloat16
+  // weights. y_bf16 is rounded last, and is not allowed with `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
 };
 
-// The packed weights of an output are those of `runs` runs of inputs, each
-// followed by zeros from `length` up to `packed_length` inputs: of the whole
-// kernel or, for tiles, of each of its rows or pixels.
+// The order of the packed weights of an output. They are divided into `runs`
+// runs of `length` weights. Each run is followed by zeros up to `packed_length`
+// weights. A run has the weights of the whole kernel. With AMX tiles, it has
+// the weights of one row or one pixel of the kernel.
 struct ConvolutionRuns {
   int64_t runs, length, packed_length;
 
@@ -52,7 +56,7 @@ template <typename W>
 ConvolutionRuns RunsOf(int64_t in, int64_t kernel, CpuIsa isa = ActiveCpuIsa());
 
 // Returns the arguments for output channels [begin, end) of the same
-// convolution. The first must be a multiple of PanelWidth<W>().
+// convolution. `begin` must be a multiple of PanelWidth<W>().
 template <typename W>
 GemmConvolutionArgs<W> SliceOutputs(GemmConvolutionArgs<W> args, int64_t begin,
                                     int64_t end, CpuIsa isa = ActiveCpuIsa());
@@ -66,7 +70,8 @@ template <typename W>
 void GemmConvolutionCpu(const GemmConvolutionArgs<W>& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// GemmConvolutionCpu() does so with AMX and a kernel of more than one pixel.
+// GemmConvolutionCpu() calls this if AMX is available and the kernel is larger
+// than 1x1.
 void GemmConvolutionAmx(const GemmConvolutionArgs<BFloat16>& args,
                         int64_t begin, int64_t end);
 

@@ -1,7 +1,8 @@
-// The convolution in bf16 by the processor's tiles (AMX). Inputs are not
-// gathered: a block of the map is copied, rounded and with its padding, so that
-// what the pixels of an output row read at one place of the kernel is evenly
-// spaced in memory, as a tile's rows are.
+// The bf16 convolution with the CPU's tiles (AMX). It does not gather the
+// inputs of each pixel. Instead it rounds a block of the map and copies it,
+// with padding. For each position in the kernel, the inputs of adjacent output
+// pixels are a constant distance apart in the copy. A tile can therefore load
+// them as its rows.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -15,23 +16,26 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most values in a block of the map, so that it stays in the L2 cache
-// beside the weights.
+// The maximum number of values in a block of the map. With this limit the block
+// and the weights stay in the L2 cache.
 constexpr int64_t kBlockValues = 1 << 18;
 
-// Output rows [first, first + rows) of a map, and its inputs. With a stride of
-// s every s-th row and column of the padded map is a plane of its own, so that
-// neighbours in a plane are read by neighbours in the output. An output pixel's
-// place is row * columns + column, as in a plane; the last places of a row,
-// where the kernel would reach beyond the plane's row, are no pixels.
+// Output rows [first, first + rows) of a map, and a copy of their inputs.
 //
-// If a row of the kernel is one run (RunsOf()) planes are of rows only and s
-// pixels are a place. A tile then reads beyond the run, where weights are
-// zeros.
+// With stride s, the copy consists of s * s planes. Each plane has every s-th
+// row and every s-th column of the padded map, so that adjacent output pixels
+// read adjacent values of a plane. A position in a plane is called a place and
+// has the index row * columns + column. An output pixel has the place with its
+// row and column. The last places of a row are not output pixels, because the
+// kernel would reach beyond the end of the row.
+//
+// If each row of the kernel is a run (see RunsOf()), there are only s planes,
+// with every s-th row but all columns. A place then holds s pixels. A tile also
+// loads values beyond the run, but their weights are 0.
 struct Block {
   int64_t map, first, rows;
-  int64_t columns;  // Places in a plane's row.
-  int64_t spacing;  // Values between places.
+  int64_t columns;  // Places in a row of a plane.
+  int64_t spacing;  // Values from one place to the next.
   int64_t plane;    // Values in a plane.
   const BFloat16* x;
 };
@@ -57,15 +61,16 @@ void FillPlanesOfRows(const GemmConvolutionArgs<BFloat16>& args, const T* map,
       }
       std::fill_n(to, left, BFloat16());
       RoundRow(map + y * width, width, to + left);
-      // RoundRow() writes whole vectors: what it writes beyond this row is
-      // overwritten by the next one.
+      // RoundRow() writes whole vectors. The values that it writes beyond this
+      // row are overwritten later, by zeros or by the next row.
       if (left + width < row_values) {
         std::fill_n(to + left + width, row_values - left - width, BFloat16());
       }
     }
   }
-  // The last places' tiles read beyond the planes. Zeros, since even a product
-  // with a weight of zero is NaN if the input is not finite.
+  // The tiles of the last places also load values beyond the planes. These must
+  // be 0. If one were infinite or NaN, its product with a weight of 0 would be
+  // NaN.
   std::fill_n(to, kStepInputs + 2 * kTileRows * block.spacing, BFloat16());
 }
 
@@ -92,8 +97,8 @@ void FillPlanes(const GemmConvolutionArgs<BFloat16>& args, const T* map,
   }
 }
 
-// Returns how far behind an output pixel's place in plane 0 the inputs of each
-// run are, in values.
+// Returns the distance, in values, from an output pixel's place in plane 0 to
+// the inputs of each run.
 std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
                                 const ConvolutionRuns& runs,
                                 const Block& block) {
@@ -110,8 +115,8 @@ std::vector<int64_t> RunOffsets(const GemmConvolutionArgs<BFloat16>& args,
   return offsets;
 }
 
-// Adds the products of all runs with a panel's weights, and meanwhile finishes
-// earlier results.
+// Adds the products of all runs and a panel's weights to the tiles of sums.
+// Meanwhile finishes earlier results and prefetches weights.
 template <typename Results>
 struct AddRuns {
   template <int kRows, int kColumns>
@@ -132,15 +137,16 @@ struct AddRuns {
   static constexpr int64_t kStepsAhead = 4;
 
   const std::vector<int64_t>& offsets;
-  const int64_t length;     // Packed inputs in a run.
-  const BFloat16* const x;  // The first place's inputs in plane 0.
+  const int64_t length;     // Inputs in a run, with padding.
+  const BFloat16* const x;  // The inputs of the first place in plane 0.
   const int64_t spacing;
   const BFloat16* const weights;
   const bool first;  // Whether these tiles are the first to read the weights.
   Results& results;
 };
 
-// Computes the block's output pixels [begin, end), counted in its map.
+// Computes output pixels [begin, end) of the map. All of them must lie in the
+// block.
 template <Result kResult, typename Activation>
 void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
               int64_t begin, int64_t end, Activation activation) {
@@ -160,7 +166,8 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
       Sums& sums = results.Next();
       sums.Clear(std::min(kPanel, args.out - output),
                  args.bias == nullptr ? nullptr : args.bias + output);
-      // Adds the places of each output row that are pixels.
+      // Adds only the places that are output pixels, for one output row at a
+      // time.
       for (int64_t r = 0; r < rows;) {
         const int64_t row = (place + r) / block.columns;
         const int64_t column = (place + r) % block.columns;
@@ -198,13 +205,14 @@ void Convolve(const GemmConvolutionArgs<BFloat16>& args, const Block& block,
   }
 }
 
-// Copies the block's inputs to `x` and computes its output pixels.
+// Copies the block's inputs to `x` and computes output pixels [begin, end) of
+// the map.
 void ConvolveBlock(const GemmConvolutionArgs<BFloat16>& args, Block block,
                    int64_t begin, int64_t end, std::vector<Line>* x) {
   const ConvolutionRuns runs = RunsOf<BFloat16>(args.in, args.kernel);
   const bool of_rows = HasRunsOfRows(args, runs);
   const int64_t planes = args.stride * (of_rows ? 1 : args.stride);
-  // Tiles read beyond the last place.
+  // More values than the planes have, because tiles read beyond the last place.
   const int64_t values =
       planes * block.plane + 2 * kTileRows * block.spacing + kStepInputs;
   const size_t lines = values / kStepInputs + 1;

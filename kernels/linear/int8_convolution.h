@@ -8,28 +8,29 @@
 
 namespace sfmamba::kernels {
 
-// A convolution with an odd kernel and padding (kernel - 1) / 2 of values that
-// are rounded to 8 bits, as products with the weights of int8_gemm.h. All
-// values of a map have one scale, their largest magnitude / 127; each output's
-// weights have their own. Products read the rounded map where it lies.
+// A convolution of values that are rounded to 8 bits, with the weights of
+// int8_gemm.h. The size of the kernel is odd, and each map is padded with
+// (kernel - 1) / 2 zeros on each side. All values of a map have one scale, the
+// largest magnitude / 127. The weights of each output have their own scale. The
+// convolution reads the rounded maps without gathering.
 //
-// A pixel's outputs are bit-identical whatever the other maps, the requested
-// rows and outputs and the thread are. A NaN or an infinity makes NaN of all
-// outputs of its map.
+// A pixel's outputs have the same bits whatever the other maps contain,
+// whichever rows and outputs are requested, and whichever thread computes them.
+// If a map contains a NaN or an infinity, all its outputs are NaN.
 
-// Maps with their padding, rounded.
+// Arguments to round maps to 8 bits and to add padding.
 struct QuantizeMapsArgs {
   int count, height, width, channels;
   int margin;      // Pixels of padding on each side.
   const float* x;  // [count, height, width, channels]
-  // [count, height + 2 margin, width + 2 margin, channels], written: multiples
-  // of the map's scale plus 128. Padding is 128.
+  // [count, height + 2 margin, width + 2 margin, channels], written. A value v
+  // becomes v / scale, rounded, plus 128. Padding is 128.
   uint8_t* values;
-  const float* largest;  // [count], the maps' largest magnitudes.
+  const float* largest;  // [count], the largest magnitude of each map.
 };
 
-// Computes rows [begin, end) of the count * (height + 2 margin) of all maps
-// with their padding.
+// Rounds rows [begin, end). With padding, all maps together have count *
+// (height + 2 margin) rows.
 void QuantizeMapRowsCpu(const QuantizeMapsArgs& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
@@ -40,27 +41,31 @@ struct Int8ConvolutionArgs {
   int in, out;               // Channels; `in` is a multiple of 4.
   int kernel, stride;
   const uint8_t* x;      // From QuantizeMapRowsCpu() with margin kernel / 2.
-  const float* largest;  // [count], the maps' largest magnitudes.
-  // Weights [out, kernel * kernel * in], a tap's channels side by side.
+  const float* largest;  // [count], the largest magnitude of each map.
+  // Packed from a matrix [out, kernel * kernel * in]. The channels of a kernel
+  // position are adjacent.
   Int8Weights weights;
   const float* bias;          // [out] or null.
-  Int8Activation activation;  // Keeps NaNs.
-  bool add;                   // y += instead of y =.
+  Int8Activation activation;  // A NaN stays a NaN.
+  bool add;                   // Adds to y instead of overwriting it.
   // [count, ceil(height / stride), ceil(width / stride), out], written.
   float* y;
-  int64_t y_stride;  // Between pixels.
+  int64_t y_stride;  // From one pixel to the next.
 };
 
 // Returns the arguments for output channels [begin, end) of the same
-// convolution. The first must be a multiple of Int8PanelWidth().
+// convolution. `begin` must be a multiple of Int8PanelWidth().
 Int8ConvolutionArgs SliceOutputs(Int8ConvolutionArgs args, int64_t begin,
                                  int64_t end);
 
-// Computes rows [begin, end) of all output maps. Runs on the calling thread.
+// Computes rows [begin, end) of the output maps, counted over all maps. Runs on
+// the calling thread.
 void Int8ConvolutionCpu(const Int8ConvolutionArgs& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());
 
-// The functions above choose among these. `isa` says how weights are packed.
+// Int8ConvolutionCpu() and QuantizeMapRowsCpu() choose among these, one per
+// instruction set. `isa` is the instruction set that the weights are packed
+// for.
 void Int8ConvolutionScalar(const Int8ConvolutionArgs& args, int64_t begin,
                            int64_t end, CpuIsa isa = ActiveCpuIsa());
 void Int8ConvolutionAvxVnni(const Int8ConvolutionArgs& args, int64_t begin,

@@ -8,8 +8,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Returns the sum of an output channel's products at output pixel (row, x) of
-// all maps.
+// Returns the sum of products of output channel `o` at output pixel (row, x).
+// Rows are counted over all maps.
 int32_t Sum(const Int8ConvolutionArgs& args, int64_t row, int64_t x, int64_t o,
             CpuIsa isa) {
   const int64_t margin = args.kernel / 2;

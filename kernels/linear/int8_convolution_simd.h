@@ -1,5 +1,6 @@
-// The convolution of rounded maps over a vector type I of 32-bit integers. The
-// files of one instruction set include this header and choose I.
+// The convolution of rounded maps as templates over a vector type I of 32-bit
+// integers. Files that are compiled for one instruction set include this header
+// and choose I.
 #ifndef SFMAMBA_KERNELS_LINEAR_INT8_CONVOLUTION_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_INT8_CONVOLUTION_SIMD_H_
 
@@ -13,8 +14,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most bytes of x that a block of rows reads, so that they stay in the L2
-// cache while all weights pass by.
+// The maximum number of bytes of x that a block of output rows reads. With this
+// limit the bytes stay in the L2 cache while they are multiplied by all
+// weights.
 constexpr int64_t kBlockMapBytes = 384 << 10;
 
 struct Relu {
@@ -31,7 +33,8 @@ struct Relu6 {
   }
 };
 
-// Computes rows [begin, end) of all output maps, panel by panel.
+// Computes rows [begin, end) of the output maps, panel by panel. Rows are
+// counted over all maps.
 template <typename I, typename Activation>
 void ConvolveBlock(const Int8ConvolutionArgs& args, int64_t begin, int64_t end,
                    Activation activation) {

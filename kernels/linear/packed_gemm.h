@@ -8,15 +8,17 @@
 
 namespace sfmamba::kernels {
 
-// y = x W^T + bias, or y += x W^T + bias, with weights of type W, float,
-// BFloat16 or SplitFloat, that have been packed beforehand. Sums, bias and y
-// are fp32. With BFloat16 weights the values of x are rounded to bf16, to
-// nearest, before they are multiplied; x may also be bf16 already, and y may be
-// rounded to bf16.
+// The matrix product y = x W^T + bias, or y += x W^T + bias. The weights have
+// been packed beforehand. Their type W is float, BFloat16 or SplitFloat. Sums,
+// bias and y are fp32.
 //
-// Products are summed in the order of the inputs, in blocks that depend on `in`
-// alone. So with one instruction set a row's outputs are bit-identical whatever
-// the other rows, the requested outputs and the thread are.
+// With BFloat16 weights, x is rounded to the nearest bf16 values before the
+// multiplication. x may also be bf16 already, and y may be rounded to bf16.
+//
+// Products are summed in the order of the inputs, in blocks that depend only on
+// `in`. With one instruction set, a row's outputs therefore have the same bits
+// whatever the other rows contain, whichever outputs are requested, and
+// whichever thread computes them.
 template <typename W>
 struct GemmArgs {
   int64_t rows;
@@ -25,47 +27,53 @@ struct GemmArgs {
   int64_t x_stride;
   const W* weights;   // From PackWeights, for the same isa.
   const float* bias;  // [out] or null.
-  bool add;           // y += instead of y =.
+  bool add;           // Adds to y instead of overwriting it.
   float* y;           // [rows, out], rows y_stride apart, written
   int64_t y_stride;
 
-  // Take the place of x and y if they are not null. With BFloat16 weights only,
-  // and y_bf16 without `add`.
+  // If not null, these replace x and y. They are allowed only with BFloat16
+  // weights. y_bf16 is not allowed with `add`.
   const BFloat16* x_bf16 = nullptr;
   BFloat16* y_bf16 = nullptr;
-  // y = gelu(x W^T + bias) in the erf form, without `add`; y_bf16 is rounded
-  // once.
+  // Computes y = gelu(x W^T + bias) in the erf form. Not allowed with `add`.
+  // y_bf16 is rounded only after GELU.
   bool gelu = false;
 };
 
-// A float of weights that products split into three bf16 values, from large to
-// small, each the first 8 bits of what is left. None is left of the third.
+// A weight that products split into three bf16 values (parts). The first part
+// has the first 8 bits of the weight, the second part the next 8 bits, and the
+// third part the rest. So the parts add up to the weight.
 struct SplitFloat {
   float value = 0;
 };
 
-// A product in fp32 of the parts of finite weights and of each x. Of the nine
-// products of the parts of a weight and of an x the six largest are added up in
-// fp32. A product so misses less than 2^-20 of itself, about 2^-24 on average.
-// By tiles (AMX) sums round less often than one by one, and a result is about
-// as near to the exact one as that of floats, or nearer. Also, parts and
-// products of parts less than 2^-126 then count as 0: an x or a weight misses
-// less than 2^-126, and a product less than 2^-123 more.
+// A product of floats that is computed from bf16 parts. Each weight and each x
+// is split into three parts, which gives nine products of parts. The six
+// largest are added up in fp32. The relative error of a product is below 2^-20,
+// and about 2^-24 on average.
 //
-// Rows of x with an infinity or a NaN are multiplied as floats, since the parts
-// of an infinity would make NaN of what it makes infinite.
-// Source: Henry, Tang and Heinecke (arXiv 1904.06376), 3, with parts that are
-// cut off instead of rounded.
+// AMX tiles round sums less often than a loop over floats. So the result is
+// about as exact as with floats, or more exact. But AMX treats parts and
+// products of parts below 2^-126 as 0. This adds an error below 2^-126 to an x
+// or a weight, and below 2^-123 to a product.
+//
+// If a row of x contains an infinity or a NaN, the row is multiplied as floats.
+// Otherwise the parts of an infinity would give NaN instead of infinity.
+// Weights must be finite.
+// Source: Henry, Tang and Heinecke (arXiv 1904.06376), section 3. Here the
+// parts are truncated instead of rounded.
 using SplitGemmArgs = GemmArgs<SplitFloat>;
 
 using PackedGemmArgs = GemmArgs<float>;
 using Bf16GemmArgs = GemmArgs<BFloat16>;
 
-// Packed weights are panels of this number of outputs. In a panel of floats,
-// the weights of one input are contiguous; in a panel of BFloat16, those of two
-// inputs, the two of an output side by side, and an odd last input is followed
-// by zeros. The last panel is padded with zeros. A panel of SplitFloats is as
-// one of floats, with zeros up to a multiple of 32 inputs.
+// Returns the number of outputs in a panel. Packed weights consist of panels,
+// one after the other. The last panel is padded with zeros. Panels have these
+// layouts:
+//   float       [in, outputs]
+//   BFloat16    [(in + 1) / 2, outputs, 2], where an odd last input is
+//               followed by zeros
+//   SplitFloat  [in, outputs], with zeros up to a multiple of 32 inputs
 template <typename W = float>
 int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 
@@ -73,7 +81,7 @@ int64_t PanelWidth(CpuIsa isa = ActiveCpuIsa());
 template <typename W = float>
 int64_t PackedWeightsSize(int64_t in, int64_t out, CpuIsa isa = ActiveCpuIsa());
 
-// A matrix [out, in] anywhere in memory. Strides are in elements.
+// A matrix [out, in] with any strides, counted in elements.
 struct WeightMatrix {
   const float* values;
   int64_t out_stride, in_stride;
@@ -90,22 +98,23 @@ void PackWeights(const float* weights, int64_t in, int64_t out, W* packed,
   PackWeights(WeightMatrix{weights, in, 1}, in, out, packed, isa);
 }
 
-// A matrix [out, in] of bf16 values, as above.
+// A matrix [out, in] of bf16 values with any strides, counted in elements.
 struct Bf16WeightMatrix {
   const BFloat16* values;
   int64_t out_stride, in_stride;
 };
 
-// Packs the matrix, which takes less time than from floats.
+// Packs a bf16 matrix. This is faster than packing floats.
 void PackWeights(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
                  BFloat16* packed, CpuIsa isa = ActiveCpuIsa());
 
-// Writes y = x, rounded to bf16 as products with BFloat16 weights round it.
+// Writes `count` values of x to y, rounded to bf16. Products with BFloat16
+// weights round x in the same way.
 void RoundToBf16(const float* x, int64_t count, BFloat16* y,
                  CpuIsa isa = ActiveCpuIsa());
 
-// Return the arguments for rows or outputs [begin, end) of the same product.
-// The first output must be a multiple of PanelWidth<W>().
+// These return the arguments for rows or outputs [begin, end) of the same
+// product. In SliceOutputs(), `begin` must be a multiple of PanelWidth<W>().
 template <typename W>
 GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
   args.rows = end - begin;
@@ -118,18 +127,21 @@ GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
 template <typename W>
 GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 
-// Run on the calling thread. Products in bf16 need HasAmxBf16() or, which is a
-// tenth as fast, HasAvx512Bf16(), those of SplitFloats HasAmxBf16(); without
-// them or with `isa` less than kAvx512 they are computed one by one.
+// These run on the calling thread. With BFloat16 weights, they use AMX if
+// HasAmxBf16() is true. If only HasAvx512Bf16() is true, they use AVX512-BF16,
+// which is ten times slower. With SplitFloat weights, they use AMX if
+// HasAmxBf16() is true. Without these instructions, or if `isa` is less than
+// kAvx512, plain loops compute BFloat16 and SplitFloat products.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa = ActiveCpuIsa());
 
-// Returns whether weights [out, in] had better be SplitFloats than floats on
-// this processor: they need AMX, and enough inputs and outputs for tiles.
+// Returns true if SplitFloat weights [out, in] are faster than float weights on
+// this CPU. The CPU must have AMX, and there must be enough inputs and outputs
+// for tiles.
 bool SplitGemmIsFaster(int64_t in, int64_t out);
 
-// PackedGemmCpu chooses among these, one per instruction set.
+// The functions above choose among these, one per instruction set.
 void PackedGemmScalar(const PackedGemmArgs& args);
 void PackedGemmAvx2(const PackedGemmArgs& args);
 void PackedGemmAvx512(const PackedGemmArgs& args);
@@ -142,7 +154,7 @@ bool IsFiniteAvx512(const float* x, int64_t count);
 void RoundToBf16Avx512(const float* x, int64_t count, BFloat16* y);
 void PackWeightsScalar(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
                        BFloat16* packed);
-// One of the strides must be 1.
+// One of the two strides must be 1.
 void PackWeightsAvx512(const Bf16WeightMatrix& weights, int64_t in, int64_t out,
                        BFloat16* packed);
 

@@ -11,15 +11,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Two vectors, but at least a cache line.
+// The number of outputs in a panel of floats: two vectors, but at least one
+// cache line.
 constexpr int64_t kPanel = 16, kPanelAvx512 = 32;
 constexpr int64_t kPanelBf16 = 32, kPanelSplit = 32;
-// Inputs of SplitFloats are whole steps of tiles.
+// The inputs of a panel of SplitFloats are padded to a multiple of this, the
+// number of inputs in a step of AMX tiles.
 constexpr int64_t kSplitStep = 32;
-// The fewest inputs and outputs for which products of SplitFloats are faster.
+// The minimum number of inputs, and of outputs, for which a product with
+// SplitFloat weights is faster than with float weights.
 constexpr int64_t kFewestSplit = 64;
 
-// The inputs that a panel of weights of type W has places for.
+// Returns the number of inputs in a panel of weights of type W, with padding.
 template <typename W>
 int64_t PackedInputs(int64_t in) {
   return in;
@@ -33,7 +36,9 @@ int64_t PackedInputs<SplitFloat>(int64_t in) {
   return (in + kSplitStep - 1) / kSplitStep * kSplitStep;
 }
 
-// Writes or adds the sums of a panel to y, with their bias.
+// Finishes one row's sums of a panel. Adds the bias and writes the sums to y,
+// or adds them to y if args.add is true. Sums for y_bf16 are rounded, after
+// GELU if args.gelu is true.
 template <typename W>
 void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
             int64_t columns, float* sums) {
@@ -55,7 +60,7 @@ void Finish(const GemmArgs<W>& args, int64_t row, int64_t first,
   }
 }
 
-// Returns the parts of a finite value.
+// Returns the three bf16 parts of a finite value (see SplitFloat).
 std::array<float, 3> Parts(float value) {
   std::array<float, 3> parts;
   for (float& part : parts) {
@@ -68,7 +73,8 @@ std::array<float, 3> Parts(float value) {
   return parts;
 }
 
-// Returns the six largest products of parts, added up from small to large.
+// Returns x_value * weight as the sum of the six largest products of their
+// parts, added up from small to large.
 float SplitProduct(float x_value, float weight) {
   const std::array<float, 3> x = Parts(x_value), w = Parts(weight);
   return x[2] * w[0] + x[1] * w[1] + x[0] * w[2] + x[1] * w[0] + x[0] * w[1] +
@@ -79,8 +85,9 @@ bool IsFinite(const float* x, int64_t count) {
   return std::all_of(x, x + count, [](float v) { return std::isfinite(v); });
 }
 
-// Multiplies as floats, panel by panel: one of floats is one of SplitFloats
-// without the zeros at its end.
+// Computes the product with fp32 instructions, panel by panel. A panel of
+// SplitFloats is a panel of floats with zeros at its end, so one panel can be
+// passed as floats.
 void MultiplyAsFloats(const SplitGemmArgs& args) {
   for (int64_t first = 0; first < args.out; first += kPanelSplit) {
     const SplitGemmArgs part =
@@ -313,7 +320,7 @@ void PackedGemmCpu(const Bf16GemmArgs& args, CpuIsa isa) {
   } else {
     Bf16GemmScalar(args);
   }
-  // The kernels fuse it where they round y.
+  // If y is bf16, the functions above have applied GELU before they rounded y.
   if (args.gelu && args.y_bf16 == nullptr) ApplyGelu(args, isa);
 }
 
@@ -327,7 +334,7 @@ void PackedGemmCpu(const SplitGemmArgs& args, CpuIsa isa) {
   const auto finite = [&](int64_t row) {
     return IsFiniteAvx512(args.x + row * args.x_stride, args.in);
   };
-  // Runs of rows that are finite, or that are not.
+  // Divides the rows into runs. All rows of a run are finite, or none is.
   for (int64_t begin = 0, end; begin < args.rows; begin = end) {
     const bool is_finite = finite(begin);
     for (end = begin + 1; end < args.rows && finite(end) == is_finite;) ++end;

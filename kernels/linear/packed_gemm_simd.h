@@ -1,6 +1,6 @@
-// The packed product over a vector type V, in tiles of kTileRows rows by two
-// vectors of outputs. The files of one instruction set include this header and
-// choose V.
+// The packed product as templates over a vector type V. A tile has kTileRows
+// rows by one panel, which is two vectors of outputs. Files that are compiled
+// for one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_PACKED_GEMM_SIMD_H_
 
@@ -13,13 +13,14 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most inputs and rows in a block. The inputs are limited so that a panel's
-// weights and a few rows of x stay in the L1 cache, the rows so that x stays in
-// the L2 cache.
+// The maximum number of inputs and of rows in a block. The limit of inputs
+// keeps a panel's weights and a few rows of x in the L1 cache. The limit of
+// rows keeps x in the L2 cache.
 constexpr int64_t kBlockDepth = 384, kBlockRows = 240;
 
-// The part of the product that comes from a range of inputs. The first block
-// sets y, or adds to it with args.add, and adds the bias. The others add to y.
+// A part of a product: the products of some inputs with their weights in one
+// panel. The block of the first inputs adds the bias. It overwrites y, unless
+// args.add is true. All other blocks add to y.
 struct Block {
   int64_t depth;   // The number of inputs.
   const float* x;  // [rows, depth], rows x_stride apart
@@ -29,16 +30,18 @@ struct Block {
   bool add;
   float* y;  // [rows, panel], rows y_stride apart
   int64_t y_stride;
-  // Lines of the cache to prefetch meanwhile, one with each input, since many
-  // at once wait for each other. At most `depth`.
+  // The first cache line to prefetch during the product. One line is prefetched
+  // with each input, because many prefetches at once stall. `next_lines` is the
+  // number of lines, at most `depth`.
   const float* next;
   int64_t next_lines;
 };
 
-constexpr int64_t kLine = 64 / sizeof(float);  // Floats in a line.
+constexpr int64_t kLine = 64 / sizeof(float);  // Floats in a cache line.
 
-// Computes kRows rows of a block, the first kVectors vectors of outputs. The
-// sums stay in registers only if every loop over them is unrolled.
+// Computes kRows rows of a block, for the first kVectors vectors of the panel's
+// outputs. The sums stay in registers only if the compiler unrolls every loop
+// over them.
 template <typename V, int kRows, int kVectors>
 void MultiplyRows(const Block& block) {
   const float *x = block.x, *weights = block.weights;
@@ -85,7 +88,7 @@ void MultiplyRows(const Block& block) {
   }
 }
 
-// Computes `rows` rows, 1 .. kRows.
+// Calls MultiplyRows() for `rows` rows. `rows` is 1 to kRows.
 template <typename V, int kRows, int kVectors>
 void MultiplyUpTo(int64_t rows, const Block& block) {
   if constexpr (kRows > 1) {
@@ -96,14 +99,15 @@ void MultiplyUpTo(int64_t rows, const Block& block) {
   MultiplyRows<V, kRows, kVectors>(block);
 }
 
-// Rows in a tile. The sums take 12 of AVX2's 16 vector registers. They take
-// only 16 of AVX-512's 32, because there are too few registers for more row
-// pointers.
+// The number of rows in a tile. With AVX2 the sums take 12 of the 16 vector
+// registers. With AVX-512 they take only 16 of 32, because more rows would need
+// more pointers than there are general-purpose registers.
 template <typename V>
 constexpr int kTileRows = V::kWidth == 8 ? 6 : 8;
 
-// Computes a tile of the last panel. y and the bias have only `columns` of the
-// panel's outputs.
+// Computes a tile of an incomplete last panel, which has only `columns`
+// outputs. Uses padded copies of y and the bias, because vectors would reach
+// beyond their ends.
 template <typename V>
 void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   constexpr int kPanel = 2 * V::kWidth;
@@ -131,8 +135,9 @@ void MultiplyNarrow(int64_t rows, int64_t columns, Block block) {
   }
 }
 
-// Computes `rows` rows of a block in tiles of nearly equal height, since small
-// tiles are slower. Meanwhile prefetches the weights of the next block, `next`.
+// Computes `rows` rows of a block, in tiles of nearly equal height because
+// small tiles are slower. Meanwhile prefetches `next`, the weights of the next
+// block.
 template <typename V>
 void MultiplyBlock(int64_t rows, int64_t columns, const Block& block,
                    const float* next) {

@@ -11,12 +11,13 @@ namespace sfmamba::kernels {
 // The activation of a gated block: GELU in its erf form, or SiLU.
 enum class GateActivation { kGeluErf, kSilu };
 
-// y[i] = v / (1 + exp(-v)) with v = x[i], for i < count. y may be x itself. T
-// is float or BFloat16; the arithmetic is fp32. Runs on the calling thread.
+// Computes y[i] = v / (1 + exp(-v)) with v = x[i], for i < count. y may be the
+// same array as x. T is float or BFloat16. The arithmetic is fp32. Runs on the
+// calling thread.
 template <typename T>
 void SiluCpu(const T* x, int64_t count, T* y, CpuIsa isa = ActiveCpuIsa());
 
-// For each instruction set; the processor must have it.
+// One function per instruction set. The CPU must support the instruction set.
 template <typename T>
 void SiluScalar(const T* x, int64_t count, T* y);
 template <typename T>

@@ -1,5 +1,5 @@
-// SiLU over a vector type V. The files of one instruction set include this
-// header and choose V.
+// SiLU as a template over a vector type V. Files that are compiled for one
+// instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_SILU_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_SILU_SIMD_H_
 

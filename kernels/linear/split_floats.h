@@ -1,5 +1,5 @@
-// Floats that are split into three bf16 values, and their products by tiles,
-// for files that are compiled for AMX.
+// Splits floats into three bf16 values and multiplies these values with AMX
+// tiles. Only files that are compiled for AMX include this header.
 #ifndef SFMAMBA_KERNELS_LINEAR_SPLIT_FLOATS_H_
 #define SFMAMBA_KERNELS_LINEAR_SPLIT_FLOATS_H_
 
@@ -15,15 +15,17 @@ namespace sfmamba::kernels {
 namespace {
 
 constexpr int64_t kParts = 3;
-// Values in a tile.
+// The number of bf16 values in a tile.
 constexpr int64_t kTile = kTileRows * kStepInputs;
-// Those of a step: a part has a tile for each of two tiles of rows, or for each
-// half of a panel.
+// The number of values in one step, for one part and for all parts. A part has
+// two tiles in a step: two tiles of rows, or the two halves of a panel.
 constexpr int64_t kPartTiles = 2 * kTile;
 constexpr int64_t kStepTiles = kParts * kPartTiles;
 
-// Writes 32 values, the parts `distance` apart. Values i and i + 16 lie side by
-// side. A part is the first 8 bits of what is left, so the third leaves none.
+// Splits the 32 values in `low` and `high` into parts and writes them to `to`,
+// one part `distance` values after the other. In a part, values i and i + 16
+// are adjacent. Each part has the next 8 bits of a value, so nothing is left
+// after the third part.
 inline void SplitLine(__m512 low, __m512 high, int64_t distance, BFloat16* to) {
   const __m512i mask = _mm512_set1_epi32(static_cast<int>(0xffff0000));
   for (int64_t i = 0; i < kParts; ++i, to += distance) {
@@ -41,7 +43,7 @@ inline void SplitLine(__m512 low, __m512 high, int64_t distance, BFloat16* to) {
   }
 }
 
-// Splits `count` values of a row, filled up with zeros to whole steps.
+// Splits `count` values of a row. Fills the last step with zeros.
 inline void SplitRow(const float* x, int64_t count, BFloat16* to) {
   for (int64_t k = 0; k < count; k += kStepInputs, to += kStepTiles) {
     const __mmask32 mask = First(count - k);
@@ -52,11 +54,11 @@ inline void SplitRow(const float* x, int64_t count, BFloat16* to) {
   }
 }
 
-// How often AddSplitProducts() calls beside.Step().
+// The number of times that AddSplitProducts() calls beside.Step().
 constexpr int64_t kCallsAStep = 6;
 
-// Adds the products of one step of one or two tiles of rows, of which `x` is
-// the first, with one or two tiles of weights.
+// Adds the products of one step to the tiles of sums. `x` has kRows tiles of
+// inputs and `weights` has kColumns tiles of weights, all split into parts.
 template <int kRows, int kColumns, typename Beside>
 void AddSplitProducts(const BFloat16* x, const BFloat16* weights,
                       const Beside& beside) {
@@ -77,7 +79,8 @@ void AddSplitProducts(const BFloat16* x, const BFloat16* weights,
     if (kRows == 2 && kColumns == 2) _tile_dpbf16ps(3, 5, 7);
     beside.Step();
   };
-  // Few loads: from one product to the next only x or only weights change.
+  // This order needs few loads: from one product to the next, only x or only
+  // the weights change.
   load_x(2);
   load_weights(0);
   multiply();

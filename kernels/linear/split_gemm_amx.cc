@@ -1,8 +1,10 @@
-// The packed product of floats that are split into bf16 values, by the
-// processor's tiles (AMX): two tiles of inputs by two of weights give 32 rows
-// of a panel, and each pair of tiles is multiplied six times, part by part.
-// Weights are split each time that they are read: parts, which are larger,
-// would come from memory more slowly.
+// The packed product of floats that are split into bf16 values, with the CPU's
+// tiles (AMX). Two tiles of inputs and two tiles of weights give the sums of 32
+// rows by one panel. Each pair of tiles is multiplied six times, with other
+// parts each time.
+//
+// Weights are stored as floats and split again for each use. Stored parts would
+// be larger, and loading them from memory would take longer.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -16,16 +18,17 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The most steps and rows in a block, so that its inputs stay in the L2 cache
-// while a panel's weights pass by. Each block's sums begin at 0, which makes
-// errors smaller.
+// The maximum number of steps and of rows in a block. With these limits the
+// inputs of a block stay in the L2 cache while they are multiplied by all
+// panels. The sums of each block start at 0, which makes rounding errors
+// smaller.
 constexpr int64_t kBlockSteps = 12, kBlockRows = 256;
-// Rows of two tiles, which are multiplied together.
+// The number of rows in two tiles, which are multiplied together.
 constexpr int64_t kPairRows = 2 * kTileRows;
 
 int64_t DivideUp(int64_t value, int64_t by) { return (value + by - 1) / by; }
 
-// A thread's memory for tiles.
+// Memory for tiles, which a thread reuses for later products.
 class Buffer {
  public:
   BFloat16* Reserve(int64_t values) {
@@ -38,13 +41,13 @@ class Buffer {
   std::vector<Line> lines_;
 };
 
-// A range of steps.
+// Steps [begin, end) of a product. A step multiplies kStepInputs inputs.
 struct Steps {
   int64_t count() const { return end - begin; }
   int64_t begin, end;
 };
 
-// The ranges of steps that a product's inputs are divided into.
+// Divides a product's inputs into blocks, which are ranges of steps.
 class Blocks {
  public:
   explicit Blocks(int64_t in)
@@ -61,9 +64,9 @@ class Blocks {
   int64_t steps_, count_;
 };
 
-// A product's weights, one panel of a block of steps after the other, as often
-// as all are read. While one is multiplied, the next is split and the one after
-// it is brought into the cache.
+// Splits the weights of a product, panel by panel. Goes through all blocks of
+// steps `times` times, and through all panels of each block. While a panel is
+// multiplied, Step() splits the next panel and prefetches the panel after it.
 class SplitWeights {
  public:
   SplitWeights(const SplitGemmArgs& args, const Blocks& blocks, int64_t times)
@@ -77,8 +80,8 @@ class SplitWeights {
     Begin();
   }
 
-  // Returns the next panel, which is valid until the call after this one.
-  // Meanwhile Step() will be called `calls` times.
+  // Returns the next panel, which is valid until the next call of Take().
+  // Before that call, Step() will be called `calls` times.
   const BFloat16* Take(int64_t calls) {
     SplitLines(lines_);
     const BFloat16* const taken = split_[next_ % 2];
@@ -91,7 +94,8 @@ class SplitWeights {
   void Step() { SplitLines(lines_a_step_); }
 
  private:
-  // A part's lines in a step: two of each pair of inputs.
+  // The number of cache lines of a part in a step: 16 rows for each half of the
+  // panel.
   static constexpr int64_t kStepLines = 2 * kTileRows;
 
   const float* Place(int64_t index) const {
@@ -101,7 +105,7 @@ class SplitWeights {
     return &weights_[step * kStepWeights].value;
   }
 
-  // Begins to split number next_.
+  // Prepares to split panel number next_.
   void Begin() {
     line_ = 0;
     lines_ = 0;
@@ -135,15 +139,15 @@ class SplitWeights {
   const int64_t panels_;
   const Blocks blocks_;
   const int64_t end_;
-  BFloat16* split_[2];  // By turns.
-  int64_t next_ = 0;    // Number of the block of weights that is being split.
+  BFloat16* split_[2];  // Panel i is in split_[i % 2].
+  int64_t next_ = 0;    // The number of the panel that is being split.
   int64_t line_, lines_;
   int64_t lines_a_step_ = 0;
   const float *from_, *later_;
 };
 
-// The inputs of a block of rows and steps, split. Two tiles of `height` rows
-// each lie side by side in a part, and the steps follow each other.
+// The split inputs of a block of rows and steps, with the layout [pairs of
+// tiles, steps, parts, 2 tiles]. A tile has `height` rows.
 struct SplitInputs {
   const BFloat16* pair(int64_t index) const {
     return x + index * steps * kStepTiles;
@@ -154,8 +158,8 @@ struct SplitInputs {
   int64_t rows, height;
 };
 
-// Work done beside the products: finishes earlier results and splits later
-// weights.
+// Other work during the products. Step() finishes some earlier results and
+// splits some later weights.
 template <typename Results>
 struct FinishAndSplit {
   void Step() const {
@@ -167,8 +171,8 @@ struct FinishAndSplit {
   SplitWeights& weights;
 };
 
-// Adds the products with a panel's weights to the sums, and meanwhile calls
-// beside.Step() kCallsAStep times at each step.
+// Adds the products of x and a panel's weights to the tiles of sums. Calls
+// beside.Step() kCallsAStep times in each step to do other work in parallel.
 template <typename Beside>
 struct AddPanel {
   template <int kRows, int kColumns>
@@ -185,7 +189,7 @@ struct AddPanel {
   const Beside& beside;
 };
 
-// Adds the products of a block of steps, panel by panel.
+// Computes the products of a block of steps, panel by panel.
 template <Result kResult, typename Activation>
 void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
                    const float* bias, SplitWeights& weights,
@@ -229,7 +233,8 @@ void MultiplySteps(const SplitGemmArgs& args, const SplitInputs& inputs,
   gelu ? multiply(GeluErf()) : multiply(NoActivation());
 }
 
-// Splits the inputs of some steps of all rows.
+// Splits the inputs of `steps` of all rows and writes them to `to` in the
+// layout of SplitInputs.
 void Split(const SplitGemmArgs& args, const Steps& steps, int64_t height,
            BFloat16* to) {
   const int64_t begin = steps.begin * kStepInputs;
@@ -245,7 +250,8 @@ void Split(const SplitGemmArgs& args, const Steps& steps, int64_t height,
 // Computes all outputs of at most kBlockRows rows.
 void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
                   SplitWeights& weights) {
-  // Two tiles at once are faster than one and one.
+  // There is one tile, or an even number, because multiplying two tiles
+  // together is faster than one after the other.
   const int64_t tiles =
       args.rows <= kTileRows ? 1 : 2 * DivideUp(args.rows, kPairRows);
   const int64_t height = DivideUp(args.rows, tiles);
@@ -263,7 +269,8 @@ void MultiplyRows(const SplitGemmArgs& args, const Blocks& blocks,
 }  // namespace
 
 bool IsFiniteAvx512(const float* x, int64_t count) {
-  constexpr int kNanOrInfinite = 0x99;  // Quiet, signalling, and both signs.
+  // Quiet and signalling NaNs, positive and negative infinity.
+  constexpr int kNanOrInfinite = 0x99;
   __mmask16 found = 0;
   for (int64_t k = 0; k < count; k += kLanes) {
     const __mmask16 mask = static_cast<__mmask16>(First(count - k));

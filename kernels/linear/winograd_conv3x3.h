@@ -10,33 +10,35 @@ namespace sfmamba::kernels {
 // The function applied to the convolution's sums.
 enum class WinogradActivation { kNone, kRelu, kGeluTanh };
 
-// A 3x3 convolution of stride 1 and padding 1 in fp32 by Winograd's method
-// F(m x m, 3x3), with m either 4 or 7. Each tile of m x m outputs is computed
-// from n x n inputs d, n = m + 2, as
-//   A^T ((G g G^T) . (B^T d B)) A.
-// This takes n^2 products per pair of channels instead of 9 m^2: 2.25 per
-// output with m = 4, 1.65 with m = 7. Over all tiles they form n^2 matrix
-// products. The rounding error is larger than that of a direct convolution:
-// about 1e-6 of the outputs with m = 4, 1e-5 with m = 7.
+// A 3x3 convolution in fp32 with stride 1 and padding 1. It uses Winograd's
+// method F(m x m, 3x3), where m is 4 or 7. Each tile of m x m outputs is
+// computed from n x n inputs d, where n = m + 2, and the weights g:
+//   A^T ((G g G^T) . (B^T d B)) A
+// For each pair of channels, a tile takes n^2 products instead of 9 m^2. Per
+// output, this is 2.25 products with m = 4 and 1.65 products with m = 7. The
+// products of all tiles form n^2 matrix products. The rounding error is larger
+// than in a direct convolution: about 1e-6 of the outputs with m = 4, and 1e-5
+// with m = 7.
 //
-// A tile's outputs are bit-identical whatever the other tiles and the thread
-// are. A NaN affects only the tiles that read it.
-// Source: Lavin and Gray (arXiv 1509.09308), 4.
+// A tile's outputs have the same bits whatever the other tiles contain and
+// whichever thread computes them. A NaN affects only the tiles that read it.
+// Source: Lavin and Gray (arXiv 1509.09308), section 4.
 struct WinogradConv3x3Args {
-  int side;                       // m, of the weights too.
+  int side;                       // m, for which the weights are packed.
   int count, height, width;       // The number and size of the maps.
   int in, out;                    // Channels.
   const float* x;                 // [count, height, width, in]
   const float* weights;           // From PackWinogradWeights, for the same isa.
   const float* bias;              // [out] or null.
-  WinogradActivation activation;  // Applied after the bias; keeps NaNs.
-  bool add;                       // y += instead of y =.
+  WinogradActivation activation;  // After the bias. NaN stays NaN.
+  bool add;                       // Adds to y instead of overwriting it.
   float* y;                       // [count, height, width, out], written
 };
 
-// Returns the faster m for `count` maps of this size: 7 if that takes fewer
-// products, there are enough tiles for products of many rows, and the weights
-// fit into the cache that threads share; otherwise 4.
+// Returns the faster m, 4 or 7, for `count` maps of this size. Returns 7 if it
+// takes fewer products, if there are enough tiles for efficient matrix
+// products, and if the weights fit into the cache that threads share. Otherwise
+// returns 4.
 int WinogradSide(int64_t count, int height, int width, int in, int out);
 
 // Returns the number of floats in the packed weights.
@@ -51,21 +53,22 @@ void PackWinogradWeights(const float* weights, int side, int in, int out,
 // Returns the number of tiles in all maps.
 int64_t WinogradTiles(const WinogradConv3x3Args& args);
 
-// Returns the number of floats that computing `tiles` tiles takes beside the
-// results.
+// Returns the number of floats that WinogradConv3x3Cpu() needs as scratch
+// memory to compute `tiles` tiles.
 int64_t WinogradScratchSize(const WinogradConv3x3Args& args, int64_t tiles);
 
-// Computes tiles [begin, end). Runs on the calling thread. `scratch` holds
-// WinogradScratchSize(args, end - begin) floats of any content; it is best
-// aligned to a cache line.
+// Computes tiles [begin, end). Runs on the calling thread. `scratch` must have
+// room for WinogradScratchSize(args, end - begin) floats and need not be
+// initialised. It should be aligned to a cache line.
 void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
                         int64_t end, float* scratch,
                         CpuIsa isa = ActiveCpuIsa());
 
-// The most tiles in a block, so that its transformed values stay in the cache.
+// The maximum number of tiles in a block. With this limit the transformed
+// values of a block stay in the cache.
 constexpr int64_t kWinogradBlock = 96;
 
-// The transformed values of `count` tiles from `first` on.
+// The transformed values of a block of `count` tiles, from tile `first` on.
 struct WinogradBlock {
   int64_t first, count;
   float* inputs;   // The products' inputs: n^2 matrices [count, in].

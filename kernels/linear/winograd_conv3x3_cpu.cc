@@ -9,17 +9,19 @@
 namespace sfmamba::kernels {
 namespace {
 
-// A cache line of padding after each of the n^2 matrices. Without it, a tile's
-// values in all of them could map to the same cache set.
+// The number of floats of padding after each of the n^2 matrices: one cache
+// line. Without padding, a tile's values in all matrices could share a cache
+// set.
 constexpr int64_t kSkew = 16;
 
-// A method with fewer products per output is chosen if they are less than this
-// part of the others', since its transforms are longer.
+// m = 7 is chosen only if it takes less than this fraction of the products that
+// m = 4 takes, because its transforms take longer.
 constexpr double kFewer = 0.9;
-// The fewest tiles of 7 x 7, so that the products have many rows for the
-// weights that they read.
+// m = 7 is chosen only for at least this number of tiles. With fewer tiles, the
+// matrix products have too few rows for the weights that they read.
 constexpr int64_t kFewestTiles = 40;
-// The most bytes of weights for tiles of 7 x 7. Every block of tiles reads all.
+// m = 7 is chosen only if its weights take at most this number of bytes. Every
+// block of tiles reads all weights.
 constexpr int64_t kMostWeights = 32 << 20;
 
 int64_t Tiles(int side, int64_t count, int height, int width) {
@@ -28,8 +30,8 @@ int64_t Tiles(int side, int64_t count, int height, int width) {
 
 int64_t Positions(int side) { return int64_t{side + 2} * (side + 2); }
 
-// From one position's matrix to the next, in a block of as many of `tiles` as
-// there are at once.
+// These return the distance in floats from one position's matrix to the next.
+// `tiles` is the number of tiles to compute.
 int64_t InputStride(const WinogradConv3x3Args& args, int64_t tiles) {
   return std::min(kWinogradBlock, tiles) * args.in + kSkew;
 }
@@ -37,8 +39,8 @@ int64_t OutputStride(const WinogradConv3x3Args& args, int64_t tiles) {
   return std::min(kWinogradBlock, tiles) * args.out + kSkew;
 }
 
-// Returns row * values * column^T, where at(a, b) returns element (a, b) of
-// `values` [size, size].
+// Returns row * V * column^T. The function at(a, b) returns element (a, b) of
+// the matrix V [size, size].
 template <typename At>
 float Transformed(const double* row, const double* column, int size, At at) {
   double sum = 0;
@@ -93,8 +95,8 @@ void Multiply(const WinogradConv3x3Args& args, const WinogradBlock& block,
   }
 }
 
-// Applies the activation to a pixel's sums, which include the bias, and writes
-// or adds them to y. Overwrites `sums`.
+// Applies the activation to a pixel's sums, which include the bias. Writes them
+// to y, or adds them to y if args.add is true. Overwrites `sums`.
 void Finish(const WinogradConv3x3Args& args, float* sums, float* y) {
   if (args.activation == WinogradActivation::kGeluTanh) {
     GeluTanhCpu<float>({1, args.out, sums, args.out, sums, args.out},

@@ -1,6 +1,6 @@
-// The transforms before and after the products, over a vector type V with a
-// channel in each lane. The files of one instruction set include this header
-// and choose V.
+// Winograd's transforms before and after the matrix products, as templates over
+// a vector type V. Each lane of a vector holds one channel. Files that are
+// compiled for one instruction set include this header and choose V.
 #ifndef SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 #define SFMAMBA_KERNELS_LINEAR_WINOGRAD_CONV3X3_SIMD_H_
 
@@ -12,15 +12,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// F(4, 3) and F(7, 3), with the points of winograd_matrices.h. A point and its
-// negative share their sums over even and over odd coefficients.
+// Method4 and Method7 implement F(4, 3) and F(7, 3) with the points of
+// winograd_matrices.h. In B^T, the rows of a point q and of -q differ only in
+// the signs of every second coefficient. So both rows are computed from one sum
+// over the even and one sum over the odd coefficients. A^T has the same
+// property in its columns.
 
 struct Method4 {
   static constexpr int kOutputs = 4, kInputs = 6;
   static constexpr float kA = kWinograd4[0], kB = kWinograd4[1];
   static constexpr float kA2 = kA * kA, kB2 = kB * kB;
 
-  // Computes to = B^T from.
+  // Transforms inputs: to = B^T * from.
   template <typename V>
   static inline void Input(const V* from, V* to) {
     const V sum = V::Set(-kA2 - kB2), product = V::Set(kA2 * kB2);
@@ -36,7 +39,7 @@ struct Method4 {
     to[5] = Fma(product, from[1], Fma(sum, from[3], from[5]));
   }
 
-  // Computes to = A^T from.
+  // Transforms sums of products to outputs: to = A^T * from.
   template <typename V>
   static inline void Output(const V* from, V* to) {
     const V even_a = from[1] + from[2], even_b = from[3] + from[4];
@@ -49,11 +52,11 @@ struct Method4 {
   }
 };
 
-// The pairs of points of F(7, 3).
+// The number of pairs of points, q and -q, of F(7, 3).
 constexpr int kPairs = 4;
 
-// The coefficients, from that of y^0 on, of the product of y - q^2 over all
-// points q > 0 but number `left_out`.
+// The coefficients of the product of y - q^2 over all points q > 0 except
+// number `left_out`. at[k] is the coefficient of y^k.
 struct Squares {
   constexpr explicit Squares(int left_out) : at{1, 0, 0, 0, 0} {
     for (int j = 0; j < kPairs; ++j) {
@@ -161,7 +164,7 @@ void WinogradInput(const WinogradConv3x3Args& args,
   }
 }
 
-// The other activations; GeluTanh is in gelu_simd.h.
+// The activations kNone and kRelu. GeluTanh is in gelu_simd.h.
 struct Identity {
   template <typename V>
   V operator()(V v) const {

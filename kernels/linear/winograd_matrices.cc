@@ -5,8 +5,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Writes the coefficients of the product of x - q over all points but number
-// `left_out`, from that of x^0 on.
+// Writes the coefficients of the product of x - q over all points q except
+// number `left_out`. row[k] becomes the coefficient of x^k.
 void Expand(const std::vector<double>& points, int left_out, double* row) {
   std::vector<double> product = {1};
   for (int j = 0; j < static_cast<int>(points.size()); ++j) {
@@ -19,12 +19,13 @@ void Expand(const std::vector<double>& points, int left_out, double* row) {
   for (double coefficient : product) *row++ = coefficient;
 }
 
-// `points` are all but infinity.
+// Returns the matrices for `points` and infinity, which `points` does not
+// contain.
 WinogradMatrices Make(const std::vector<double>& points) {
   WinogradMatrices all{};
   all.n = static_cast<int>(points.size()) + 1;
   all.m = all.n - 2;
-  const int last = all.n - 1;  // The row of infinity.
+  const int last = all.n - 1;  // The row of the point infinity.
   for (int i = 0; i < last; ++i) {
     Expand(points, i, all.inputs[i]);
     double scale = 1;

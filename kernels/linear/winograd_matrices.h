@@ -3,19 +3,21 @@
 
 namespace sfmamba::kernels {
 
-// The points of F(4, 3) are 0, both signs of these, and infinity. Their
-// rounding error is half of that of the paper's points 1 and 2.
+// The points of F(4, 3) are 0, infinity, and q and -q for each of these values
+// q. Their rounding error is half of the error with the points 1 and 2 of the
+// paper.
 constexpr double kWinograd4[] = {0.75, 1.5};
-// The points of F(7, 3) are both signs of these, and infinity. Among all
-// sixteenths these are nearly the points of the smallest rounding error.
+// The points of F(7, 3) are infinity, and q and -q for each of these values q.
+// Their rounding error is nearly the smallest that multiples of 1/16 allow.
 constexpr double kWinograd7[] = {0.25, 0.6875, 1.125, 2};
 
-// The matrices of Winograd's method F(m, 3) for m outputs from n = m + 2
-// inputs:
-//   y = A^T ((G g) . (B^T d)).
-// Rows and columns are in the order of the points above: 0, then each value
-// with its plus before its minus, then infinity.
-// Source: Lavin and Gray (arXiv 1509.09308), 4; Cook-Toom's construction.
+// The matrices of Winograd's method F(m, 3). It computes m outputs y from the
+// weights g and n inputs d, where n = m + 2:
+//   y = A^T ((G g) . (B^T d))
+// Each point has a row of B^T and G and a column of A^T. The order is 0 (only
+// if m is 4), then q and -q for each value q above, then infinity.
+// Source: Lavin and Gray (arXiv 1509.09308), section 4, and the Cook-Toom
+// construction.
 struct WinogradMatrices {
   static constexpr int kMost = 9;
 
@@ -25,7 +27,7 @@ struct WinogradMatrices {
   double outputs[kMost][kMost];  // A^T, [m, n]
 };
 
-// `m` is 4 or 7.
+// Returns the matrices of F(m, 3). m must be 4 or 7.
 const WinogradMatrices& WinogradMatricesOf(int m);
 
 }  // namespace sfmamba::kernels
