@@ -13,9 +13,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of bf16 values and of rows of inputs in a block. With
-// these limits a block stays in the L2 cache while it is multiplied by all
-// weights.
+// The maximum number of bf16 values and of rows of inputs in a block. These
+// limits keep a block in the L2 cache while it is multiplied by all weights.
 constexpr int64_t kBlockValues = 1 << 18, kBlockRows = 256;
 
 int64_t RoundUp(int64_t value, int64_t step) {

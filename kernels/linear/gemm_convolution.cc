@@ -11,8 +11,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of gathered floats and of pixels in a block. With these
-// limits a block stays in the cache while it is multiplied by all weights.
+// The maximum number of gathered floats and of pixels in a block. These limits
+// keep a block in the cache while it is multiplied by all weights.
 constexpr int64_t kBlockFloats = 1 << 18;
 constexpr int64_t kBlockPixels = 128;
 

@@ -45,8 +45,8 @@ struct GemmConvolutionArgs {
 
 // The order of the packed weights of an output. They are divided into `runs`
 // runs of `length` weights. Each run is followed by zeros up to `packed_length`
-// weights. A run has the weights of the whole kernel. With AMX tiles, it has
-// the weights of one row or one pixel of the kernel.
+// weights. A run has the weights of the whole kernel or, for AMX tiles, of one
+// row or one pixel of the kernel.
 struct ConvolutionRuns {
   int64_t runs, length, packed_length;
 

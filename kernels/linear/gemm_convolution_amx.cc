@@ -16,18 +16,18 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of values in a block of the map. With this limit the block
-// and the weights stay in the L2 cache.
+// The maximum number of values in a block of the map. This limit keeps the
+// block and the weights in the L2 cache.
 constexpr int64_t kBlockValues = 1 << 18;
 
 // Output rows [first, first + rows) of a map, and a copy of their inputs.
 //
-// With stride s, the copy consists of s * s planes. Each plane has every s-th
-// row and every s-th column of the padded map, so that adjacent output pixels
-// read adjacent values of a plane. A position in a plane is called a place and
-// has the index row * columns + column. An output pixel has the place with its
-// row and column. The last places of a row are not output pixels, because the
-// kernel would reach beyond the end of the row.
+// The copy consists of s * s planes, where s is the stride. Each plane has
+// every s-th row and every s-th column of the padded map, so that adjacent
+// output pixels read adjacent values of a plane. A position in a plane is
+// called a place and has the index row * columns + column. An output pixel has
+// the place with its row and column. The last places of a row are not output
+// pixels, because the kernel would reach beyond the end of the row.
 //
 // If each row of the kernel is a run (see RunsOf()), there are only s planes,
 // with every s-th row but all columns. A place then holds s pixels. A tile also

@@ -29,7 +29,7 @@ struct QuantizeMapsArgs {
   const float* largest;  // [count], the largest magnitude of each map.
 };
 
-// Rounds rows [begin, end). With padding, all maps together have count *
+// Rounds rows [begin, end). Including padding, all maps together have count *
 // (height + 2 margin) rows.
 void QuantizeMapRowsCpu(const QuantizeMapsArgs& args, int64_t begin,
                         int64_t end, CpuIsa isa = ActiveCpuIsa());

@@ -14,8 +14,8 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of bytes of x that a block of output rows reads. With this
-// limit the bytes stay in the L2 cache while they are multiplied by all
+// The maximum number of bytes of x that a block of output rows reads. This
+// limit keeps the bytes in the L2 cache while they are multiplied by all
 // weights.
 constexpr int64_t kBlockMapBytes = 384 << 10;
 

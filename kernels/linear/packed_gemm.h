@@ -12,11 +12,11 @@ namespace sfmamba::kernels {
 // been packed beforehand. Their type W is float, BFloat16 or SplitFloat. Sums,
 // bias and y are fp32.
 //
-// With BFloat16 weights, x is rounded to the nearest bf16 values before the
-// multiplication. x may also be bf16 already, and y may be rounded to bf16.
+// If the weights are BFloat16, x is rounded to the nearest bf16 values before
+// the multiplication. x may also be bf16 already, and y may be rounded to bf16.
 //
 // Products are summed in the order of the inputs, in blocks that depend only on
-// `in`. With one instruction set, a row's outputs therefore have the same bits
+// `in`. On one instruction set, a row's outputs therefore have the same bits
 // whatever the other rows contain, whichever outputs are requested, and
 // whichever thread computes them.
 template <typename W>
@@ -127,9 +127,9 @@ GemmArgs<W> SliceRows(GemmArgs<W> args, int64_t begin, int64_t end) {
 template <typename W>
 GemmArgs<W> SliceOutputs(GemmArgs<W> args, int64_t begin, int64_t end);
 
-// These run on the calling thread. With BFloat16 weights, they use AMX if
+// These run on the calling thread. Products with BFloat16 weights use AMX if
 // HasAmxBf16() is true. If only HasAvx512Bf16() is true, they use AVX512-BF16,
-// which is ten times slower. With SplitFloat weights, they use AMX if
+// which is ten times slower. Products with SplitFloat weights use AMX if
 // HasAmxBf16() is true. Without these instructions, or if `isa` is less than
 // kAvx512, plain loops compute BFloat16 and SplitFloat products.
 void PackedGemmCpu(const PackedGemmArgs& args, CpuIsa isa = ActiveCpuIsa());

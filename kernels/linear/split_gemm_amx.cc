@@ -18,10 +18,9 @@
 namespace sfmamba::kernels {
 namespace {
 
-// The maximum number of steps and of rows in a block. With these limits the
-// inputs of a block stay in the L2 cache while they are multiplied by all
-// panels. The sums of each block start at 0, which makes rounding errors
-// smaller.
+// The maximum number of steps and of rows in a block. These limits keep the
+// inputs of a block in the L2 cache while they are multiplied by all panels.
+// The sums of each block start at 0, which makes rounding errors smaller.
 constexpr int64_t kBlockSteps = 12, kBlockRows = 256;
 // The number of rows in two tiles, which are multiplied together.
 constexpr int64_t kPairRows = 2 * kTileRows;

@@ -64,8 +64,8 @@ void WinogradConv3x3Cpu(const WinogradConv3x3Args& args, int64_t begin,
                         int64_t end, float* scratch,
                         CpuIsa isa = ActiveCpuIsa());
 
-// The maximum number of tiles in a block. With this limit the transformed
-// values of a block stay in the cache.
+// The maximum number of tiles in a block. This limit keeps the transformed
+// values of a block in the cache.
 constexpr int64_t kWinogradBlock = 96;
 
 // The transformed values of a block of `count` tiles, from tile `first` on.
