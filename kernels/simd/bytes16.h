@@ -1,5 +1,6 @@
-// 64 bytes in an AVX-512 register, in four parts of 16: Bytes8's counterpart.
-// Only files compiled for AVX-512 include this header.
+// 64 bytes in an AVX-512 register, which has four parts of 16 bytes. Bytes16
+// has the same functions as Bytes8. Only files compiled for AVX-512 include
+// this header.
 #ifndef SFMAMBA_KERNELS_SIMD_BYTES16_H_
 #define SFMAMBA_KERNELS_SIMD_BYTES16_H_
 
@@ -18,10 +19,10 @@ struct Bytes16 {
   __m512i v;
 
   static Bytes16 Zero() { return {_mm512_setzero_si512()}; }
-  // Each 32-bit integer becomes `value`.
+  // Sets each 32-bit integer to `value`.
   static Bytes16 Set32(int32_t value) { return {_mm512_set1_epi32(value)}; }
   static Bytes16 Load(const uint8_t* p) { return {_mm512_loadu_si512(p)}; }
-  // Part i is the 16 bytes at p[i] + offset.
+  // Loads 16 bytes from p[i] + offset into each part i.
   static Bytes16 LoadParts(const uint8_t* const* p, size_t offset) {
     const __m256i low = _mm256_inserti128_si256(
         _mm256_castsi128_si256(Part(p[0] + offset)), Part(p[1] + offset), 1);
@@ -29,7 +30,7 @@ struct Bytes16 {
         _mm256_castsi128_si256(Part(p[2] + offset)), Part(p[3] + offset), 1);
     return {_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1)};
   }
-  // Each part is the same 16 bytes.
+  // Loads the 16 bytes at p into every part.
   static Bytes16 Repeat(const uint8_t* p) {
     return {_mm512_broadcast_i32x4(Part(p))};
   }
@@ -50,14 +51,14 @@ struct Bytes16 {
   }
 };
 
-// Byte i of each part becomes the part's byte order[i], or 0 if that is at
-// least 128.
+// Reorders the bytes of each part of a. Byte i becomes byte order[i] of the
+// same part, or 0 if order[i] is at least 128.
 inline Bytes16 Shuffle(Bytes16 a, Bytes16 order) {
   return {_mm512_shuffle_epi8(a.v, order.v)};
 }
 
-// The bytes of a and b in turn, of the lower and of the upper half of each
-// part.
+// These return the bytes of a and b alternately (a0, b0, a1, b1, ...). ZipLow()
+// takes the lower half of each part, ZipHigh() the upper half.
 inline Bytes16 ZipLow(Bytes16 a, Bytes16 b) {
   return {_mm512_unpacklo_epi8(a.v, b.v)};
 }
@@ -65,7 +66,8 @@ inline Bytes16 ZipHigh(Bytes16 a, Bytes16 b) {
   return {_mm512_unpackhi_epi8(a.v, b.v)};
 }
 
-// a[2i] * b[2i] + a[2i + 1] * b[2i + 1] of 16-bit integers, in 32 bits.
+// Returns a[2i] * b[2i] + a[2i + 1] * b[2i + 1] for each i, as 32-bit integers.
+// a and b have 16-bit integers.
 inline Bytes16 MultiplyAddPairs(Bytes16 a, Bytes16 b) {
   return {_mm512_madd_epi16(a.v, b.v)};
 }
@@ -78,14 +80,15 @@ template <int kBits>
 inline Bytes16 ShiftLeft32(Bytes16 a) {
   return {_mm512_slli_epi32(a.v, kBits)};
 }
-// The sign is kept.
+// Keeps the sign.
 template <int kBits>
 inline Bytes16 ShiftRight32(Bytes16 a) {
   return {_mm512_srai_epi32(a.v, kBits)};
 }
 
-// 32-bit integers limited to [0, 255]: those of each part of a, then of b, c
-// and d. Their magnitude is below 2^15.
+// Limits 32-bit integers to [0, 255] and returns them as bytes. Each part of
+// the result has the integers of this part of a, then of b, c and d. The
+// integers must have a magnitude below 2^15.
 inline Bytes16 ToBytes(Bytes16 a, Bytes16 b, Bytes16 c, Bytes16 d) {
   return {_mm512_packus_epi16(_mm512_packs_epi32(a.v, b.v),
                               _mm512_packs_epi32(c.v, d.v))};

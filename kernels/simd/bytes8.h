@@ -1,5 +1,6 @@
-// 32 bytes in an AVX2 register, in two parts of 16, taken as integers of 8, 16
-// or 32 bits. Only files compiled for AVX2 include this header.
+// 32 bytes in an AVX2 register, which has two parts of 16 bytes. The functions
+// below take the bytes as integers of 8, 16 or 32 bits. Only files compiled for
+// AVX2 include this header.
 #ifndef SFMAMBA_KERNELS_SIMD_BYTES8_H_
 #define SFMAMBA_KERNELS_SIMD_BYTES8_H_
 
@@ -18,17 +19,17 @@ struct Bytes8 {
   __m256i v;
 
   static Bytes8 Zero() { return {_mm256_setzero_si256()}; }
-  // Each 32-bit integer becomes `value`.
+  // Sets each 32-bit integer to `value`.
   static Bytes8 Set32(int32_t value) { return {_mm256_set1_epi32(value)}; }
   static Bytes8 Load(const uint8_t* p) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
   }
-  // Part i is the 16 bytes at p[i] + offset.
+  // Loads 16 bytes from p[i] + offset into each part i.
   static Bytes8 LoadParts(const uint8_t* const* p, size_t offset) {
     return {_mm256_inserti128_si256(_mm256_castsi128_si256(Part(p[0] + offset)),
                                     Part(p[1] + offset), 1)};
   }
-  // Each part is the same 16 bytes.
+  // Loads the 16 bytes at p into every part.
   static Bytes8 Repeat(const uint8_t* p) {
     return {_mm256_broadcastsi128_si256(Part(p))};
   }
@@ -49,14 +50,14 @@ struct Bytes8 {
   }
 };
 
-// Byte i of each part becomes the part's byte order[i], or 0 if that is at
-// least 128.
+// Reorders the bytes of each part of a. Byte i becomes byte order[i] of the
+// same part, or 0 if order[i] is at least 128.
 inline Bytes8 Shuffle(Bytes8 a, Bytes8 order) {
   return {_mm256_shuffle_epi8(a.v, order.v)};
 }
 
-// The bytes of a and b in turn, of the lower and of the upper half of each
-// part.
+// These return the bytes of a and b alternately (a0, b0, a1, b1, ...). ZipLow()
+// takes the lower half of each part, ZipHigh() the upper half.
 inline Bytes8 ZipLow(Bytes8 a, Bytes8 b) {
   return {_mm256_unpacklo_epi8(a.v, b.v)};
 }
@@ -64,7 +65,8 @@ inline Bytes8 ZipHigh(Bytes8 a, Bytes8 b) {
   return {_mm256_unpackhi_epi8(a.v, b.v)};
 }
 
-// a[2i] * b[2i] + a[2i + 1] * b[2i + 1] of 16-bit integers, in 32 bits.
+// Returns a[2i] * b[2i] + a[2i + 1] * b[2i + 1] for each i, as 32-bit integers.
+// a and b have 16-bit integers.
 inline Bytes8 MultiplyAddPairs(Bytes8 a, Bytes8 b) {
   return {_mm256_madd_epi16(a.v, b.v)};
 }
@@ -75,14 +77,15 @@ template <int kBits>
 inline Bytes8 ShiftLeft32(Bytes8 a) {
   return {_mm256_slli_epi32(a.v, kBits)};
 }
-// The sign is kept.
+// Keeps the sign.
 template <int kBits>
 inline Bytes8 ShiftRight32(Bytes8 a) {
   return {_mm256_srai_epi32(a.v, kBits)};
 }
 
-// 32-bit integers limited to [0, 255]: those of each part of a, then of b, c
-// and d. Their magnitude is below 2^15.
+// Limits 32-bit integers to [0, 255] and returns them as bytes. Each part of
+// the result has the integers of this part of a, then of b, c and d. The
+// integers must have a magnitude below 2^15.
 inline Bytes8 ToBytes(Bytes8 a, Bytes8 b, Bytes8 c, Bytes8 d) {
   return {_mm256_packus_epi16(_mm256_packs_epi32(a.v, b.v),
                               _mm256_packs_epi32(c.v, d.v))};

@@ -13,22 +13,25 @@
 namespace sfmamba::kernels {
 namespace {
 
-// CPUID sets this bit of EAX in leaf 7, subleaf 1.
+// The bit of EAX in CPUID leaf 7, subleaf 1, that is set if the CPU has
+// AVX-VNNI.
 constexpr unsigned int kAvxVnni = 1u << 4;
 constexpr CpuIsa kAll[] = {CpuIsa::kScalar, CpuIsa::kAvx2, CpuIsa::kAvx512};
 
-// Returns a bit for each state component that the operating system saves.
+// Returns the register XCR0. A bit is set for each state component that the
+// operating system saves.
 __attribute__((target("xsave"))) unsigned long long ReadXcr0() {
   return _xgetbv(0);
 }
 
-// The value of the environment variable; "" if it is not set.
+// Returns the value of SFMAMBA_CPU_ISA, or "" if it is not set.
 std::string NameInEnvironment() {
   const char* name = std::getenv("SFMAMBA_CPU_ISA");
   return name == nullptr ? "" : name;
 }
 
-// The instruction set that the environment names.
+// Returns the instruction set that SFMAMBA_CPU_ISA names, or nullopt if it
+// names none.
 std::optional<CpuIsa> NamedByEnvironment() {
   for (CpuIsa isa : kAll) {
     if (NameInEnvironment() == CpuIsaName(isa)) return isa;
@@ -36,13 +39,14 @@ std::optional<CpuIsa> NamedByEnvironment() {
   return std::nullopt;
 }
 
-// Returns whether the processor has AMX for bf16, and the operating system
-// saves the tile registers.
+// Returns true if the CPU has AMX for bf16 and the operating system saves the
+// tile registers.
 bool DetectAmxBf16() {
-  constexpr unsigned kOsxsave = 1u << 27;  // Leaf 1, ecx.
-  constexpr unsigned kAmx =
-      (1u << 22) | (1u << 24);  // Leaf 7, edx: bf16, tile.
-  // XCR0: the tiles' configuration and their data.
+  // The bit of ECX in CPUID leaf 1 for XGETBV.
+  constexpr unsigned kOsxsave = 1u << 27;
+  // The bits of EDX in CPUID leaf 7 for AMX-BF16 and for tiles.
+  constexpr unsigned kAmx = (1u << 22) | (1u << 24);
+  // The bits of XCR0 for the configuration and the data of the tile registers.
   constexpr unsigned long long kTileState = 3u << 17;
   unsigned eax, ebx, ecx, edx;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & kOsxsave))
@@ -52,8 +56,8 @@ bool DetectAmxBf16() {
   return (edx & kAmx) == kAmx;
 }
 
-// Linux gives the tiles' data, which is part of every thread's state, only to
-// processes that ask for it. All threads then have it.
+// Asks Linux for permission to use the tile registers, and returns true if
+// Linux grants it. The permission holds for all threads of the process.
 bool MayUseTiles() {
   constexpr int kRequestPermission = 0x1023, kTileData = 18;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
@@ -115,7 +119,7 @@ bool HasAvx512Vnni() {
 }
 
 bool HasAvxVnni() {
-  // Clang 14 does not know the name "avxvnni".
+  // __builtin_cpu_supports() of Clang 14 does not know "avxvnni".
   unsigned int eax, ebx, ecx, edx;
   return ActiveCpuIsa() == CpuIsa::kAvx2 &&
          __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & kAvxVnni);

@@ -6,43 +6,49 @@
 
 namespace sfmamba::kernels {
 
-// The instruction sets that kernels are written for. Each includes those before
-// it: kAvx2 means AVX2 and FMA, kAvx512 adds AVX-512 F, BW, DQ and VL.
+// The instruction sets for which kernels are written. Each includes the sets
+// before it. kAvx2 means AVX2 and FMA. kAvx512 adds AVX-512 F, BW, DQ and VL.
 enum class CpuIsa { kScalar, kAvx2, kAvx512 };
 
-// Returns the best one that the processor and the operating system support.
+// Returns the best instruction set that the CPU and the operating system
+// support.
 CpuIsa DetectCpuIsa();
 
-// Returns the one that kernels use by default: DetectCpuIsa(), or a lesser one
-// if the environment variable SFMAMBA_CPU_ISA names it (scalar, avx2, avx512).
-// It is read at the first call only.
+// Returns the instruction set that kernels use by default. If the environment
+// variable SFMAMBA_CPU_ISA is scalar, avx2 or avx512 and the CPU supports this
+// set, returns it. Otherwise returns DetectCpuIsa(). The variable is read only
+// at the first call.
 CpuIsa ActiveCpuIsa();
 
-// Returns what is wrong with SFMAMBA_CPU_ISA if it names none of them, else "".
-// Programs ask this when they start, because kernels then go on without it.
+// Returns an error message if SFMAMBA_CPU_ISA is set to an unknown name,
+// otherwise "". Programs should check this at start, because kernels ignore an
+// unknown name.
 std::string CpuIsaError();
 
-// Returns all from kScalar to DetectCpuIsa(), for tests.
+// Returns all instruction sets from kScalar to DetectCpuIsa(), for tests.
 std::vector<CpuIsa> SupportedCpuIsas();
 
 // Returns "scalar", "avx2" or "avx512".
 const char* CpuIsaName(CpuIsa isa);
 
-// Returns whether the processor adds products of bf16 pairs natively
-// (AVX512-BF16), which doubles the speed of matrix products, and ActiveCpuIsa()
-// is kAvx512.
+// Returns true if the CPU has AVX512-BF16 and ActiveCpuIsa() is kAvx512.
+// AVX512-BF16 adds products of pairs of bf16 values, which doubles the speed of
+// matrix products.
 bool HasAvx512Bf16();
 
-// Return whether the processor adds products of four pairs of bytes natively,
-// and ActiveCpuIsa() is kAvx512 (AVX512-VNNI) or kAvx2 (AVX-VNNI).
+// Each returns true if the CPU has the named instructions and ActiveCpuIsa() is
+// kAvx512 (for AVX512-VNNI) or kAvx2 (for AVX-VNNI). The instructions add four
+// products of bytes to each 32-bit integer of a vector.
 bool HasAvx512Vnni();
 bool HasAvxVnni();
-// Returns whether it has one of the two, which matrix products in int8 need.
+// Returns true if HasAvx512Vnni() or HasAvxVnni() is true. Fast int8 products
+// need one of them.
 bool HasInt8();
 
-// Returns whether the processor multiplies bf16 matrices natively (AMX), the
-// operating system lets this process use the tile registers, which the first
-// call asks it for, and SFMAMBA_CPU_ISA is not set to one of the names above.
+// Returns true if the CPU can multiply bf16 matrices with tile registers (AMX),
+// the operating system lets this process use them, and SFMAMBA_CPU_ISA is not
+// scalar, avx2 or avx512. The first call asks the operating system for
+// permission.
 bool HasAmxBf16();
 
 }  // namespace sfmamba::kernels

@@ -1,5 +1,5 @@
-// Sixteen 32-bit integers in an AVX-512 register: Ints8's counterpart, included
-// only by files that are compiled for AVX512-VNNI.
+// Sixteen 32-bit integers in an AVX-512 register. Ints16 has the same functions
+// as Ints8. Only files that are compiled for AVX512-VNNI include this header.
 #ifndef SFMAMBA_KERNELS_SIMD_INTS16_H_
 #define SFMAMBA_KERNELS_SIMD_INTS16_H_
 
@@ -21,13 +21,14 @@ struct Ints16 {
   static Ints16 Zero() { return {_mm512_setzero_si512()}; }
   static Ints16 Load(const void* p) { return {_mm512_loadu_si512(p)}; }
   void Store(int32_t* p) const { _mm512_storeu_si512(p, v); }
-  // Each lane becomes the four bytes at p.
+  // Sets each lane to the four bytes at p.
   static Ints16 Repeat(const uint8_t* p) {
     return {_mm512_set1_epi32(*reinterpret_cast<const int32_t*>(p))};
   }
-  // Rounds to nearest even.
+  // Rounds to the nearest integers, ties to even.
   static Ints16 Round(Vec16 x) { return {_mm512_cvtps_epi32(x.v)}; }
-  // Writes each lane, which is in [-128, 127], plus 128 as a byte.
+  // Adds 128 to each lane and writes it as a byte. No lane may be outside
+  // [-128, 127].
   void StoreBytes(uint8_t* p) const {
     _mm_storeu_si128(
         reinterpret_cast<__m128i*>(p),
@@ -35,8 +36,9 @@ struct Ints16 {
   }
 };
 
-// Adds to each lane of `sums` the four products of its bytes: those of x are
-// unsigned, those of w signed.
+// Multiplies the bytes of x by the bytes of w, and adds the four products of
+// each lane to this lane of `sums`. Bytes of x are unsigned, bytes of w are
+// signed.
 inline Ints16 AddProducts(Ints16 sums, Ints16 x, Ints16 w) {
   return {_mm512_dpbusd_epi32(sums.v, x.v, w.v)};
 }

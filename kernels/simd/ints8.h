@@ -25,13 +25,14 @@ struct Ints8 {
   void Store(int32_t* p) const {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v);
   }
-  // Each lane becomes the four bytes at p.
+  // Sets each lane to the four bytes at p.
   static Ints8 Repeat(const uint8_t* p) {
     return {_mm256_set1_epi32(*reinterpret_cast<const int32_t*>(p))};
   }
-  // Rounds to nearest even.
+  // Rounds to the nearest integers, ties to even.
   static Ints8 Round(Vec8 x) { return {_mm256_cvtps_epi32(x.v)}; }
-  // Writes each lane, which is in [-128, 127], plus 128 as a byte.
+  // Adds 128 to each lane and writes it as a byte. No lane may be outside
+  // [-128, 127].
   void StoreBytes(uint8_t* p) const {
     const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128(v),
                                           _mm256_extracti128_si256(v, 1));
@@ -41,8 +42,9 @@ struct Ints8 {
   }
 };
 
-// Adds to each lane of `sums` the four products of its bytes: those of x are
-// unsigned, those of w signed.
+// Multiplies the bytes of x by the bytes of w, and adds the four products of
+// each lane to this lane of `sums`. Bytes of x are unsigned, bytes of w are
+// signed.
 inline Ints8 AddProducts(Ints8 sums, Ints8 x, Ints8 w) {
   return {_mm256_dpbusd_epi32(sums.v, x.v, w.v)};
 }

@@ -1,7 +1,8 @@
 """A kernel that is compiled once for each instruction set."""
 
-# Contraction is off so that every copy of an expression rounds alike. gcc 12
-# warns of uninitialised values inside its own AVX-512 headers.
+# The compiler must not contract a * b + c into one rounding, so that each copy
+# of an expression gives the same bits. gcc 12 warns of uninitialised values in
+# its own AVX-512 headers, so these two warnings are off.
 _COMMON = [
     "-O3",
     "-ffp-contract=off",
@@ -21,21 +22,21 @@ _COPTS = {
     ],
 }
 
-# What "Isa" becomes in "VecIsa" and "BytesIsa", and "_isa" in the names of their
-# headers.
+# Replaces "Isa" in "VecIsa" and "BytesIsa", and "_isa" in the names of their
+# headers. For example, VecIsa becomes Vec8 for AVX2.
 _VECTOR = {"avx2": "8", "avx512": "16"}
 
 def isa_libraries(name, deps, testonly = False):
-    """Libraries <name>_avx2 and <name>_avx512 of <name>.h, <name>_simd.h and <name>_isa.cc.
+    """Defines libraries <name>_avx2 and <name>_avx512 from <name>.h, <name>_simd.h and <name>_isa.cc.
 
-    <name>_isa.cc defines <name>.h's functions of one instruction set by what
-    <name>_simd.h does with any vector: it writes VecIsa or BytesIsa for the
-    vector and Isa at the end of the functions' names, FooIsa for FooAvx2 and
-    FooAvx512.
+    <name>_simd.h has templates over a vector type. <name>_isa.cc uses them to
+    define the functions of <name>.h for one instruction set. It names the
+    vector type VecIsa or BytesIsa, and a function FooIsa. The two libraries
+    replace these names: FooIsa becomes FooAvx2 and FooAvx512.
 
     Args:
-      name: the kernel's.
-      deps: what the three files include besides the vectors.
+      name: the kernel's name.
+      deps: libraries that the three files include, besides the vectors.
       testonly: as in all rules.
     """
     for isa, copts in _COPTS.items():
@@ -66,20 +67,20 @@ def isa_libraries(name, deps, testonly = False):
         )
 
 def isa_copts(isa):
-    """The options to compile for "avx2" or "avx512" by."""
+    """Returns the compiler options for "avx2" or "avx512"."""
     return _COPTS[isa]
 
 def amx_copts():
-    """The options to compile for AMX's tiles and AVX512-BF16 by."""
+    """Returns the compiler options for AMX tiles and AVX512-BF16."""
     return isa_copts("avx512") + ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]
 
 def simd_kernel(name, deps, more = [], **kwargs):
-    """Library `name` of <name>.h, <name>_cpu.cc and isa_libraries().
+    """Defines library `name` from <name>.h, <name>_cpu.cc and isa_libraries().
 
     Args:
-      name: the kernel's.
-      deps: what its files include besides the vectors.
-      more: libraries of its header's functions for further instruction sets.
+      name: the kernel's name.
+      deps: libraries that the kernel's files include, besides the vectors.
+      more: libraries that define functions of <name>.h for other instruction sets.
       **kwargs: visibility.
     """
     isa_libraries(name, deps)

@@ -11,13 +11,13 @@
 namespace sfmamba::kernels {
 namespace {
 
-// Adding this to a value of magnitude below 2^22 rounds the value to an
-// integer, which the lowest bits of the sum then hold.
+// Adding kRound to a value of magnitude below 2^22 rounds the value to an
+// integer. The lowest bits of the sum then hold this integer.
 constexpr float kRound = 12582912.0f;  // 1.5 * 2^23
 
-// Coefficients of a polynomial for 2^f, f in [-1/2, 1/2], of relative error
-// 1e-7 (minimax with the first coefficient fixed). It is exactly 1 at 0, so
-// that a state with decay 1 does not change.
+// The coefficients of a polynomial that approximates 2^f for f in [-1/2, 1/2]
+// with a relative error of 1e-7 (minimax). The first coefficient is fixed to 1,
+// so that 2^0 is exactly 1. A state with decay 1 then does not change.
 constexpr float kExp2[] = {1.0f,          0.693146978f,   0.240222421f,
                            0.0555073374f, 0.00967151264f, 0.00132647272f};
 
@@ -33,9 +33,10 @@ inline V Exp2(V x) {
   return AddExponent(p, t);
 }
 
-// Sets power[m] = 2^(a[m]*b) for m < kCount if |a[m]*b| <= 126. Unspecified
-// otherwise. The powers advance together, step by step: computed one after
-// another, they would fill the processor's queue with dependent instructions.
+// Sets power[m] = 2^(a[m]*b) for m < kCount if |a[m]*b| <= 126. For other
+// products power[m] is unspecified. All powers are computed together, step by
+// step. If they were computed one after another, dependent instructions would
+// fill the queue of the CPU.
 template <int kCount, typename V>
 inline void Exp2Products(const V* a, V b, V* power) {
   V t[kCount], f[kCount], p[kCount];
@@ -53,8 +54,9 @@ inline void Exp2Products(const V* a, V b, V* power) {
   for (int m = 0; m < kCount; ++m) power[m] = AddExponent(p[m], t[m]);
 }
 
-// Exp2Products() for any a[m]*b <= 126: 0 for products of -126 and below, NaN
-// for NaN, and elsewhere the same bits.
+// Sets power[m] = 2^(a[m]*b) for m < kCount if a[m]*b <= 126. If a[m]*b is at
+// most -126, power[m] is 0. If a[m]*b is NaN, so is power[m]. All other results
+// have the same bits as in Exp2Products().
 template <int kCount, typename V>
 inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
   Exp2Products<kCount>(a, b, power);
@@ -66,8 +68,8 @@ inline void Exp2ProductsAnyRange(const V* a, V b, V* power) {
 }
 
 // Evaluates the polynomial with coefficients c[0] .. c[kCount-1]. Even and odd
-// powers are summed separately: two chains of half the length keep the
-// processor busier than one.
+// powers are summed separately, because two short chains of operations keep the
+// CPU busier than one long chain.
 template <int kCount, typename V>
 inline V Polynomial(const float (&c)[kCount], V x) {
   const V square = x * x;
@@ -80,8 +82,8 @@ inline V Polynomial(const float (&c)[kCount], V x) {
   return Fma(high, x, low);
 }
 
-// Coefficients of a polynomial for log2(1 + t) / t, t in [0, 1], of relative
-// error 3e-8 (minimax).
+// The coefficients of a polynomial that approximates log2(1 + t) / t for t in
+// [0, 1] with a relative error of 3e-8 (minimax).
 constexpr float kLog2OnePlus[] = {
     1.442694997f,   -0.721340208f,  0.4806929571f,
     -0.3584084709f, 0.2756414075f,  -0.1971189623f,
@@ -105,7 +107,7 @@ inline V OverOnePlusExp2(V v, V x) {
   return v / (V::Set(1.0f) + Exp2(inside));
 }
 
-// Loads the first `lanes` <= kWidth values at p; the other lanes are 0.
+// Loads `lanes` values from p, at most kWidth. Sets the other lanes to 0.
 template <typename V, typename T>
 inline V LoadLanes(const T* p, int lanes) {
   if (lanes == V::kWidth) return V::Load(p);
@@ -114,7 +116,7 @@ inline V LoadLanes(const T* p, int lanes) {
   return V::Load(values);
 }
 
-// Stores the first `lanes` <= kWidth values.
+// Stores the first `lanes` values of v to p. `lanes` is at most kWidth.
 template <typename V, typename T>
 inline void StoreLanes(V v, T* p, int lanes) {
   if (lanes == V::kWidth) return v.Store(p);
@@ -123,8 +125,9 @@ inline void StoreLanes(V v, T* p, int lanes) {
   for (int i = 0; i < lanes; ++i) p[i] = values[i];
 }
 
-// Calls f(c, lanes) for each vector of `count` values, from value c on. `lanes`
-// is kWidth except for a shorter last vector.
+// Divides `count` values into vectors and calls f(c, lanes) for each vector. c
+// is the index of its first value. `lanes` is kWidth, but the last vector may
+// have fewer.
 template <typename V, typename F>
 inline void ForEachVector(int64_t count, F f) {
   int64_t c = 0;

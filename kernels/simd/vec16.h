@@ -1,5 +1,5 @@
-// Sixteen floats in an AVX-512 register: Vec8's counterpart, included only by
-// the *_avx512.cc files.
+// Sixteen floats in an AVX-512 register. Vec16 has the same functions as Vec8.
+// Only files that are compiled for AVX-512 include this header.
 #ifndef SFMAMBA_KERNELS_SIMD_VEC16_H_
 #define SFMAMBA_KERNELS_SIMD_VEC16_H_
 
@@ -28,13 +28,14 @@ struct Vec16 {
   }
   static bool Any(Mask mask) { return mask != 0; }
   static bool All(Mask mask) { return mask == 0xffff; }
-  // Writes 1 for each lane that is set in `mask` and 0 for the others.
+  // Writes a byte for each lane: 1 if `mask` is set for the lane, otherwise 0.
   static void StoreFlags(Mask mask, uint8_t* p) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
                      _mm_maskz_set1_epi8(mask, 1));
   }
   void Store(float* p) const { _mm512_storeu_ps(p, v); }
-  // Rounds to nearest even; a NaN stays a NaN, as in BFloat16(float).
+  // Rounds to nearest, ties to even. A NaN stays a NaN. BFloat16(float) gives
+  // the same bits.
   void Store(BFloat16* p) const {
     const __m512i word = _mm512_castps_si512(v);
     const __m512i high = _mm512_srli_epi32(word, 16);
@@ -62,7 +63,7 @@ inline Vec16 Fms(Vec16 a, Vec16 b, Vec16 c) {
   return {_mm512_fmsub_ps(a.v, b.v, c.v)};
 }
 
-// If either argument is a NaN, these return the second.
+// If either argument is a NaN, these return the second argument.
 inline Vec16 Min(Vec16 a, Vec16 b) { return {_mm512_min_ps(a.v, b.v)}; }
 inline Vec16 Max(Vec16 a, Vec16 b) { return {_mm512_max_ps(a.v, b.v)}; }
 
@@ -104,7 +105,7 @@ inline Vec16 Select(Vec16::Mask mask, Vec16 yes, Vec16 no) {
 
 inline float Sum(Vec16 a) { return _mm512_reduce_add_ps(a.v); }
 
-// Return the largest and the smallest lane. No lane may be a NaN.
+// These return the largest and the smallest lane. No lane may be a NaN.
 inline float Largest(Vec16 a) { return _mm512_reduce_max_ps(a.v); }
 inline float Smallest(Vec16 a) { return _mm512_reduce_min_ps(a.v); }
 

@@ -15,7 +15,7 @@ namespace {
 
 struct Vec8 {
   static constexpr int kWidth = 8;
-  using Mask = __m256;  // In each lane all bits are set, or none.
+  using Mask = __m256;  // Each lane has all bits set, or none.
 
   __m256 v;
 
@@ -28,7 +28,7 @@ struct Vec8 {
   }
   static bool Any(Mask mask) { return _mm256_movemask_ps(mask) != 0; }
   static bool All(Mask mask) { return _mm256_movemask_ps(mask) == 0xff; }
-  // Writes 1 for each lane that is set in `mask` and 0 for the others.
+  // Writes a byte for each lane: 1 if `mask` is set for the lane, otherwise 0.
   static void StoreFlags(Mask mask, uint8_t* p) {
     const __m256i flags =
         _mm256_and_si256(_mm256_castps_si256(mask), _mm256_set1_epi32(1));
@@ -38,7 +38,8 @@ struct Vec8 {
                      _mm_packus_epi16(words, words));
   }
   void Store(float* p) const { _mm256_storeu_ps(p, v); }
-  // Rounds to nearest even; a NaN stays a NaN, as in BFloat16(float).
+  // Rounds to nearest, ties to even. A NaN stays a NaN. BFloat16(float) gives
+  // the same bits.
   void Store(BFloat16* p) const {
     const __m256i word = _mm256_castps_si256(v);
     const __m256i high = _mm256_srli_epi32(word, 16);
@@ -67,7 +68,7 @@ inline Vec8 Fms(Vec8 a, Vec8 b, Vec8 c) {
   return {_mm256_fmsub_ps(a.v, b.v, c.v)};
 }
 
-// If either argument is a NaN, these return the second.
+// If either argument is a NaN, these return the second argument.
 inline Vec8 Min(Vec8 a, Vec8 b) { return {_mm256_min_ps(a.v, b.v)}; }
 inline Vec8 Max(Vec8 a, Vec8 b) { return {_mm256_max_ps(a.v, b.v)}; }
 
@@ -116,7 +117,7 @@ inline float Sum(Vec8 a) {
   return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
 }
 
-// Return the largest and the smallest lane. No lane may be a NaN.
+// These return the largest and the smallest lane. No lane may be a NaN.
 inline float Largest(Vec8 a) {
   const __m128 four =
       _mm_max_ps(_mm256_castps256_ps128(a.v), _mm256_extractf128_ps(a.v, 1));

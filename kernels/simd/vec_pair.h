@@ -1,7 +1,9 @@
-// Two vectors that go through the same arithmetic together. In a long chain of
-// dependent operations, those on one vector hide the latency of those on the
-// other. V is Vec8, Vec16 or a pair itself. The functions of simd_math.h that
-// use only the operations below take a pair in place of a vector.
+// A pair of vectors for the same arithmetic on both. In a long chain of
+// dependent operations, the CPU can work on one vector while it waits for a
+// result of the other. V is Vec8, Vec16 or a VecPair.
+//
+// A function of simd_math.h accepts a VecPair instead of a vector if it uses
+// only the operations below.
 #ifndef SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 #define SFMAMBA_KERNELS_SIMD_VEC_PAIR_H_
 
