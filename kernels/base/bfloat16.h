@@ -6,16 +6,18 @@
 
 namespace sfmamba::kernels {
 
-// The upper 16 bits of a float. Arithmetic is done in float. The layout is that
-// of c10::BFloat16 (one uint16_t), so that pointers may be reinterpreted.
+// A bf16 number: the upper 16 bits of a float. Arithmetic is done in float.
+// c10::BFloat16 has the same layout (one uint16_t), so pointers may be cast
+// from one type to the other.
 //
-// The members are always inlined for the reason given in packed_sequences.h.
+// The members are always inlined for the reason given in packed_sequences.h:
+// files for different instruction sets include this header.
 struct BFloat16 {
   uint16_t bits = 0;
 
   BFloat16() = default;
 
-  // Rounds to nearest, ties to even; a NaN stays a NaN.
+  // Rounds to nearest, ties to even. A NaN stays a NaN.
   __attribute__((always_inline)) explicit BFloat16(float value) {
     uint32_t word;
     std::memcpy(&word, &value, sizeof(word));

@@ -6,15 +6,16 @@
 
 namespace sfmamba::kernels {
 
-// IEEE half precision. Arithmetic is done in float. The layout is that of
-// c10::Half (one uint16_t), so that pointers may be reinterpreted.
+// An IEEE half-precision number. Arithmetic is done in float. c10::Half has the
+// same layout (one uint16_t), so pointers may be cast from one type to the
+// other.
 struct Float16 {
   uint16_t bits;
 
   Float16() = default;
 
   // Rounds to nearest, ties to even. Values that round to more than 65504
-  // become infinite; a NaN stays a NaN.
+  // become infinite. A NaN stays a NaN.
   explicit Float16(float value) {
     uint32_t word;
     std::memcpy(&word, &value, sizeof(word));
@@ -27,8 +28,8 @@ struct Float16 {
     } else if (word < 0x38800000) {  // Below 2^-14 the result is subnormal.
       float magnitude;
       std::memcpy(&magnitude, &word, sizeof(magnitude));
-      // The last bit of 0.5f is 2^-24, so the addition rounds to a multiple of
-      // it, as a subnormal half needs.
+      // The last bit of 0.5f is 2^-24. So the addition rounds to a multiple of
+      // 2^-24, as the subnormal result requires.
       magnitude += 0.5f;
       std::memcpy(&word, &magnitude, sizeof(word));
       bits = static_cast<uint16_t>(sign | (word - 0x3f000000));

@@ -3,8 +3,8 @@
 
 namespace sfmamba::kernels {
 
-// Kernels compute exponentials and logarithms in base 2: exp(x) is
-// 2^(x * log2(e)), ln(x) is log2(x) * ln(2).
+// Kernels compute exponentials and logarithms in base 2:
+//   exp(x) = 2^(x * log2(e)), ln(x) = log2(x) * ln(2)
 constexpr float kLog2E = 1.44269504f;
 constexpr float kLn2 = 0.693147181f;
 

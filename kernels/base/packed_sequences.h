@@ -7,18 +7,20 @@
 
 namespace sfmamba::kernels {
 
-// The boundaries of the sequences in a packed tensor [tokens, ...]: sequence k
-// consists of tokens begin(k) .. end(k) - 1. Folded batches, windows and ragged
-// batches are all described this way, so kernels need no notion of them.
+// The boundaries of the sequences in a packed tensor [tokens, ...]. Sequence k
+// consists of tokens begin(k) .. end(k) - 1. Folded batches, windows and
+// batches of sequences of different lengths are all described in this way, so
+// kernels do not distinguish them.
 //
-// The members are always inlined because files built for different instruction
-// sets include this header: the linker would keep only one of their copies, and
-// it might need instructions that the processor lacks. They are constexpr so
-// that nvcc lets device code call them.
+// Files built for different instruction sets include this header, so the
+// members are always inlined. Otherwise the linker would keep only one copy of
+// a member, which might need instructions that the CPU lacks. The members are
+// constexpr so that device code can call them with nvcc.
 struct PackedSequences {
   int count;   // The number of sequences.
   int length;  // Tokens in each sequence; ignored if offsets is set.
-  // [count + 1], ascending, in tokens from the tensor's first row; not owned.
+  // The first token of each sequence, and the end of the last: [count + 1],
+  // ascending. Tokens are counted from the first row of the tensor. Not owned.
   const int32_t* offsets = nullptr;
   int64_t first = 0;  // The first token; ignored if offsets is set.
 
