@@ -6,10 +6,10 @@
 namespace sfmamba::kernels {
 
 // Returns the mutex of CUDA device `gpu`, which the whole process shares. While
-// a graph is recorded on a device, no thread may synchronise with the whole
-// device, as libraries do when they time their algorithms. So recording a graph
-// takes the mutex exclusively, and work that may synchronise with the device
-// takes it shared. Replaying a graph needs neither.
+// a thread records a CUDA graph on a device, no thread may synchronise with the
+// whole device. Libraries do so when they time their algorithms. So threads
+// lock the mutex exclusively to record a graph, and shared for work that may
+// synchronise with the device. Replaying a graph does not need the mutex.
 absl::Mutex& CaptureMutex(int gpu);
 
 }  // namespace sfmamba::kernels

@@ -2,26 +2,27 @@
 
 load("//third_party/cuda:cuda_library.bzl", "cuda_library")
 
-# Without --config=cuda the target is skipped.
+# Makes Bazel skip a target unless --config=cuda is set.
 CUDA_ONLY = select({
     "//:cuda": [],
     "//conditions:default": ["@platforms//:incompatible"],
 })
 
 def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kwargs):
-    """Library `name`, for --config=cuda only.
+    """Defines library `name`, which is built only with --config=cuda.
 
-    Its header alone is `name`_header, which needs no CUDA; the emulator takes
-    that and the .cu files (tests/emulator/emulated_kernel.bzl). What ptxas says
-    of each file <stem>.cu is the output group `ptxas` of <stem>_object.
+    Target `name`_header has only the header and needs no CUDA. The emulator
+    uses this target and the .cu files (tests/emulator/emulated_kernel.bzl). The
+    output group `ptxas` of <stem>_object has the messages of ptxas for file
+    <stem>.cu.
 
     Args:
       name: the library's name.
-      srcs: .cu files; <name>.cu if not given.
-      hdrs: headers; <name>.h if not given.
-      deps: cc_library that headers and sources include.
-      contract: whether nvcc may round a * b + c once; without, results are those
-        of a host compiler.
+      srcs: .cu files. The default is <name>.cu.
+      hdrs: headers. The default is <name>.h.
+      deps: cc_library targets that headers and sources include.
+      contract: whether nvcc may round a * b + c once. If False, nvcc rounds the
+        product and the sum, as a host compiler does.
       **kwargs: visibility, testonly.
     """
     srcs = srcs or [name + ".cu"]
@@ -35,8 +36,8 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kw
     native.exports_files(srcs, visibility = ["//tests:__subpackages__"])
     objects = []
 
-    # A linker looks for what an object lacks in those behind it: the one that
-    # is called like the library, which calls the others, is the first.
+    # A linker searches for missing symbols only in later objects. The object
+    # with the name of the library calls the others, so it comes first.
     first = [src for src in srcs if src == name + ".cu"]
     for src in first + [src for src in srcs if src not in first]:
         stem = src[:-len(".cu")]
@@ -63,7 +64,11 @@ def cuda_kernel(name, srcs = None, hdrs = None, deps = [], contract = True, **kw
     )
 
 def cuda_objects(name):
-    """What was compiled of every cuda_kernel above: `name`, objects; `name`_ptxas, reports; `name`_sources, all of the folder's .cu files."""
+    """Defines targets for all cuda_kernel rules above this call.
+
+    Target `name` has the compiled objects and `name`_ptxas has the messages of
+    ptxas. Target `name`_sources has all .cu files of the folder.
+    """
     objects = [
         ":" + rule["name"]
         for rule in native.existing_rules().values()

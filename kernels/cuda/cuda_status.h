@@ -9,12 +9,13 @@
 
 namespace sfmamba::kernels {
 
-// Converts the result of a CUDA runtime call; `what` names the call in the
-// message. A failed allocation is RESOURCE_EXHAUSTED, any other error INTERNAL.
+// Converts the result of a CUDA runtime call to a status. `what` names the call
+// in the error message. Returns RESOURCE_EXHAUSTED if an allocation failed, and
+// INTERNAL for any other error.
 //
-// Also clears the thread's last CUDA error, which later calls from other
-// libraries, such as libtorch, would otherwise report as theirs. CUDA does not
-// let errors that corrupt the context be cleared.
+// Also clears the thread's last CUDA error. Otherwise later calls of other
+// libraries, such as libtorch, would report it as their error. Errors that
+// corrupt the CUDA context cannot be cleared.
 inline absl::Status CudaStatus(cudaError_t error, absl::string_view what) {
   if (error == cudaSuccess) return absl::OkStatus();
   cudaGetLastError();

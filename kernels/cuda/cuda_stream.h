@@ -5,7 +5,7 @@ struct CUstream_st;
 
 namespace sfmamba::kernels {
 
-// cudaStream_t under another name, for headers that must not include CUDA's.
+// Another name of cudaStream_t, for headers that must not include CUDA headers.
 using CudaStream = CUstream_st*;
 
 }  // namespace sfmamba::kernels

@@ -11,7 +11,7 @@
 
 namespace sfmamba::kernels {
 
-// Limits v to [low, high]; a NaN stays a NaN.
+// Limits v to [low, high]. A NaN stays a NaN.
 struct Clamp {
   float low, high;
 
@@ -20,9 +20,9 @@ struct Clamp {
   }
 };
 
-// v * Phi(v), where Phi is the standard normal distribution function. Phi(-|v|)
-// is computed as exp(-v^2 / 2) / 2 times a polynomial in
-// 1 / (1 + p |v| / sqrt(2)), with an absolute error of 7.5e-8.
+// Returns v * Phi(v), where Phi is the standard normal distribution function.
+// The absolute error of Phi is 7.5e-8. Phi(-|v|) is computed as
+//   exp(-v^2 / 2) / 2 * (a polynomial in 1 / (1 + p |v| / sqrt(2)))
 // Source: Abramowitz and Stegun, 7.1.26.
 struct GeluErf {
   __device__ __forceinline__ float operator()(float v) const {
@@ -36,7 +36,8 @@ struct GeluErf {
   }
 };
 
-// v/2 * (1 + tanh(z)) = v / (1 + exp(-2z)), z = 0.79788456 (v + 0.044715 v^3).
+// Returns v/2 * (1 + tanh(z)) with z = 0.79788456 (v + 0.044715 v^3). The code
+// computes the equal v / (1 + exp(-2z)).
 struct GeluTanh {
   __device__ __forceinline__ float operator()(float v) const {
     constexpr float kScale = -2 * 0.797884561f * kLog2E;
@@ -45,7 +46,7 @@ struct GeluTanh {
   }
 };
 
-// Returns the limits of kNone, kRelu or kRelu6.
+// Returns the Clamp for an activation that is kNone, kRelu or kRelu6.
 inline Clamp ClampOf(CudaActivation activation) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const bool rectified = activation != CudaActivation::kNone;

@@ -14,12 +14,14 @@ namespace sfmamba::kernels {
 template <typename T>
 constexpr int kWidestVector = 16 / sizeof(T);
 
-// The number of blocks in a launch whose token count is known only to the
-// device, from the offsets. Each thread loops until all tokens are done.
+// The number of blocks in a launch if the host does not know the number of
+// tokens, because the offsets are in device memory. Each thread loops until all
+// tokens are done.
 constexpr int kRaggedBlocks = 1024;
 
-// Returns whether rows of `channels` values, `stride` apart, can be accessed V
-// values at a time: by one instruction for up to 16 bytes, by several beyond.
+// Returns true if rows of `channels` values, `stride` apart, can be loaded and
+// stored V values at a time. One instruction accesses up to 16 bytes. For more
+// bytes several instructions are used.
 template <int V, typename T>
 bool InVectors(const T* data, int64_t stride, int64_t channels) {
   constexpr size_t kBytes = V < kWidestVector<T> ? V * sizeof(T) : 16;
@@ -27,7 +29,8 @@ bool InVectors(const T* data, int64_t stride, int64_t channels) {
          reinterpret_cast<uintptr_t>(data) % kBytes == 0;
 }
 
-// Loads V values, a power of two, from rows for which InVectors<V> is true.
+// Loads V values from a row and converts them to float. V is a power of two.
+// InVectors<V> must be true for the rows.
 template <int V, typename T>
 __device__ __forceinline__ void LoadFloats(const T* from, float (&to)[V]) {
   constexpr int kPiece = V < kWidestVector<T> ? V : kWidestVector<T>;
@@ -53,14 +56,15 @@ __device__ __forceinline__ void StoreFloats(T* to, const float (&from)[V]) {
   }
 }
 
-// Returns the sequence that contains token `i`. One of them must.
+// Returns the index of the sequence that contains token `i`. One sequence must
+// contain it.
 __device__ __forceinline__ int SequenceOf(const PackedSequences& sequences,
                                           int i) {
   if (sequences.offsets == nullptr) {
     return (i - static_cast<int>(sequences.first)) / sequences.length;
   }
-  // Finds the last sequence that begins at or before i. Others that begin at
-  // the same token are empty.
+  // Finds the last sequence that begins at or before token i. Any other
+  // sequence that begins at the same token is empty.
   int low = 0, high = sequences.count;
   while (high - low > 1) {
     const int middle = (low + high) / 2;

@@ -10,31 +10,33 @@
 
 namespace sfmamba::kernels {
 
-// The CUDA runtime calls that timing kernels needs. There are two
-// implementations: gpu_device_cuda.cc, and the emulator's for tests.
+// Wrappers of the CUDA runtime calls that are needed to time kernels. They have
+// two implementations: gpu_device_cuda.cc for GPUs, and the emulator for tests.
 
 struct GpuDevice {
-  std::string name;  // The driver's name of it, such as "NVIDIA H200".
+  std::string name;  // The name from the driver, such as "NVIDIA H200".
   int multiprocessors = 0;
   double clock_hz = 0;     // The multiprocessors' maximum clock rate.
   int fp32_per_clock = 0;  // Multiply-adds per multiprocessor and clock.
 };
 
-// INTERNAL if no device has the index `gpu`.
+// Returns the properties of the device with index `gpu`, or INTERNAL if there
+// is no such device.
 absl::StatusOr<GpuDevice> DescribeGpu(int gpu);
 
-// Makes the device current in the calling thread.
+// Makes the device with index `gpu` current in the calling thread.
 absl::Status SelectGpu(int gpu);
 
-// Clears the calling thread's last CUDA error after a refused launch. Other
-// libraries, such as libtorch, would otherwise report it as theirs.
+// Clears the last CUDA error of the calling thread after a refused launch.
+// Otherwise other libraries, such as libtorch, would report it as their error.
 void ForgetGpuError();
 
-// Enqueues a copy within the current device.
+// Enqueues a copy of `bytes` bytes between addresses in the memory of the
+// current device.
 absl::Status CopyOnGpu(void* to, const void* from, size_t bytes,
                        CudaStream stream);
 
-// Owns memory of the device that is current when it is resized.
+// A buffer in GPU memory. Resize() allocates it on the current device.
 class GpuBuffer {
  public:
   GpuBuffer() = default;
@@ -42,7 +44,8 @@ class GpuBuffer {
   GpuBuffer(const GpuBuffer&) = delete;
   GpuBuffer& operator=(const GpuBuffer&) = delete;
 
-  // Discards the contents. RESOURCE_EXHAUSTED if there is too little memory.
+  // Changes the size and discards the contents. If there is too little memory,
+  // returns RESOURCE_EXHAUSTED, and the buffer is empty.
   absl::Status Resize(size_t bytes);
 
   // Fills the buffer with consecutive copies of the `bytes` bytes at `host`.

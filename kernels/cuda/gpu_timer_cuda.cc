@@ -24,9 +24,9 @@ struct Destroy {
 template <typename T>
 using Owned = std::unique_ptr<std::remove_pointer_t<T>, Destroy>;
 
-constexpr int kLaunches = 10;  // Repetitions of the work in one graph.
+constexpr int kLaunches = 10;  // The number of repetitions in one graph.
 constexpr int kFewestRepeats = 5;
-constexpr size_t kFlushBytes = size_t{256} << 20;  // Exceeds every L2 cache.
+constexpr size_t kFlushBytes = size_t{256} << 20;  // Larger than any L2 cache.
 
 class CudaGpuTimer : public GpuTimer {
  public:
@@ -42,8 +42,8 @@ class CudaGpuTimer : public GpuTimer {
 
   absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                  const Options& options) override {
-    // CUDA loads a kernel at its first launch, which is better not in a
-    // capture.
+    // CUDA loads a kernel at its first launch. Loading should not happen during
+    // a capture, so this call comes before it.
     absl::Status status = enqueue(stream_.get());
     if (!status.ok()) return status;
     Owned<cudaGraphExec_t> graph;
@@ -106,13 +106,15 @@ class CudaGpuTimer : public GpuTimer {
     return status;
   }
 
-  // Returns the microseconds of one of the `launches` repetitions that work()
-  // enqueues. Calls prepare() before each work().
+  // Measures the work that work() enqueues. One call enqueues `launches`
+  // repetitions. Returns the microseconds per repetition. Calls prepare()
+  // before each work().
   template <typename Prepare, typename Work>
   absl::StatusOr<Quantiles> Measure(const Options& options, int launches,
                                     Prepare prepare, Work work) {
     std::vector<double> times;
-    // The first run warms up. The second shows how many fit into the limit.
+    // The first run warms up. The second run shows how many runs fit into the
+    // limit.
     absl::Status status = Repeat(1, prepare, work, &times);
     if (status.ok()) status = Repeat(1, prepare, work, &times);
     if (!status.ok()) return status;
@@ -127,8 +129,8 @@ class CudaGpuTimer : public GpuTimer {
     return Quantiles::Of(std::move(times));
   }
 
-  // Runs prepare() and work() `repeats` times; appends the microseconds that
-  // each work() took.
+  // Runs prepare() and work() `repeats` times. Appends to `times` the
+  // microseconds that each work() took.
   template <typename Prepare, typename Work>
   absl::Status Repeat(int repeats, Prepare prepare, Work work,
                       std::vector<double>* times) {

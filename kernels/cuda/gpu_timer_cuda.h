@@ -12,13 +12,14 @@
 
 namespace sfmamba::kernels {
 
-// Times the work that a function enqueues on a CUDA device, by events on the
-// device. Not thread-safe. Uses the device that is current at Create().
+// Measures the time that the work of a function takes on a CUDA device, with
+// CUDA events. The function enqueues the work on a stream. Uses the device that
+// is current at Create(). Not thread-safe.
 class GpuTimer {
  public:
   struct Options {
-    // The number of measurements. There are fewer, but at least five, if they
-    // would take longer than `limit`.
+    // The number of measurements. If they would take longer than `limit`, there
+    // are fewer, but at least five.
     int repeats = 200;
     absl::Duration limit = absl::Milliseconds(200);
   };
@@ -28,18 +29,18 @@ class GpuTimer {
   static absl::StatusOr<std::unique_ptr<GpuTimer>> Create();
   virtual ~GpuTimer() = default;
 
-  // Returns the microseconds that the work takes when it is repeated. A graph
-  // of ten repetitions is replayed, which excludes the CPU's launch overhead.
-  // Inputs that fit stay in the L2 cache.
+  // Returns the microseconds that the work takes when it is repeated. Replays a
+  // CUDA graph of ten repetitions, which excludes the CPU's launch overhead.
+  // Inputs stay in the L2 cache if they fit.
   virtual absl::StatusOr<Quantiles> Warm(const Enqueue& enqueue,
                                          const Options& options) = 0;
   // Returns the microseconds that the work takes after the L2 cache has been
-  // flushed. It is launched directly, without a graph.
+  // flushed. Launches the work directly, without a graph.
   virtual absl::StatusOr<Quantiles> Cold(const Enqueue& enqueue,
                                          const Options& options) = 0;
 
-  // The stream that the work runs on. Callers may enqueue other work on it,
-  // such as copies before a measurement.
+  // Returns the stream that the work runs on. Callers may enqueue other work on
+  // it, such as copies before a measurement.
   virtual CudaStream stream() const = 0;
 };
 

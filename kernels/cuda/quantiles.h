@@ -11,8 +11,8 @@ namespace sfmamba::kernels {
 struct Quantiles {
   double p10 = 0, median = 0, p90 = 0;
 
-  // Takes at least one value. Each quantile is the value of the nearest rank,
-  // without interpolation.
+  // Returns the quantiles of `values`, which must not be empty. Each quantile
+  // is the value of the nearest rank, without interpolation.
   static Quantiles Of(std::vector<double> values) {
     std::sort(values.begin(), values.end());
     const auto at = [&](double share) {

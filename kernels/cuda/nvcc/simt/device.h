@@ -13,8 +13,9 @@
 #include "kernels/base/float16.h"
 #include "kernels/cuda/cuda_stream.h"
 
-// The names of simt.h without its Launch(), which needs Abseil. The package in
-// kernels/python is compiled without Abseil and has its own Launch().
+// Everything that simt.h declares, except Launch(), which needs Abseil. The
+// package in kernels/python is compiled without Abseil and has its own
+// Launch().
 namespace sfmamba::simt {
 
 // ---- Arithmetic: the hardware's approximate instructions ----
@@ -26,8 +27,8 @@ __device__ __forceinline__ float Exp2(float x) {
   return y;
 }
 
-// Returns log2(x). The error is 2^-22: absolute for x in [0.5, 2], relative
-// elsewhere.
+// Returns log2(x). For x in [0.5, 2] the absolute error is 2^-22. For other x
+// the relative error is 2^-22.
 __device__ __forceinline__ float Log2(float x) {
   float y;
   asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -44,8 +45,8 @@ __device__ __forceinline__ float Reciprocal(float x) {
 
 // ---- Arithmetic: one instruction each ----
 
-// These return the minimum and the maximum, with -0 less than 0. The result is
-// NaN if either argument is.
+// These return the minimum and the maximum. -0 is less than 0. The result is
+// NaN if either argument is NaN.
 __device__ __forceinline__ float Min(float x, float y) {
   float least;
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(x), "f"(y));
@@ -91,7 +92,7 @@ __device__ __forceinline__ kernels::Float16 FromFloat<kernels::Float16>(
 
 // ---- Memory ----
 
-// N values that one instruction loads or stores. N is a power of two; the
+// N values that one instruction loads or stores. N is a power of two. The
 // values take at most 16 bytes.
 template <typename T, int N>
 struct alignas(sizeof(T) * N) Vector {
@@ -103,7 +104,7 @@ struct alignas(sizeof(T) * N) Vector {
   }
 };
 
-// `from` and `to` are aligned to N values.
+// These load and store N values. `from` and `to` must be aligned to N values.
 template <int N, typename T>
 __device__ __forceinline__ Vector<T, N> Load(const T* from) {
   return *reinterpret_cast<const Vector<T, N>*>(from);
@@ -114,8 +115,9 @@ __device__ __forceinline__ void Store(T* to, const Vector<T, N>& vector) {
 }
 
 // Returns `offset` and hides from the compiler how it was computed. In an
-// unrolled loop the compiler may compute each value's address separately and
-// split a Store() into single values. With to + Opaque(offset) it cannot.
+// unrolled loop the compiler may compute the address of each value separately
+// and split a Store() into single values. If an address is to + Opaque(offset),
+// the compiler cannot do so.
 __device__ __forceinline__ int64_t Opaque(int64_t offset) {
   asm("" : "+l"(offset));
   return offset;
@@ -128,7 +130,8 @@ struct alignas(16) Shared {
   T values[N];
 
   __device__ __forceinline__ T& operator[](int i) { return values[i]; }
-  // These move M values by one instruction; `i` is a multiple of M.
+  // These load and store M values with one instruction. `i` must be a multiple
+  // of M.
   template <int M>
   __device__ __forceinline__ Vector<T, M> Load(int i) {
     return *reinterpret_cast<const Vector<T, M>*>(values + i);

@@ -8,10 +8,13 @@
 #include "kernels/cuda/cuda_stream.h"
 #include "kernels/cuda/nvcc/simt/device.h"
 
-// What kernels (.cu files) use beyond plain CUDA C++. This is the header for
-// nvcc; tests/emulator/simt/simt.h declares the same names for a host compiler.
-// BUILD decides which of the two is included as "simt/simt.h". So that both can
-// compile the same source, kernels use only:
+// The functions and types that kernels (.cu files) use beyond plain CUDA C++.
+// nvcc compiles this header. A host compiler uses tests/emulator/simt/simt.h
+// instead, which declares the same names. BUILD decides which of the two
+// headers is included as "simt/simt.h".
+//
+// So that nvcc and a host compiler can compile the same source, kernels use
+// only:
 //   - threadIdx, blockIdx, blockDim, gridDim, dim3, __syncthreads, __syncwarp,
 //     __shfl_sync, __shfl_up_sync, __shfl_down_sync, __shfl_xor_sync,
 //     __ballot_sync, __any_sync, __all_sync, atomicAdd, atomicMax, atomicMin,
@@ -20,12 +23,13 @@
 //     ceilf;
 //   - shared memory as `__shared__ simt::Shared<float, 64> tile;`, at most
 //     48 KB per block, never dynamic.
-// Every thread of a block reaches each __syncthreads. Kernels contain no inline
-// PTX, no <<<>>>, no warp-synchronous assumption, no local statics, no printf.
+// Every thread of a block must reach each __syncthreads. Kernels contain no
+// inline PTX, no <<<>>>, no warp-synchronous assumption, no local statics, no
+// printf.
 namespace sfmamba::simt {
 
-// Enqueues `kernel` on `stream` and returns. INTERNAL with `name` in the
-// message if the launch is refused. Does nothing for an empty grid.
+// Enqueues `kernel` on `stream` and returns. If CUDA refuses the launch,
+// returns INTERNAL with `name` in the message. Does nothing for an empty grid.
 template <typename... Parameters, typename... Args>
 absl::Status Launch(const char* name, void (*kernel)(Parameters...),
                     dim3 blocks, dim3 threads, kernels::CudaStream stream,
