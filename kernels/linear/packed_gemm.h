@@ -41,8 +41,8 @@ struct GemmArgs {
 };
 
 // A weight that products split into three bf16 values (parts). The first part
-// has the first 8 bits of the weight, the second part the next 8 bits, and the
-// third part the rest. So the parts add up to the weight.
+// has the first 8 bits of the significand, the second part the next 8 bits, and
+// the third part the rest. So the parts add up to the weight.
 struct SplitFloat {
   float value = 0;
 };

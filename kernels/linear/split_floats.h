@@ -24,8 +24,8 @@ constexpr int64_t kStepTiles = kParts * kPartTiles;
 
 // Splits the 32 values in `low` and `high` into parts and writes them to `to`,
 // one part `distance` values after the other. In a part, values i and i + 16
-// are adjacent. Each part has the next 8 bits of a value, so nothing is left
-// after the third part.
+// are adjacent. Each part has the next 8 bits of the significand, so nothing is
+// left after the third part.
 inline void SplitLine(__m512 low, __m512 high, int64_t distance, BFloat16* to) {
   const __m512i mask = _mm512_set1_epi32(static_cast<int>(0xffff0000));
   for (int64_t i = 0; i < kParts; ++i, to += distance) {
