@@ -20,8 +20,8 @@ __mmask32 First(int64_t count) {
 // `second` is false if there is no input k + 1, which is then packed as 0.
 void PackRows(const BFloat16* from, int64_t in_stride, bool second,
               int64_t columns, BFloat16* packed) {
-  // The source of each value in the first half. Indices below 32 are outputs of
-  // input k, the others outputs of input k + 1.
+  // The source of each value in the first half of the packed pairs. Indices
+  // below 32 are outputs of input k, the others are outputs of input k + 1.
   alignas(64) static constexpr uint16_t kFirstHalf[] = {
       0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
       8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};

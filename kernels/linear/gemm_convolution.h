@@ -24,8 +24,8 @@ struct GemmConvolutionArgs {
   int in, out;               // Channels.
   int kernel, stride;
   const float* x;  // [count, height, width, in]
-  // From PackWeights() for the same isa. The packed matrix is [out, depth],
-  // with the depth() of RunsOf<W>().
+  // From PackWeights() of a matrix [out, depth] for the same isa, where depth
+  // is RunsOf<W>(in, kernel).depth().
   const W* weights;
   const float* bias;  // [out] or null.
   float low, high;    // Limits of y, applied last. NaN stays NaN.
