@@ -80,15 +80,15 @@ template <int kBits>
 inline Bytes16 ShiftLeft32(Bytes16 a) {
   return {_mm512_slli_epi32(a.v, kBits)};
 }
-// Keeps the sign.
+// Shifts each 32-bit integer and keeps its sign.
 template <int kBits>
 inline Bytes16 ShiftRight32(Bytes16 a) {
   return {_mm512_srai_epi32(a.v, kBits)};
 }
 
 // Limits 32-bit integers to [0, 255] and returns them as bytes. Each part of
-// the result has the integers of this part of a, then of b, c and d. The
-// integers must have a magnitude below 2^15.
+// the result has the integers of the same part of a, then of b, c and d. The
+// magnitude of each integer must be below 2^15.
 inline Bytes16 ToBytes(Bytes16 a, Bytes16 b, Bytes16 c, Bytes16 d) {
   return {_mm512_packus_epi16(_mm512_packs_epi32(a.v, b.v),
                               _mm512_packs_epi32(c.v, d.v))};

@@ -77,15 +77,15 @@ template <int kBits>
 inline Bytes8 ShiftLeft32(Bytes8 a) {
   return {_mm256_slli_epi32(a.v, kBits)};
 }
-// Keeps the sign.
+// Shifts each 32-bit integer and keeps its sign.
 template <int kBits>
 inline Bytes8 ShiftRight32(Bytes8 a) {
   return {_mm256_srai_epi32(a.v, kBits)};
 }
 
 // Limits 32-bit integers to [0, 255] and returns them as bytes. Each part of
-// the result has the integers of this part of a, then of b, c and d. The
-// integers must have a magnitude below 2^15.
+// the result has the integers of the same part of a, then of b, c and d. The
+// magnitude of each integer must be below 2^15.
 inline Bytes8 ToBytes(Bytes8 a, Bytes8 b, Bytes8 c, Bytes8 d) {
   return {_mm256_packus_epi16(_mm256_packs_epi32(a.v, b.v),
                               _mm256_packs_epi32(c.v, d.v))};

@@ -27,7 +27,7 @@ _COPTS = {
 _VECTOR = {"avx2": "8", "avx512": "16"}
 
 def isa_libraries(name, deps, testonly = False):
-    """Defines libraries <name>_avx2 and <name>_avx512 from <name>.h, <name>_simd.h and <name>_isa.cc.
+    """Defines <name>_avx2 and <name>_avx512 from <name>.h, <name>_simd.h and <name>_isa.cc.
 
     <name>_simd.h has templates over a vector type. <name>_isa.cc uses them to
     define the functions of <name>.h for one instruction set. It names the
