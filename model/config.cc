@@ -10,8 +10,8 @@
 namespace sfmamba::model {
 namespace {
 
-// A row of the table of hybrid variants. The name is what follows "sf_mamba_"
-// or "mamba_vision_".
+// A row of the table of hybrid variants (SF-Mamba and MambaVision). `name` is
+// the variant's name without "sf_mamba_" or "mamba_vision_".
 struct Row {
   const char* name;
   int dim, in_dim;
@@ -154,8 +154,9 @@ constexpr VimRow kVimRows[] = {
     {"vim_s_uni_swap", 400, false, Tokens::kData},
 };
 
-// A hidden layer has `expansion` times a block's channels, rounded down, and
-// convolves `conv` times as many as the block has.
+// A row of the table of MambaOut variants. A block with C channels has a hidden
+// layer of `expansion` * C channels, rounded down. It convolves `conv` * C of
+// these.
 struct MambaOutRow {
   const char* name;
   std::array<int, 4> widths, depths;
@@ -172,7 +173,7 @@ constexpr std::array kWidths128 = {128, 256, 512, 768};
 constexpr auto kGelu = Nonlinearity::kGelu;
 constexpr auto kSilu = Nonlinearity::kSilu;
 
-// Names and values are timm's.
+// The names and values are taken from timm.
 // clang-format off
 constexpr MambaOutRow kMambaOutRows[] = {
     {"mambaout_femto", kWidths48, {3, 3, 9, 3}, 8.0 / 3, 1, kGelu, false,
@@ -206,8 +207,8 @@ struct EfficientVimRow {
   int image_size;
 };
 
-// Each is followed by "_dist" for the distilled form. Names and values are
-// timm's.
+// `name` is the variant's name without "_dist", the suffix of its distilled
+// form. The names and values are taken from timm.
 constexpr EfficientVimRow kEfficientVimRows[] = {
     {"efficientvim_m1", {128, 192, 320}, {2, 2, 2}, {49, 25, 9}, 224},
     {"efficientvim_m2", {128, 256, 512}, {2, 2, 2}, {49, 25, 9}, 224},
@@ -252,7 +253,7 @@ ModelConfig FromRow(const VimRow& row) {
   config.backbone.vim_dim = row.dim;
   config.backbone.vim_backward = row.backward;
   config.backbone.tokens = row.tokens;
-  config.crop_pct = 0.875;  // Vim resizes to 256 and cuts 224 out.
+  config.crop_pct = 0.875;  // Vim resizes to 256 and crops to 224 pixels.
   return config;
 }
 
@@ -327,10 +328,10 @@ absl::StatusOr<ModelConfig> FindRow(absl::string_view variant) {
                                           absl::StrJoin(VariantNames(), ", ")));
 }
 
-// These set the values of the paper's models for COCO and ADE20K. The windows'
-// sides are those of the largest inputs of the evaluation, or of the
-// training's. Source: docs/network.md, "Preprocessing" and
-// "Layers".
+// These functions set the values that the paper uses for COCO (detection) and
+// ADE20K (segmentation). The windows are as large as the maps of the largest
+// inputs in the evaluation or in the training. Source: docs/network.md,
+// "Preprocessing" and "Layers".
 void ForDetection(bool sf_mamba, ModelConfig* config) {
   config->task = VisionTask::kDetection;
   config->num_classes = 80;
@@ -368,14 +369,14 @@ int BackboneConfig::first_stage() const {
 
 int BackboneConfig::width(int stage) const {
   if (architecture == Architecture::kMambaOut) return mamba_out.widths[stage];
-  // Channels of the trunk's maps at strides 4, 8 and 16.
+  // The channels of EfficientNet-Lite0's maps at strides 4, 8 and 16.
   constexpr int kLite0Widths[] = {24, 40, 112};
   return stage < first_stage() ? kLite0Widths[stage] : dim << stage;
 }
 
 int BackboneConfig::mamba_blocks(int stage) const {
   if (!mamba || stage < first_stage()) return 0;
-  // The block in the middle of an odd depth is a Mamba block.
+  // Half of the blocks are Mamba blocks, rounded up if the depth is odd.
   return attention ? (depths[stage] + 1) / 2 : depths[stage];
 }
 
@@ -425,7 +426,7 @@ absl::StatusOr<ModelConfig> VariantConfig(absl::string_view variant,
   config->backbone.output_norms = true;
   config->resize = Resize::kKeepRatio;
   config->crop_pct = 1;
-  // Pictures of any size are accepted; layers and warm-ups expect this one.
+  // Pictures of any size are accepted. Layers are prepared for this size.
   config->image_size = config->Padded(config->short_side);
   return config;
 }

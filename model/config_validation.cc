@@ -10,8 +10,8 @@
 namespace sfmamba::model {
 namespace {
 
-// OK if `fits`, else INVALID_ARGUMENT with the field's value and the expected
-// one.
+// Returns OK if `fits`. If not, returns INVALID_ARGUMENT with the field's name,
+// its value and the expected value.
 template <typename T>
 absl::Status Check(bool fits, absl::string_view field, const T& got,
                    absl::string_view expected) {
@@ -48,7 +48,8 @@ absl::Status CheckImage(const ModelConfig& config) {
       Check(config.crop_pct >= 0.01 && config.crop_pct <= 1, "crop_pct",
             config.crop_pct, "0.01 to 1"),
   });
-  // resize_size() divides by crop_pct, which must have been checked.
+  // resize_size() divides by crop_pct, so it is called only if crop_pct is
+  // valid.
   if (status.ok()) {
     status = CheckRange("resize_size", config.resize_size(), config.image_size,
                         1 << 15);
@@ -86,16 +87,17 @@ absl::Status CheckTokenStage(const BackboneConfig& config, int stage) {
             sub_window, "0 without attention"),
   });
   if (!status.ok() || sub_window == 0) return status;
-  // With kFull the map is padded to whole sub-windows instead.
+  // With kFull the sub-window need not divide the window, because the map is
+  // padded to whole sub-windows.
   return Check(config.window_mode == WindowMode::kFull ||  //
                    window % sub_window == 0,
                "attention_windows" + at, sub_window,
                absl::StrCat("a divisor of the window ", window));
 }
 
-// Checks the layers before the token stages.
-// A trunk ends with 112 or 192 channels, the width 4 * dim of stage 3 or 8 *
-// dim of stage 4.
+// Checks the layers before the token stages. EfficientNet-Lite0 ends with 112
+// or 192 channels. These must be the width of stage 3 (4 * dim) or stage 4 (8 *
+// dim).
 absl::Status CheckStem(const BackboneConfig& config) {
   if (config.stem == Stem::kEfficientNetLite0) {
     return Check(config.dim == 28, "dim", config.dim,
@@ -123,8 +125,9 @@ absl::Status CheckHybrid(const BackboneConfig& config) {
             "NONE without Mamba blocks"),
       Check(config.mamba || config.scan == ScanMode::kUni, "scan", "another",
             "UNI without Mamba blocks"),
-      // The tokens' swap carries what a forward scan has seen to its beginning.
-      // The paper defines it for no other scan.
+      // Swapping the auxiliary tokens carries what a forward scan has seen back
+      // to the beginning of the sequence. The paper defines the tokens for no
+      // other scan.
       Check(config.scan == ScanMode::kUni || config.tokens == Tokens::kNone,
             "tokens", tokens, "NONE with a scan other than UNI"),
   });
@@ -256,7 +259,7 @@ absl::Status CheckDetector(const DetectorConfig& config) {
   return status;
 }
 
-// A classifier has both layers or neither.
+// Checks that a classifier has both additional layers or neither.
 absl::Status CheckClassifier(const ClassifierConfig& config) {
   const int least = config.channels > 0 || config.features > 0 ? 1 : 0;
   return FirstError({
@@ -295,8 +298,8 @@ absl::Status CheckTask(const ModelConfig& config) {
   if (config.task == VisionTask::kDetection) {
     return CheckDetector(config.detector);
   }
-  // A segmenter's picture is not padded: the labels' resize takes the logits to
-  // cover the picture and nothing else.
+  // A segmenter's picture must not be padded, because the logits are resized as
+  // if they covered exactly the picture.
   return FirstError({
       CheckRange("pad_multiple", config.pad_multiple, 1, 1),
       CheckRange("segmentation_channels", config.segmentation_channels, 1,

@@ -6,11 +6,11 @@
 
 namespace sfmamba::model {
 
-// A two-stage detector on a feature pyramid. The defaults are Cascade Mask
-// R-CNN's of docs/heads.md; plain values, checked by Validate() of
-// model/config.h.
+// The configuration of a two-stage detector on a feature pyramid. The defaults
+// belong to Cascade Mask R-CNN as described in docs/heads.md. Validate() of
+// model/config.h checks the values.
 struct DetectorConfig {
-  // The checkpoint's shapes.
+  // The checkpoint's shapes, which these fields must match.
   int box_stages = 3;   // 3 for Cascade, 1 for Mask and Faster R-CNN.
   int box_convs = 4;    // 3x3 convolutions with BatchNorm in each box head.
   int box_fcs = 1;      // Hidden linear layers in each box head.
@@ -31,10 +31,12 @@ struct DetectorConfig {
   float rpn_iou_threshold = 0.7f;
   int proposals = 1000;  // Per image, after suppression.
 
-  // Regions.
-  float finest_scale = 56;  // In pixels; level 1 begins at twice this side.
+  // Regions. The finest level of the pyramid is read for regions whose side is
+  // less than twice `finest_scale`.
+  float finest_scale = 56;  // In pixels.
   int box_roi_size = 7, mask_roi_size = 14;
-  // The standard deviations of dx, dy, dw and dh for each box stage.
+  // The standard deviations of dx, dy, dw and dh for each box stage. A stage's
+  // deltas are multiplied by them.
   std::vector<std::array<float, 4>> box_stds = {
       {0.1f, 0.1f, 0.2f, 0.2f},
       {0.05f, 0.05f, 0.1f, 0.1f},

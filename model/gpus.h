@@ -7,13 +7,13 @@
 
 namespace sfmamba::model {
 
-// The result of a search for CUDA devices. If none of them can be used, `names`
-// is empty and `why_none` says why for each.
+// The result of a search for CUDA devices. If no device can be used, `names` is
+// empty and `why_none` gives the reason for each device.
 struct FoundGpus {
   std::vector<std::string> names;  // By index, such as "NVIDIA H200".
-  std::string why_none;            // The reason if there are none.
-  // Why models cannot run on a GPU, by its index. At least one of `names` is
-  // not in it.
+  std::string why_none;            // Why `names` is empty.
+  // Why models cannot run on some of the GPUs in `names`, by index. At least
+  // one GPU in `names` can be used.
   std::map<int, std::string> unusable;
 };
 

@@ -9,40 +9,42 @@ namespace sfmamba::model {
 
 // A request's options for the classification of one image.
 struct ClassificationOptions {
-  bool heat_map = false;     // Compute the HeatMap of the best of `classes`.
+  bool heat_map = false;     // The classes considered; empty: all.
   std::vector<int> classes;  // Empty: all.
   bool embedding = true;     // Return the embedding.
 };
 
-// A request's options for detection in one image. Unset values are those of the
-// model's configuration.
+// A request's options for detection in one image. For unset options, the values
+// of the model's configuration are used.
 struct DetectionOptions {
-  // Detections with a greater score are kept.
+  // Only detections with a greater score are returned.
   std::optional<float> score_threshold;
-  // Detections with a greater IoU with a better one are suppressed.
+  // A detection is suppressed if its IoU with a better one is greater.
   std::optional<float> nms_iou_threshold;
   int max_detections = 0;           // 0 means the configuration's.
   std::vector<int> classes;         // The classes to keep, sorted; empty: all.
-  bool class_agnostic_nms = false;  // Suppress across classes.
+  bool class_agnostic_nms = false;  // Suppress across classes, too.
   bool masks = false;               // Compute masks, if the model has any.
 };
 
 // A request's options for the segmentation of one image.
 struct SegmentationOptions {
-  // Whether the result has the picture's size or the network input's.
+  // Whether the result has the picture's size. If false, it has the size of the
+  // network's input.
   bool original_size = true;
   bool confidence = false;  // Compute the label's probability for each pixel.
-  // The result is the head's logits, at a quarter of the input's size, and no
-  // class map.
+  // Whether the result is the head's logits, at a quarter of the input's size,
+  // instead of a class map.
   bool logits = false;
 };
 
-// What a request asks of its model's head for one image: the options of the
-// model's task. Unset: the defaults.
+// A request's options for one image, which depend on the model's task.
+// std::monostate means the task's defaults.
 using PredictionOptions = std::variant<std::monostate, ClassificationOptions,
                                        DetectionOptions, SegmentationOptions>;
 
-// The options of one task, or its defaults if they are another's or unset.
+// Returns the options if their type is `Options`. If they are unset or belong
+// to another task, returns the defaults of `Options`.
 template <typename Options>
 Options OptionsOf(const PredictionOptions& options) {
   const Options* const own = std::get_if<Options>(&options);

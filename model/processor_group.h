@@ -5,9 +5,10 @@
 
 namespace sfmamba::model {
 
-// Processors that run one batch at a time, beside those of other groups.
+// A group of processors that together run one batch at a time. Other groups run
+// other batches at the same time.
 struct ProcessorGroup {
-  std::vector<int> processors;  // Linux's numbers of them; not empty.
+  std::vector<int> processors;  // Linux's CPU numbers; not empty.
   int threads = 1;              // Threads that compute a batch; at least 1.
 };
 

@@ -10,10 +10,10 @@
 
 namespace sfmamba::model {
 
-// What each position of a classifier's last map adds to the logit of a class,
-// which is their mean. Empty unless requested.
+// Shows which positions of a classifier's last map speak for a class. The logit
+// of the class is the mean of all values. Empty unless requested.
 struct HeatMap {
-  int class_id = 0;  // The one with the greatest logit, ties by id.
+  int class_id = 0;  // The class with the greatest logit; if equal, the first.
   int height = 0, width = 0;
   std::vector<float> values;  // [height, width]
 };
@@ -26,27 +26,27 @@ struct Classification {
   HeatMap heat_map;
 };
 
-// In pixels of the picture, with the origin at the top left.
+// A box in pixels of the picture, with the origin at the top left.
 struct Box {
   float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
 };
 
-// An instance's mask in the picture's pixels. Its runs are computed on demand,
-// because masks together may be far larger than the picture.
+// An instance's mask, in pixels of the picture. Its runs are computed on
+// demand, because all masks together may be far larger than the picture.
 using InstanceMask = base::LineMask;
 
 struct Detection {
   Box box;
   int class_id = 0;
   float score = 0;
-  // Null unless masks were requested and the model has any.
+  // Null unless masks were requested and the model computes masks.
   std::shared_ptr<const InstanceMask> mask;
 };
 
 struct Detections {
   std::vector<Detection> detections;  // In descending order of scores.
-  // Whether all values of the network were finite. If not, there are no
-  // detections.
+  // Whether all values that the network computed were finite. If not,
+  // `detections` is empty.
   bool finite = true;
 };
 
@@ -56,14 +56,16 @@ struct Segmentation {
   // [height, width]: the label's probability times 255; empty unless requested.
   std::vector<uint8_t> confidence;
   std::vector<int64_t> areas;  // [num_classes] in pixels
-  // Only if SegmentationOptions::logits asks for them; `labels` and the others
-  // are then empty: [height, width, num_classes], of the head's own size.
+  // The head's logits, [height, width, num_classes], if
+  // SegmentationOptions::logits was set. In this case `labels`, `confidence`
+  // and `areas` are empty, and `height` and `width` are the size of the logits.
   std::vector<float> logits;
-  // Whether all values of the network were finite. If not, the rest is empty.
+  // Whether all values that the network computed were finite. If not, all other
+  // fields are empty or 0.
   bool finite = true;
 };
 
-// A model's result for one image. Each kind of head has its alternative.
+// A model's result for one image. The model's task determines the alternative.
 using Result = std::variant<Classification, Detections, Segmentation>;
 
 }  // namespace sfmamba::model

@@ -7,30 +7,31 @@
 
 namespace sfmamba::model {
 
-// Returns the side of stage `stage`'s (0..3) map, in tokens, for an image whose
-// side is `pixels`. Each of the stage + 2 convolutions of stride 2 before it
-// halves the side and rounds up.
+// Returns the side, in tokens, of the map of stage `stage` (0..3), for an image
+// whose side is `pixels`. Each of the stage + 2 convolutions of stride 2 before
+// the stage halves the side and rounds up.
 int64_t MapSide(int64_t pixels, int stage);
 
-// The windows of a stage's map. All sizes are in tokens.
+// The windows that a stage's map is divided into. All sizes are in tokens.
 struct StageWindows {
   int64_t count = 0;              // Windows in a map; each is a sequence.
   int64_t height = 0, width = 0;  // The size of a window.
-  // The side of the sub-windows that attention divides a window into, whole
-  // ones. 0 means that attention sees the whole window.
+  // The side of the sub-windows that attention is limited to. They divide a
+  // window without remainder. 0 means that attention sees the whole window.
   int64_t sub_window = 0;
   int64_t length = 0;  // Tokens of a sequence, including auxiliary ones.
 };
 
-// How stage 3 or 4 divides its maps into sequences. The network and the tuning
-// of its scans both derive their shapes from it.
+// Computes how stage 3 or 4 divides its maps into sequences. The network and
+// the tuning of its scans both use this class, so that their shapes agree.
 class StageGeometry {
  public:
-  // `stage` is 2 or 3.
+  // `stage` is 2 for stage 3 and 3 for stage 4.
   StageGeometry(const BackboneConfig& config, int stage);
 
   // Returns the windows of a map of this size. With WindowMode::kFull there is
-  // one, rounded up to whole sub-windows if the map is larger than one of them.
+  // only one window. It is rounded up to whole sub-windows if the map is larger
+  // than a sub-window.
   StageWindows Windows(int64_t height, int64_t width) const;
 
  private:

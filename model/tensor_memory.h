@@ -3,14 +3,16 @@
 
 namespace sfmamba::model {
 
-// From now on the memory of tensors of at least 1 MiB on the CPU is kept for
-// ten seconds after they are freed, for the next batch: memory that is new to
-// the process costs a segmenter a tenth of its time. Must be called once,
-// before the process has other threads.
+// From now on, the memory of freed CPU tensors of at least 1 MiB is cached for
+// ten seconds, so that the next batch can reuse it. Without the cache, a
+// segmenter would need a tenth more time, because memory is slow when it is new
+// to the process. May be called only once, before the process has other
+// threads.
 void KeepTensorMemory();
 
-// Gives the system what no tensor has used for ten seconds. The next large
-// tensor does so too; this is for a process that computes nothing more.
+// Returns memory to the system that no tensor has used for ten seconds. Every
+// large tensor that is made or freed does this, too. So this is needed only in
+// a process that computes nothing more.
 void ReleaseIdleTensorMemory();
 
 }  // namespace sfmamba::model

@@ -10,15 +10,15 @@ namespace sfmamba::model {
 // Returns the version of libtorch, such as "2.11.0".
 std::string TorchVersion();
 
-// INVALID_ARGUMENT if the environment variable SFMAMBA_CPU_ISA, by which models
-// choose their kernels, names no instruction set.
+// Returns INVALID_ARGUMENT if the environment variable SFMAMBA_CPU_ISA names no
+// instruction set. Models choose their kernels by this variable.
 absl::Status CheckEnvironment();
 
-// Sets the number of threads that run a model's operators. Must be called
+// Sets the number of threads that run a model's operators. May be called only
 // before the first model is loaded.
 void SetComputeThreads(int threads);
 
-// From now on the calling thread computes without the help of other threads.
+// From now on, the operators that the calling thread runs use no other threads.
 void ComputeAlone();
 
 }  // namespace sfmamba::model

@@ -22,59 +22,61 @@ class ScanPlanTable;
 namespace sfmamba::model {
 
 struct ModelOptions {
-  // Whether to run the reference implementation, slowly, in fp32 and on the
-  // CPU. For tests.
+  // Whether to run the reference implementation, which is slow and computes in
+  // fp32 on the CPU. For tests.
   bool reference = false;
-  // The rows that each stage's sequences are folded into (SF-Mamba's B1). 0
-  // lets the device choose. A run returns INVALID_ARGUMENT if they do not
-  // divide the number of sequences.
+  // The number of rows that each stage's sequences are folded into (SF-Mamba's
+  // B1). 0 lets the device choose. A run returns INVALID_ARGUMENT if this does
+  // not divide the number of sequences.
   int fold_rows = 0;
 
-  // On the CPU: the processors of each context, which should be disjoint; all
-  // contexts share the weights. Empty: one context, on any processor, with as
-  // many threads as SetComputeThreads() says.
+  // On the CPU: one context is made for each of these groups of processors,
+  // which should be disjoint. All contexts share the weights. If empty, there
+  // is one context on any processors, with the number of threads that
+  // SetComputeThreads() has set.
   std::vector<ProcessorGroup> processor_groups;
 
-  // The CUDA devices, each of which holds the whole model; empty means the CPU.
+  // The CUDA devices to run on. Each holds the whole model. If empty, the model
+  // runs on the CPU.
   std::vector<int> gpus;
-  // The number of contexts on each GPU: one batch is copied while another is
-  // computed. Each needs memory for its activations.
+  // The number of contexts on each GPU. With two, one batch is copied while
+  // another is computed. Each context needs memory for its activations.
   int slots_per_gpu = 2;
   // On GPUs: whether kernels use a fixed order of operations. An image's result
   // is then bit-identical across batches, except inside cuBLAS and cuDNN.
   bool deterministic = false;
-  // On GPUs in half precision: whether the MLPs' GELU is computed by erf in a
-  // separate pass, not in its tanh form as part of the matrix product.
+  // On GPUs in half precision: whether the MLPs' GELU is computed in its erf
+  // form, in a separate pass. If false, its tanh form is computed as part of
+  // the matrix product.
   bool exact_gelu = false;
-  // On GPUs: measured scan plans from a ScanTuner, or null. Those of another
+  // On GPUs: measured scan plans from a ScanTuner, or null. Plans for another
   // device are ignored.
   std::shared_ptr<const tuning::ScanPlanTable> scan_plans;
-  // On GPUs: whether a classifier's batches replay recorded CUDA graphs. False
-  // launches every kernel separately, for profilers.
+  // On GPUs: whether a classifier's batches replay recorded CUDA graphs. If
+  // false, every kernel is launched separately, for profilers.
   bool graphs = true;
   // Called with the error when a graph could not be recorded. Batches of that
   // size are then launched kernel by kernel, and recording is retried later.
-  // Called on any thread; must not block.
+  // May be called on any thread; must not block.
   std::function<void(const absl::Status&)> capture_failed =
       [](const absl::Status&) {};
 };
 
-// A loaded model, which hands out the contexts that compute results from
-// images.
+// A loaded model. It makes the contexts that compute results from images.
 //
 // Thread-safe. Must outlive its contexts.
 class VisionModel {
  public:
-  // Reads `weights_paths` (safetensors files that together hold each tensor
-  // once), checks every tensor against `config` and prepares it for the
-  // processor or GPU. A precision that the processor does
-  // not support natively (on CPUs fp16, bf16 without AVX512-BF16, and int8
-  // without AVX512-VNNI or AVX-VNNI) is replaced by fp32; see precision().
+  // Reads `weights_paths`, safetensors files that together hold each tensor
+  // once. Checks every tensor against `config` and prepares it for the
+  // processor or GPU. If a processor has no instructions for the precision, the
+  // model computes in fp32 instead; see precision(). This applies to fp16, to
+  // bf16 without AVX512-BF16, and to int8 without AVX512-VNNI or AVX-VNNI.
   //
-  // NOT_FOUND if a file is missing. INVALID_ARGUMENT, naming each of them, for
-  // missing, surplus, misshapen or mistyped tensors. INVALID_ARGUMENT also if
-  // `gpus` is not empty and the build has no CUDA, a device does not exist, the
-  // precision is int8 or `reference` is set.
+  // NOT_FOUND if a file is missing. INVALID_ARGUMENT, naming up to 20 tensors,
+  // if tensors are missing, surplus, not finite, or of the wrong shape or type.
+  // INVALID_ARGUMENT also if `gpus` is not empty and the build has no CUDA, a
+  // device does not exist, the precision is int8 or `reference` is set.
   static absl::StatusOr<std::unique_ptr<VisionModel>> Load(
       const ModelConfig& config, absl::Span<const std::string> weights_paths,
       const ModelOptions& options = {});
@@ -91,41 +93,42 @@ class VisionModel {
   // of its own.
   virtual int contexts() const = 0;
 
-  // Makes a context for the calling thread. Contexts of different `index` below
-  // contexts() are spread over the GPUs, or over the groups of processors, on
-  // which the thread then stays until the context is destroyed.
-  // RESOURCE_EXHAUSTED or INTERNAL if the device refuses.
+  // Makes a context for the calling thread. `index` is below contexts(). The
+  // contexts are spread over the GPUs or over the groups of processors. In the
+  // latter case the thread runs only on its group until the context is
+  // destroyed. RESOURCE_EXHAUSTED or INTERNAL if the device cannot make a
+  // context.
   virtual absl::StatusOr<std::unique_ptr<ExecutionContext>> MakeContext(
       int index) = 0;
 
-  // Returns memory for `bytes` bytes of inputs, not cleared. It is page-locked
-  // if the model is on GPUs. Null if there is too little.
+  // Returns memory for `bytes` bytes of inputs, which is not cleared. It is
+  // page-locked if the model is on GPUs. Returns null if there is too little
+  // memory.
   virtual std::shared_ptr<uint8_t> AllocateInputs(int64_t bytes) const {
     return std::shared_ptr<uint8_t>(new (std::nothrow) uint8_t[bytes],
                                     std::default_delete<uint8_t[]>());
   }
 
-  // Returns what context `index` runs on, such as "cpu", "cpu:1" (one of
-  // several groups of processors) or "cuda:0". Contexts of all models with the
-  // same name share it.
+  // Returns the name of the device that context `index` runs on, such as "cpu",
+  // "cpu:1" (one of several groups of processors) or "cuda:0". Contexts with
+  // the same name share the device, even if they belong to different models.
   virtual std::string context_device(int index) const = 0;
 
-  // Not OK once the device has failed permanently, so that no Run() of a
-  // context can succeed. Of several GPUs all must have failed: until then the
-  // contexts of a failed one run on the others.
+  // Returns an error once the device has failed permanently, so that no Run()
+  // of a context can succeed. With several GPUs, returns an error only if all
+  // have failed. Until then, the contexts of a failed GPU run on the others.
   virtual absl::Status health() const { return absl::OkStatus(); }
 
   virtual const ModelConfig& config() const = 0;
   // Returns the precision that the model computes in.
   virtual Precision precision() const = 0;
   // Returns the device's name, such as "cpu (avx2)", "NVIDIA H200" or "8 x
-  // NVIDIA H200", of which the GPUs that have failed are not counted.
+  // NVIDIA H200". GPUs that have failed are not counted.
   virtual std::string device() const = 0;
   // Returns the number of rows that the sequences of the first token stage are
-  // folded into (SF-Mamba's B1) for a batch of `images` images of
-  // config().image_size. The
-  // CPU runs images one by one, with each sequence in its own row, unless
-  // fold_rows is set.
+  // folded into (SF-Mamba's B1). The batch has `images` images of
+  // config().image_size. The CPU runs images one by one, with each sequence in
+  // its own row, unless fold_rows is set.
   virtual int fold_factor(int images) const = 0;
 };
 
